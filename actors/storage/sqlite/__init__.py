@@ -4,8 +4,6 @@
 | --- | --- |
 | `storage.py` | the storage: transactions, claims, appends, reads |
 | `format.py` | the tables, their version, and how an older one is brought up to date |
-| `rows.py` | a session's row and a record's checksum |
-| `blobs.py` | large values of a record, kept once |
 | `locks.py` | the locks of the operating system |
 | `wal.py` | whether the write-ahead log was cut, or damaged |
 | `faults.py` | what SQLite's errors mean to a caller |

@@ -7,6 +7,7 @@ many records its log has.
 
 from collections.abc import Callable, Mapping
 from sqlite3 import Connection
+from zlib import crc32
 
 from actors.errors import JournalError
 
@@ -70,3 +71,8 @@ def _pragma(connection: Connection, name: str) -> int:
 def _tables(connection: Connection) -> int:
     (count,) = connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
     return int(count)
+
+
+def meta_checksum(key: str, value: int) -> int:
+    """Return the checksum of a number in `meta`."""
+    return crc32(f"{key}={value}".encode())

@@ -1,22 +1,20 @@
 """The SQLite storage: every method is one transaction, or one read."""
 
-from collections.abc import Callable, Iterable, Sequence
-from hashlib import sha256
+from collections.abc import Sequence
 from pathlib import Path
 from sqlite3 import Connection
 from time import time
 
-from msgspec import MsgspecError
-
-from actors.core.events import Closed, Event
-from actors.errors import ConfigError, JournalDamaged, JournalError, SessionElsewhere
+from actors.core.events import Event
+from actors.errors import ConfigError, JournalDamaged
 from actors.storage import Appended, Claim, Entry, Level, decoded
-from actors.storage.directory import Page, StoredSession, Summary
-from actors.storage.sqlite.blobs import LARGE, slim, whole
+from actors.storage.blobs import LARGE, slim
+from actors.storage.directory import Page, StoredSession
+from actors.storage.rows import COLUMNS, SessionRow, record_checksum, row_of
 from actors.storage.sqlite.connection import Connections
+from actors.storage.sqlite.format import meta_checksum
 from actors.storage.sqlite.hosts import Hosts
 from actors.storage.sqlite.locks import check_platform
-from actors.storage.sqlite.rows import COLUMNS, SessionRow, meta_checksum, record_checksum, row_of
 
 LEASE = 10.0
 PATIENCE = 5.0
@@ -110,7 +108,7 @@ class SqliteStorage:
                         outcomes.append(entry.fenced(0 if row is None else row.fence))
                         continue
                     rows[entry.session] = row
-                    self._take(row, entry.events, now)
+                    row.take(entry.events, now)
                     for record in its_records:
                         row.last += 1
                         stored = record if len(record) < LARGE else self._slimmed(connection, row, record)
@@ -207,27 +205,10 @@ class SqliteStorage:
 
     def _check_free(self, connection: Connection, row: SessionRow) -> None:
         """Refuse what only its own host may do with a session."""
-        if row.owner in (None, self._hosts.name):
+        if row.owner is None or row.owner == self._hosts.name:
             return
-        assert row.owner is not None
         if seconds := self._hosts.left(connection, row.owner):
-            raise SessionElsewhere(
-                f"Session {row.name!r} belongs to host {row.owner}, whose lease lasts {seconds:.1f} s more; ask there, "
-                "or end that process",
-                host=row.owner,
-                seconds=seconds,
-            )
-
-    def _take(self, row: SessionRow, events: Iterable[Event], now: float) -> None:
-        """Let a row say what the directory shows of these events."""
-        summary = Summary(row.tenant, row.target, row.state)
-        if summary.take(events):
-            row.tenant, row.target, row.state = summary.tenant, summary.target, summary.state
-            if any(type(event) is Closed for event in events):
-                row.owner = None
-        if not row.last:
-            row.opened = now
-        row.used = now
+            raise row.elsewhere(seconds)
 
     def _release_all(self, connection: Connection) -> None:
         name = self._hosts.name
@@ -269,51 +250,14 @@ class SqliteStorage:
             "SELECT number, checksum, CAST(bytes AS BLOB) FROM record WHERE session = ? AND number > ? ORDER BY number",
             (row.key, after),
         )
-        expected, records = after + 1, list[bytes]()
-        for number, checksum, stored in found:
-            if number != expected or expected > row.last:
-                raise self._damaged(row, expected, "is missing")
-            if stored is None or record_checksum(row.key, number, stored) != checksum:
-                raise self._damaged(row, number, "has changed")
-            records.append(stored)
-            expected += 1
-        if expected <= row.last:
-            raise self._damaged(row, expected, "is missing")
-        return [
-            self._whole(connection, row, number, stored) for number, stored in enumerate(records, after + 1)
-        ]
 
-    def _whole(self, connection: Connection, row: SessionRow, number: int, stored: bytes) -> bytes:
-        def blob(digest: bytes) -> bytes:
-            kept = connection.execute(
+        def kept(digest: bytes) -> bytes | None:
+            blob = connection.execute(
                 "SELECT CAST(bytes AS BLOB) FROM blob WHERE hash = ?", (digest,)
             ).fetchone()
-            if kept is None:
-                raise self._damaged(row, number, "refers to a blob that is missing")
-            content: bytes = kept[0]
-            if sha256(content).digest() != digest:
-                raise self._damaged(row, number, "refers to a blob that has changed")
-            return content
+            return None if blob is None else blob[0]
 
-        return stored if EXT not in stored else _unslimmed(stored, blob)
-
-    def _damaged(self, row: SessionRow, number: int, what: str) -> JournalError:
-        return JournalDamaged(
-            f"{self.path}: session {row.name!r}, record {number} {what}; restore it from a copy",
-            session=row.name,
-            number=number,
-        )
-
-
-EXT = b"\xc7\x20"
-"""Begins a msgpack extension of 32 bytes, as a blob's reference is. It may also stand elsewhere."""
-
-
-def _unslimmed(stored: bytes, blob: Callable[[bytes], bytes]) -> bytes:
-    try:
-        return whole(stored, blob)
-    except MsgspecError:
-        return stored
+        return row.proven(found, after, kept, str(self.path))
 
 
 def _count(connection: Connection, path: str) -> int:

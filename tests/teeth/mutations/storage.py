@@ -4,11 +4,11 @@ from tests.teeth.mutations.mutation import Mutation
 
 SQLITE, CONNECTION = "actors/storage/sqlite/storage.py", "actors/storage/sqlite/connection.py"
 ROWS, WAL, FAULTS = (
-    "actors/storage/sqlite/rows.py",
+    "actors/storage/rows.py",
     "actors/storage/sqlite/wal.py",
     "actors/storage/sqlite/faults.py",
 )
-HOSTS, FORMAT, BLOBS = (f"actors/storage/sqlite/{name}.py" for name in ("hosts", "format", "blobs"))
+HOSTS, FORMAT = (f"actors/storage/sqlite/{name}.py" for name in ("hosts", "format"))
 STORAGES, FILES, DAMAGE = "tests/test_storages.py", "tests/test_sqlite.py", "tests/test_damage.py"
 CHECKPOINTS = "tests/test_checkpoints.py"
 
@@ -78,15 +78,15 @@ MUTATIONS = (
     ),
     Mutation(
         "storage: a record is read whatever its checksum",
-        SQLITE,
-        "if stored is None or record_checksum(row.key, number, stored) != checksum:",
+        ROWS,
+        "if stored is None or record_checksum(self.key, number, stored) != checksum:",
         "if stored is None:",
         (f"{DAMAGE}::test_what_is_damaged_is_refused_with_its_place",),
     ),
     Mutation(
         "storage: a lost end is taken for the end",
-        SQLITE,
-        '        if expected <= row.last:\n            raise self._damaged(row, expected, "is missing")\n',
+        ROWS,
+        '        if expected <= self.last:\n            raise self.damaged(where, expected, "is missing")\n',
         "",
         (f"{DAMAGE}::test_what_is_damaged_is_refused_with_its_place",),
     ),
@@ -106,7 +106,7 @@ MUTATIONS = (
     ),
     Mutation(
         "storage: a blob is read whatever its hash",
-        SQLITE,
+        ROWS,
         "if sha256(content).digest() != digest:",
         "if not content:",
         (f"{DAMAGE}::test_what_is_damaged_is_refused_with_its_place",),

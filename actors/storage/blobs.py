@@ -8,13 +8,15 @@ from collections.abc import Callable
 from hashlib import sha256
 from typing import Any
 
-from msgspec import msgpack
+from msgspec import MsgspecError, msgpack
 
 LARGE = 16 * 1024
 """Bytes from which a value is kept as a blob."""
 
 _TEXT, _BYTES = 1, 2
 """Codes of the msgpack extensions that stand for a text and for bytes."""
+EXT = b"\xc7\x20"
+"""Begins a msgpack extension of 32 bytes, as a blob's reference is. It may also stand elsewhere."""
 
 
 def slim(record: bytes) -> tuple[bytes, dict[bytes, bytes]]:
@@ -27,13 +29,19 @@ def slim(record: bytes) -> tuple[bytes, dict[bytes, bytes]]:
 
 
 def whole(stored: bytes, blob: Callable[[bytes], bytes]) -> bytes:
-    """Return a record with its large values, each given by `blob`."""
+    """Return a record with its large values, each given by `blob`; one that refers to none is as it was stored."""
+    put_back: list[int] = []
 
-    def put_back(code: int, data: memoryview) -> object:
-        content = blob(bytes(data))
-        return content.decode() if code == _TEXT else content
+    def content(code: int, data: memoryview) -> object:
+        put_back.append(code)
+        value = blob(bytes(data))
+        return value.decode() if code == _TEXT else value
 
-    return msgpack.encode(msgpack.decode(stored, ext_hook=put_back))
+    try:
+        record = msgpack.decode(stored, ext_hook=content)
+    except MsgspecError:
+        return stored
+    return msgpack.encode(record) if put_back else stored
 
 
 def _without(value: Any, blobs: dict[bytes, bytes]) -> Any:  # Any: what msgpack can say

@@ -1,0 +1,154 @@
+"""A session's row and its records as every durable storage keeps them, and what proves that they are as written.
+
+Each checksum covers a value and its place, so that one put elsewhere is found too.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from hashlib import sha256
+from struct import Struct as Layout
+from typing import Any, TypeAlias
+from zlib import crc32
+
+from msgspec import Struct, msgpack
+from msgspec.structs import astuple
+
+from actors.core.events import Closed, Event
+from actors.errors import JournalDamaged, SessionElsewhere
+from actors.storage import Claim
+from actors.storage.blobs import EXT, whole
+from actors.storage.directory import State, StoredSession, Summary
+
+Kept: TypeAlias = Callable[[bytes], bytes | None]
+"""Gives the blob of a hash, if it is there."""
+
+_PLACE = Layout("<qq")
+COLUMNS = "name, key, fence, owner, last, size, tenant, target, state, opened, used, checksum"
+
+
+class SessionRow(Struct):
+    """What is kept of a session beside its records. `key` is its number in the storage; no other session gets it."""
+
+    name: str
+    key: int
+    fence: int = 0
+    owner: str | None = None
+    last: int = 0
+    size: int = 0
+    tenant: str = ""
+    target: str = ""
+    state: State = "idle"
+    opened: float = 0.0
+    used: float = 0.0
+
+    @property
+    def values(self) -> tuple[object, ...]:
+        """What is written: the fields, and their checksum."""
+        fields = astuple(self)
+        return (*fields, crc32(msgpack.encode(fields)))
+
+    @property
+    def claim(self) -> Claim:
+        return Claim(self.fence, self.last)
+
+    @property
+    def stored(self) -> StoredSession:
+        """What the directory shows."""
+        return StoredSession(
+            self.name,
+            self.tenant,
+            self.target,
+            self.last,
+            self.size,
+            self.opened,
+            self.used,
+            self.owner,
+            self.state,
+        )
+
+    def take(self, events: Iterable[Event], now: float) -> None:
+        """Say what the directory shows once these events are written."""
+        summary = Summary(self.tenant, self.target, self.state)
+        if summary.take(events):
+            self.tenant, self.target, self.state = summary.tenant, summary.target, summary.state
+            if any(type(event) is Closed for event in events):
+                self.owner = None
+        if not self.last:
+            self.opened = now
+        self.used = now
+
+    def proven(self, found: Iterable[Sequence[Any]], after: int, kept: Kept, where: str) -> list[bytes]:
+        """Return the records past number `after`, whole and proven to be what was written.
+
+        Args:
+            found: What is stored of each, oldest first: number, checksum, bytes.
+            after: The number before the first.
+            kept: Gives the blobs that they refer to.
+            where: The storage, for messages.
+
+        Raises:
+            JournalDamaged: One is missing, or has changed.
+        """
+        expected, records = after + 1, list[bytes]()
+        for number, checksum, stored in found:
+            if number != expected or expected > self.last:
+                raise self.damaged(where, expected, "is missing")
+            if stored is None or record_checksum(self.key, number, stored) != checksum:
+                raise self.damaged(where, number, "has changed")
+            records.append(stored)
+            expected += 1
+        if expected <= self.last:
+            raise self.damaged(where, expected, "is missing")
+        return [self._whole(stored, number, kept, where) for number, stored in enumerate(records, after + 1)]
+
+    def _whole(self, stored: bytes, number: int, kept: Kept, where: str) -> bytes:
+        def blob(digest: bytes) -> bytes:
+            content = kept(digest)
+            if content is None:
+                raise self.damaged(where, number, "refers to a blob that is missing")
+            if sha256(content).digest() != digest:
+                raise self.damaged(where, number, "refers to a blob that has changed")
+            return content
+
+        return whole(stored, blob) if EXT in stored else stored
+
+    def damaged(self, where: str, number: int, what: str) -> JournalDamaged:
+        """Return the error about a record."""
+        return JournalDamaged(
+            f"{where}: session {self.name!r}, record {number} {what}; restore it from a copy",
+            session=self.name,
+            number=number,
+        )
+
+    def elsewhere(self, seconds: float) -> SessionElsewhere:
+        """Return why another host may not claim it, where its owner's lease lasts that long."""
+        host = self.owner or ""
+        return SessionElsewhere(
+            f"Session {self.name!r} belongs to host {host}, whose lease lasts {seconds:.1f} s more; ask there, "
+            "or end that process",
+            host=host,
+            seconds=seconds,
+        )
+
+
+def row_of(values: Sequence[object], where: str) -> SessionRow:
+    """Return the row of these columns.
+
+    Raises:
+        JournalDamaged: Its checksum is another.
+    """
+    *fields, checksum = values
+    try:
+        is_whole = crc32(msgpack.encode(tuple(fields))) == checksum
+    except (TypeError, ValueError):
+        is_whole = False
+    if not is_whole:
+        name = str(fields[0])[:80]
+        raise JournalDamaged(
+            f"{where}: session {name!r}: its entry has changed; restore it from a copy", session=name
+        )
+    return SessionRow(*fields)  # type: ignore[arg-type]  # its checksum says that these are what was written
+
+
+def record_checksum(key: int, number: int, stored: bytes) -> int:
+    """Return the checksum of a record: over its session, its number and its bytes."""
+    return crc32(stored, crc32(_PLACE.pack(key, number)))
