@@ -12,6 +12,7 @@ import pytest
 
 from actors import Runtime
 from actors.config import load
+from actors.core import events
 from actors.core.codec import encode_event
 from actors.core.content import Message, Text
 from actors.core.events import Closed, Event, Opened, Returned, Scheduled, Submitted, SwitchApplied
@@ -23,6 +24,7 @@ from actors.storage import Entry
 from actors.storage.sqlite import SqliteStorage, hosts
 from actors.storage.sqlite import format as file_format
 from actors.storage.sqlite.locks import WriteLock
+from tests.every_event import every_event
 from tests.storages import begin, to
 
 GOLDEN = sorted((Path(__file__).parent / "golden_journals").glob("*.db"))
@@ -34,15 +36,21 @@ LOG: tuple[Event, ...] = (
     Returned(CallId("c"), Json(b'"' + WORDS.encode() + b'"')),
     SwitchApplied("b"),
 )
-"""What every golden journal holds, as session `one`; and the same, closed, as session `two`."""
+"""What every golden journal holds, as session `one`; and the same, closed, as session `two`.
+
+Session `every` has one event of each kind that there was.
+"""
+VERSION = f"v{file_format.VERSION}.{events.VERSION}"
+"""Of the file, and of the events."""
 
 
 def write_golden(path: Path) -> None:
     """Write a golden journal of this version: `python -m tests.test_sqlite FILE`."""
     storage = SqliteStorage(path)
     for session, end in (("one", ()), ("two", (Closed(),))):
-        events = (Opened(session, "a", "Be brief.", LOG[0].messages, tenant="t"), *LOG[1:], *end)  # type: ignore[union-attr]  # it is Opened
-        storage.append([Entry(session, storage.claim(session).fence, events)])
+        log = (Opened(session, "a", "Be brief.", LOG[0].messages, tenant="t"), *LOG[1:], *end)  # type: ignore[union-attr]  # it is Opened
+        storage.append([Entry(session, storage.claim(session).fence, log)])
+    storage.append([Entry("every", storage.claim("every").fence, tuple(every_event()))])
     storage.close()
 
 
@@ -52,6 +60,8 @@ def test_a_journal_of_every_version_is_read_and_written_on(golden: Path, tmp_pat
     storage = SqliteStorage(tmp_path / "sessions.db")
     assert storage.read("one") == list(LOG)
     assert storage.read("two")[1:] == [*LOG[1:], Closed()]
+    every = storage.read("every")
+    assert every == every_event() if golden.stem == VERSION else len(every) > 20
     claim = storage.claim("one")
     assert claim.last == len(LOG)
     assert storage.append([Entry("one", claim.fence, (to("c"),))]) == [len(LOG) + 1]
@@ -63,7 +73,7 @@ def test_a_journal_of_every_version_is_read_and_written_on(golden: Path, tmp_pat
 
 
 def test_there_is_a_golden_journal_of_this_version() -> None:
-    assert [path.stem for path in GOLDEN][-1] == f"v{file_format.VERSION}"
+    assert VERSION in [path.stem for path in GOLDEN]
 
 
 def test_an_older_file_is_brought_up_to_date_and_a_newer_one_is_refused(

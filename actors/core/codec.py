@@ -2,7 +2,8 @@
 
 A record is the msgpack of a version and an event, as the event's class describes it (`actors.core.form`). Reading is
 strict: an unknown version, event or field is refused, and so is a missing field, a value that is not of its type, or
-text that should be JSON and is not. A record is binary; whoever stores it knows where it ends.
+text that should be JSON and is not. A record of an older version is upgraded first (`actors.core.upgrades`). It is
+binary; whoever stores it knows where it ends.
 """
 
 from collections.abc import Mapping
@@ -19,6 +20,7 @@ from actors.core.identity import Binding
 from actors.core.jsonio import Json, JsonObject, Quoted
 from actors.core.packed import Packed, encoded, seal_of, shared
 from actors.core.progress import AskProgress, Attempt
+from actors.core.upgrades import upgraded
 from actors.errors import JournalError
 
 F = TypeVar("F", bound=Form)
@@ -55,12 +57,31 @@ _HOLDS_MORE = (
 
 
 def decode_event(record: bytes) -> Event:
-    """Return the event of one record.
+    """Return the event of one record, of this version or an older one.
 
     Raises:
-        JournalError: The record is not an event of this version, every field there, of its type and no other. The
+        JournalError: The record is not an event of its version, every field there, of its type and no other. The
             message names the event and the field.
     """
+    try:
+        return _decoded(record)
+    except JournalError:
+        older = _upgraded(record)
+        if older is None:
+            raise
+    return _decoded(older)
+
+
+def _upgraded(record: bytes) -> bytes | None:
+    try:
+        return upgraded(record)
+    except (LookupError, TypeError, ValueError) as error:
+        raise JournalError(
+            f"Not an event of an older version: {type(error).__name__}; is the journal damaged?"
+        ) from error
+
+
+def _decoded(record: bytes) -> Event:
     try:
         event = _strictly(_RECORD, record).event
         for name, kind in _checked(type(event)):

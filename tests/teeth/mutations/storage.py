@@ -70,6 +70,20 @@ MUTATIONS = (
         (FILES,),
     ),
     Mutation(
+        "storage: an older record is read as it is",
+        "actors/core/upgrades.py",
+        "        event = STEPS[step](event)\n",
+        "        assert STEPS[step]\n",
+        ("tests/core/test_upgrades.py",),
+    ),
+    Mutation(
+        "storage: a field may be added and no version with it",
+        "actors/core/events.py",
+        '    why: str = ""\n\n\nCompletion: TypeAlias',
+        '    why: str = ""\n    more: str = ""\n\n\nCompletion: TypeAlias',
+        (FILES,),
+    ),
+    Mutation(
         "storage: a checksum does not cover the record's place",
         ROWS,
         "return crc32(stored, crc32(_PLACE.pack(key, number)))",

@@ -1,0 +1,36 @@
+"""Records of older versions, brought to the present one before they are read.
+
+A version of the catalogue is what its records look like: which events there are, and their fields in order. It is
+raised with every change, also where a field with a default is added at the end, and the step to it is added here. No
+step is ever changed, for logs that it reads are kept for years. tests/golden_journals has a log of each version.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from msgspec import MsgspecError, msgpack
+
+from actors.core.events import VERSION
+
+Step: TypeAlias = Callable[[list[Any]], list[Any]]
+"""From an event of one version to the same of the next: its name, then its fields in order, as msgpack has them."""
+
+STEPS: Mapping[int, Step] = {}
+"""By the version that each begins at."""
+
+
+def upgraded(record: bytes) -> bytes | None:
+    """Return an older record as the present version writes it; None if it is not older, or no record.
+
+    Raises:
+        Whatever a step raises for an event that its version does not have.
+    """
+    try:
+        version, event = msgpack.decode(record)
+    except (MsgspecError, TypeError, ValueError):
+        return None
+    if not isinstance(version, int) or not isinstance(event, list) or version not in STEPS:
+        return None
+    for step in range(version, VERSION):
+        event = STEPS[step](event)
+    return msgpack.encode([VERSION, event])

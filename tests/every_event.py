@@ -1,0 +1,62 @@
+"""One event of each kind, every field of it set, and not to its default."""
+
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin
+
+from msgspec.structs import fields
+
+from actors.core.content import Code, Media, Message, Native, Seal, Text, Thinking, ToolCall, ToolResult
+from actors.core.events import Event
+from actors.core.form import Form, kept
+from actors.core.identity import Binding
+from actors.core.jsonio import Json, JsonObject, Quoted, quote
+from actors.core.packed import Packed, pack
+
+MADE = Binding("b", "anthropic")
+SAID = pack(
+    Message(
+        "model",
+        (
+            Text("Said."),
+            Thinking("Thought.", Seal("signature", quote("s"), MADE)),
+            ToolCall("c", "read", {"a": 1}, native=Seal("call_id", quote("n"), MADE)),
+            ToolResult("c", [1], is_complete=True, media=[Media("image/png", "Ag==")]),
+            Media("image/png", "A" * 4096),
+            Code("1 + 1", "python"),
+            Native("search", Seal("item", quote("n"), MADE)),
+        ),
+        origin=MADE,
+    )
+)
+_GIVEN: dict[object, object] = {
+    bool: True,
+    int: 7,
+    float: 1.5,
+    str: "word",
+    bytes: b"bytes",
+    Json: Json(b"[1]"),
+    JsonObject: JsonObject(Json(b'{"a":1}')),
+    Quoted: quote("q"),
+    Packed: SAID,
+    Packed | None: SAID,
+}
+
+
+def every_event() -> list[Event]:
+    """Return them in the catalogue's order."""
+    return [_sample(kind) for kind in get_args(Event)]
+
+
+def _sample(kind: Any) -> Any:  # Any: a type as annotated, and a value of it
+    if kind in _GIVEN:
+        return _GIVEN[kind]
+    if isinstance(kind, type) and issubclass(kind, Form):
+        return kept(kind, *(_sample(item.type) for item in fields(kind)))
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is tuple:
+        return (_sample(inner[0]),) if inner[-1] is ... else tuple(map(_sample, inner))
+    if origin is Literal:
+        return inner[-1]
+    if origin in (Union, UnionType):
+        return _sample(next(each for each in inner if each is not type(None)))
+    return _sample(kind.__supertype__)  # a NewType
