@@ -6,6 +6,7 @@ The long form: `python -m tests.test_simulation --count 10000 --workers 2`; `tes
 import os
 import subprocess
 import sys
+from collections import Counter
 from functools import cache
 
 import anyio
@@ -29,8 +30,12 @@ def sample(mode: Mode, seed: int) -> SimulationReport:
     return simulate(seed, sessions=16, turns=6, mode=mode, odds=odds)
 
 
+MODES: tuple[Mode, ...] = ("safety", "liveness")
+FEATURES = ("configured",)
+
+
 @pytest.mark.parametrize("seed", range(3))
-@pytest.mark.parametrize("mode", ["safety", "liveness"])
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.requirement("PROMISE-1", "PROMISE-2", "PROMISE-5", "PROMISE-7", "PROMISE-8")
 def test_whatever_goes_wrong_every_invariant_holds(seed: int, mode: Mode) -> None:
     report = sample(mode, seed)
@@ -38,6 +43,11 @@ def test_whatever_goes_wrong_every_invariant_holds(seed: int, mode: Mode) -> Non
     assert report.counts["requests"] > 96
     for what in ("faults", "switches", "cancelled", "abandoned", "calls", "awaiting", "compacted"):
         assert report.counts[what] > 0, what
+
+
+def test_each_feature_is_met() -> None:
+    met = sum((Counter(sample(mode, seed).counts) for mode in MODES for seed in range(3)), Counter())
+    assert [feature for feature in FEATURES if not met[feature]] == []
 
 
 def test_the_same_seed_is_the_same_run_in_every_process() -> None:

@@ -29,7 +29,7 @@ Mode: TypeAlias = Literal["safety", "liveness"]
 Blunder: TypeAlias = Literal["", "malformed", "missing", "wrong", "unknown"]
 """What is wrong with a call as the model writes it."""
 
-Kind: TypeAlias = Literal["switch", "cancel", "abandon", "crash", "busy", "compact"]
+Kind: TypeAlias = Literal["switch", "cancel", "abandon", "crash", "busy", "compact", "configure"]
 
 FAULTS: tuple[Fault, ...] = (
     RATE_LIMITED,
@@ -74,6 +74,8 @@ OWN_TOOLS = ("work", "work", "work", "work", "approved", "outside")
 """The simulation's tools; only their calls are ever wrong as the model writes them."""
 BLUNDERS: tuple[Blunder, ...] = ("malformed", "missing", "wrong", "unknown")
 CRASHING = ("session", "scheduler", "ledger", "renderer")
+CHANGES = ("system", "no system", "some tools", "all tools", "both")
+"""What is configured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +116,10 @@ class FaultAt:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """What is done beside an ask, so many seconds after it began; `target` of a switch, or the actor that crashes."""
+    """What is done beside an ask, so many seconds after it began.
+
+    `target` is that of a switch, the actor that crashes, or what is configured.
+    """
 
     name: str
     kind: Kind
@@ -166,6 +171,7 @@ class Odds:
     busy: float = 0.03
     blunder: float = 0.08
     compact: float = 0.06
+    configure: float = 0.06
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,6 +297,12 @@ class _PlanAuthor:
             if self._happens(chance):
                 yield Move(f"{name}.m{number}", kind, random.expovariate(0.4), random.choice(among))
                 number += 1
-        apart = Random(f"{self._seed}/{name}/compact")  # noqa: S311  as above; what else happens stays as it is
-        if apart.random() < odds.compact:
-            yield Move(f"{name}.m{number}", "compact", apart.expovariate(0.4))
+        further: tuple[tuple[Kind, float, Sequence[str]], ...] = (
+            ("compact", odds.compact, ("",)),
+            ("configure", odds.configure, CHANGES),
+        )
+        for kind, chance, among in further:
+            apart = Random(f"{self._seed}/{name}/{kind}")  # noqa: S311  as above; what else happens stays as it is
+            if apart.random() < chance:
+                yield Move(f"{name}.m{number}", kind, apart.expovariate(0.4), apart.choice(among))
+                number += 1

@@ -16,6 +16,7 @@ from actors.errors import ActorsError, Busy, SessionClosed, SessionError
 from actors.handle import Session
 from actors.kernel import Command, Ref
 from actors.runtime import Runtime
+from actors.testing.simulation.invariants.configured import prompt
 from actors.testing.simulation.model import words
 from actors.testing.simulation.outsider import Outsider
 from actors.testing.simulation.plan import Ask, Move, Talk
@@ -85,8 +86,12 @@ class Player:
 
     async def _talk(self, talk: Talk, outside: TaskGroup) -> None:
         """Have a session's caller do all it does. Every third is asked for approvals, those of others go outside."""
-        tools, approve = self._world.tools, self._world.toolbox.approve if talk.number % 3 == 0 else None
-        session = await self._runtime.open(talk.target, id=talk.id, tools=tools, approve=approve)
+        tools, approve = self._world.kit("all"), self._world.toolbox.approve if talk.number % 3 == 0 else None
+        system = prompt(talk.id) if talk.number % 2 else None
+        self._world.features.configured.offered(talk.id, tuple(each.name for each in tools))
+        session = await self._runtime.open(
+            talk.target, id=talk.id, tools=tools, system=system, approve=approve
+        )
         random = Random(f"{self._world.plan.seed}/{talk.id}/outside")  # noqa: S311  as in the plan
         outsider = self._outside[talk.id] = Outsider(session, random, self._world.problems, self._stands)
         outside.start_soon(outsider.run)
@@ -162,8 +167,22 @@ class Player:
                     await self._crash(session, move.target)
             case "compact":
                 await self._counted(partial(self._compact, session))
+            case "configure":
+                await self._counted(partial(self._configure, session, move))
             case "busy":
                 await self._crowd(session, move.name)
+
+    async def _configure(self, session: Session, move: Move) -> None:
+        """Have another system prompt, other tools, or both."""
+        change: dict[str, Any] = {}  # Any: fields of `configure`
+        if move.target in ("system", "no system", "both"):
+            change["system"] = None if move.target == "no system" else prompt(move.name)
+        if move.target in ("some tools", "all tools", "both"):
+            change["tools"] = self._world.kit("all" if move.target == "all tools" else "some")
+        await session.configure(**change)
+        if "tools" in change:
+            change["tools"] = tuple(each.name for each in change["tools"])
+        self._world.features.configured.wants(session.id, **change)
 
     async def _crash(self, session: Session, which: str) -> None:
         self._world.crashed.add(session.id)

@@ -95,4 +95,5 @@ def _counts(world: World) -> dict[str, int]:
         "rounds_with_feedback": heeding.rounds,
         "invalid_without_feedback": guessing.invalid,
         "rounds_without_feedback": guessing.rounds,
+        **world.features.counts,
     }

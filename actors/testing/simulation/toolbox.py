@@ -8,6 +8,7 @@ from typing import Any
 
 import anyio
 
+from actors.testing.simulation.invariants.configured import described
 from actors.testing.simulation.witness import OUTSIDE
 from actors.tools import Tool, tool
 
@@ -37,15 +38,15 @@ class Toolbox:
         """The tools."""
 
         async def work(key: str, manner: str, seconds: float) -> object:
-            """Do a piece of work."""
+            """Do a piece of work. [tool work]"""
             return await self._run(key, manner, seconds)
 
         async def approved(key: str, manner: str, seconds: float) -> object:
-            """Do a piece of work that somebody has to approve of."""
+            """Do a piece of work that somebody has to approve of. [tool approved]"""
             return await self._run(key, manner, seconds)
 
         made = tool(timeout=LIMIT)(work)
-        outside = Tool.external(OUTSIDE, "Done elsewhere.", made.schema, read_only=True)
+        outside = Tool.external(OUTSIDE, f"Done elsewhere. {described(OUTSIDE)}", made.schema, read_only=True)
         return [made, tool(timeout=LIMIT, approval="ask")(approved), outside]
 
     async def approve(self, call: object) -> bool:

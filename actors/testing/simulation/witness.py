@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 from actors.core import events
 from actors.core.compaction import named
@@ -31,6 +32,8 @@ OUTSIDE = "outside"
 """The tool whose calls are answered from outside."""
 MOST = 100
 """Lines that are kept."""
+
+Happened = TypeVar("Happened", bound=Event)
 
 
 class Problems:
@@ -89,8 +92,9 @@ class Witness(MemoryStorage):
 
     def __init__(self, problems: Problems, members: dict[str, frozenset[str]]) -> None:
         super().__init__()
-        self._problems = problems
+        self.problems = problems
         self._members = members
+        self._told: dict[type, list[Callable[[str, Any], None]]] = {}  # Any: events of that type
         self.counts: Counter[str] = Counter()
         self.seen: dict[str, Sighting] = {}
         self.waits: Callable[[str], None] = lambda session: None
@@ -103,10 +107,16 @@ class Witness(MemoryStorage):
             for event in entry.events:
                 self.counts[type(event).__name__] += 1
                 self._look(entry.session, sighting, event)
+                for told in self._told.get(type(event), ()):
+                    told(entry.session, event)
         return super().append(entries)
 
+    def tell(self, kind: type[Happened], told: Callable[[str, Happened], None]) -> None:
+        """Have `told` called with each event of a kind, and its session, as it is written."""
+        self._told.setdefault(kind, []).append(told)
+
     def _wrong(self, invariant: str, session: str, about: object) -> None:
-        self._problems.add(invariant, f"{session}: {about}")
+        self.problems.add(invariant, f"{session}: {about}")
 
     def _look(self, session: str, seen: Sighting, event: Event) -> None:
         if seen.closed:

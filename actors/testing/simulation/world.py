@@ -17,6 +17,7 @@ from actors.testing.rules import AnthropicProfile, AnthropicSettings
 from actors.testing.rules.base import Json
 from actors.testing.script import Script, Turn
 from actors.testing.server import Exchange, LoopbackServer, ServerLimits
+from actors.testing.simulation.invariants import FeatureInvariants
 from actors.testing.simulation.model import Model
 from actors.testing.simulation.network import SimulatedNetwork
 from actors.testing.simulation.plan import SimulationPlan
@@ -68,10 +69,15 @@ class World:
         self.network = SimulatedNetwork(self.servers, self.random, self._seen)
         members = {name: frozenset({name}) for name in DIALECTS}
         self.witness = Witness(self.problems, members | dict.fromkeys(POOLS, frozenset(DIALECTS)))
+        self.features = FeatureInvariants(self.witness)
         self.toolbox = Toolbox(self.random, self._begun)
-        self.tools = (*self.toolbox.tools, *tools)
+        self._made, self._own = tuple(self.toolbox.tools), tuple(tools)
         self.digest = hashlib.blake2b(digest_size=16)
         self.faults = 0
+
+    def kit(self, name: str) -> Tools:
+        """Return tools that a session is given: `all` of them, or `some`; the user's own are among them."""
+        return (*(self._made if name == "all" else self._made[:1]), *self._own)
 
     def runtime(self) -> Runtime:
         """Return the runtime, not yet entered."""
@@ -114,6 +120,7 @@ class World:
             self.problems.add("a body holds what the user said", backend)
         else:
             self.witness.request(session_of(ask), backend, body)
+            self.features.request(session_of(ask), body)
 
     def _begun(self, key: str) -> None:
         session = session_of(key)

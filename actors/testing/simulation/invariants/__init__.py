@@ -1,0 +1,36 @@
+"""Invariants of single features: what each promises, held against the log and against the bodies that servers see.
+
+A feature has a module, and a class in it that hears of the events and bodies that it needs. How often each feature was
+met is counted, so that a run that never played one shows it.
+"""
+
+from collections import Counter
+from typing import Protocol
+
+from actors.testing.simulation.invariants.configured import ConfiguredRequests
+from actors.testing.simulation.witness import Witness
+
+
+class Invariant(Protocol):
+    """What holds of one feature."""
+
+    def request(self, session: str, body: bytes) -> None:
+        """Hold a body that a server is about to see against what is known."""
+
+
+class FeatureInvariants:
+    """All of them, told by the witness of a run's logs."""
+
+    def __init__(self, witness: Witness) -> None:
+        self.configured = ConfiguredRequests(witness)
+        self._of_bodies: tuple[Invariant, ...] = (self.configured,)
+
+    @property
+    def counts(self) -> Counter[str]:
+        """How often each feature was met."""
+        return self.configured.counts
+
+    def request(self, session: str, body: bytes) -> None:
+        """Hold a body against what each feature promises."""
+        for each in self._of_bodies:
+            each.request(session, body)

@@ -1,0 +1,97 @@
+"""What requests say in front of the messages: the system prompt and the tools that were configured last, and no others.
+
+What a caller configured is in force from the next ask on.
+
+Prompts and descriptions of tools have marks, which are looked for in each body.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from actors.core import events
+from actors.testing.simulation.witness import Problems, Witness
+
+PROMPT = b"[system "
+OFFERED = b"[tool "
+
+
+def prompt(name: str) -> str:
+    """Return a system prompt that no other is like."""
+    return f"Be brief. [system {name}]"
+
+
+def described(name: str) -> str:
+    """Return what stands in the description of a tool."""
+    return f"[tool {name}]"
+
+
+@dataclass(slots=True)
+class _Preamble:
+    """What is in force in one session, `tools` None as long as nobody said which; and what its caller `wants`."""
+
+    system: str | None = None
+    tools: tuple[str, ...] | None = None
+    tools_off: bool = False
+    ask: int = 0
+    is_bound: bool = False
+    wants: dict[str, object] = field(default_factory=dict)
+
+
+class ConfiguredRequests:
+    """Watches system prompts and tools."""
+
+    def __init__(self, witness: Witness) -> None:
+        self._problems: Problems = witness.problems
+        self.counts = Counter[str](configured=0)
+        self._known: dict[str, _Preamble] = {}
+        witness.tell(events.Opened, self._opened)
+        witness.tell(events.Configured, self._configured)
+        witness.tell(events.Bound, self._bound)
+        witness.tell(events.TurnEnded, self._ended)
+        witness.tell(events.RequestSent, self._sent)
+
+    def offered(self, session: str, tools: tuple[str, ...]) -> None:
+        """Note which tools a session was opened with: its log does not say."""
+        self._known.setdefault(session, _Preamble()).tools = tools
+
+    def wants(self, session: str, **wanted: object) -> None:
+        """Note what was configured, `system` or `tools`, and was not refused."""
+        self._known[session].wants.update(wanted)
+
+    def _opened(self, session: str, event: events.Opened) -> None:
+        self._known.setdefault(session, _Preamble()).system = event.system
+
+    def _configured(self, session: str, event: events.Configured) -> None:
+        known = self._known[session]
+        if known.is_bound:
+            self._problems.add("a turn ends with what it began with", session)
+        known.system, known.tools = event.system, event.tools
+        self.counts["configured"] += 1
+
+    def _bound(self, session: str, event: events.Bound) -> None:
+        known = self._known[session]
+        known.is_bound = True
+        if known.ask == event.ask:
+            return  # what a turn began with holds for its ask
+        known.ask, wants, known.wants = event.ask, known.wants, {}
+        if any(getattr(known, name) != value for name, value in wants.items()):
+            self._problems.add("what was configured is in force from the next ask on", session)
+
+    def _ended(self, session: str, event: events.TurnEnded) -> None:
+        self._known[session].is_bound = False
+
+    def _sent(self, session: str, event: events.RequestSent) -> None:
+        self._known[session].tools_off = event.tools_off
+
+    def request(self, session: str, body: bytes) -> None:
+        """Hold a body against what is in force."""
+        known = self._known[session]
+        if body.count(PROMPT) != (known.system is not None) or (known.system or "").encode() not in body:
+            self._problems.add("each request has the system prompt that was configured", session)
+        if known.tools is None or known.tools_off:
+            return
+        shown = body.count(OFFERED)
+        marks = [described(name).encode() for name in known.tools]
+        if shown != len(marks) or not all(mark in body for mark in marks):
+            about = f"{session}: {shown} are shown, {', '.join(known.tools)} are in force"
+            self._problems.add("each request offers the tools that were configured", about)
