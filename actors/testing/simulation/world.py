@@ -69,7 +69,7 @@ class World:
         self.network = SimulatedNetwork(self.servers, self.random, self._seen)
         members = {name: frozenset({name}) for name in DIALECTS}
         self.witness = Witness(self.problems, members | dict.fromkeys(POOLS, frozenset(DIALECTS)))
-        self.features = FeatureInvariants(self.witness)
+        self.features = FeatureInvariants(self.witness, frozenset(arguments))
         self.toolbox = Toolbox(self.random, self._begun)
         self._made, self._own = tuple(self.toolbox.tools), tuple(tools)
         self.digest = hashlib.blake2b(digest_size=16)

@@ -5,6 +5,7 @@ met is counted, so that a run that never played one shows it.
 """
 
 from collections import Counter
+from collections.abc import Collection
 from typing import Protocol
 
 from actors.testing.simulation.invariants.configured import ConfiguredRequests
@@ -19,10 +20,10 @@ class Invariant(Protocol):
 
 
 class FeatureInvariants:
-    """All of them, told by the witness of a run's logs."""
+    """All of them, told by the witness of a run's logs. `own` are the names of the user's tools."""
 
-    def __init__(self, witness: Witness) -> None:
-        self.configured = ConfiguredRequests(witness)
+    def __init__(self, witness: Witness, own: Collection[str]) -> None:
+        self.configured = ConfiguredRequests(witness, own)
         self._of_bodies: tuple[Invariant, ...] = (self.configured,)
 
     @property

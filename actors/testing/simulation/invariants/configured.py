@@ -6,6 +6,7 @@ Prompts and descriptions of tools have marks, which are looked for in each body.
 """
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass, field
 
 from actors.core import events
@@ -38,9 +39,10 @@ class _Preamble:
 
 
 class ConfiguredRequests:
-    """Watches system prompts and tools."""
+    """Watches system prompts and tools. `own`: the user's tools, which have no marks."""
 
-    def __init__(self, witness: Witness) -> None:
+    def __init__(self, witness: Witness, own: Collection[str]) -> None:
+        self._own = own
         self._problems: Problems = witness.problems
         self.counts = Counter[str](configured=0)
         self._known: dict[str, _Preamble] = {}
@@ -90,8 +92,8 @@ class ConfiguredRequests:
             self._problems.add("each request has the system prompt that was configured", session)
         if known.tools is None or known.tools_off:
             return
-        shown = body.count(OFFERED)
-        marks = [described(name).encode() for name in known.tools]
-        if shown != len(marks) or not all(mark in body for mark in marks):
-            about = f"{session}: {shown} are shown, {', '.join(known.tools)} are in force"
+        count = body.count(OFFERED)
+        marks = [described(name).encode() for name in known.tools if name not in self._own]
+        if count != len(marks) or not all(mark in body for mark in marks):
+            about = f"{session}: {count} are offered, {', '.join(known.tools)} are in force"
             self._problems.add("each request offers the tools that were configured", about)
