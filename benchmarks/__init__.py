@@ -1,1 +1,1 @@
-"""Measurements beside their floors: `python -m benchmarks` prints one table."""
+"""Measurements beside their baselines: `python -m benchmarks` prints one table."""

@@ -12,44 +12,19 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from benchmarks import (
-    caches,
-    cancels,
-    dialects,
-    events,
-    http,
-    kernel,
-    live,
-    loop,
-    memory,
-    render,
-    start,
-    turn,
-)
-from benchmarks.table import Backend, Measure, Options, Row, table
+from actors.testing.bench import goals
+from actors.testing.bench.figures import Extent, Figure, Loop, Measure, table
+from benchmarks import caches, loop
 
-MEASURES: tuple[Measure, ...] = (
-    *render.MEASURES,
-    *dialects.MEASURES,
-    *turn.MEASURES,
-    *http.MEASURES,
-    *live.MEASURES,
-    *events.MEASURES,
-    *cancels.MEASURES,
-    *start.MEASURES,
-    *memory.MEASURES,
-    *kernel.MEASURES,
-    *caches.MEASURES,
-    *loop.MEASURES,
-)
+MEASURES: tuple[Measure, ...] = (*goals.MEASURES, *caches.MEASURES, *loop.MEASURES)
 GOALS = tuple(measure.goal for measure in MEASURES)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the measurements that the arguments ask for; return 0, whatever they show."""
     given = _parser().parse_args(arguments)
-    backends: tuple[Backend, ...] = ("asyncio", "trio") if given.backend == "both" else (given.backend,)
-    options = Options(given.quick, backends, given.skip_install or given.quick)
+    backends: tuple[Loop, ...] = ("asyncio", "trio") if given.backend == "both" else (given.backend,)
+    options = Extent(given.quick, backends)
     only = GOALS if given.only is None else tuple(given.only.split(","))
     if unknown := sorted(set(only) - set(GOALS)):
         print(f"No goal {', '.join(unknown)}; there are {', '.join(GOALS)}", file=sys.stderr)
@@ -61,25 +36,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 0
 
 
-def _measured(measure: Measure, only: Sequence[str], options: Options) -> list[Row]:
+def _measured(measure: Measure, only: Sequence[str], options: Extent) -> list[Figure]:
     if measure.goal not in only:
         return [measure.skipped("not measured")]
     print(f"{measure.goal}  {measure.question} ...", file=sys.stderr, flush=True)
-    return measure.run(options)
+    return measure.figures(options)
 
 
-def _exported(row: Row) -> dict[str, object]:
+def _exported(row: Figure) -> dict[str, object]:
     return asdict(row) | {"figure": row.figure, "met": row.met}
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks", description="Measure beside hand-written floors."
+        prog="python -m benchmarks", description="Measure beside hand-written baselines."
     )
-    parser.add_argument("--quick", action="store_true", help="fewer repeats, smaller sizes, no installation")
+    parser.add_argument("--quick", action="store_true", help="fewer repeats, smaller sizes")
     parser.add_argument("--backend", choices=("asyncio", "trio", "both"), default="both")
     parser.add_argument("--only", metavar="GOALS", help="comma-separated goals, as A1,B1")
-    parser.add_argument("--skip-install", action="store_true", help="do not install into a fresh environment")
     parser.add_argument("--json", metavar="FILE", help="write the rows there too")
     return parser
 

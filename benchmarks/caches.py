@@ -3,7 +3,7 @@
 M1   of the tokens that an ideal cache had read over random walks, how many are not read, by the strict servers' count
 """
 
-from benchmarks.table import Measure, Options, Row
+from actors.testing.bench.figures import Extent, Figure, Measure
 from tests.cache_walks import CACHED, counted
 
 _QUESTION = "tokens not read from the prompt cache, of those that an ideal one had read"
@@ -12,11 +12,11 @@ _WALKS = (32, 200)
 _LIMIT = 1.0
 
 
-def _m1(options: Options) -> list[Row]:
+def _m1(options: Extent) -> list[Figure]:
     walks = _WALKS[0] if options.quick else _WALKS[1]
     counts = counted(range(walks))
     return [
-        Row(
+        Figure(
             "M1",
             _QUESTION,
             name,

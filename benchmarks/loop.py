@@ -5,7 +5,7 @@ T1   the README's test command, and all of `.ci/run`, as the last `.ci/run` on t
 
 from pathlib import Path
 
-from benchmarks.table import Measure, Options, Row
+from actors.testing.bench.figures import Extent, Figure, Measure
 
 TIMES = Path(__file__).parent.parent / ".ci" / "times"
 _QUESTION = "time until a change is known to be sound"
@@ -13,12 +13,12 @@ _LIMITS = {"The README's tests": 300, "All": 600}
 """Seconds, by the step of `.ci/run`; installation included."""
 
 
-def recorded(times: Path) -> list[Row]:
+def recorded(times: Path) -> list[Figure]:
     """Return a row for each step that has a limit, from a file of `SECONDS<TAB>STEP`."""
     lines = times.read_text(encoding="utf-8").splitlines() if times.exists() else []
     took = {step: float(seconds) for seconds, step in (line.split("\t") for line in lines)}
     return [
-        Row(
+        Figure(
             "T1",
             _QUESTION,
             step,
@@ -31,7 +31,7 @@ def recorded(times: Path) -> list[Row]:
     ]
 
 
-def _t1(options: Options) -> list[Row]:
+def _t1(options: Extent) -> list[Figure]:
     return recorded(TIMES)
 
 

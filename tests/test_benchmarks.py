@@ -8,16 +8,16 @@ import pytest
 
 from actors.adapters.adapter import adapter
 from actors.core.profiles import PROFILES, dialect
-from benchmarks import dialects
+from actors.testing.bench import dialects
+from actors.testing.bench.dialects import decoding, encoding
+from actors.testing.bench.figures import Extent, Figure, table
+from actors.testing.bench.turn import hosted
+from actors.testing.bench.workload import DIALECTS, FAMILIES, Author, Live, binding, blocks, payload, told
 from benchmarks.__main__ import GOALS, MEASURES, main
-from benchmarks.dialects import decoding, encoding
 from benchmarks.loop import recorded
-from benchmarks.table import Options, Row, table
-from benchmarks.turn import hosted
-from benchmarks.workload import DIALECTS, FAMILIES, Author, Live, binding, blocks, payload, told
 from tests.marks import unmarked
 
-QUICK = Options(quick=True, backends=("asyncio",), skip_install=True)
+QUICK = Extent(quick=True, backends=("asyncio",))
 
 
 def test_the_table_has_a_row_for_every_goal_whether_or_not_it_was_measured(
@@ -29,7 +29,7 @@ def test_the_table_has_a_row_for_every_goal_whether_or_not_it_was_measured(
     assert [line.split()[0] for line in shown] == ["goal", "A1", "A1", *GOALS[1:]]
     rows = json.loads(written.read_text())
     assert {row["case"] for row in rows if row["goal"] == "A1"} == set(DIALECTS)
-    assert all(row["value"] > 0 and row["floor"] > 0 for row in rows if row["goal"] == "A1")
+    assert all(row["value"] > 0 and row["baseline"] > 0 for row in rows if row["goal"] == "A1")
     assert all(row["value"] is None for row in rows if row["goal"] != "A1")
 
 
@@ -62,12 +62,12 @@ def test_how_long_the_tests_take_is_what_the_last_run_of_everything_wrote_down(t
     ]
 
 
-def test_a_figure_is_held_against_its_goal_as_a_multiple_of_the_floor() -> None:
-    over = Row("A1", "asked", "case", "ms", limit=2.0, value=3.0, floor=1.0)
+def test_a_figure_is_held_against_its_goal_as_a_multiple_of_the_baseline() -> None:
+    over = Figure("A1", "asked", "case", "ms", limit=2.0, value=3.0, baseline=1.0)
     assert (over.figure, over.met) == (3.0, False)
-    assert Row("A1", "asked", "case", "ms", limit=2.0, value=3.0, floor=1.5).met is True
-    assert Row("E1", "asked", "case", "objects", limit=10, value=11).met is False
-    assert Row("E1", "asked", "case", "objects", limit=10).met is None
+    assert Figure("A1", "asked", "case", "ms", limit=2.0, value=3.0, baseline=1.5).met is True
+    assert Figure("E1", "asked", "case", "objects", limit=10, value=11).met is False
+    assert Figure("E1", "asked", "case", "objects", limit=10).met is None
     assert "NO" in table([over])
 
 
@@ -104,7 +104,7 @@ def test_no_two_conversations_share_a_text() -> None:
 
 @pytest.mark.anyio
 async def test_the_model_in_this_process_serves_whole_turns() -> None:
-    from benchmarks.turn import SEARCH, TARGET
+    from actors.testing.bench.turn import SEARCH, TARGET
 
     async with hosted() as runtime:
         session = await runtime.open(TARGET, tools=[SEARCH])
@@ -117,8 +117,8 @@ async def test_the_model_in_this_process_serves_whole_turns() -> None:
 
 @pytest.mark.parametrize("name", PROFILES)
 def test_what_is_measured_of_a_codec_is_what_json_makes_of_the_same(name: str) -> None:
-    ours, floor = encoding(name)
-    encoded, dumped = ours(), floor()
+    ours, baseline = encoding(name)
+    encoded, dumped = ours(), baseline()
     assert isinstance(encoded, bytes)
     assert isinstance(dumped, bytes)
     closing = adapter(dialect(name)).encoder.closing

@@ -7,7 +7,7 @@ import pytest
 
 from actors.core.profiles import PROFILES
 from actors.core.projection import mint
-from benchmarks.workload import Live
+from actors.testing.bench.workload import Live
 
 SHORT, LONG = 100, 2000
 

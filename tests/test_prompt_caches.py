@@ -12,9 +12,9 @@ from actors.config import BackendSettings, Config, FileSettings, RuntimeLimits
 from actors.core.caching import Cache
 from actors.runtime import Runtime
 from actors.testing import Call, PromptCache, Say, Script, Turn, serve
+from actors.testing.bench.figures import Extent
 from actors.testing.server import LoopbackServer
 from benchmarks.caches import MEASURES
-from benchmarks.table import Options
 from tests.cache_walks import CACHED, MARKED, TirelessWalk, counted
 from tests.marks import marks
 from tests.strict_hosts import backend, strict_host
@@ -37,7 +37,7 @@ def test_random_walks_read_what_an_ideal_cache_could_have_read() -> None:
 
 
 def test_the_benchmark_says_how_much_of_that_is_not_read() -> None:
-    rows = {row.case: row for row in MEASURES[0].run(Options(quick=True))}
+    rows = {row.case: row for row in MEASURES[0].run(Extent(quick=True))}
     assert set(rows) == set(CACHED)
     assert all(
         row.value is not None and row.met and f"{len(WALKS)} walks" in row.note for row in rows.values()

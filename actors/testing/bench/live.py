@@ -2,10 +2,10 @@
 
 Each measurement is a process of its own. All sessions are weighed in mid-turn: five tools have returned 1 KB each, and
 the second request waits for its answer. It waits because the stub answers so many requests at once as were sent first,
-and one session asks no second time. Floor: as many conversations by hand, each on a connection of its own.
+and one session asks no second time. Baseline: as many conversations by hand, each on a connection of its own.
 
-python -m benchmarks.live sessions 1000 asyncio URL       # prints the resident bytes of one
-python -m benchmarks.live conversations 1000 asyncio URL  # the floor
+python -m actors.testing.bench.live sessions 1000 asyncio URL       # prints the resident bytes of one
+python -m actors.testing.bench.live conversations 1000 asyncio URL  # the baseline
 """
 
 import gc
@@ -19,15 +19,15 @@ from typing import Any
 import anyio
 
 from actors.runtime import Runtime
+from actors.testing.bench.by_hand import QUESTION, Client
+from actors.testing.bench.canned import CALLS
+from actors.testing.bench.figures import Extent, Figure, Loop, Measure
+from actors.testing.bench.http import configured
+from actors.testing.bench.memory import resident
+from actors.testing.bench.start import ROOT
+from actors.testing.bench.stub import DESCRIPTORS, running
+from actors.testing.bench.turn import RESULT, SEARCH
 from actors.tools import tool
-from benchmarks.backend import CALLS
-from benchmarks.by_hand import QUESTION, Client
-from benchmarks.http import configured
-from benchmarks.memory import resident
-from benchmarks.start import ROOT
-from benchmarks.stub import DESCRIPTORS, running
-from benchmarks.table import Backend, Measure, Options, Row
-from benchmarks.turn import RESULT, SEARCH
 
 HISTORY = CALLS * (len(RESULT.encode()) + len('{"query":"part 0","limit":1}')) + len(QUESTION)
 """Bytes of what is said until then."""
@@ -88,26 +88,28 @@ async def _settled() -> None:
     gc.collect()
 
 
-def _measured(what: str, count: int, backend: Backend) -> float:
+def _measured(what: str, count: int, backend: Loop) -> float:
     with running(together=count + 1) as url:
-        command = (sys.executable, "-m", "benchmarks.live", what, str(count), backend, url)
+        command = (sys.executable, "-m", "actors.testing.bench.live", what, str(count), backend, url)
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
         return float(json.loads(done.stdout))
 
 
-def _b4(options: Options) -> list[Row]:
+def _b4(options: Extent) -> list[Figure]:
     count = 100 if options.quick else 1000
-    floor = _measured("conversations", count, "asyncio")
-    note = f"{count:,} in mid-turn, without the {HISTORY / 1e3:.2g} KB said; floor: by hand; goal also 40 KB"
+    baseline = _measured("conversations", count, "asyncio")
+    note = (
+        f"{count:,} in mid-turn, without the {HISTORY / 1e3:.2g} KB said; baseline: by hand; goal also 40 KB"
+    )
     return [
-        Row(
+        Figure(
             "B4",
             _QUESTION,
             backend,
             "KB",
             1.2,
             _measured("sessions", count, backend) / 1e3,
-            floor / 1e3,
+            baseline / 1e3,
             note,
         )
         for backend in options.backends

@@ -1,9 +1,9 @@
 """B1 and C1: a turn through all actors, the model in this process.
 
-    B1   a fresh session's turn: model, 5 parallel tools with validation, model; floor: the loop by hand on asyncio
+    B1   a fresh session's turn: model, 5 parallel tools with validation, model; baseline: the loop by hand on asyncio
     C1   turn 500 of one session over turn 10
 
-A tool returns 1 KB. The floor reads the same streams, runs the same tools at once and encodes the same requests; it
+A tool returns 1 KB. The baseline reads the same streams, runs the same tools at once and encodes the same requests; it
 checks nothing, keeps no log and has no actors.
 """
 
@@ -20,11 +20,11 @@ import anyio
 
 from actors.handle import Session
 from actors.runtime import Runtime
+from actors.testing.bench.canned import ANSWERING, CALLING, Canned
+from actors.testing.bench.figures import Extent, Figure, Loop, Measure
+from actors.testing.bench.timing import async_calls, async_cpu_ms, on_loop
+from actors.testing.bench.workload import Author, binding
 from actors.tools import Tool, tool
-from benchmarks.backend import ANSWERING, CALLING, Canned
-from benchmarks.table import Backend, Measure, Options, Row
-from benchmarks.timing import async_calls, async_cpu_ms, on_loop
-from benchmarks.workload import Author, binding
 
 RESULT = Author(binding("openai_chat")).text(1000, 1024)
 TARGET = "openai:model-1"
@@ -80,7 +80,7 @@ async def _each(sessions: list[Session]) -> None:
         await _asked(session)
 
 
-# ---- the floor
+# ---- the baseline
 
 
 async def _model(body: bytes) -> dict[str, Any]:  # Any: JSON as any client would hold it
@@ -109,7 +109,7 @@ async def _by_hand() -> None:
             messages.append({"role": "tool", "tool_call_id": call["id"], "content": result})
 
 
-async def _floor(count: int) -> float:
+async def _baseline(count: int) -> float:
     async def turns() -> None:
         for _ in range(count):
             await _by_hand()
@@ -117,17 +117,17 @@ async def _floor(count: int) -> float:
     return await async_cpu_ms(turns) / count
 
 
-def _b1(options: Options) -> list[Row]:
+def _b1(options: Extent) -> list[Figure]:
     passes, count = (3, 20) if options.quick else (9, 50)
-    works: list[tuple[Backend, Callable[[], Awaitable[float]]]] = [("asyncio", partial(_floor, count))]
+    works: list[tuple[Loop, Callable[[], Awaitable[float]]]] = [("asyncio", partial(_baseline, count))]
     works += [(backend, partial(_turns, count)) for backend in options.backends]
     samples = [[on_loop(backend, work) for backend, work in works] for _ in range(passes)]
-    floor, *ours = map(median, zip(*samples, strict=True))
+    baseline, *ours = map(median, zip(*samples, strict=True))
     by_hand = anyio.run(async_calls, _by_hand)
     calls = {backend: on_loop(backend, _calls) for backend in options.backends}
-    note = "goal 1.0 ms where the floor takes 0.2"
+    note = "goal 1.0 ms where the baseline takes 0.2"
     return [
-        Row("B1", _QUESTIONS["B1"], backend, "ms", 5.0, value, floor, note, calls[backend], by_hand)
+        Figure("B1", _QUESTIONS["B1"], backend, "ms", 5.0, value, baseline, note, calls[backend], by_hand)
         for backend, value in zip(options.backends, ours, strict=True)
     ]
 
@@ -144,18 +144,18 @@ async def _long(turns: int) -> tuple[float, float]:
     return median(took[-15:]), median(took[3:18])
 
 
-def _c1(options: Options) -> list[Row]:
+def _c1(options: Extent) -> list[Figure]:
     passes, turns = (1, 100) if options.quick else (3, 500)
     rows = []
     for backend in options.backends:
         pairs = [_run_long(backend, turns) for _ in range(passes)]
         late, early = (median(column) for column in zip(*pairs, strict=True))
-        note = f"turn {turns}; floor: turn 10"
-        rows.append(Row("C1", _QUESTIONS["C1"], backend, "ms", 1.2, late, early, note))
+        note = f"turn {turns}; baseline: turn 10"
+        rows.append(Figure("C1", _QUESTIONS["C1"], backend, "ms", 1.2, late, early, note))
     return rows
 
 
-def _run_long(backend: Backend, turns: int) -> tuple[float, float]:
+def _run_long(backend: Loop, turns: int) -> tuple[float, float]:
     return anyio.run(_long, turns, backend=backend)
 
 

@@ -1,7 +1,7 @@
 """B5: what one streamed event costs, from the socket to who reads the stream.
 
 The stub sends each event on its own, so each is a wake-up of the loop, a read, a chunk of HTTP, an event of SSE, a JSON
-document, a delta in a bounded buffer and a wake-up of its reader. Floor: the same by hand, h11 and a queue on asyncio.
+document, a delta in a bounded buffer and a wake-up of its reader. Baseline: the same by hand, h11, a queue, asyncio.
 """
 
 import asyncio
@@ -15,11 +15,11 @@ import h11
 
 from actors.core.feed import TextEvent
 from actors.runtime import Runtime
-from benchmarks.by_hand import QUESTION, TOOLS, Client
-from benchmarks.http import configured
-from benchmarks.stub import running
-from benchmarks.table import Backend, Measure, Options, Row
-from benchmarks.timing import async_calls, async_cpu_ms
+from actors.testing.bench.by_hand import QUESTION, TOOLS, Client
+from actors.testing.bench.figures import Extent, Figure, Loop, Measure
+from actors.testing.bench.http import configured
+from actors.testing.bench.stub import running
+from actors.testing.bench.timing import async_calls, async_cpu_ms
 
 
 async def _read(runtime: Runtime, words: int) -> None:
@@ -77,7 +77,7 @@ async def _by_hand(listener: _Listener, words: int) -> None:
     assert count == words, count
 
 
-async def _floor(url: str, words: int) -> tuple[float, float]:
+async def _baseline(url: str, words: int) -> tuple[float, float]:
     listener = _Listener(url, stream=True)
     await listener.open()
     read = partial(_by_hand, listener, words)
@@ -88,20 +88,20 @@ async def _floor(url: str, words: int) -> tuple[float, float]:
     return took * 1e3 / words, calls / words
 
 
-def _b5(options: Options) -> list[Row]:
+def _b5(options: Extent) -> list[Figure]:
     passes, words = (1, 200) if options.quick else (5, 1000)
     with running(words=words) as url:
-        works: list[tuple[Backend, Callable[[], Awaitable[tuple[float, float]]]]]
-        works = [("asyncio", partial(_floor, url, words))]
+        works: list[tuple[Loop, Callable[[], Awaitable[tuple[float, float]]]]]
+        works = [("asyncio", partial(_baseline, url, words))]
         works += [(backend, partial(_ours, url, words)) for backend in options.backends]
         samples = [[anyio.run(work, backend=backend) for backend, work in works] for _ in range(passes)]
-    (floor, floor_calls), *ours = [
+    (baseline, baseline_calls), *ours = [
         (median(us for us, _ in column), median(calls for _, calls in column))
         for column in zip(*samples, strict=True)
     ]
-    note = f"{words} events, each sent on its own; goal 120 us where the floor takes 60"
+    note = f"{words} events, each sent on its own; goal 120 us where the baseline takes 60"
     return [
-        Row("B5", _QUESTION, backend, "us", 2.0, value, floor, note, calls, floor_calls)
+        Figure("B5", _QUESTION, backend, "us", 2.0, value, baseline, note, calls, baseline_calls)
         for backend, (value, calls) in zip(options.backends, ours, strict=True)
     ]
 

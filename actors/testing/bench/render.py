@@ -1,9 +1,9 @@
 """A: from the history to the bytes of the next request, judged and encoded.
 
-A1   one more turn of 8 messages on a live lane; floor: a kept prefix and `json.dumps` of that turn
+A1   one more turn of 8 messages on a live lane; baseline: a kept prefix and `json.dumps` of that turn
 A2   the same at 10,000 messages over the same at 20, for every dialect; for a wire family each with `--quick`
-A3   the whole transcript for a binding never used before; floor: `orjson.dumps` of the finished wire dicts
-A4   `from_wire` to `encode`: another provider's wire messages to a body; floor: A3
+A3   the whole transcript for a binding never used before; baseline: `orjson.dumps` of the finished wire dicts
+A4   `from_wire` to `encode`: another provider's wire messages to a body; baseline: A3
 """
 
 import json
@@ -11,13 +11,11 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
-import orjson
-
 from actors import dialect, encode, from_wire, render
 from actors.core.profiles import PROFILES
-from benchmarks.table import Measure, Options, Row
-from benchmarks.timing import cpu_ms, interleaved, python_calls
-from benchmarks.workload import DIALECTS, FAMILIES, Live, Step
+from actors.testing.bench.figures import Extent, Figure, Measure, needed
+from actors.testing.bench.timing import cpu_ms, interleaved, python_calls
+from actors.testing.bench.workload import DIALECTS, FAMILIES, Live, Step
 
 TURNS = 8
 """Turns that one sample of A1 takes the mean of."""
@@ -42,7 +40,7 @@ def wire(body: Iterable[bytes]) -> list[Any]:  # Any: JSON as any client would h
 
 
 def _by_hand(new: list[Any], turns: int = TURNS) -> Callable[[], float]:  # Any: see `wire`
-    """Return the floor of A1: encode a turn's wire dicts behind a prefix that is handed on as it is."""
+    """Return the baseline of A1: encode a turn's wire dicts behind a prefix that is handed on as it is."""
     prefix = (b"x" * 1_000_000,)
 
     def requests() -> None:
@@ -57,7 +55,7 @@ def _handed_on(segments: tuple[bytes, ...]) -> int:
     return len(segments)
 
 
-def _a1(options: Options) -> list[Row]:
+def _a1(options: Extent) -> list[Figure]:
     rows = []
     for name in DIALECTS:
         live = Live(name, name, 2000)
@@ -65,13 +63,13 @@ def _a1(options: Options) -> list[Row]:
         live.append(live.author.turn())
         last = wire(live.next())[before:]  # 8 messages, or 4 where results are blocks of one
         repeats = 7 if options.quick else 25
-        ours, floor = interleaved(repeats, lambda live=live: appended(live), _by_hand(last))  # type: ignore[misc]  # the default binds the loop's variable
-        note = f"floor: {len(last)} wire messages behind a kept prefix"
-        rows.append(Row("A1", _QUESTIONS["A1"], name, "ms", 3.0, ours, floor, note))
+        ours, baseline = interleaved(repeats, lambda live=live: appended(live), _by_hand(last))  # type: ignore[misc]  # the default binds the loop's variable
+        note = f"baseline: {len(last)} wire messages behind a kept prefix"
+        rows.append(Figure("A1", _QUESTIONS["A1"], name, "ms", 3.0, ours, baseline, note))
     return rows
 
 
-def _a2(options: Options) -> list[Row]:
+def _a2(options: Extent) -> list[Figure]:
     rows = []
     for name in FAMILIES if options.quick else PROFILES:
         large = Live(name, name, 10_000)
@@ -83,40 +81,45 @@ def _a2(options: Options) -> list[Row]:
             return appended(live)
 
         repeats = 7 if options.quick else 25
-        ours, floor = interleaved(repeats, lambda live=large: appended(live), small)  # type: ignore[misc]  # as above
-        rows.append(Row("A2", _QUESTIONS["A2"], name, "ms", 1.3, ours, floor, "floor: A1 at 20 messages"))
+        ours, baseline = interleaved(repeats, lambda live=large: appended(live), small)  # type: ignore[misc]  # as above
+        rows.append(
+            Figure("A2", _QUESTIONS["A2"], name, "ms", 1.3, ours, baseline, "baseline: A1 at 20 messages")
+        )
     return rows
 
 
-def _a3(options: Options) -> list[Row]:
+def _a3(options: Extent) -> list[Figure]:
+    orjson = needed("orjson")
     rows = []
     for name, origin in zip(DIALECTS, reversed(DIALECTS), strict=True):
         live = Live(origin, name, 2000)
         dicts = wire(live.cold())
         repeats = 7 if options.quick else 15
-        ours, floor = interleaved(
+        ours, baseline = interleaved(
             repeats,
             lambda live=live: cpu_ms(live.cold),  # type: ignore[misc]  # as above
             lambda dicts=dicts: cpu_ms(lambda: orjson.dumps(dicts)),  # type: ignore[misc]  # as above
         )
         size = sum(map(len, live.cold())) / 1e6
-        rows.append(Row("A3", _QUESTIONS["A3"], name, "ms", 1.0, ours, floor, f"{size:.2f} MB from {origin}"))
+        rows.append(
+            Figure("A3", _QUESTIONS["A3"], name, "ms", 1.0, ours, baseline, f"{size:.2f} MB from {origin}")
+        )
     return rows
 
 
-def _a4(options: Options) -> list[Row]:
+def _a4(options: Extent) -> list[Figure]:
     rows = []
     for name, origin in zip(DIALECTS, reversed(DIALECTS), strict=True):
         live, dicts = Live(origin, name, 2000), wire(Live(origin, origin, 2000).cold())
         repeats = 7 if options.quick else 15
         convert = partial(_converted, dicts, origin, name)
-        ours, floor = interleaved(
+        ours, baseline = interleaved(
             repeats,
             lambda convert=convert: cpu_ms(convert),  # type: ignore[misc]  # as above
             lambda live=live: cpu_ms(live.cold),  # type: ignore[misc]  # as above
         )
         calls = python_calls(convert), python_calls(live.cold)
-        rows.append(Row("A4", _QUESTIONS["A4"], name, "ms", 2.0, ours, floor, f"from {origin}", *calls))
+        rows.append(Figure("A4", _QUESTIONS["A4"], name, "ms", 2.0, ours, baseline, f"from {origin}", *calls))
     return rows
 
 

@@ -1,8 +1,8 @@
 """B2, B3 and C1 over HTTP: the same turn over loopback HTTP, against a provider that does not think.
 
-    B2    a fresh session's turn, plain and streamed, over a kept connection; floor: the loop by hand with h11
-    B3    a streamed turn where 1,000 and 5,000 sessions hold a connection each; floor: where 100 do
-    C1H   what turn 500 of one session costs more than turn 10; floor: what as many more bytes, kept as one, cost
+    B2    a fresh session's turn, plain and streamed, over a kept connection; baseline: the loop by hand with h11
+    B3    a streamed turn where 1,000 and 5,000 sessions hold a connection each; baseline: where 100 do
+    C1H   what turn 500 of one session costs more than turn 10; baseline: what as many more bytes, kept as one, cost
 
 The provider runs in a process of its own; what is measured is this process's CPU.
 """
@@ -23,12 +23,12 @@ from actors.config.settings import BackendLimits, BackendSettings, FileSettings,
 from actors.core.segments import Segments
 from actors.handle import Session
 from actors.runtime import Runtime
+from actors.testing.bench.by_hand import QUESTION, Client
+from actors.testing.bench.figures import Extent, Figure, Loop, Measure
+from actors.testing.bench.stub import DESCRIPTORS, running
+from actors.testing.bench.timing import async_calls, async_cpu_ms, on_loop
+from actors.testing.bench.turn import SEARCH
 from actors.transport import HttpTransport, Response, Timeouts
-from benchmarks.by_hand import QUESTION, Client
-from benchmarks.stub import DESCRIPTORS, running
-from benchmarks.table import Backend, Measure, Options, Row
-from benchmarks.timing import async_calls, async_cpu_ms, on_loop
-from benchmarks.turn import SEARCH
 
 
 def configured(url: str, *, stream: bool, connections: int = 64) -> Config:
@@ -69,7 +69,7 @@ async def _turns(url: str, stream: bool, count: int) -> Cost:
         return Cost(await async_cpu_ms(partial(_each, sessions[6:])) / count, calls)
 
 
-async def _floor(url: str, stream: bool, count: int) -> Cost:
+async def _baseline(url: str, stream: bool, count: int) -> Cost:
     client = Client(url, stream=stream)
     await client.open()
 
@@ -84,27 +84,27 @@ async def _floor(url: str, stream: bool, count: int) -> Cost:
     return cost
 
 
-def _b2(options: Options) -> list[Row]:
+def _b2(options: Extent) -> list[Figure]:
     passes, count = (3, 20) if options.quick else (9, 50)
     rows = []
     with running() as url:
         for stream in (False, True):
-            works: list[tuple[Backend, Callable[[], Awaitable[Cost]]]]
-            works = [("asyncio", partial(_floor, url, stream, count))]
+            works: list[tuple[Loop, Callable[[], Awaitable[Cost]]]]
+            works = [("asyncio", partial(_baseline, url, stream, count))]
             works += [(backend, partial(_turns, url, stream, count)) for backend in options.backends]
             samples = [[anyio.run(work, backend=backend) for backend, work in works] for _ in range(passes)]
-            floor, *ours = (_median(column) for column in zip(*samples, strict=True))
+            baseline, *ours = (_median(column) for column in zip(*samples, strict=True))
             case = "streamed" if stream else "plain"
             for backend, cost in zip(options.backends, ours, strict=True):
-                rows.append(_beside("B2", f"{backend}, {case}", 6.0, cost, floor, "first step: 14.5 x"))
+                rows.append(_beside("B2", f"{backend}, {case}", 6.0, cost, baseline, "first step: 14.5 x"))
     return rows
 
 
 def _beside(
-    goal: str, case: str, limit: float, cost: "Cost | Crowded", floor: "Cost | Crowded", note: str
-) -> Row:
+    goal: str, case: str, limit: float, cost: "Cost | Crowded", baseline: "Cost | Crowded", note: str
+) -> Figure:
     question = _QUESTIONS[goal]
-    return Row(goal, question, case, "ms", limit, cost.ms, floor.ms, note, cost.calls, floor.calls)
+    return Figure(goal, question, case, "ms", limit, cost.ms, baseline.ms, note, cost.calls, baseline.calls)
 
 
 def _median(costs: Sequence[Cost]) -> Cost:
@@ -152,7 +152,7 @@ async def _crowd(count: int, rounds: int) -> Crowded:
             return Crowded(median(took), calls, centiles[98] / centiles[49], failed)
 
 
-def _b3(options: Options) -> list[Row]:
+def _b3(options: Extent) -> list[Figure]:
     resource.setrlimit(resource.RLIMIT_NOFILE, (DESCRIPTORS, DESCRIPTORS))
     sizes = ((10, 0.0), (50, 1.5)) if options.quick else ((100, 0.0), (1000, 1.5), (5000, 3.0))
     rows = []
@@ -161,12 +161,12 @@ def _b3(options: Options) -> list[Row]:
         few = _run_crowd(backend, least)
         for count, limit in larger:
             many = _run_crowd(backend, count)
-            note = f"{many.failed} turns failed; p99 {many.tail:.2f} x p50; floor: {least} sessions"
+            note = f"{many.failed} turns failed; p99 {many.tail:.2f} x p50; baseline: {least} sessions"
             rows.append(_beside("B3", f"{backend}, {count:,}", limit, many, few, note))
     return rows
 
 
-def _run_crowd(backend: Backend, count: int) -> Crowded:
+def _run_crowd(backend: Loop, count: int) -> Crowded:
     return anyio.run(_crowd, count, 3 if count < 5000 else 1, backend=backend)
 
 
@@ -232,27 +232,27 @@ async def _prefix(url: str, early: int, late: int) -> float:
     return costs[1] - costs[0]
 
 
-def _c1(options: Options) -> list[Row]:
+def _c1(options: Extent) -> list[Figure]:
     turns = 60 if options.quick else 500
     rows = []
     with running() as url:
         for backend in options.backends:
             ours = anyio.run(_long, url, turns, backend=backend)
-            floor = on_loop("asyncio", partial(_prefix, url, ours.early_bytes, ours.late_bytes))
+            baseline = on_loop("asyncio", partial(_prefix, url, ours.early_bytes, ours.late_bytes))
             early, late = ours.early, ours.late
             note = (
                 f"turns {turns} and 10, {late.ms:.3g} and {early.ms:.3g} ms, and their calls; "
-                f"floor: {ours.late_bytes / 1e6:.2g} MB kept as one"
+                f"baseline: {ours.late_bytes / 1e6:.2g} MB kept as one"
             )
             rows.append(
-                Row(
+                Figure(
                     "C1H",
                     _QUESTIONS["C1H"],
                     backend,
                     "ms",
                     1.5,
                     late.ms - early.ms,
-                    floor,
+                    baseline,
                     note,
                     late.calls,
                     early.calls,

@@ -17,15 +17,15 @@ import anyio.lowlevel
 
 from actors.handle import Session
 from actors.runtime import Runtime
+from actors.testing.bench.figures import Extent, Figure, Loop, Measure
+from actors.testing.bench.turn import TARGET, hosted
 from actors.tools import Tool, tool
-from benchmarks.table import Backend, Measure, Options, Row
-from benchmarks.turn import TARGET, hosted
 
 DEAF = 0.8
 """Seconds for which a deaf tool hears nothing."""
 
 
-class Bench:
+class Stalling:
     """Tools named `search` that say when all five calls of a message run."""
 
     def __init__(self) -> None:
@@ -68,7 +68,7 @@ async def _waits(kind: str, count: int) -> list[float]:
 
 
 async def _cancelled(runtime: Runtime, kind: str) -> float:
-    bench = Bench()
+    bench = Stalling()
     made: Tool[..., Any] = tool(name="search")(getattr(bench, kind))  # Any: the function's own result
     session = await runtime.open(TARGET, tools=[made])
     async with anyio.create_task_group() as tasks:
@@ -88,7 +88,7 @@ async def _ask(session: Session) -> None:
     assert result.status == "cancelled", result
 
 
-def _x1(options: Options) -> list[Row]:
+def _x1(options: Extent) -> list[Figure]:
     cases: Sequence[tuple[str, int, float]] = (
         ("cooperative", 100 if options.quick else 500, 20.0),
         ("deaf", 4 if options.quick else 20, 1000.0),
@@ -97,12 +97,12 @@ def _x1(options: Options) -> list[Row]:
     return [_row(backend, *case) for backend in options.backends for case in cases]
 
 
-def _row(backend: Backend, kind: str, count: int, limit: float) -> Row:
+def _row(backend: Loop, kind: str, count: int, limit: float) -> Figure:
     work: Callable[[], Any] = partial(_waits, kind, count)  # Any: a coroutine
     waits = anyio.run(work, backend=backend)
     centiles = quantiles(waits, n=100, method="inclusive")
     note = f"p99 of {count} cancels, by the clock; p50 {centiles[49]:.3g} ms"
-    return Row("X1", _QUESTION, f"{backend}, {kind}", "ms", limit, centiles[98], note=note)
+    return Figure("X1", _QUESTION, f"{backend}, {kind}", "ms", limit, centiles[98], note=note)
 
 
 _QUESTION = "cancel to all five calls closed, in the log"

@@ -31,9 +31,9 @@ def _call(index: int) -> bytes:
 
 def _stream(deltas: list[bytes], finish: str) -> bytes:
     usage = {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100}
-    head = _delta({"role": "assistant", "content": ""})
+    opening = _delta({"role": "assistant", "content": ""})
     end = (_delta({}, finish), _chunk(choices=[], usage=usage), b"data: [DONE]\n\n")
-    return b"".join((head, *deltas, *end))
+    return b"".join((opening, *deltas, *end))
 
 
 CALLING = _stream([_call(index) for index in range(CALLS)], "tool_calls")

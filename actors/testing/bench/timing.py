@@ -10,7 +10,7 @@ from types import FrameType
 
 import anyio
 
-from benchmarks.table import Backend
+from actors.testing.bench.figures import Loop
 
 
 def cpu_ms(work: Callable[[], object]) -> float:
@@ -73,6 +73,6 @@ def interleaved(repeats: int, *works: Callable[[], float]) -> list[float]:
     return [median(column) for column in zip(*samples, strict=True)]
 
 
-def on_loop(backend: Backend, work: Callable[[], Awaitable[float]]) -> float:
+def on_loop(backend: Loop, work: Callable[[], Awaitable[float]]) -> float:
     """Run `work` in an event loop of its own."""
     return anyio.run(work, backend=backend)

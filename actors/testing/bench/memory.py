@@ -4,11 +4,11 @@
     E3   sessions that were asked, closed and forgotten
     C2   one live session at turn 500
 
-python -m benchmarks.memory sessions 1000 asyncio     # prints one JSON object
-python -m benchmarks.memory asked 1000 asyncio        # sessions that lived on two backends
-python -m benchmarks.memory buffers 1000 asyncio      # the floor: one byte buffer a session
-python -m benchmarks.memory forgotten 1000 asyncio    # sessions that lived there and were forgotten
-python -m benchmarks.memory live 500 asyncio          # one session after 500 turns
+python -m actors.testing.bench.memory sessions 1000 asyncio     # prints one JSON object
+python -m actors.testing.bench.memory asked 1000 asyncio        # sessions that lived on two backends
+python -m actors.testing.bench.memory buffers 1000 asyncio      # the baseline: one byte buffer a session
+python -m actors.testing.bench.memory forgotten 1000 asyncio    # sessions that lived there and were forgotten
+python -m actors.testing.bench.memory live 500 asyncio          # one session after 500 turns
 """
 
 import gc
@@ -29,14 +29,14 @@ import anyio
 from actors.core.content import Message
 from actors.handle import Session
 from actors.runtime import Runtime
-from benchmarks.start import ROOT
-from benchmarks.table import Backend, Measure, Options, Row
-from benchmarks.turn import OTHER, SEARCH, TARGET, hosted
-from benchmarks.workload import Author, binding, blocks, payload, told
+from actors.testing.bench.figures import Extent, Figure, Loop, Measure
+from actors.testing.bench.start import ROOT
+from actors.testing.bench.turn import OTHER, SEARCH, TARGET, hosted
+from actors.testing.bench.workload import Author, binding, blocks, payload, told
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class Weight:
     """What idle sessions hold: bytes and tracked objects of one, milliseconds to collect with all of them."""
 
     resident: float
@@ -74,17 +74,17 @@ class Scales:
         self._resident = resident()
         self._tracked = len(gc.get_objects())
 
-    def held(self, count: int, said: int) -> Held:
+    def held(self, count: int, said: int) -> Weight:
         """Return what each of `count` holds, in which `said` bytes were said in all."""
         gc.collect()
         gc.collect()
         took = median(_collection_ms() for _ in range(5))
         tracked = len(gc.get_objects()) - self._tracked
         held = tracemalloc.get_traced_memory()[0] if tracemalloc.is_tracing() else resident() - self._resident
-        return Held(held / count, said / count, tracked / count, took)
+        return Weight(held / count, said / count, tracked / count, took)
 
 
-async def sessions(count: int) -> Held:
+async def sessions(count: int) -> Weight:
     """Open sessions and weigh them."""
     async with hosted() as runtime:
         await runtime.open(TARGET, tools=[SEARCH], messages=conversation(count))
@@ -99,7 +99,7 @@ async def _opened(runtime: Runtime, messages: list[Message]) -> int:
     return payload(messages)
 
 
-async def asked(count: int) -> Held:
+async def asked(count: int) -> Weight:
     """Open sessions on 34 messages, ask each on two backends, and weigh them."""
     async with hosted() as runtime:
         await _on_both(runtime, conversation(count)[:34])
@@ -123,7 +123,7 @@ async def _lived(runtime: Runtime, messages: list[Message]) -> Session:
     return session
 
 
-async def forgotten(count: int) -> Held:
+async def forgotten(count: int) -> Weight:
     """Open sessions, ask each on two backends and forget it, closed before or not; weigh what is left."""
     async with hosted() as runtime:
         for number in range(20):  # what the process keeps, it keeps now
@@ -141,7 +141,7 @@ async def _forgotten(runtime: Runtime, messages: list[Message], *, closed: bool)
     await runtime.forget(session.id)
 
 
-async def live(turns: int) -> Held:
+async def live(turns: int) -> Weight:
     """Hold one session for so many turns and weigh it."""
     async with hosted() as runtime:
         await runtime.forget((await _asked_often(runtime, turns)).id)  # what the process keeps, it keeps now
@@ -157,7 +157,7 @@ async def _asked_often(runtime: Runtime, turns: int) -> Session:
     return session
 
 
-async def buffers(count: int) -> Held:
+async def buffers(count: int) -> Weight:
     """Weigh the same conversations as one byte buffer each."""
     conversation(count)
     scales, said = Scales(), 0
@@ -170,50 +170,59 @@ async def buffers(count: int) -> Held:
     return held
 
 
-def _measured(what: str, count: int, backend: Backend) -> Held:
-    command = (sys.executable, "-m", "benchmarks.memory", what, str(count), backend)
+def _measured(what: str, count: int, backend: Loop) -> Weight:
+    command = (sys.executable, "-m", "actors.testing.bench.memory", what, str(count), backend)
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    return Held(**json.loads(done.stdout))
+    return Weight(**json.loads(done.stdout))
 
 
-def _e1(options: Options) -> list[Row]:
+def _e1(options: Extent) -> list[Figure]:
     count = 1000 if options.quick else 10_000
-    floor = _measured("buffers", count, "asyncio")
+    baseline = _measured("buffers", count, "asyncio")
     rows = []
     for backend in options.backends:
         for what, question in (("sessions", _QUESTION), ("asked", _ASKED)):
-            rows += _rows(question, backend, count, _measured(what, count, backend), floor)
+            rows += _rows(question, backend, count, _measured(what, count, backend), baseline)
     return rows
 
 
-def _rows(question: str, backend: Backend, count: int, ours: Held, floor: Held) -> list[Row]:
+def _rows(question: str, backend: Loop, count: int, ours: Weight, baseline: Weight) -> list[Figure]:
     per = f"{count:,} sessions"
-    least = f"{per}; floor: the payload; a byte buffer holds {floor.resident / floor.payload:.2f} x"
+    least = f"{per}; baseline: the payload; a byte buffer holds {baseline.resident / baseline.payload:.2f} x"
     return [
-        Row("E1", question, backend, "KB", 1.3, ours.resident / 1e3, ours.payload / 1e3, least),
-        Row("E1", question, backend, "objects", 10, ours.tracked, note=_TRACKED),
-        Row("E1", _COLLECTION, backend, "ms", 2.0, ours.collection_ms, floor.collection_ms, _COLLECTION_NOTE),
+        Figure("E1", question, backend, "KB", 1.3, ours.resident / 1e3, ours.payload / 1e3, least),
+        Figure("E1", question, backend, "objects", 10, ours.tracked, note=_TRACKED),
+        Figure(
+            "E1",
+            _COLLECTION,
+            backend,
+            "ms",
+            2.0,
+            ours.collection_ms,
+            baseline.collection_ms,
+            _COLLECTION_NOTE,
+        ),
     ]
 
 
-def _c2(options: Options) -> list[Row]:
+def _c2(options: Extent) -> list[Figure]:
     turns = 50 if options.quick else 500
     rows = []
     for backend in options.backends:
         ours = _measured("live", turns, backend)
-        note = f"turn {turns}; floor: its messages; goal 1.3 x, and 1 x more for its lane"
-        rows.append(Row("C2", _LIVE, backend, "KB", 2.3, ours.resident / 1e3, ours.payload / 1e3, note))
+        note = f"turn {turns}; baseline: its messages; goal 1.3 x, and 1 x more for its lane"
+        rows.append(Figure("C2", _LIVE, backend, "KB", 2.3, ours.resident / 1e3, ours.payload / 1e3, note))
     return rows
 
 
-def _e3(options: Options) -> list[Row]:
+def _e3(options: Extent) -> list[Figure]:
     count = 300 if options.quick else 1000
     rows = []
     for backend in options.backends:
         ours = _measured("forgotten", count, backend)
         note = f"{count} sessions, asked on two backends; half of them closed first"
-        rows.append(Row("E3", _FORGOTTEN, backend, "bytes", 200, ours.resident, note=note))
-        rows.append(Row("E3", _FORGOTTEN, backend, "objects", 0.1, ours.tracked, note=_TRACKED))
+        rows.append(Figure("E3", _FORGOTTEN, backend, "bytes", 200, ours.resident, note=note))
+        rows.append(Figure("E3", _FORGOTTEN, backend, "objects", 0.1, ours.tracked, note=_TRACKED))
     return rows
 
 
@@ -221,7 +230,7 @@ _QUESTION = "an idle session of 50 messages"
 _ASKED = "an idle session of 50 messages, asked on two backends"
 _LIVE = "a live session with one lane"
 _COLLECTION = "a full collection with idle sessions"
-_COLLECTION_NOTE = "floor: with byte buffers; goal 30 ms where the floor takes 15"
+_COLLECTION_NOTE = "baseline: with byte buffers; goal 30 ms where the baseline takes 15"
 _FORGOTTEN = "a session that was forgotten"
 _TRACKED = "tracked by the garbage collector"
 MEASURES = (

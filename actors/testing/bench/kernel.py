@@ -1,6 +1,6 @@
 """K1: actors without a conversation.
 
-ask     one question and its answer; floor: a queue and a future by hand, on the same loop
+ask     one question and its answer; baseline: a queue and a future by hand, on the same loop
 tell    one message put and handled
 idle    resident bytes of an actor that has handled a message
 """
@@ -13,18 +13,17 @@ from functools import partial
 from statistics import median
 
 import anyio
-import trio
 
 from actors.kernel import Actor, Command, Query, Ref, System
-from benchmarks.memory import resident
-from benchmarks.table import Backend, Measure, Options, Row
-from benchmarks.timing import async_calls, async_cpu_ms
+from actors.testing.bench.figures import Extent, Figure, Loop, Measure
+from actors.testing.bench.memory import resident
+from actors.testing.bench.timing import async_calls, async_cpu_ms
 
 TELL_US = 1e6 / 1_000_000
 
 
 @dataclass(frozen=True)
-class Ask(Query[None]):
+class Question(Query[None]):
     """A question."""
 
 
@@ -33,27 +32,27 @@ class Tell(Command):
     """A message."""
 
 
-class Echo(Actor[Ask | Tell]):
+class Echo(Actor[Question | Tell]):
     """Answers what it is asked."""
 
-    def receive(self, command: Ask | Tell) -> None:
-        if isinstance(command, Ask):
+    def receive(self, command: Question | Tell) -> None:
+        if isinstance(command, Question):
             command.reply.send(None)
 
 
-async def _asks(ref: Ref[Ask | Tell], count: int) -> None:
+async def _asks(ref: Ref[Question | Tell], count: int) -> None:
     for _ in range(count):
-        await ref.ask(Ask())
+        await ref.ask(Question())
 
 
-async def _tells(ref: Ref[Ask | Tell], count: int) -> None:
+async def _tells(ref: Ref[Question | Tell], count: int) -> None:
     tell = Tell()
     for _ in range(count):
         await ref.tell(tell)
-    await ref.ask(Ask())
+    await ref.ask(Question())
 
 
-# ---- the floors
+# ---- the baselines
 
 
 async def _asyncio_asks(count: int) -> None:
@@ -73,6 +72,8 @@ async def _asyncio_asks(count: int) -> None:
 
 
 async def _trio_asks(count: int) -> None:
+    import trio
+
     sender, receiver = trio.open_memory_channel[trio.Event](256)
 
     async def answer() -> None:
@@ -88,8 +89,8 @@ async def _trio_asks(count: int) -> None:
         await sender.aclose()
 
 
-_FLOORS: dict[Backend, Callable[[int], Awaitable[None]]] = {"asyncio": _asyncio_asks, "trio": _trio_asks}
-_FLOOR_NOTES = {"asyncio": "asyncio.Queue and a future", "trio": "trio's memory channel and an event"}
+_BASELINES: dict[Loop, Callable[[int], Awaitable[None]]] = {"asyncio": _asyncio_asks, "trio": _trio_asks}
+_BASELINE_NOTES = {"asyncio": "asyncio.Queue and a future", "trio": "trio's memory channel and an event"}
 
 
 async def _calls() -> float:
@@ -99,21 +100,21 @@ async def _calls() -> float:
         return await async_calls(partial(_asks, ref, 1000)) / 1000
 
 
-async def _microseconds(backend: Backend, passes: int, count: int) -> tuple[float, float, float]:
-    """Return the medians of an ask, of its floor and of a tell, in microseconds of CPU."""
+async def _microseconds(backend: Loop, passes: int, count: int) -> tuple[float, float, float]:
+    """Return the medians of an ask, of its baseline and of a tell, in microseconds of CPU."""
     samples = []
     async with System() as system:
         ref = system.spawn(Echo, "echo")
         works = (
             partial(_asks, ref, count),
-            partial(_FLOORS[backend], count),
+            partial(_BASELINES[backend], count),
             partial(_tells, ref, 20 * count),
         )
         for _ in range(passes):
-            ask, floor, tell = [await async_cpu_ms(work) for work in works]
-            samples.append((ask, floor, tell / 20))
-    ask, floor, tell = (median(column) * 1e3 / count for column in zip(*samples, strict=True))
-    return ask, floor, tell
+            ask, baseline, tell = [await async_cpu_ms(work) for work in works]
+            samples.append((ask, baseline, tell / 20))
+    ask, baseline, tell = (median(column) * 1e3 / count for column in zip(*samples, strict=True))
+    return ask, baseline, tell
 
 
 async def _idle(count: int) -> float:
@@ -123,26 +124,26 @@ async def _idle(count: int) -> float:
         before = resident()
         for number in range(count):
             await system.spawn(Echo, f"echo/{number}").ask(
-                Ask()
+                Question()
             )  # a tell would pile up mail for the loop's next turn
         gc.collect()
         return (resident() - before) / count
 
 
-def _k1(options: Options) -> list[Row]:
+def _k1(options: Extent) -> list[Figure]:
     passes, count = (5, 1000) if options.quick else (15, 5000)
     return [row for backend in options.backends for row in _rows(backend, passes, count)]
 
 
-def _rows(backend: Backend, passes: int, count: int) -> list[Row]:
-    ask, floor, tell = anyio.run(_microseconds, backend, passes, count, backend=backend)
+def _rows(backend: Loop, passes: int, count: int) -> list[Figure]:
+    ask, baseline, tell = anyio.run(_microseconds, backend, passes, count, backend=backend)
     calls = anyio.run(_calls, backend=backend)
-    note = f"floor: {_FLOOR_NOTES[backend]}"
+    note = f"baseline: {_BASELINE_NOTES[backend]}"
     held = anyio.run(_idle, 20 * count, backend=backend) / 1024
     return [
-        Row("K1", "an ask of an idle actor", backend, "us", 0.4, ask, floor, note, calls),
-        Row("K1", "a tell", backend, "us", TELL_US, tell, note=f"{1e6 / tell:,.0f} a second"),
-        Row("K1", "an idle actor", backend, "KiB", 0.5, held, note=f"{20 * count:,} actors"),
+        Figure("K1", "an ask of an idle actor", backend, "us", 0.4, ask, baseline, note, calls),
+        Figure("K1", "a tell", backend, "us", TELL_US, tell, note=f"{1e6 / tell:,.0f} a second"),
+        Figure("K1", "an idle actor", backend, "KiB", 0.5, held, note=f"{20 * count:,} actors"),
     ]
 
 

@@ -1,7 +1,7 @@
 """P2: what each dialect's codec costs beside plain `json` over the same data.
 
-P2E  a transcript of 2,000 messages encoded; floor: `json.dumps` of the finished array of messages
-P2D  a streamed answer of 200 deltas decoded, an event at a time; floor: `json.loads` of each event
+P2E  a transcript of 2,000 messages encoded; baseline: `json.dumps` of the finished array of messages
+P2D  a streamed answer of 200 deltas decoded, an event at a time; baseline: `json.loads` of each event
 """
 
 import json
@@ -21,10 +21,10 @@ from actors.testing import (
     Say,
     Turn,
 )
+from actors.testing.bench.figures import Extent, Figure, Measure
+from actors.testing.bench.timing import cpu_ms, interleaved
+from actors.testing.bench.workload import Live, binding
 from actors.testing.wire import Wire
-from benchmarks.table import Measure, Options, Row
-from benchmarks.timing import cpu_ms, interleaved
-from benchmarks.workload import Live, binding
 
 MESSAGES = 2000
 DELTAS = 200
@@ -91,24 +91,24 @@ def _texts(name: str, events: Sequence[bytes]) -> list[str]:
     return [line.removeprefix(b"data: ").decode() for line in lines]
 
 
-def _p2e(options: Options) -> list[Row]:
+def _p2e(options: Extent) -> list[Figure]:
     rows = []
     for name in PROFILES:
-        ours, floor = interleaved(
+        ours, baseline = interleaved(
             7 if options.quick else 15, *(partial(cpu_ms, work) for work in encoding(name))
         )
-        rows.append(Row("P2E", _QUESTIONS["P2E"], name, "ms", 1.0, ours, floor))
+        rows.append(Figure("P2E", _QUESTIONS["P2E"], name, "ms", 1.0, ours, baseline))
     return rows
 
 
-def _p2d(options: Options) -> list[Row]:
+def _p2d(options: Extent) -> list[Figure]:
     rows = []
     for name in PROFILES:
-        ours, floor = interleaved(
+        ours, baseline = interleaved(
             3 if options.quick else 25, *(partial(_mean, work) for work in decoding(name))
         )
         limit, note = (8.0, "frames and checksums besides") if name == "bedrock" else (5.0, "")
-        rows.append(Row("P2D", _QUESTIONS["P2D"], name, "ms", limit, ours, floor, note))
+        rows.append(Figure("P2D", _QUESTIONS["P2D"], name, "ms", limit, ours, baseline, note))
     return rows
 
 

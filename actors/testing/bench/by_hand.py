@@ -1,4 +1,4 @@
-"""The floor over HTTP: the loop by hand, with h11 over asyncio's streams.
+"""The baseline over HTTP: the loop by hand, with h11 over asyncio's streams.
 
 One connection a conversation. It reads the same answers, runs the same tools at once and encodes the same requests;
 it checks nothing, keeps no log, and trusts the server with time and size.
@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import h11
 
-from benchmarks.turn import search
+from actors.testing.bench.turn import search
 
 QUESTION = "Please settle the question with five searches."
 _FUNCTION = {"name": "search", "description": "Search the records.", "parameters": {"type": "object"}}

@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TypeAlias
 
-from benchmarks.backend import ANSWER, ANSWERING, CALLING, CALLS, worded
-from benchmarks.start import ROOT
+from actors.testing.bench.canned import ANSWER, ANSWERING, CALLING, CALLS, worded
+from actors.testing.bench.start import ROOT
 
 DESCRIPTORS = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 _TAIL = 64 * 1024
@@ -34,8 +34,8 @@ def _whole(message: dict[str, object], finish: str) -> bytes:
         {"id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "model-1"}
         | {"choices": [choice], "usage": usage}
     ).encode()
-    head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(body)
-    return head + body
+    opening = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n" % len(body)
+    return opening + body
 
 
 def _call(index: int) -> dict[str, object]:
@@ -44,9 +44,9 @@ def _call(index: int) -> dict[str, object]:
 
 
 def _streamed(events: bytes) -> tuple[bytes, ...]:
-    head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+    opening = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
     chunks = [event + b"\n\n" for event in events.split(b"\n\n") if event]
-    return (head, *(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks), b"0\r\n\r\n")
+    return (opening, *(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks), b"0\r\n\r\n")
 
 
 PLAIN = {
@@ -118,7 +118,7 @@ async def _serve(together: int, words: int) -> None:
 @contextmanager
 def running(together: int = 1, words: int = 0) -> Iterator[str]:
     """Give the base URL of a stub that runs in a process of its own."""
-    command = (sys.executable, "-m", "benchmarks.stub", str(together), str(words))
+    command = (sys.executable, "-m", "actors.testing.bench.stub", str(together), str(words))
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         try:

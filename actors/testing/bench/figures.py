@@ -1,0 +1,147 @@
+"""One row for each figure, and the table they make.
+
+A figure is judged as a ratio within one run: our number over a baseline that was measured beside it, interleaved,
+in the same process. Where a goal is a plain number (bytes, objects, distributions), it is that.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, Literal, TypeAlias
+
+Loop: TypeAlias = Literal["asyncio", "trio"]
+
+
+class NotMeasured(Exception):
+    """What a measurement needs is not there; the text says what, and the way out."""
+
+
+def needed(module: str) -> Any:  # Any: a module that is not there everywhere, so of no known type
+    """Return a module that `pip install 'llm-actors[bench]'` brings.
+
+    Raises:
+        NotMeasured: It is not installed.
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        missing = module.partition(".")[0]
+        raise NotMeasured(f"needs {missing}: pip install 'llm-actors[bench]'") from error
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """What to measure, and how long.
+
+    Args:
+        quick: Fewer repeats and smaller sizes; the rows are the same.
+        backends: Event loops, where the loop matters.
+    """
+
+    quick: bool = False
+    backends: tuple[Loop, ...] = ("asyncio", "trio")
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One figure.
+
+    Args:
+        goal: Its name among the goals, as `A1`.
+        question: What is measured, in a few words.
+        case: Dialect, event loop or module.
+        unit: Of `value` and `baseline`.
+        limit: The goal: at most this multiple of the baseline, or at most this value where there is no baseline.
+        value: The median, None if it was not measured.
+        baseline: The hand-written minimum in the same run.
+        note: What a reader must know beside it.
+        calls, baseline_calls: Calls of Python functions in what was timed, where they were counted.
+    """
+
+    goal: str
+    question: str
+    case: str
+    unit: str
+    limit: float
+    value: float | None = None
+    baseline: float | None = None
+    note: str = ""
+    calls: float | None = None
+    baseline_calls: float | None = None
+
+    @property
+    def figure(self) -> float | None:
+        """What is held against the goal: the ratio to the baseline, or the value itself."""
+        if self.value is None or self.baseline is None:
+            return self.value
+        return self.value / self.baseline
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the goal is met; None if nothing was measured."""
+        return None if self.figure is None else self.figure <= self.limit
+
+
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """One goal's measurement.
+
+    Args:
+        goal: Name of the goal.
+        question: What is measured.
+        run: Measures it.
+    """
+
+    goal: str
+    question: str
+    run: Callable[[Extent], list[Figure]]
+
+    def figures(self, extent: Extent) -> list[Figure]:
+        """Measure; what cannot be measured here is a row that says why."""
+        try:
+            return self.run(extent)
+        except NotMeasured as error:
+            return [self.skipped(str(error))]
+
+    def skipped(self, note: str) -> Figure:
+        """Return the row of a goal that was not measured."""
+        return Figure(self.goal, self.question, "-", "", 0.0, note=note)
+
+
+_COLUMNS = ("goal", "question", "case", "ours", "baseline", "ratio", "limit", "met", "calls", "note")
+
+
+def table(rows: Sequence[Figure]) -> str:
+    """Return the rows as text, one line each, columns aligned."""
+    lines = [_COLUMNS, *map(_cells, rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(_COLUMNS) - 1)]
+    return "\n".join(
+        "  ".join(
+            (*(cell.ljust(width) for cell, width in zip(line, widths, strict=False)), line[-1])
+        ).rstrip()
+        for line in lines
+    )
+
+
+def _cells(row: Figure) -> tuple[str, ...]:
+    ratio = "" if row.baseline is None or row.figure is None else f"{_short(row.figure)} x"
+    limit = "" if not row.limit else f"{_short(row.limit)} {'x' if row.baseline is not None else row.unit}"
+    met = {True: "yes", False: "NO", None: "-"}[row.met]
+    return (
+        row.goal,
+        row.question,
+        row.case,
+        "-" if row.value is None else f"{_short(row.value)} {row.unit}",
+        "" if row.baseline is None else f"{_short(row.baseline)} {row.unit}",
+        ratio,
+        limit,
+        met,
+        " / ".join(_short(calls) for calls in (row.calls, row.baseline_calls) if calls is not None),
+        row.note,
+    )
+
+
+def _short(value: float) -> str:
+    if value >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"

@@ -1,0 +1,103 @@
+"""D: what it takes to begin.
+
+D1   CPU of `import actors`; baseline: `import pydantic`, in fresh processes, interleaved; and of `actors --help`
+D2   the base install: distributions, megabytes, and memory after import
+"""
+
+import resource
+import subprocess
+import sys
+from collections.abc import Sequence
+from importlib.metadata import Distribution, distribution
+from pathlib import Path
+from statistics import median
+
+import actors
+from actors.testing.bench.figures import Extent, Figure, Measure, needed
+
+ROOT = Path(actors.__file__).parents[1]
+"""Where the tree that runs is: its children must measure the same."""
+_RSS = "print(next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmRSS')))"
+_LAZY = (
+    "import sys; print(sorted(name for name in sys.modules if name.startswith(('h11', 'actors.adapters.'))))"
+)
+_HELP = "from actors.cli import main; main(['--help'])"
+
+
+def child_cpu_ms(command: Sequence[str]) -> float:
+    """Return the CPU milliseconds of a process of its own."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) * 1e3
+
+
+def _output(program: str, *arguments: str) -> str:
+    command = [sys.executable, "-c", program, *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def _d1(options: Extent) -> list[Figure]:
+    programs = ("import pydantic", "import actors", "from actors import Runtime")
+    passes = 3 if options.quick else 9
+    samples = [[child_cpu_ms((sys.executable, "-c", program)) for program in programs] for _ in range(passes)]
+    baseline, plain, runtime = (median(column) for column in zip(*samples, strict=True))
+    loaded = _output("import actors; " + _LAZY)
+    note = "no provider module loaded" if loaded == "[]" else f"loads {loaded}"
+    question = _QUESTIONS["D1"]
+    return [
+        Figure("D1", question, programs[1], "ms", 2.0, plain, baseline, f"baseline: import pydantic; {note}"),
+        Figure(
+            "D1", question, programs[2], "ms", 2.0, runtime, baseline, "all that a host loads before it opens"
+        ),
+        _help(passes),
+    ]
+
+
+def _help(passes: int) -> Figure:
+    took = [child_cpu_ms((sys.executable, "-c", _HELP)) for _ in range(passes)]
+    return Figure("D1", _QUESTIONS["D1"], "actors --help", "ms", 200, median(took))
+
+
+def _d2(options: Extent) -> list[Figure]:
+    question = _QUESTIONS["D2"]
+    found = installed("llm-actors")
+    megabytes = sum(map(_bytes, found.values())) / 1e6
+    return [
+        Figure("D2", question, "install", "distributions", 14, len(found), note="without extras"),
+        Figure("D2", question, "install", "MB", 26, megabytes, note="without .pyc"),
+        *(_resident(program) for program in ("import actors", "from actors import Runtime")),
+    ]
+
+
+def _resident(program: str) -> Figure:
+    kilobytes = float(_output(f"{program}; {_RSS}"))
+    return Figure("D2", _QUESTIONS["D2"], program, "MB", 38, kilobytes / 1024, note="resident")
+
+
+def installed(root: str) -> dict[str, Distribution]:
+    """Return a distribution and all that it requires without extras, by name."""
+    requirements = needed("packaging.requirements")
+    found: dict[str, Distribution] = {}
+    wanted = [root]
+    while wanted:
+        if (name := wanted.pop()) in found:
+            continue
+        found[name] = distribution(name)
+        for text in found[name].requires or ():
+            required = requirements.Requirement(text)
+            if required.marker is None or required.marker.evaluate({"extra": ""}):
+                wanted.append(required.name.lower().replace("_", "-"))
+    return found
+
+
+def _bytes(installed: Distribution) -> int:
+    """Return the bytes of its files; of an editable install, those of the tree."""
+    files = [Path(str(installed.locate_file(file))) for file in installed.files or ()]
+    if not any(file.suffix == ".py" for file in files) and installed.name == "llm-actors":
+        files = list((ROOT / "actors").rglob("*"))
+    return sum(file.stat().st_size for file in files if file.suffix != ".pyc" and file.is_file())
+
+
+_QUESTIONS = {"D1": "CPU time to import", "D2": "size of the base install"}
+MEASURES = (Measure("D1", _QUESTIONS["D1"], _d1), Measure("D2", _QUESTIONS["D2"], _d2))
