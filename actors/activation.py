@@ -86,7 +86,6 @@ class Activation:
     __slots__ = (
         "_closing",
         "_now",
-        "_released",
         "_target",
         "_waits",
         "above",
@@ -124,7 +123,6 @@ class Activation:
         self.above: Above | None = None
         self.used: Used | None = None
         self._closing: anyio.Event | None = None
-        self._released: anyio.Event | None = None
 
     def activate(self) -> "SessionActors":
         """Return the session's actors, made now if it has none. Send to them before the next wait.
@@ -213,7 +211,7 @@ class Activation:
             self.used = self._now.state.used
         self._target, self._waits, self._now = self.target, (), Over()
         if owners := self.configuration.owners:
-            self._released = self.host.toolsets.release(owners)
+            self.host.toolsets.release(owners)
         self.host.passive.pop(self.name, None)
         self.host.active.pop(self.name, None)
         self.host.readers.end(self.name)
@@ -227,6 +225,8 @@ class Activation:
 
     async def close(self, *, in_order: bool = True) -> None:
         """Have the host end the session, and wait for that. A caller that goes away does not take it back.
+
+        Its toolsets are left behind its back: one that does not end would hold up the call of a subagent with it.
 
         Args:
             in_order: End the ask in flight first, and write that the session has ended. Else what is in flight ends
@@ -253,8 +253,6 @@ class Activation:
         finally:
             with anyio.CancelScope(shield=True):
                 await self._end()
-                if self._released is not None:
-                    await self._released.wait()
             closed.set()
 
     async def _write_end(self) -> None:

@@ -406,6 +406,8 @@ class Session:
     async def close(self) -> None:
         """Cancel the ask in flight, drop those that wait, write that the session has ended, and end its actors.
 
+        Toolsets that nobody else uses are closed behind it; leaving the runtime waits for that.
+
         Closing twice is closing once, and a caller that is cancelled does not take it back. The session cannot be used
         after it, not even to be read.
 

@@ -147,6 +147,12 @@ def actors(runtime: Runtime) -> list[str]:
     return list(runtime.system.cells)
 
 
+async def toolsets_left(runtime: Runtime) -> None:
+    """Wait until every toolset is closed that no session uses."""
+    toolsets = runtime._running().toolsets
+    await toolsets._changes.until(lambda: all(owner.users for owner in toolsets._owners))
+
+
 def let_pass(runtime: Runtime, seconds: float) -> None:
     """Let all of a runtime's deadlines come that much sooner."""
     deadlines = runtime.system.deadlines

@@ -37,7 +37,7 @@ from actors.testing import Call, Say, Turn
 from actors.tools import Tool, ToolContext
 from actors.toolsets import Offer, Toolsets
 from tests.mcp_servers import reference
-from tests.runtime_support import bodies, hosting, openai, results
+from tests.runtime_support import bodies, hosting, openai, results, toolsets_left
 
 pytestmark = pytest.mark.anyio
 
@@ -493,6 +493,7 @@ async def test_nothing_of_a_child_is_left_when_its_session_has_ended() -> None:
         assert (await session.ask("Who?")).status == "complete"
         assert list(results(bodies(model)[-1]).values()) == [str(pid)]
         await session.close()
+        await toolsets_left(runtime)
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
         assert runtime.system.containment.names == []

@@ -15,7 +15,7 @@ from actors.testing import Call, Say, Turn
 from actors.tools import Tool, Toolset
 from actors.toolsets.offer import Offer, fitting
 from actors.toolsets.owner import ToolsetOwner
-from tests.runtime_support import bodies, hosting, openai, results
+from tests.runtime_support import actors, bodies, hosting, openai, results, toolsets_left
 
 pytestmark = pytest.mark.anyio
 
@@ -98,6 +98,7 @@ async def test_a_toolset_is_opened_once_for_all_sessions_that_use_it_and_closed_
         await one.close()
         assert bench.notes == ["bench opened"]
         await two.close()
+        await toolsets_left(runtime)
         assert bench.notes == ["bench opened", "bench closed"]
         await runtime.open("a", tools=[source])
         assert bench.notes == ["bench opened", "bench closed", "bench opened"]
@@ -113,6 +114,7 @@ async def test_each_session_has_its_own_of_a_toolset_that_is_not_shared() -> Non
         one, _ = [await runtime.open("a", tools=[source]) for _ in range(2)]
         assert bench.notes == ["bench opened"] * 2
         await one.close()
+        await toolsets_left(runtime)
         assert bench.notes == ["bench opened"] * 2 + ["bench closed"]
     assert bench.notes[3:] == ["bench closed"]
 
@@ -124,6 +126,7 @@ async def test_toolsets_are_closed_in_the_reverse_of_the_order_they_were_listed_
     async with hosting(m=openai()) as runtime:
         session = await runtime.open("m", tools=sources)
         await session.close()
+        await toolsets_left(runtime)
         closed = [note[0] for note in notes if "closed" in note]
         await runtime.open("m", tools=[bench.source() for bench in offers])
     assert closed == ["c", "b", "a"]
@@ -150,6 +153,7 @@ async def test_a_toolset_that_does_not_close_is_cancelled_and_holds_up_no_other(
     async with hosting(a=openai(), seconds=10) as runtime:
         session = await runtime.open("a", tools=[bench.source(), ToolSource(sticks, "sticks", closing=0.2)])
         await session.close()
+        await toolsets_left(runtime)
         assert ends == ["bench opened", "bench closed", "cancelled"]
 
 
@@ -161,7 +165,50 @@ async def test_a_session_that_is_put_away_keeps_its_toolsets() -> None:
         assert session._activation.passivate()
         assert bench.notes == ["bench opened"]
         await session.close()
+        await toolsets_left(runtime)
         assert bench.notes == ["bench opened", "bench closed"]
+
+
+async def test_closing_a_session_waits_for_no_toolset_and_leaving_the_runtime_does() -> None:
+    ended, left = anyio.Event(), list[str]()
+
+    @asynccontextmanager
+    async def slow() -> AsyncIterator[list[AnyTool]]:
+        yield [made("work")]
+        await ended.wait()
+        left.append("slow")
+
+    async with hosting(a=openai()) as runtime:
+        session = await runtime.open("a", tools=[ToolSource(slow, "slow", closing=300)])
+        with anyio.fail_after(10):
+            await session.close()
+        assert session.id not in runtime.sessions
+        assert [name for name in actors(runtime) if name.startswith(session.id)] == []
+        assert left == []
+        ended.set()
+    assert left == ["slow"]
+
+
+async def test_a_toolset_that_goes_on_when_it_is_cancelled_is_told_of_and_left_to_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ended, told = anyio.Event(), list[str]()
+
+    @asynccontextmanager
+    async def deaf() -> AsyncIterator[list[AnyTool]]:
+        yield [made("work")]
+        with anyio.CancelScope(shield=True):
+            await ended.wait()
+
+    monkeypatch.setattr("actors.toolsets.HOLD", 0.01)
+    monkeypatch.setattr("actors.telemetry.toolset_stuck", told.append)
+    async with hosting(a=openai()) as runtime:
+        session = await runtime.open("a", tools=[ToolSource(deaf, "deaf", closing=0.01)])
+        await session.close()
+        await toolsets_left(runtime)
+        assert told == ["deaf"]
+        assert runtime.system.containment.names == ["toolset/deaf"]
+        ended.set()
 
 
 async def test_a_context_manager_is_a_toolset_as_it_is_and_gives_plain_functions_too() -> None:

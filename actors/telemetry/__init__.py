@@ -76,6 +76,11 @@ def toolset_unclosed(toolset: str, error: BaseException) -> None:
     _logger().warning("toolset_unclosed", toolset=toolset, error=_words(error))
 
 
+def toolset_stuck(toolset: str) -> None:
+    """Log that a toolset goes on though its closing was cancelled. Nothing waits for it any more."""
+    _logger().warning("toolset_stuck", toolset=toolset)
+
+
 def tool_barred(tool: str, calls: int) -> None:
     """Log that a tool gets no further calls for now: so many run on that were closed. Logger `actors.tools`."""
     advice = (

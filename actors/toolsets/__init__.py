@@ -105,7 +105,7 @@ class Toolsets:
         """Note that a session no longer uses these toolsets, and have those closed that none uses.
 
         Returns:
-            The event of their being closed, or of the time for that being over.
+            The event of their being closed, or of the time for that being over. Nobody need wait for it.
         """
         unused: list[ToolsetOwner] = []
         for owner in owners:
@@ -134,8 +134,10 @@ class Toolsets:
             with anyio.move_on_after(HOLD):
                 await owner.closed()
         for owner in owners:
-            with anyio.move_on_after(owner.source.closing + HOLD):
+            with anyio.move_on_after(owner.source.closing + HOLD) as scope:
                 await owner.closed()
+            if scope.cancelled_caught:
+                telemetry.toolset_stuck(owner.source.name)
         self._owners = [owner for owner in self._owners if owner not in owners]
         self._shared = {key: kept for key, kept in self._shared.items() if kept[1] not in owners}
         self._changes.tell()

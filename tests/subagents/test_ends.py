@@ -1,11 +1,13 @@
 """A subagent ends with its call, whatever ends that, and the call does not end before it."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
 import pytest
 
-from actors import Tool, ToolContext, subagent, tool
+from actors import Tool, ToolContext, ToolSource, subagent, tool
 from actors.calls import GRACE
 from actors.core.events import Cancelled, Closed, Event, Failed, TurnEnded
 from actors.runtime import Runtime
@@ -179,6 +181,27 @@ async def test_a_subagent_does_not_outlive_the_deadline_of_its_tool() -> None:
         (known,) = (await session.ledger()).interactions()
         assert known.completion is not None
         assert known.completion.error == "The tool did not return within 600 s."
+
+
+async def test_a_call_does_not_wait_for_a_toolset_of_its_subagent_to_be_left() -> None:
+    gate, ended, left = Gate(), anyio.Event(), list[str]()
+    gate.open("a")
+
+    @asynccontextmanager
+    async def slow() -> AsyncIterator[list[Tool[..., Any]]]:  # Any: any function
+        yield [gate.tool]
+        await ended.wait()
+        left.append("slow")
+
+    source = ToolSource(slow, "slow", closing=300)
+    async with hosting(a=above(), b=below()) as runtime:
+        session = await runtime.open("a", tools=[subagent("helper", "Helps.", target="b", tools=[source])])
+        with anyio.fail_after(10):
+            assert (await session.ask("Go.")).text == "I see."
+        assert list(runtime.sessions) == [session.id]
+        assert left == []
+        ended.set()
+    assert left == ["slow"]
 
 
 async def test_a_subagents_end_is_in_its_log_before_that_of_the_call() -> None:

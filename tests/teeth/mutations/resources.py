@@ -12,6 +12,20 @@ RESULTS = "actors/mcp/results.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
+        "toolsets: a session waits for those it used to be left",
+        "actors/activation.py",
+        "                await self._end()\n",
+        "                await self._end()\n                await self.host.toolsets.close()\n",
+        ("tests/test_toolsets.py", "tests/subagents/test_ends.py"),
+    ),
+    Mutation(
+        "toolsets: nobody hears of one that goes on though it was cancelled",
+        "actors/toolsets/__init__.py",
+        "            if scope.cancelled_caught:",
+        "            if not scope.cancel_called:",
+        ("tests/test_toolsets.py",),
+    ),
+    Mutation(
         "toolsets: each session opens its own",
         SETS,
         "            if source.shared:\n",
