@@ -182,10 +182,10 @@ class Context(Generic[C]):
             system.fatal(error)
         elif error is not None and not (child.is_cancelled and isinstance(error, ActorStopped | ActorFailed)):
             # a cancelled child may meet the end of those it works with; no other error is expected
-            if self.is_over:
-                system.crashed(ref.name, error)
-            else:
+            if not self.is_over:
                 ref.crash(error)
+            elif not ref.is_end(error):
+                system.crashed(ref.name, error)
         if holds:
             self.release()
         if self.children is not None:

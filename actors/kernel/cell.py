@@ -5,6 +5,9 @@ cancelled and waited for. *Wait*: a backoff that doubles with each recent crash,
 makes a new object; the mailbox is kept, the message that crashed it is not tried again. A `Group` is what goes down
 and up together: several actors, or one alone. When it crashes more often than its restart intensity allows, it is given
 up: its mail is dead, its watchers are told.
+
+Some errors are no crash: nobody here made a mistake, and a restart would not help. They end the group after the first
+step, and who waits for an answer of it gets the error itself.
 """
 
 from collections.abc import Callable
@@ -12,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
 
-from actors.errors import ActorFailed, KernelError
+from actors.errors import ActorFailed
 from actors.kernel.account import Reason, State
 from actors.kernel.actor import Actor, Context
 from actors.kernel.message import TOLD, Command
@@ -30,11 +33,13 @@ class Restart:
         intensity: Restarts allowed within `period`; at one crash more the actor is given up. 0: at the first.
         period: Seconds.
         backoff: Seconds before the first restart, and at most; doubles with each crash within `period`.
+        ends: Errors that are no crash: they are neither reported nor counted, and end the actor.
     """
 
     intensity: int = 3
     period: float = 60.0
     backoff: tuple[float, float] = (0.05, 5.0)
+    ends: tuple[type[Exception], ...] = ()
 
 
 RESTART = Restart()
@@ -44,7 +49,8 @@ RESTART = Restart()
 class Group:
     """Actors that restart together, in the order they were started. Given to `System.spawn`.
 
-    `error`: the crash that is being dealt with. Further ones on the way down and up count as the same.
+    `error`: the crash that is being dealt with. Further ones on the way down and up count as the same. `ended`: what
+    the group was ended by, if it was no crash.
     """
 
     system: Shared
@@ -53,6 +59,7 @@ class Group:
     crashes: list[float] = field(default_factory=list)
     waits: bool = False  # for the delay before the restart
     error: BaseException | None = None
+    ended: BaseException | None = None
 
     def join(self, cell: "AnyCell") -> None:
         """Make `cell` a member; if the others are on their way down, it goes with them."""
@@ -65,19 +72,22 @@ class Group:
         """Take all members down, at once."""
         now = self.system.now()
         self.error = error
-        self.crashes = [*(when for when in self.crashes if when >= now - self.restart.period), now]
+        if isinstance(error, self.restart.ends):
+            self.ended = error
+        else:
+            self.crashes = [*(when for when in self.crashes if when >= now - self.restart.period), now]
         for member in self.members:
             member.go_down(error)
         self.settle()
 
     def settle(self) -> None:
-        """Restart the members or give them up, if all are down."""
+        """Restart the members, give them up or end them, if all are down."""
         if self.error is None or self.waits or any(cell.life and cell.life.children for cell in self.members):
             return
-        if len(self.crashes) > self.restart.intensity:
+        if self.ended is not None or len(self.crashes) > self.restart.intensity:
             self.error = None
             for member in tuple(reversed(self.members)):
-                member.finish("faulted")
+                member.finish("faulted" if self.ended is None else "stopped", self.ended)
             return
         self.waits = True
         self.system.deadlines.at(self.system.now() + self.delay(len(self.crashes)), self._up)
@@ -204,8 +214,12 @@ class Cell(Ref[C]):
     def crash(self, error: BaseException) -> None:
         self.system.dispatcher.afterwards(partial(self._crashed, error))
 
+    def is_end(self, error: BaseException) -> bool:
+        return isinstance(error, (self.group or self).restart.ends)
+
     def _crashed(self, error: BaseException) -> None:
-        self.system.crashed(self.name, error)
+        if not self.is_end(error):
+            self.system.crashed(self.name, error)
         if self.state == "running":
             group = self.group or Group(self.system, self.restart)
             if self.group is None:
@@ -238,17 +252,17 @@ class Cell(Ref[C]):
         elif not life.is_over:
             life.end()
 
-    def finish(self, state: State) -> None:
-        """End for good: bury the mail, fail the questions, tell those who watch."""
+    def finish(self, state: State, why: BaseException | None = None) -> None:
+        """End for good: bury the mail, fail the questions, with `why` if there is one, tell those who watch."""
         if self.state in ("stopped", "faulted"):
             return
         self.state, self.closed = state, True
         system, life, self.life = self.system, self.life, None
         if life is not None:
-            life.end(self.gone())
+            life.end(why or self.gone())
             del life.actor  # they hold each other, and would be left to the garbage collector
         del self.factory  # as above: it may belong to who holds this
-        self._bury_all("unhandled" if state == "faulted" else "stopped")
+        self._bury_all("unhandled" if state == "faulted" else "stopped", why or self.gone())
         if self.busy:
             system.rest()
         self.busy = True  # so that nobody has it visited any more
@@ -269,20 +283,23 @@ class Cell(Ref[C]):
         except Exception as error:
             self.system.crashed(self.name, error)
 
-    def _bury(self, command: Command, reason: Reason, error: KernelError) -> None:
+    def _bury(self, command: Command, reason: Reason, error: BaseException) -> None:
         """Make `command`, which was taken and not handled, a dead letter; its asker gets `error`."""
         self.system.account.bury(self.name, command, reason)
         command.reply.fail(error)
 
-    def _bury_all(self, reason: Reason) -> None:
+    def _bury_all(self, reason: Reason, error: BaseException) -> None:
         for queue in (self.control, self.mail):
             if queue is not None:
                 while queue:
-                    self._bury(queue.popleft(), reason, self.gone())
+                    self._bury(queue.popleft(), reason, error)
                 queue.dismiss()
         self.control = self.mail = None
 
-    def _failure(self, cause: BaseException) -> ActorFailed:
+    def _failure(self, cause: BaseException) -> BaseException:
+        """Return what is told to who waits for an answer."""
+        if self.is_end(cause):
+            return cause
         kind = type(cause).__name__
         error = ActorFailed(f"Actor {self.name!r} crashed with {kind}; the message is not tried again.")
         error.__cause__ = cause

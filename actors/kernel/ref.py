@@ -263,5 +263,9 @@ class Ref(Generic[C]):
     def crash(self, error: BaseException) -> None:
         """Go down with `error`, at once or behind the handler that runs."""
 
+    def is_end(self, error: BaseException) -> bool:
+        """Tell whether an error ends the actor without being a crash."""
+        raise NotImplementedError
+
     def childless(self) -> None:
         """Go on with what waited for the last child to end."""
