@@ -14,7 +14,7 @@ import pytest
 
 from actors.errors import ConfigError
 from actors.testing import Odds, SimulationReport, simulate
-from actors.testing.simulation import Mode, SimulationPlan
+from actors.testing.simulation import Mode, SimulationPlan, loop
 from actors.testing.simulation.plan import Ask, Made, Move, Talk
 from actors.testing.simulation.shrinking import shrink
 from actors.tools import tool
@@ -60,6 +60,29 @@ def test_the_same_seed_is_the_same_run_in_every_process() -> None:
         )
         assert there.stdout.decode().strip() == here.digest
     assert simulate(4, sessions=6, turns=4).digest != here.digest
+
+
+def test_a_sleep_takes_its_virtual_time_and_ends_when_it_is_cancelled() -> None:
+    async def main() -> list[tuple[str, float]]:
+        woke = list[tuple[str, float]]()
+
+        async def sleeper(name: str, seconds: float) -> None:
+            await anyio.sleep(seconds)
+            woke.append((name, anyio.current_time()))
+
+        async with anyio.create_task_group() as tasks:
+            for name, seconds in (("last", 3.0), ("first", 1.0), ("at once", 0.0), ("second", 2.0)):
+                tasks.start_soon(sleeper, name, seconds)
+            with anyio.move_on_after(2.5) as scope:
+                await anyio.sleep(1000)
+            assert scope.cancelled_caught
+            woke.append(("cancelled", anyio.current_time()))
+        return woke
+
+    expected = [("at once", 0.0), ("first", 1.0), ("second", 2.0), ("cancelled", 2.5), ("last", 3.0)]
+    assert loop.run(1, main, 1e4) == expected
+    with pytest.raises(TimeoutError, match="Something still waits after 60"):
+        loop.run(1, anyio.sleep_forever, 60)
 
 
 def test_where_nothing_goes_wrong_every_ask_completes() -> None:

@@ -9,6 +9,13 @@ SEEDS = (
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
+        "simulation: a timer of the clock wakes nobody",
+        "actors/testing/simulation/loop.py",
+        "            if number in self._waiting:\n",
+        "            if number in self._waiting and number % 2:\n",
+        ("tests/test_simulation.py::test_a_sleep_takes_its_virtual_time_and_ends_when_it_is_cancelled",),
+    ),
+    Mutation(
         "simulation: synthetic results are sent before they are sealed",
         "actors/steps.py",
         "sealed = seals(rendered, known.ledger)\n",
