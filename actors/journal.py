@@ -4,6 +4,9 @@ A writer sends its events here and is answered when they are durable; what is an
 after that. Records are appended in the order in which the commands arrived, and a log is read in its turn among
 them, so that what a session's actors are rebuilt from holds all that they had sent before they crashed.
 
+No log has an event whose forerunner was refused: what its writer had sent behind that is refused too, until the writer
+has read the log again.
+
 A storage that blocks is called in a thread. What arrives meanwhile is written together, in one append: so the more
 there is to write, the less each event costs.
 """
@@ -114,10 +117,11 @@ class LogQuery(Query[R]):
 
 @dataclass(frozen=True)
 class ReadLog(LogQuery[list[Event]]):
-    """Read a session's log past number `after`: its events, oldest first."""
+    """Read a session's log past number `after`: its events, oldest first. `anew`: its writer goes on from there."""
 
     deed = "read"
     after: int = 0
+    anew: bool = False
 
 
 @dataclass(frozen=True)
@@ -163,6 +167,9 @@ class JournalActor(Actor[JournalCommand]):
         self._storage = storage
         self._readers = Readers() if readers is None else readers
         self._queued: deque[JournalCommand] = deque()
+        self._broken: dict[
+            str, Exception
+        ] = {}  # why an append was refused since its writer read the log, by session
         self._is_working = False
         self._context: Context[JournalCommand] | None = None
         self._thread: anyio.CapacityLimiter | None = None
@@ -187,14 +194,16 @@ class JournalActor(Actor[JournalCommand]):
     def _do_at_once(self, command: JournalCommand) -> None:
         tell: Callable[[], None]
         try:
-            if isinstance(command, Append):
+            if not isinstance(command, Append):
+                answer = self._operation(command)()
+                tell = partial(self._answered, command, answer)
+            elif self._may_write(command):
                 (written,) = self._storage.append([command.entry])
                 tell = partial(self._written, command, written)
             else:
-                answer = self._operation(command)()
-                tell = partial(command.reply.send, answer)
+                return
         except Exception as error:  # a storage is other people's code
-            command.refused(error)
+            self._refused(command, error)
             return
         tell()
 
@@ -237,13 +246,16 @@ class JournalActor(Actor[JournalCommand]):
             appends = []
             try:
                 answer: Any = await self._in_thread(self._operation(command))  # Any: that of each
-                command.reply.send(answer)
             except Exception as error:  # as above
-                command.refused(error)
+                self._refused(command, error)
+            else:
+                self._answered(command, answer)
         await self._append(appends)
 
     async def _append(self, appends: list[Append]) -> None:
         """Append all of these or none; if it was none, then each by itself, so that one harms no other."""
+        if self._broken:
+            appends = [append for append in appends if self._may_write(append)]
         if not appends:
             return
         entries = [append.entry for append in appends]
@@ -252,13 +264,29 @@ class JournalActor(Actor[JournalCommand]):
         except Exception as error:  # as above
             if len(appends) == 1 or isinstance(error, JournalUnavailable):
                 for append in appends:
-                    append.refused(error)
+                    self._refused(append, error)
                 return
             for append in appends:
                 await self._append([append])
             return
         for append, outcome in zip(appends, outcomes, strict=True):
             self._written(append, outcome)
+
+    def _may_write(self, append: Append) -> bool:
+        """Refuse an append behind one of its session that was refused."""
+        if (error := self._broken.get(append.session)) is not None:
+            append.refused(error)
+        return error is None
+
+    def _refused(self, command: JournalCommand, error: Exception) -> None:
+        if isinstance(command, Append):
+            self._broken[command.session] = error
+        command.refused(error)
+
+    def _answered(self, command: Ask, answer: Any) -> None:  # Any: that of each
+        if not isinstance(command, ReadLog) or command.anew:
+            self._broken.pop(command.session, None)
+        command.reply.send(answer)
 
     def _written(self, append: Append, outcome: Appended) -> None:
         """Tell everybody concerned: those who read the session along first, so that deltas cannot overtake it."""

@@ -140,7 +140,7 @@ class Generation:
         """
         if self._read is None:
             self._read = anyio.Event()
-            events = await self._journal.ask(ReadLog(self._session))
+            events = await self._journal.ask(ReadLog(self._session, anew=True))
             self._replay = Replay(*rebuilt(events, self._rules), len(events))
             self._read.set()
         await self._read.wait()

@@ -9,7 +9,7 @@ import anyio.from_thread
 import pytest
 
 from actors.core.events import Closed, Event, SwitchApplied
-from actors.errors import JournalError
+from actors.errors import JournalError, JournalUnavailable
 from actors.journal import BATCH, Append, JournalActor, JournalCommand, Prelude, ReadLog
 from actors.kernel import Ref, System
 from actors.kernel.system import SHARED
@@ -91,6 +91,38 @@ async def test_what_cannot_be_written_is_refused_alone() -> None:
             storage.freed.set()
         assert refused == ["bad"]
         assert sorted(each.id for each in storage.sessions()) == ["first", "x", "y"]
+
+
+class Refusing(Slow):
+    """A storage of which one append is refused: that of `bad`."""
+
+    def __init__(self, *, blocking: bool) -> None:
+        super().__init__()
+        self.blocking = blocking
+        self.freed.set()
+
+    def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
+        if any(to("bad") in entry.events for entry in entries):
+            raise JournalUnavailable("the disk is full; make room")
+        return MemoryStorage.append(self, entries)
+
+
+@pytest.mark.parametrize("blocking", [True, False])
+async def test_no_log_has_an_event_whose_forerunner_was_refused(blocking: bool) -> None:
+    storage = Refusing(blocking=blocking)
+    with anyio.fail_after(60):
+        async with System() as system:
+            ref = journal(system, storage)
+            with pytest.raises(JournalUnavailable):
+                await ref.ask(Append("s", 1, (to("bad"),)))
+            with pytest.raises(JournalUnavailable, match="disk is full"):
+                await ref.ask(Append("s", 1, (to("behind"),)))
+            assert await ref.ask(Append("x", 1, (to("a"),))) == 1
+            assert await ref.ask(ReadLog("s")) == []  # by somebody else
+            with pytest.raises(JournalUnavailable):
+                await ref.ask(Append("s", 1, (to("behind"),)))
+            assert await ref.ask(ReadLog("s", anew=True)) == []
+            assert await ref.ask(Append("s", 1, (to("a"),))) == 1
 
 
 async def test_a_log_is_read_behind_what_was_sent_before_and_ahead_of_what_comes_after() -> None:

@@ -6,6 +6,7 @@ _DISK = (
     "tests/test_unavailable.py::test_a_fault_of_the_disk_is_typed_loses_nothing_and_is_over_when_its_cause_is"
 )
 _ENDS = "tests/kernel/test_ends.py"
+_BROKEN = "tests/test_journal.py::test_no_log_has_an_event_whose_forerunner_was_refused"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -56,5 +57,19 @@ MUTATIONS: tuple[Mutation, ...] = (
         "        if self.ended is not None or len(self.crashes)",
         "        if len(self.crashes)",
         (_ENDS,),
+    ),
+    Mutation(
+        "what is sent behind an event that was refused is refused",
+        "actors/journal.py",
+        "            self._broken[command.session] = error\n",
+        "            pass\n",
+        (_BROKEN,),
+    ),
+    Mutation(
+        "whoever reads a log makes up for nothing that was refused",
+        "actors/journal.py",
+        "        if not isinstance(command, ReadLog) or command.anew:",
+        "        if True:",
+        (_BROKEN,),
     ),
 )
