@@ -2,22 +2,26 @@
 
     python -m tests.cut_sessions
 
-cuts a stream of each wire format at every byte, on both backends. `tests/test_cut_sessions.py` does so at some.
+cuts a stream of each wire format at every byte, on both backends: the connection breaks there, or the response ends
+as if it were whole, as behind a relay. `tests/test_cut_sessions.py` does so at some.
 (`tests/adapters/test_decode_cuts.py` and `test_every_dialect_cut.py` cut the streams for the decoders alone.)
 """
 
 import argparse
 import sys
 from collections import Counter
+from dataclasses import replace
 from functools import partial
-from itertools import count
-from typing import Any
+from itertools import product
+from typing import Any, Literal, TypeAlias, get_args
 
 import anyio
 
 from actors.core.feed import TextEvent
 from actors.handle import Session
 from actors.testing import Call, Disconnect, Say, Script, Turn, strict_server
+from actors.testing.loopback import HttpRequest, LoopbackAnswer
+from actors.testing.server import LoopbackServer
 from actors.tools import Tool, tool
 from tests.runtime_support import gathered, hosting
 
@@ -26,8 +30,12 @@ AnyTool = Tool[..., Any]  # Any: any function
 FAMILIES = ("openai_chat", "anthropic", "openai_responses", "gemini", "bedrock")
 WORDS = "I look at \u65e5\u672c \U0001f600."
 CUT = Turn(Say(WORDS), Call("work", {"name": "a"}), Call("work", {"name": "b"}))
+How: TypeAlias = Literal["breaks", "ends"]
 BEHIND = 3
 """Cuts behind the end marker: there the answer is whole."""
+
+MOST = 20_000
+"""Bytes that no stream here is as long as."""
 
 
 def noting(runs: list[str]) -> AnyTool:
@@ -45,18 +53,33 @@ def _turn(runs: list[str], request: object) -> Turn:
     return Turn(Say("Done.")) if runs else CUT
 
 
-async def cut(name: str, step: int = 1) -> tuple[Counter[str], list[str]]:
+def _shortened(server: LoopbackServer) -> LoopbackServer:
+    """Return the server; where it would break a connection, it ends the response instead, with no word of that."""
+    whole = server.answer
+
+    def answer(request: HttpRequest) -> LoopbackAnswer:
+        answer = whole(request)
+        if answer.then != "close":
+            return answer
+        return replace(answer, parts=(b"".join(answer.parts)[: answer.cut],), then="end")
+
+    server.answer = answer  # type: ignore[method-assign]
+    return server
+
+
+async def cut(name: str, how: How, step: int = 1) -> tuple[Counter[str], list[str]]:
     """Cut answers of new sessions at every so many bytes until they are whole; return their ends and what is wrong."""
-    ends, problems, server = Counter[str](), list[str](), strict_server(name)
+    server = strict_server(name) if how == "breaks" else _shortened(strict_server(name))
+    ends, problems = Counter[str](), list[str]()
     async with hosting(a=server, seconds=3600) as runtime:
-        for place in count(0, step):
+        for place in range(0, MOST, step):
             runs: list[str] = []
             server.script = Script(partial(_turn, runs))
             server.faults = {server.received: Disconnect(after_bytes=place)}
             session = await runtime.open("a", tools=[noting(runs)])
             status, wrong = await asked(session, runs)
             ends[status] += 1
-            problems += [f"{name} at byte {place}: {line}" for line in wrong]
+            problems += [f"{name} {how} at byte {place}: {line}" for line in wrong]
             await session.close()
             await runtime.forget(session.id)
             if ends["complete"] == BEHIND:
@@ -86,10 +109,10 @@ def main() -> int:
     parser.add_argument("--step", type=int, default=1, help="bytes between two cuts")
     options, failed = parser.parse_args(), 0
     for backend in ("asyncio", "trio"):
-        for name in FAMILIES:
-            ends, problems = anyio.run(partial(cut, name, options.step), backend=backend)
+        for name, how in product(FAMILIES, get_args(How)):
+            ends, problems = anyio.run(partial(cut, name, how, options.step), backend=backend)
             failed += len(problems)
-            sys.stdout.write(f"{backend:8}{name:20}{dict(ends)}, {len(problems)} wrong\n")
+            sys.stdout.write(f"{backend:8}{name:20}{how:8}{dict(ends)}, {len(problems)} wrong\n")
             sys.stdout.writelines(f"  {line}\n" for line in problems[:10])
             sys.stdout.flush()
     return 1 if failed else 0

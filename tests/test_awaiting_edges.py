@@ -1,9 +1,11 @@
 """A turn that waits, at its edges: no time runs, the runtime is left, its actors crash, its key is gone."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import pytest
+from anyio import create_task_group, wait_all_tasks_blocked
 
 from actors.core.events import Awaited, Bound, Resumed, Returned, TurnEnded
 from actors.core.feed import CompleteEvent, TurnResult
@@ -26,17 +28,32 @@ ASKING = Turn(Call("look", {"n": 1}))
 ONE = CallId("hist_tool_1")
 
 
-async def test_no_time_limit_runs_while_a_turn_waits() -> None:
-    """No clock is read: a second ask with the same limit comes to it while the first one waits."""
+async def test_no_timer_is_left_while_a_turn_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that went off could stop nothing: its ask is over. But it would be there for as long as the ask may take."""
+    timers = list[float]()
+
+    async def expires(self: Deadline, context: object, ask: object, seconds: float, why: str) -> None:
+        timers.append(seconds)
+        try:
+            await expire(self, context, ask, seconds, why)
+        finally:
+            timers.remove(seconds)
+
+    expire: Any = Deadline._expire  # Any: a test looks at what no user can see
+    monkeypatch.setattr(Deadline, "_expire", expires)
     gate = Gate()
-    server, other = openai(ASKING, Turn(Say("Found."))), openai(Turn(Call("work", {"name": "a"})))
-    async with hosting(a=server, b=other) as runtime:
-        waiting = await runtime.open("a", tools=[LOOK])
-        assert (await waiting.ask("Look.", total=0.5)).status == "awaiting"
-        stuck = await runtime.open("b", tools=[gate.tool])
-        assert (await stuck.ask("Work.", total=0.5)).status == "failed"
-        answer = await waiting.provide({ONE: "found"})
-        assert (answer.status, answer.text) == ("complete", "Found.")
+    async with hosting(a=openai(ASKING, Turn(Call("work", {"name": "a"})), Turn(Say("Found.")))) as runtime:
+        session = await runtime.open("a", tools=[LOOK, gate.tool])
+        assert (await session.ask("Look.", total=1000)).status == "awaiting"
+        await wait_all_tasks_blocked()
+        assert timers == []
+        async with create_task_group() as tasks:
+            tasks.start_soon(partial(session.provide, {ONE: "found"}))
+            await gate.started("a")
+            assert len(timers) == 1
+            gate.open("a")
+        await wait_all_tasks_blocked()
+        assert timers == []
 
 
 async def test_a_turn_that_goes_on_has_what_is_left_of_its_time_limit(

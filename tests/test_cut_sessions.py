@@ -1,15 +1,20 @@
 """Answers cut at some bytes, through whole sessions (`python -m tests.cut_sessions` cuts at all)."""
 
+from typing import get_args
+
 import pytest
 
-from tests.cut_sessions import BEHIND, FAMILIES, cut
+from tests.cut_sessions import BEHIND, FAMILIES, How, cut
 
 pytestmark = pytest.mark.anyio
 
 
+@pytest.mark.parametrize("how", get_args(How))
 @pytest.mark.parametrize("name", FAMILIES)
-async def test_wherever_an_answer_is_cut_its_ask_ends_once_and_no_tool_runs_for_half_of_it(name: str) -> None:
-    ends, problems = await cut(name, 211)
+async def test_wherever_an_answer_is_cut_its_ask_ends_once_and_no_tool_runs_for_half_of_it(
+    name: str, how: How
+) -> None:
+    ends, problems = await cut(name, how, 211)
     assert problems == []
     assert set(ends) == {"failed", "complete"}
     assert ends["complete"] == BEHIND

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from functools import cache
 
 import anyio
@@ -48,6 +49,13 @@ def test_whatever_goes_wrong_every_invariant_holds(seed: int, mode: Mode) -> Non
 def test_each_feature_is_met() -> None:
     met = sum((Counter(sample(mode, seed).counts) for mode in MODES for seed in range(3)), Counter())
     assert [feature for feature in FEATURES if not met[feature]] == []
+
+
+def test_what_was_shown_is_not_said_again_where_answers_break_off_all_the_time() -> None:
+    report = simulate(1, sessions=40, turns=6, odds=replace(NOTHING, fault=0.25))
+    assert report.problems == ()
+    assert report.counts["faults"] > 100
+    assert report.counts["complete"] > 150
 
 
 def test_the_same_seed_is_the_same_run_in_every_process() -> None:

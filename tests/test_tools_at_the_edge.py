@@ -246,7 +246,7 @@ async def test_a_call_that_finds_every_thread_held_by_closed_calls_is_refused_at
         server = openai(ONE, ONE, Turn(Say("done")))
         failures: list[ToolFailure] = []
         limits = RuntimeLimits(tool_threads=1 + THREADS.taken, tool_wait=3600)
-        async with hosting(a=server, limits=limits, on_tool_error=failures.append) as runtime:
+        async with hosting(a=server, limits=limits, on_tool_error=failures.append, seconds=30) as runtime:
             stuck = await runtime.open("a", tools=[work])
             async with stuck.stream("Do it."):
                 await until(lambda: begun)

@@ -7,6 +7,7 @@ _RUNAWAY = "tests/test_runaway_tools.py"
 _STREAMS = "tests/test_faulty_streams.py"
 _BAD = "tests/test_bad_tools.py"
 _CANCELS = "tests/test_cancels.py"
+_CUT = "tests/test_cut_sessions.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -107,5 +108,28 @@ MUTATIONS: tuple[Mutation, ...] = (
         "                self._queue.remove(ticket.tenant, ticket.session, ticket)\n",
         "",
         (_CANCELS,),
+    ),
+    Mutation(
+        "an answer with calls needs its end marker like any other",
+        "actors/adapters/base.py",
+        '        if not self.ended:\n            raise broken("the stream',
+        '        if not (self.ended or self.calls):\n            raise broken("the stream',
+        (_CUT,),
+    ),
+    Mutation(
+        "a connection that breaks behind the end marker takes nothing of the answer along",
+        "actors/rounds.py",
+        "            if not self._decoder.ended:\n                raise\n",
+        "            raise\n",
+        (_CUT,),
+    ),
+    Mutation(
+        "the calls of an answer that broke off do not run",
+        "actors/steps.py",
+        "        message = await self._interrupted(number, broken, failure.message)\n",
+        "        message = await self._interrupted(number, broken, failure.message)\n"
+        "        if message is not None and message.calls:\n"
+        "            return turns.Answered(message, broken.usage)\n",
+        (_CUT,),
     ),
 )

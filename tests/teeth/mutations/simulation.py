@@ -48,7 +48,9 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/rounds.py",
         'if failure.action != "retry" or self._visible or',
         'if failure.action != "retry" or',
-        SEEDS,
+        (
+            "tests/test_simulation.py::test_what_was_shown_is_not_said_again_where_answers_break_off_all_the_time",
+        ),
     ),
     Mutation(
         "simulation: a late result is lost",

@@ -208,11 +208,11 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("tests/test_published.py::test_an_ask_that_waits_is_told_alike",),
     ),
     Mutation(
-        "awaiting: the time limit runs while a turn waits",
+        "awaiting: the timer of an ask is left while its turn waits",
         "actors/session.py",
         "        self._deadline.end()\n",
         "        self._deadline.end() if self._log.state.pause is None else None\n",
-        (f"{EDGES}::test_no_time_limit_runs_while_a_turn_waits",),
+        (f"{EDGES}::test_no_timer_is_left_while_a_turn_waits",),
     ),
     Mutation(
         "approvals: what is denied to all runs for who runs it himself",
