@@ -51,6 +51,7 @@ LONG = (
     "test_docs.py",
     "test_durability.py",
     "test_faulty_streams.py",
+    "test_fsck.py",
     "test_generated_histories.py",
     "test_outside_frames.py",
     "test_outside_gemini.py",

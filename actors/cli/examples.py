@@ -42,6 +42,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("actors stress mine --config actors.toml --tools app.tools:all", "your own backends and tools"),
     ),
     "stats": (("actors stats events.jsonl", "of a file that `actors run --json` wrote"),),
+    "fsck": (
+        ("actors fsck sessions.db", "1 if anything in it has changed or is missing"),
+        ("actors fsck sessions.db --salvage saved.db", "what is whole, in a new journal"),
+    ),
     "completion": (('eval "$(actors completion bash)"', "in ~/.bashrc"),),
 }
 """By command: what to type, and what it shows."""

@@ -113,6 +113,7 @@ def parser() -> Parser:
         _simulate,
         _stress,
         _stats,
+        _fsck,
         _completion,
     ):
         add(commands)
@@ -349,6 +350,15 @@ def _stats(commands: "Commands") -> None:
     stats = _command(commands, "stats", "stats", "count how tool calls fared, from events of `run --json`")
     stats.add_argument("file", help="events, one a line; `-` is standard input")
     stats.add_argument("--json", action="store_true", help="print one JSON object, by backend")
+
+
+def _fsck(commands: "Commands") -> None:
+    fsck = _command(commands, "fsck", "fsck", "say what is damaged in a journal, and save what is whole")
+    fsck.add_argument("file", help="a journal; nothing is written there")
+    fsck.add_argument(
+        "--salvage", metavar="NEW", help="copy every log to a new file, up to its first damaged record"
+    )
+    fsck.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def _completion(commands: "Commands") -> None:

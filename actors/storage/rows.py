@@ -114,7 +114,7 @@ class SessionRow(Struct):
     def damaged(self, where: str, number: int, what: str) -> JournalDamaged:
         """Return the error about a record."""
         return JournalDamaged(
-            f"{where}: session {self.name!r}, record {number} {what}; restore it from a copy",
+            f"{where}: session {self.name!r}, record {number} {what}; restore a copy, or see `actors fsck`",
             session=self.name,
             number=number,
         )
@@ -144,7 +144,8 @@ def row_of(values: Sequence[object], where: str) -> SessionRow:
     if not is_whole:
         name = str(fields[0])[:80]
         raise JournalDamaged(
-            f"{where}: session {name!r}: its entry has changed; restore it from a copy", session=name
+            f"{where}: session {name!r}: its entry has changed; restore a copy, or see `actors fsck`",
+            session=name,
         )
     return SessionRow(*fields)  # type: ignore[arg-type]  # its checksum says that these are what was written
 

@@ -83,14 +83,17 @@ class Connections:
         """Move the write-ahead log into the file if it is long, or at once, and empty it, if something was erased.
 
         What was committed stays so whether or not this succeeds, so nobody hears of it: a full disk, or a reader of
-        another process where the log is to be emptied. It is tried again after the next transaction.
+        another process where the log is to be emptied. It is tried again after the next transaction, and waits for
+        nobody.
         """
         if not self.erased and self.pages < CHECKPOINT:
             return
         how = "TRUNCATE" if self.erased else "PASSIVE"
         with suppress(sqlite3.Error):
+            connection.execute("PRAGMA busy_timeout = 0").fetchall()
             ((busy, *_),) = connection.execute(f"PRAGMA wal_checkpoint({how})").fetchall()
             self.erased, self.pages = self.erased and bool(busy), 0
+        connection.execute(f"PRAGMA busy_timeout = {self._patience * 1000:.0f}").fetchall()
 
     def close(self) -> None:
         """Close what is open. What is written stays written, whether or not this succeeds."""

@@ -32,12 +32,16 @@ def translated(path: str) -> Iterator[None]:
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", None)
         if code is None:  # Python's own: a text that is none, which the message quotes
-            raise JournalDamaged(f"{path}: a text has changed; restore it from a copy") from None
+            raise JournalDamaged(
+                f"{path}: a text has changed; restore a copy, or see `actors fsck`"
+            ) from None
         code &= 0xFF
         if (why := _UNAVAILABLE.get(code)) is not None:
             raise JournalUnavailable(f"{path}: {why} (SQLite: {error})") from error
-        raise JournalDamaged(f"{path}: {error}; restore it from a copy") from error
+        raise JournalDamaged(f"{path}: {error}; restore a copy, or see `actors fsck`") from error
     except UnicodeError as error:  # in a message of SQLite's, which quotes a name
-        raise JournalDamaged(f"{path}: its schema has changed; restore it from a copy") from error
+        raise JournalDamaged(
+            f"{path}: its schema has changed; restore a copy, or see `actors fsck`"
+        ) from error
     except OSError as error:
         raise JournalUnavailable(f"{path}: {error.strerror or error}; nothing was written") from error

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from sqlite3 import Connection
 from zlib import crc32
 
-from actors.errors import JournalError
+from actors.errors import JournalDamaged, JournalError
 
 APPLICATION = 0x61637472
 """Marks a file as one of ours (`PRAGMA application_id`)."""
@@ -73,6 +73,27 @@ def _tables(connection: Connection) -> int:
     return int(count)
 
 
-def meta_checksum(key: str, value: int) -> int:
-    """Return the checksum of a number in `meta`."""
+def sessions_made(connection: Connection, path: str) -> int:
+    """Return how many sessions were ever begun in a file, which is also the last key.
+
+    Raises:
+        JournalDamaged: The number has changed.
+    """
+    row = connection.execute("SELECT value, checksum FROM meta WHERE key = 'sessions'").fetchone()
+    if row is None:
+        return 0
+    if _checksum("sessions", row[0]) != row[1]:
+        raise JournalDamaged(
+            f"{path}: its number of sessions has changed; restore a copy, or see `actors fsck`"
+        )
+    return int(row[0])
+
+
+def set_sessions_made(connection: Connection, value: int) -> None:
+    """Say how many sessions were begun."""
+    checksum = _checksum("sessions", value)
+    connection.execute("INSERT OR REPLACE INTO meta VALUES ('sessions', ?, ?)", (value, checksum))
+
+
+def _checksum(key: str, value: int) -> int:
     return crc32(f"{key}={value}".encode())

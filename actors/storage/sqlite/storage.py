@@ -12,7 +12,7 @@ from actors.storage.blobs import LARGE, slim
 from actors.storage.directory import Page, StoredSession
 from actors.storage.rows import COLUMNS, SessionRow, record_checksum, row_of
 from actors.storage.sqlite.connection import Connections
-from actors.storage.sqlite.format import meta_checksum
+from actors.storage.sqlite.format import sessions_made, set_sessions_made
 from actors.storage.sqlite.hosts import Hosts
 from actors.storage.sqlite.locks import check_platform
 
@@ -185,15 +185,18 @@ class SqliteStorage:
             row_of(values, str(self.path)).name
             for values in connection.execute(f"SELECT {COLUMNS} FROM session")  # noqa: S608
         ]
-        if len(names) != _count(connection, str(self.path)) or sorted(set(names), key=str.encode) != names:
+        if (
+            len(names) != sessions_made(connection, str(self.path))
+            or sorted(set(names), key=str.encode) != names
+        ):
             raise JournalDamaged(
-                f"{self.path}: sessions are missing from its directory; restore it from a copy"
+                f"{self.path}: sessions are missing from its directory; restore a copy, or see `actors fsck`"
             )
         self._is_searched = True
 
     def _new(self, connection: Connection, session: str) -> SessionRow:
-        key = _count(connection, str(self.path)) + 1
-        _set_count(connection, key)
+        key = sessions_made(connection, str(self.path)) + 1
+        set_sessions_made(connection, key)
         row = self._rows[session] = SessionRow(session, key)
         return row
 
@@ -258,17 +261,3 @@ class SqliteStorage:
             return None if blob is None else blob[0]
 
         return row.proven(found, after, kept, str(self.path))
-
-
-def _count(connection: Connection, path: str) -> int:
-    row = connection.execute("SELECT value, checksum FROM meta WHERE key = 'sessions'").fetchone()
-    if row is None:
-        return 0
-    if meta_checksum("sessions", row[0]) != row[1]:
-        raise JournalDamaged(f"{path}: its number of sessions has changed; restore it from a copy")
-    return int(row[0])
-
-
-def _set_count(connection: Connection, value: int) -> None:
-    checksum = meta_checksum("sessions", value)
-    connection.execute("INSERT OR REPLACE INTO meta VALUES ('sessions', ?, ?)", (value, checksum))

@@ -26,10 +26,10 @@ def check_wal(path: Path) -> None:
         return
     log = _Wal(data)
     if not log.is_begun:
-        raise JournalDamaged(f"{wal}: its beginning has changed; restore it from a copy")
+        raise JournalDamaged(f"{wal}: its beginning has changed; restore a copy, or see `actors fsck`")
     if (place := log.lost) is not None:
         raise JournalDamaged(
-            f"{wal}: frame {place} has changed, and whole ones follow; restore it from a copy"
+            f"{wal}: frame {place} has changed, and whole ones follow; restore a copy, or see `actors fsck`"
         )
 
 

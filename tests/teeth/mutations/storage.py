@@ -10,7 +10,8 @@ ROWS, WAL, FAULTS = (
 )
 HOSTS, FORMAT = (f"actors/storage/sqlite/{name}.py" for name in ("hosts", "format"))
 STORAGES, FILES, DAMAGE = "tests/test_storages.py", "tests/test_sqlite.py", "tests/test_damage.py"
-CHECKPOINTS = "tests/test_checkpoints.py"
+CHECKPOINTS, FSCK = "tests/test_checkpoints.py", "tests/test_fsck.py"
+CHECK = "actors/storage/sqlite/check.py"
 
 MUTATIONS = (
     Mutation(
@@ -128,8 +129,8 @@ MUTATIONS = (
     Mutation(
         "storage: a text that is none is told with what it held",
         FAULTS,
-        'f"{path}: a text has changed; restore it from a copy"',
-        'f"{path}: {error}; restore it from a copy"',
+        'f"{path}: a text has changed; restore a copy, or see `actors fsck`"',
+        'f"{path}: {error}; restore a copy, or see `actors fsck`"',
         (f"{DAMAGE}::test_what_a_damaged_journal_held_is_in_no_error",),
     ),
     Mutation(
@@ -149,8 +150,8 @@ MUTATIONS = (
     Mutation(
         "storage: a checkpoint that fails is told as a write that failed",
         CONNECTION,
-        "        with suppress(sqlite3.Error):\n            ((busy",
-        "        if True:\n            ((busy",
+        '        with suppress(sqlite3.Error):\n            connection.execute("PRAGMA busy',
+        '        if True:\n            connection.execute("PRAGMA busy',
         (CHECKPOINTS,),
     ),
     Mutation(
@@ -187,5 +188,40 @@ MUTATIONS = (
         "record if len(record) < LARGE else self._slimmed(connection, row, record)",
         "record",
         (FILES,),
+    ),
+    Mutation(
+        "storage: fsck believes the directory of where a log ends",
+        CHECK,
+        "last = self._last(key)",
+        "last = 3",
+        (FSCK,),
+    ),
+    Mutation(
+        "storage: fsck takes a record as it stands",
+        CHECK,
+        "records = replace(row, last=last).proven(found, 0, self._blob, str(self._path))",
+        "records = [stored for _, _, stored in found]",
+        (FSCK,),
+    ),
+    Mutation(
+        "storage: fsck counts no blobs' users",
+        CHECK,
+        "elif not users or users != count:",
+        "elif False:",
+        (FSCK,),
+    ),
+    Mutation(
+        "storage: fsck does not miss a session",
+        CHECK,
+        "if entries != (made",
+        "if entries > (made",
+        (FSCK,),
+    ),
+    Mutation(
+        "storage: fsck sees what is written while it looks",
+        CHECK,
+        '        self._connection.execute("SELECT count(*) FROM meta").fetchone()  # from here on one moment is seen\n',
+        "",
+        (FSCK,),
     ),
 )

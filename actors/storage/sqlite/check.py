@@ -1,0 +1,227 @@
+"""What is whole in a journal's file, and what is not: looked at without writing anything, and saved to a new file."""
+
+import sqlite3
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
+from hashlib import sha256
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from actors.core.events import Event, Opened
+from actors.errors import JournalError
+from actors.storage import Entry, Storage, decoded
+from actors.storage.rows import COLUMNS, SessionRow, row_of
+from actors.storage.sqlite.faults import translated
+from actors.storage.sqlite.format import APPLICATION, VERSION, sessions_made
+from actors.storage.sqlite.wal import check_wal
+
+MOST = 100
+"""Complaints of SQLite itself, at most."""
+_BATCH = 500
+_RECORDS = "SELECT number, checksum, CAST(bytes AS BLOB) FROM record WHERE session = ?"
+
+
+class Damage(Struct, frozen=True):
+    """One thing that is not as it was written.
+
+    Args:
+        what: In one line, with its place.
+        session: Whose; empty where that cannot be said.
+        number: The first record of it that cannot be read; 0 for its entry, or where it is no record.
+    """
+
+    what: str
+    session: str = ""
+    number: int = 0
+
+
+class JournalFile:
+    """A journal's file, to be looked at. Others may use it meanwhile; what they write then is not seen.
+
+    Args:
+        path: The file.
+
+    Raises:
+        JournalError: It is no journal, or of another version; or it cannot be opened at all.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        if not path.is_file():
+            raise JournalError(f"{path}: there is no such file; name a journal")
+        with translated(str(path)):
+            self._connection = sqlite3.connect(
+                f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None
+            )
+            try:
+                self._begin()
+            except BaseException:
+                self._connection.close()
+                raise
+        self.sessions = self.records = self.blobs = 0
+        """What was found whole."""
+
+    def _begin(self) -> None:
+        (application,) = self._connection.execute("PRAGMA application_id").fetchone()
+        (version,) = self._connection.execute("PRAGMA user_version").fetchone()
+        if application != APPLICATION:
+            raise JournalError(f"{self._path}: not a journal; name another file")
+        if version != VERSION:
+            hint = (
+                "open it once, which brings it up to date" if version < VERSION else "use the newer program"
+            )
+            raise JournalError(
+                f"{self._path}: format version {version}, and this program's is {VERSION}; {hint}"
+            )
+        self._connection.execute("BEGIN")
+        self._connection.execute("SELECT count(*) FROM meta").fetchone()  # from here on one moment is seen
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def damage(self) -> Iterator[Damage]:
+        """Look at everything that there is, and yield what is not as it was written."""
+        for part in (self._write_ahead_log, self._pages, self._entries, self._blobs, self._orphans):
+            try:
+                with translated(str(self._path)):
+                    yield from part()
+            except JournalError as error:
+                yield Damage(_without_hint(error))
+
+    def logs(self) -> Iterator[list[Event]]:
+        """Yield what can be read of each log, from its beginning to the first record that cannot be.
+
+        Neither the directory nor what it says of their ends is asked.
+        """
+        for key in self._keys():
+            last = self._last(key)
+            row = SessionRow(str(key), key, last=last)
+            readable = bisect_left(
+                range(1, last + 1), 1, key=lambda number: self._events(row, number) is None
+            )
+            if events := self._events(row, readable):
+                yield events
+
+    # Parts
+
+    def _write_ahead_log(self) -> Iterator[Damage]:
+        check_wal(self._path)
+        yield from ()
+
+    def _pages(self) -> Iterator[Damage]:
+        for (said,) in self._connection.execute(f"PRAGMA integrity_check({MOST})"):
+            if said != "ok":
+                yield Damage(f"{self._path}: {said}")
+
+    def _entries(self) -> Iterator[Damage]:
+        entries = 0
+        for (name,) in self._connection.execute("SELECT name FROM session ORDER BY name").fetchall():
+            entries += 1
+            try:
+                with translated(str(self._path)):
+                    row = self._row(name)
+                    self.records += len(self._read(row))
+                    self.sessions += row.last > 0
+            except JournalError as error:
+                yield Damage(_without_hint(error), str(name), getattr(error, "number", 0))
+        if entries != (made := sessions_made(self._connection, str(self._path))):
+            yield Damage(f"{self._path}: {made} sessions were begun, and {entries} have an entry")
+
+    def _blobs(self) -> Iterator[Damage]:
+        uses = "SELECT count(*) FROM blob_use WHERE hash = blob.hash"
+        counted = "SELECT uses FROM blob_count WHERE hash = blob.hash"
+        for digest, content, users, count in self._connection.execute(
+            f"SELECT hash, CAST(bytes AS BLOB), ({uses}), ({counted}) FROM blob"  # noqa: S608  constants
+        ):
+            name = bytes(digest).hex()[:12]
+            if sha256(content).digest() != digest:
+                yield Damage(f"{self._path}: blob {name} has changed")
+            elif not users or users != count:
+                yield Damage(f"{self._path}: blob {name} has {users} users, and {count} are counted")
+            else:
+                self.blobs += 1
+
+    def _orphans(self) -> Iterator[Damage]:
+        for table in ("record", "blob_use"):
+            (count,) = self._connection.execute(
+                f"SELECT count(*) FROM {table} WHERE session NOT IN (SELECT key FROM session)"  # noqa: S608  as above
+            ).fetchone()
+            if count:
+                yield Damage(f"{self._path}: {count} rows of {table} belong to no session")
+
+    # Reading
+
+    def _row(self, name: str) -> SessionRow:
+        query = f"SELECT {COLUMNS} FROM session WHERE name = ?"  # noqa: S608  as above
+        return row_of(self._connection.execute(query, (name,)).fetchone(), str(self._path))
+
+    def _read(self, row: SessionRow) -> list[Event]:
+        """Return a session's events, each proven."""
+        found = self._connection.execute(f"{_RECORDS} ORDER BY number", (row.key,))
+        return decoded(row.name, row.proven(found, 0, self._blob, str(self._path)))
+
+    def _events(self, row: SessionRow, last: int) -> list[Event] | None:
+        """Return a session's events up to number `last`; None if one of them cannot be read."""
+        try:
+            with translated(str(self._path)):
+                found = self._connection.execute(
+                    f"{_RECORDS} AND number <= ? ORDER BY number", (row.key, last)
+                )
+                records = replace(row, last=last).proven(found, 0, self._blob, str(self._path))
+                return decoded(row.name, records)
+        except JournalError:
+            return None
+
+    def _keys(self) -> list[int]:
+        keys = list[int]()
+        with suppress(JournalError), translated(str(self._path)):
+            for (key,) in self._connection.execute("SELECT DISTINCT session FROM record ORDER BY session"):
+                keys.append(key)
+        return keys
+
+    def _last(self, key: int) -> int:
+        with suppress(JournalError), translated(str(self._path)):
+            (last,) = self._connection.execute(
+                "SELECT max(number) FROM record WHERE session = ?", (key,)
+            ).fetchone()
+            return int(last)
+        return 0
+
+    def _blob(self, digest: bytes) -> bytes | None:
+        query = "SELECT CAST(bytes AS BLOB) FROM blob WHERE hash = ?"
+        found = self._connection.execute(query, (digest,)).fetchone()
+        return None if found is None else found[0]
+
+
+def _without_hint(error: JournalError) -> str:
+    return str(error).removesuffix("; restore a copy, or see `actors fsck`")
+
+
+def salvage(path: Path, to: Storage) -> Iterator[tuple[str, int]]:
+    """Copy every log as far as it can be read; yield each session with the number of events that were copied.
+
+    What is cut off is as if it had never happened: a tool that ran in that part may be called again.
+
+    Raises:
+        JournalError: The file cannot be read at all, or a session is in the other journal already.
+    """
+    with closing(JournalFile(path)) as file:
+        for events in file.logs():
+            if isinstance(opened := events[0], Opened):
+                _copy(opened.session, events, to)
+                yield opened.session, len(events)
+
+
+def _copy(session: str, events: Sequence[Event], to: Storage) -> None:
+    claim = to.claim(session)
+    if claim.last:
+        raise JournalError(
+            f"Session {session!r} is in the other journal already; name a file that is not there"
+        )
+    for start in range(0, len(events), _BATCH):
+        to.append([Entry(session, claim.fence, tuple(events[start : start + _BATCH]))])
+    to.release(session, claim.fence)

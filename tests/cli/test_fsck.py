@@ -1,0 +1,66 @@
+"""`actors fsck`: what is damaged is told, and what is whole is saved."""
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from actors.storage.sqlite import SqliteStorage
+from tests.cli.command import actors_now
+from tests.test_damage import DAMAGE, log, written
+
+
+def damaged(path: Path) -> Path:
+    written(path).close()
+    with closing(sqlite3.connect(path)) as other, other:
+        other.execute(DAMAGE["one that is missing"])
+    return path
+
+
+def test_a_sound_journal_is_said_to_be_whole(tmp_path: Path) -> None:
+    path = tmp_path / "sessions.db"
+    written(path).close()
+    done = actors_now("fsck", str(path))
+    assert (done.code, done.out, done.err) == (0, f"{path}: whole are 3 sessions, 18 records, 1 blobs\n", "")
+
+
+def test_what_is_damaged_is_named_with_the_way_out(tmp_path: Path) -> None:
+    path = damaged(tmp_path / "sessions.db")
+    done = actors_now("fsck", str(path))
+    assert done.code == 1
+    assert done.out == (
+        f"{path}: session 'one', record 4 is missing\n{path}: whole are 2 sessions, 12 records, 1 blobs\n"
+    )
+    assert done.complaint == (
+        f"{path} is damaged; restore a copy, or save what is whole: actors fsck FILE --salvage NEW"
+    )
+
+
+def test_damage_is_told_to_programs(tmp_path: Path) -> None:
+    path = damaged(tmp_path / "sessions.db")
+    assert json.loads(actors_now("fsck", str(path), "--json").out) == {
+        "damage": [{"session": "one", "number": 4, "what": f"{path}: session 'one', record 4 is missing"}],
+        "whole": {"sessions": 2, "records": 12, "blobs": 1},
+    }
+
+
+def test_what_is_whole_is_saved_and_said(tmp_path: Path) -> None:
+    path, to = damaged(tmp_path / "sessions.db"), tmp_path / "saved.db"
+    done = actors_now("fsck", str(path), "--salvage", str(to))
+    assert done.code == 1
+    assert [line.rpartition("session ")[2] for line in done.err.splitlines()] == [
+        "one: 3 events",
+        "two: 6 events",
+        "three: 6 events",
+    ]
+    with closing(SqliteStorage(to)) as storage:
+        assert storage.read("one") == log("one")[:3]
+        assert storage.read("two") == log("two")
+    again = actors_now("fsck", str(path), "--salvage", str(to))
+    assert (again.code, again.complaint) == (1, f"{to}: is there already; name a file that is not")
+
+
+def test_a_file_that_is_no_journal_is_refused(tmp_path: Path) -> None:
+    done = actors_now("fsck", str(tmp_path / "nowhere.db"))
+    assert (done.code, done.out) == (1, "")
+    assert done.complaint == f"{tmp_path}/nowhere.db: there is no such file; name a journal"

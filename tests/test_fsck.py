@@ -1,0 +1,136 @@
+"""What is damaged in a journal is found without writing, and what is whole is saved."""
+
+import sqlite3
+from contextlib import closing, suppress
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from actors.errors import JournalError
+from actors.storage.sqlite import SqliteStorage
+from actors.storage.sqlite.check import Damage, JournalFile, salvage
+from tests.test_damage import DAMAGE, SESSIONS, log, written
+
+KEPT = {
+    "a record that has changed": 3,
+    "a record in another's place": 5,
+    "a record of another session": 3,
+    "one that is missing": 3,
+    "a lost end": 3,
+    "one too many": 6,
+    "an entry that has changed": 6,
+    "another's tenant": 6,
+    "a number that goes back": 6,
+    "a session that is missing": 6,
+    "a blob that has changed": 2,
+    "a blob that is missing": 2,
+}
+"""How many of the six events of session `one` can be read, by what happened to the file."""
+
+
+def damage_of(path: Path) -> list[Damage]:
+    with closing(JournalFile(path)) as file:
+        return list(file.damage())
+
+
+def saved(path: Path, to: Path) -> dict[str, int]:
+    with closing(SqliteStorage(to, level="process")) as storage:
+        return dict(salvage(path, storage))
+
+
+def test_a_sound_journal_has_no_damage_and_is_not_written(tmp_path: Path) -> None:
+    path = tmp_path / "sessions.db"
+    storage = written(path)
+    storage.erase("three")
+    assert damage_of(path) == []
+    storage.close()
+    before = path.read_bytes()
+    with closing(JournalFile(path)) as file:
+        assert list(file.damage()) == []
+        assert (file.sessions, file.records, file.blobs) == (2, 12, 1)
+    assert path.read_bytes() == before
+
+
+def test_what_is_written_meanwhile_is_no_damage(tmp_path: Path) -> None:
+    path = tmp_path / "sessions.db"
+    storage = written(path)
+    with closing(JournalFile(path)) as file:
+        found = file.damage()
+        assert storage.claim("four").fence == 1
+        storage.erase("one")
+        assert list(found) == []
+        assert file.sessions == 3
+    storage.close()
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_all_damage_is_found_with_its_place_and_the_rest_is_saved(damage: str, tmp_path: Path) -> None:
+    path = tmp_path / "sessions.db"
+    written(path).close()
+    with closing(sqlite3.connect(path)) as other, other:
+        other.execute(DAMAGE[damage])
+    found = damage_of(path)
+    assert found
+    if damage != "a session that is missing":
+        assert {"one"} <= {each.session for each in found}
+    if KEPT[damage] < 6:
+        assert ("one", KEPT[damage] + 1) in {(each.session, each.number) for each in found}
+    counts = saved(path, tmp_path / "saved.db")
+    assert counts["one"] == KEPT[damage]
+    with closing(SqliteStorage(tmp_path / "saved.db")) as storage:
+        for session, count in counts.items():
+            assert storage.read(session) == log(session)[:count]
+    assert damage_of(tmp_path / "saved.db") == []
+
+
+def test_a_session_that_was_erased_is_missed_too_for_its_number_would_begin_anew(tmp_path: Path) -> None:
+    path = tmp_path / "sessions.db"
+    storage = written(path)
+    storage.erase("one")
+    storage.close()
+    with closing(sqlite3.connect(path)) as other, other:
+        other.execute(DAMAGE["a session that is missing"])
+    assert [each.what for each in damage_of(path)] == [f"{path}: 3 sessions were begun, and 2 have an entry"]
+
+
+@pytest.mark.parametrize("table", ["blob_count", "blob_use"])
+def test_blobs_that_are_counted_wrongly_are_found(table: str, tmp_path: Path) -> None:
+    path = tmp_path / "sessions.db"
+    written(path).close()
+    with closing(sqlite3.connect(path)) as other, other:
+        other.execute(f"DELETE FROM {table}")
+    assert any("users" in each.what for each in damage_of(path))
+
+
+def test_whatever_bit_is_flipped_what_is_saved_is_the_beginning_of_what_was_written(tmp_path: Path) -> None:
+    source, path, random, lost = tmp_path / "source.db", tmp_path / "sessions.db", Random(3), 0
+    written(source).close()
+    data, whole = source.read_bytes(), {session: log(session) for session in SESSIONS}
+    for _ in range(60):
+        at, bit = random.randrange(len(data)), 1 << random.randrange(8)
+        path.write_bytes(data[:at] + bytes([data[at] ^ bit]) + data[at + 1 :])
+        to = tmp_path / f"saved-{at}-{bit}.db"
+        with suppress(JournalError):
+            counts = saved(path, to)
+            with closing(SqliteStorage(to)) as storage:
+                for session, count in counts.items():
+                    assert storage.read(session) == whole[session][:count]
+            if counts != dict.fromkeys(SESSIONS, 6):
+                lost += 1
+                assert damage_of(path)
+    assert lost
+
+
+def test_what_is_no_journal_is_refused_in_one_line(tmp_path: Path) -> None:
+    other = tmp_path / "other.db"
+    with closing(sqlite3.connect(other)) as connection, connection:
+        connection.execute("CREATE TABLE t (a)")
+    text = tmp_path / "text.db"
+    text.write_text("no database\n" * 100)
+    for path in (other, text, tmp_path / "missing.db", tmp_path):
+        with pytest.raises(JournalError) as raised:
+            JournalFile(path)
+        assert str(path) in str(raised.value)
+        assert "\n" not in str(raised.value)
+    assert not (tmp_path / "missing.db").exists()
