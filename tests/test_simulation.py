@@ -32,7 +32,13 @@ def sample(mode: Mode, seed: int) -> SimulationReport:
 
 
 MODES: tuple[Mode, ...] = ("safety", "liveness")
-FEATURES = ("configured",)
+FEATURES = (
+    "configured",
+    "answers_with_form",
+    "answers_corrected",
+    "answers_without_form",
+    "edited_approvals",
+)
 
 
 @pytest.mark.parametrize("seed", range(3))

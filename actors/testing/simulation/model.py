@@ -8,6 +8,7 @@ from random import Random
 
 from actors.testing.rules.base import Json
 from actors.testing.script import Call, Part, Say, Think, Turn
+from actors.testing.simulation.forms import WRONG, answer, is_explained
 from actors.testing.simulation.plan import Ask, PlannedCall, PlannedRound, SimulationPlan, Talk
 
 ASK = b"[ask "
@@ -40,12 +41,14 @@ class Progress:
         round: Which of its rounds comes next.
         answers: How many answers began, so that no two calls are named alike.
         tries: Answers in which the calls of that round were wrong.
+        last: Answers without the form that was asked for.
     """
 
     requests: int = 0
     round: int = 0
     answers: int = 0
     tries: int = 0
+    last: int = 0
 
 
 @dataclass(slots=True)
@@ -94,9 +97,11 @@ class Model:
     def turn(self, request: object) -> Turn:
         """Return what the model says to the present request, without going on from there."""
         known, progress = self._asks.get(self.now or ""), self.progress.get(self.now or "", Progress())
-        if self.summarises or known is None or progress.round >= len(known[1].rounds):
+        if self.summarises or known is None:
             return Turn(Say(f"That is all about {self.now}."))
         talk, ask = known
+        if progress.round >= len(ask.rounds):
+            return Turn(Say(self._last_words(talk, ask, progress)), fragment=60)
         round_ = ask.rounds[progress.round]
         calls = self._calls(talk, round_, progress)
         chance = self._chance(round_, progress)
@@ -110,9 +115,12 @@ class Model:
         if self.summarises:
             return
         known, progress = self._asks.get(self.now or ""), self.progress.get(self.now or "")
-        if known is None or progress is None or progress.round >= len(known[1].rounds):
+        if known is None or progress is None:
             return
         talk, ask = known
+        if progress.round >= len(ask.rounds):
+            progress.last += 1
+            return
         if self._wrong(talk, ask.rounds[progress.round], progress):
             count = self.corrections[talk.heeds]
             count.invalid += 1
@@ -120,6 +128,21 @@ class Model:
             progress.tries += 1
         else:
             progress.round, progress.tries = progress.round + 1, 0
+
+    def _last_words(self, talk: Talk, ask: Ask, progress: Progress) -> str:
+        """Return the final text, in the form asked for unless it is planned otherwise."""
+        wish = ask.wish("output")
+        if wish is None:
+            return f"That is all about {self.now}."
+        knows = progress.last and talk.heeds and is_explained(self.told) and wish.wrong <= CORRECTIONS
+        if progress.last >= wish.wrong or knows:
+            return answer(wish.what, ask.name)
+        return WRONG[(len(ask.name) + progress.last) % len(WRONG)]
+
+    def form_of(self, ask: str) -> str | None:
+        """Return the form that the answer to an ask is to have, if it is to have one."""
+        wish = self._asks[ask][1].wish("output") if ask in self._asks else None
+        return None if wish is None else wish.what
 
     def _chance(self, round_: PlannedRound, progress: Progress) -> Random:
         return Random(f"{self.plan.seed}/{round_.name}/{progress.tries}")  # noqa: S311  as in the plan

@@ -2,7 +2,7 @@
 
 While a turn waits it looks now and then, so other things happen meanwhile: a switch, a cancel, a crash, an ask that
 waits. Some of what it brings is wrong: ids that nobody knows, results twice, results for calls that were cancelled
-since.
+since, arguments in place of the model's that do not fit the tool.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,20 +13,24 @@ import anyio
 
 from actors.core.events import Verdict
 from actors.core.feed import PendingCall, TurnResult
-from actors.errors import ActorsError, NotAwaited
+from actors.core.jsonio import JsonValue
+from actors.errors import ActorsError, DecisionRefused, NotAwaited
 from actors.handle import Session
 from actors.testing.simulation.witness import Problems
 
 LOOKING = 2.0
 """Virtual seconds between two looks, on average."""
 UNKNOWN = "hist_tool_99999"
+EDITS = 0.3
+"""How often a call that is approved of is given other arguments."""
+MISTAKE = "mistaken"
 
 
 class Outsider:
-    """Serves one session until it is cancelled. `came` is told how asks stand, or came out."""
+    """Serves one session until it is cancelled. `came` is told how asks stand, or came out, by name."""
 
     def __init__(
-        self, session: Session, random: Random, problems: Problems, came: Callable[[TurnResult], None]
+        self, session: Session, random: Random, problems: Problems, came: Callable[[str, TurnResult], None]
     ) -> None:
         self._session = session
         self._random = random
@@ -79,7 +83,8 @@ class Outsider:
     async def _bring(self, calls: Sequence[PendingCall]) -> None:
         if calls:
             self._brought.extend(calls)
-            self._came(await self._session.provide({each.call.id: self._result(each) for each in calls}))
+            result = await self._session.provide({each.call.id: self._result(each) for each in calls})
+            self._came(_ask_of(calls[0]), result)
 
     def _result(self, pending: PendingCall) -> object:
         if self._random.random() < 0.1:
@@ -89,6 +94,26 @@ class Outsider:
     async def _decide(self, calls: Sequence[PendingCall]) -> None:
         for each in calls:
             verdict: Verdict = "allow" if self._random.random() < 0.75 else "deny"
-            self._came(
-                await self._session.decide(each.call.id, verdict, reason="because", digest=each.digest)
-            )
+            edited = self._edited(each) if verdict == "allow" and self._random.random() < EDITS else None
+            try:
+                decided = self._session.decide(
+                    each.call.id, verdict, reason="because", digest=each.digest, arguments=edited
+                )
+                self._came(_ask_of(each), await decided)
+            except DecisionRefused:
+                if edited is None or edited["manner"] != MISTAKE:
+                    self._problems.add("only wrong arguments are refused", f"{self._session.id}: {edited}")
+            else:
+                if edited is not None and edited["manner"] == MISTAKE:
+                    self._problems.add("wrong arguments are refused", f"{self._session.id}: {edited}")
+
+    def _edited(self, pending: PendingCall) -> dict[str, JsonValue]:
+        """Return other arguments for a call, some of them wrong."""
+        if self._random.random() < 0.3:
+            return {**pending.call.arguments, "manner": MISTAKE, "seconds": "soon"}
+        return {**pending.call.arguments, "seconds": round(self._random.random(), 5)}
+
+
+def _ask_of(pending: PendingCall) -> str:
+    """Return the ask that a call belongs to, by the key that it is given."""
+    return str(pending.call.arguments.get("key")).partition(".r")[0]

@@ -22,6 +22,7 @@ from actors.testing.faults import (
     Stall,
     Status,
 )
+from actors.testing.simulation.forms import FORMS
 
 Mode: TypeAlias = Literal["safety", "liveness"]
 """`safety`: faults to the end. `liveness`: they stop, and then every session must answer."""
@@ -30,6 +31,8 @@ Blunder: TypeAlias = Literal["", "malformed", "missing", "wrong", "unknown"]
 """What is wrong with a call as the model writes it."""
 
 Kind: TypeAlias = Literal["switch", "cancel", "abandon", "crash", "busy", "compact", "configure"]
+
+WishKind: TypeAlias = Literal["output"]
 
 FAULTS: tuple[Fault, ...] = (
     RATE_LIMITED,
@@ -128,6 +131,22 @@ class Move:
 
 
 @dataclass(frozen=True, slots=True)
+class Wish:
+    """What an ask wants beside an answer.
+
+    Args:
+        kind: `output`: that the answer has a form.
+        what: Which form.
+        wrong: How many answers the model gives first that are not so.
+    """
+
+    name: str
+    kind: WishKind
+    what: str
+    wrong: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Ask:
     """One user message and all that belongs to it.
 
@@ -142,6 +161,11 @@ class Ask:
     rounds: tuple[PlannedRound, ...]
     faults: tuple[FaultAt, ...]
     moves: tuple[Move, ...]
+    wishes: tuple[Wish, ...] = ()
+
+    def wish(self, kind: WishKind) -> Wish | None:
+        """Return the wish of a kind, if it has one."""
+        return next((each for each in self.wishes if each.kind == kind), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +196,7 @@ class Odds:
     blunder: float = 0.08
     compact: float = 0.06
     configure: float = 0.06
+    output: float = 0.06
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +242,7 @@ def planned(
 
 def _names(ask: Ask) -> Iterator[str]:
     yield ask.name
-    yield from (part.name for parts in (ask.rounds, ask.faults, ask.moves) for part in parts)
+    yield from (part.name for parts in (ask.rounds, ask.faults, ask.moves, ask.wishes) for part in parts)
 
 
 def _kept(asks: Sequence[Ask], names: frozenset[str]) -> Iterator[Ask]:
@@ -228,6 +253,7 @@ def _kept(asks: Sequence[Ask], names: frozenset[str]) -> Iterator[Ask]:
                 rounds=tuple(part for part in ask.rounds if part.name in names),
                 faults=tuple(part for part in ask.faults if part.name in names),
                 moves=tuple(part for part in ask.moves if part.name in names),
+                wishes=tuple(part for part in ask.wishes if part.name in names),
             )
 
 
@@ -266,6 +292,7 @@ class _PlanAuthor:
             rounds,
             faults,
             tuple(self._moves(name)),
+            tuple(self._wishes(name)),
         )
 
     def _round(self, name: str) -> PlannedRound:
@@ -282,6 +309,15 @@ class _PlanAuthor:
             random.expovariate(1.0),
             random.choice(BLUNDERS) if is_wrong else "",
         )
+
+    def _wishes(self, name: str) -> Iterator[Wish]:
+        apart = self._apart(name, "output")
+        if apart.random() < self._odds.output:
+            yield Wish(f"{name}.w0", "output", apart.choice(tuple(FORMS)), apart.choice((0, 0, 0, 1, 2, 5)))
+
+    def _apart(self, name: str, what: str) -> Random:
+        """Return a chance of its own: what else happens stays as it is."""
+        return Random(f"{self._seed}/{name}/{what}")  # noqa: S311  as above
 
     def _moves(self, name: str) -> Iterator[Move]:
         odds, random, number = self._odds, self._random, 0
@@ -302,7 +338,7 @@ class _PlanAuthor:
             ("configure", odds.configure, CHANGES),
         )
         for kind, chance, among in further:
-            apart = Random(f"{self._seed}/{name}/{kind}")  # noqa: S311  as above; what else happens stays as it is
+            apart = self._apart(name, kind)
             if apart.random() < chance:
                 yield Move(f"{name}.m{number}", kind, apart.expovariate(0.4), apart.choice(among))
                 number += 1

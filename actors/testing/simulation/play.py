@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 import anyio
 from anyio.abc import TaskGroup
@@ -16,11 +16,13 @@ from actors.errors import ActorsError, Busy, SessionClosed, SessionError
 from actors.handle import Session
 from actors.kernel import Command, Ref
 from actors.runtime import Runtime
+from actors.testing.simulation.forms import FORMS
 from actors.testing.simulation.invariants.configured import prompt
 from actors.testing.simulation.model import words
 from actors.testing.simulation.outsider import Outsider
 from actors.testing.simulation.plan import Ask, Move, Talk
 from actors.testing.simulation.world import World
+from actors.words import Words
 
 SETTLING = 36_000.0
 """Virtual seconds in which every session comes to rest, whatever happened to it."""
@@ -36,6 +38,20 @@ CROWD = 3
 @dataclass(frozen=True)
 class UnknownCommand(Command):
     """A command that no actor knows: its receiver crashes."""
+
+
+class Said(NamedTuple):
+    """What a caller says: a message, and the form that the answer is to have."""
+
+    name: str
+    words: Words
+    output: Any = None  # Any: a type, or a JSON Schema
+
+
+def said(ask: Ask) -> Said:
+    """Return what a planned ask says."""
+    wish = ask.wish("output")
+    return Said(ask.name, words(ask.name), None if wish is None else FORMS[wish.what].output)
 
 
 class Reader:
@@ -93,7 +109,9 @@ class Player:
             talk.target, id=talk.id, tools=tools, system=system, approve=approve
         )
         random = Random(f"{self._world.plan.seed}/{talk.id}/outside")  # noqa: S311  as in the plan
-        outsider = self._outside[talk.id] = Outsider(session, random, self._world.problems, self._stands)
+        outsider = self._outside[talk.id] = Outsider(
+            session, random, self._world.problems, partial(self._stands, session)
+        )
         outside.start_soon(outsider.run)
         for ask in talk.asks:
             await anyio.sleep(ask.pause)
@@ -107,16 +125,16 @@ class Player:
                 tasks.start_soon(self._move, session, move, caller)
             with caller:
                 say = self._listened if ask.streamed else self._answered
-                await self._counted(partial(say, session, ask.name))
+                await self._counted(partial(say, session, said(ask)))
         self.counts["abandoned"] += caller.cancelled_caught
 
-    async def _answered(self, session: Session, name: str) -> None:
-        self._came(session, name, await session.ask(words(name)))
+    async def _answered(self, session: Session, ask: Said) -> None:
+        self._came(session, ask.name, await session.ask(ask.words, output=ask.output))
 
-    async def _listened(self, session: Session, name: str) -> None:
+    async def _listened(self, session: Session, ask: Said) -> None:
         """Read an ask's events. There is one terminal one, and it is the last."""
-        last, terminal, reader = None, 0, Reader()
-        async with session.stream(words(name)) as events:
+        last, terminal, reader, name = None, 0, Reader(), ask.name
+        async with session.stream(ask.words, output=ask.output) as events:
             async for last in events:
                 terminal += isinstance(last, CompleteEvent | ErrorEvent)
                 if not reader.agrees(last):
@@ -130,11 +148,12 @@ class Player:
         if (outsider := self._outside.get(session)) is not None:
             outsider.asked()
 
-    def _stands(self, result: TurnResult) -> None:
+    def _stands(self, session: Session, name: str, result: TurnResult) -> None:
         self.counts[result.status] += 1
+        self._world.features.answers.came(session.id, name, result)
 
     def _came(self, session: Session, name: str, result: TurnResult) -> None:
-        self._stands(result)
+        self._stands(session, name, result)
         if result.status == "awaiting":
             return
         if session.id not in self._world.crashed and result.usage != self._world.witness.usage(
@@ -198,8 +217,8 @@ class Player:
     async def _crowd(self, session: Session, name: str) -> None:
         async with anyio.create_task_group() as tasks:
             for number in range(CROWD):
-                said = f"{name.partition('.m')[0]}0{number}"
-                tasks.start_soon(self._counted, partial(self._answered, session, said))
+                ask = f"{name.partition('.m')[0]}0{number}"
+                tasks.start_soon(self._counted, partial(self._answered, session, Said(ask, words(ask))))
 
     async def _counted(self, action: Callable[[], Any]) -> None:  # Any: something to await
         """Do something that may be refused, as is counted by the kind of refusal."""

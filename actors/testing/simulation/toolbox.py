@@ -8,6 +8,7 @@ from typing import Any
 
 import anyio
 
+from actors.testing.rules.base import Json
 from actors.testing.simulation.invariants.configured import described
 from actors.testing.simulation.witness import OUTSIDE
 from actors.tools import Tool, tool
@@ -25,11 +26,11 @@ class Toolbox:
     Args:
         random: Decides on approvals.
         runs: How often each call was run, by its key; `returned` those whose tool came to its end.
-        begun: Told of each that begins.
+        begun: Told of each that begins, by its key, and of its arguments.
     """
 
     random: Random
-    begun: Callable[[str], None]
+    begun: Callable[[str, Mapping[str, Json]], None]
     runs: Counter[str] = field(default_factory=Counter)
     returned: list[str] = field(default_factory=list)
 
@@ -56,7 +57,7 @@ class Toolbox:
 
     async def _run(self, key: str, manner: str, seconds: float) -> object:
         self.runs[key] += 1
-        self.begun(key)
+        self.begun(key, {"key": key, "manner": manner, "seconds": seconds})
         await _MANNERS.get(manner, anyio.sleep)(seconds)
         token = f"<<{key}>>"
         self.returned.append(key)

@@ -1,7 +1,7 @@
 """The world of one run: servers of several dialects without sockets, their model, tools, logs, and a runtime on top."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from random import Random
 from typing import Any, TypeAlias
@@ -69,7 +69,7 @@ class World:
         self.network = SimulatedNetwork(self.servers, self.random, self._seen)
         members = {name: frozenset({name}) for name in DIALECTS}
         self.witness = Witness(self.problems, members | dict.fromkeys(POOLS, frozenset(DIALECTS)))
-        self.features = FeatureInvariants(self.witness, frozenset(arguments))
+        self.features = FeatureInvariants(self.witness, frozenset(arguments), self.model.form_of)
         self.toolbox = Toolbox(self.random, self._begun)
         self._made, self._own = tuple(self.toolbox.tools), tuple(tools)
         self.digest = hashlib.blake2b(digest_size=16)
@@ -122,9 +122,10 @@ class World:
             self.witness.request(session_of(ask), backend, body)
             self.features.request(session_of(ask), body)
 
-    def _begun(self, key: str) -> None:
+    def _begun(self, key: str, arguments: Mapping[str, Json]) -> None:
         session = session_of(key)
         self.witness.runs(session, key)
+        self.features.arguments.begun(session, key, arguments)
         if self.toolbox.runs[key] > 1:
             self.problems.add("a call is run once", f"{session}: {key}")
 

@@ -27,4 +27,32 @@ MUTATIONS: tuple[Mutation, ...] = (
         "        if action:\n            self._log.send(self._changed()",
         SEEDS,
     ),
+    Mutation(
+        "simulated: the value of an answer is dropped",
+        "actors/steps.py",
+        "        (self._ask.tally.output,) = made\n",
+        "",
+        SEEDS,
+    ),
+    Mutation(
+        "simulated: an answer is corrected without end",
+        "actors/core/turn.py",
+        "        if self._malformed >= self._bounds.corrections:\n",
+        "        if self._malformed >= 99:\n",
+        SEEDS,
+    ),
+    Mutation(
+        "simulated: edited arguments are in the log only",
+        "actors/core/awaiting.py",
+        "    return call if decision.arguments is None else replace(call, json=decision.arguments, raw=None)\n",
+        "    return call\n",
+        SEEDS,
+    ),
+    Mutation(
+        "simulated: edited arguments are not judged",
+        "actors/brought.py",
+        "        if errors := await refs.scheduler.ask(CheckCall(edited)):\n",
+        "        if (errors := await refs.scheduler.ask(CheckCall(edited))) and not edited:\n",
+        SEEDS,
+    ),
 )

@@ -4,10 +4,11 @@ A feature has a module, and a class in it that hears of the events and bodies th
 met is counted, so that a run that never played one shows it.
 """
 
-from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Protocol
 
+from actors.testing.simulation.invariants.answers import AnswerForms
+from actors.testing.simulation.invariants.arguments import GivenArguments
 from actors.testing.simulation.invariants.configured import ConfiguredRequests
 from actors.testing.simulation.witness import Witness
 
@@ -20,16 +21,23 @@ class Invariant(Protocol):
 
 
 class FeatureInvariants:
-    """All of them, told by the witness of a run's logs. `own` are the names of the user's tools."""
+    """All of them, told by the witness of a run's logs.
 
-    def __init__(self, witness: Witness, own: Collection[str]) -> None:
+    Args:
+        own: Names of the user's tools.
+        form_of: Says what form the answer to an ask is to have.
+    """
+
+    def __init__(self, witness: Witness, own: Collection[str], form_of: Callable[[str], str | None]) -> None:
         self.configured = ConfiguredRequests(witness, own)
+        self.arguments = GivenArguments(witness)
+        self.answers = AnswerForms(witness, form_of)
         self._of_bodies: tuple[Invariant, ...] = (self.configured,)
 
     @property
-    def counts(self) -> Counter[str]:
+    def counts(self) -> dict[str, int]:
         """How often each feature was met."""
-        return self.configured.counts
+        return {**self.configured.counts, **self.answers.counts, **self.arguments.counts}
 
     def request(self, session: str, body: bytes) -> None:
         """Hold a body against what each feature promises."""

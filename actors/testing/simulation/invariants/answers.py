@@ -1,0 +1,45 @@
+"""Answers of a form: an ask that has one ends with the value, or says so, after a few tries."""
+
+from collections import Counter
+from collections.abc import Callable
+
+from actors.core import events
+from actors.core.feed import TurnResult
+from actors.core.packed import unpack
+from actors.testing.simulation.forms import FORMS
+from actors.testing.simulation.witness import Witness
+
+CORRECTIONS = 3
+"""How often an answer may be corrected, as runtimes have it by default."""
+CORRECTED = "Your answer"
+"""How it begins what a model is told then."""
+
+
+class AnswerForms:
+    """Watches what callers who asked for a form are given. `form_of`: the name of the form that an ask has, if any."""
+
+    def __init__(self, witness: Witness, form_of: Callable[[str], str | None]) -> None:
+        self._problems = witness.problems
+        self._form_of = form_of
+        self._corrected = Counter[tuple[str, int]]()
+        self.counts = Counter[str](answers_with_form=0, answers_corrected=0, answers_without_form=0)
+        witness.tell(events.Instructed, self._instructed)
+
+    def _instructed(self, session: str, event: events.Instructed) -> None:
+        if not unpack(event.message).text.startswith(CORRECTED):
+            return
+        self.counts["answers_corrected"] += 1
+        self._corrected[session, event.ask] += 1
+        if self._corrected[session, event.ask] > CORRECTIONS:
+            self._problems.add("an answer is corrected so many times at most", f"{session}: ask {event.ask}")
+
+    def came(self, session: str, ask: str, result: TurnResult) -> None:
+        """Hold how an ask ended against what it asked for."""
+        form = self._form_of(ask)
+        wanted = None if form is None or result.status != "complete" else FORMS[form].value(ask)
+        if result.output != wanted or type(result.output) is not type(wanted):
+            about = f"{session}: {ask} is {result.status} with {result.output!r:.80}"
+            self._problems.add("a complete answer has the form asked for, and no other has", about)
+        if form is not None:
+            self.counts["answers_with_form"] += result.status == "complete"
+            self.counts["answers_without_form"] += "does not have the form" in result.why

@@ -1,0 +1,43 @@
+"""Arguments: a tool is given what the log says, the model's own or those that somebody put in their place."""
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+
+from actors.core import events
+from actors.core.identity import CallId
+from actors.core.jsonio import Json
+from actors.testing.rules.base import Json as Value
+from actors.testing.simulation.witness import Witness
+
+
+class GivenArguments:
+    """Watches what tools are given."""
+
+    def __init__(self, witness: Witness) -> None:
+        self._problems = witness.problems
+        self._seen = witness.seen
+        self._logged: dict[tuple[str, CallId], Json] = {}
+        self._edited: set[tuple[str, CallId]] = set()
+        self.counts = Counter[str](edited_approvals=0)
+        witness.tell(events.Scheduled, self._scheduled)
+        witness.tell(events.ApprovalDecided, self._decided)
+
+    def _scheduled(self, session: str, event: events.Scheduled) -> None:
+        self._logged[session, event.call_id] = event.arguments
+
+    def _decided(self, session: str, event: events.ApprovalDecided) -> None:
+        if event.arguments is not None:
+            self._logged[session, event.call_id] = event.arguments
+            self._edited.add((session, event.call_id))
+
+    def begun(self, session: str, key: str, arguments: Mapping[str, Value]) -> None:
+        """Hold what a tool was given, and names its call by a key, against the log."""
+        call = self._seen[session].keys.get(key)
+        if call is None:
+            return
+        self.counts["edited_approvals"] += (session, call) in self._edited
+        logged = json.loads(self._logged[session, call])
+        if logged != arguments:
+            about = f"{session}: {call} was given {arguments}, and {logged} is in the log"
+            self._problems.add("a tool is given the arguments that are in the log", about)
