@@ -38,6 +38,8 @@ FEATURES = (
     "answers_corrected",
     "answers_without_form",
     "edited_approvals",
+    "parts_in_requests",
+    "parts_noted",
 )
 
 

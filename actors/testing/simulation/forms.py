@@ -9,7 +9,7 @@ from actors.testing.rules.base import Json
 
 
 @dataclass(frozen=True)
-class Finding:
+class Remark:
     """What a caller wants to know."""
 
     note: str
@@ -30,7 +30,7 @@ class AnswerForm(NamedTuple):
     value: Callable[[str], object]
 
 
-def _finding(ask: str) -> dict[str, Json]:
+def _remark(ask: str) -> dict[str, Json]:
     return {"note": f"all about {ask}", "count": len(ask)}
 
 
@@ -44,9 +44,9 @@ _SCHEMA = {
     "required": ["note", "count"],
 }
 FORMS: Mapping[str, AnswerForm] = {
-    "type": AnswerForm(Finding, _finding, lambda ask: Finding(f"all about {ask}", len(ask))),
+    "type": AnswerForm(Remark, _remark, lambda ask: Remark(f"all about {ask}", len(ask))),
     "list": AnswerForm(list[str], lambda ask: {"value": _list(ask)}, _list),
-    "schema": AnswerForm(_SCHEMA, _finding, _finding),
+    "schema": AnswerForm(_SCHEMA, _remark, _remark),
 }
 WRONG = ("I would rather not.", '{"note": "all', '{"note": 3}', "[1, 2]")
 """Answers that have none of them."""

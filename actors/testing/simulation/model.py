@@ -9,7 +9,15 @@ from random import Random
 from actors.testing.rules.base import Json
 from actors.testing.script import Call, Part, Say, Think, Turn
 from actors.testing.simulation.forms import WRONG, answer, is_explained
-from actors.testing.simulation.plan import Ask, PlannedCall, PlannedRound, SimulationPlan, Talk
+from actors.testing.simulation.plan import (
+    Ask,
+    PlannedCall,
+    PlannedRound,
+    SimulationPlan,
+    Talk,
+    Wish,
+    WishKind,
+)
 
 ASK = b"[ask "
 SUMMARY = b"Write that summary now"
@@ -18,11 +26,6 @@ ASKED = re.compile(rb"\[ask (\d+)\.(\d+)\]")
 CORRECTIONS = 3
 GUESS = 0.3
 """How often a model finds out by itself what was wrong with its call."""
-
-
-def words(ask: str) -> str:
-    """Return what the user says."""
-    return f"[ask {ask}] Go on, please."
 
 
 def asked(body: bytes) -> str | None:
@@ -139,10 +142,9 @@ class Model:
             return answer(wish.what, ask.name)
         return WRONG[(len(ask.name) + progress.last) % len(WRONG)]
 
-    def form_of(self, ask: str) -> str | None:
-        """Return the form that the answer to an ask is to have, if it is to have one."""
-        wish = self._asks[ask][1].wish("output") if ask in self._asks else None
-        return None if wish is None else wish.what
+    def wish_of(self, ask: str, kind: WishKind) -> Wish | None:
+        """Return the wish of a kind that an ask has, if it has one."""
+        return self._asks[ask][1].wish(kind) if ask in self._asks else None
 
     def _chance(self, round_: PlannedRound, progress: Progress) -> Random:
         return Random(f"{self.plan.seed}/{round_.name}/{progress.tries}")  # noqa: S311  as in the plan

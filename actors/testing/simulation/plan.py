@@ -5,7 +5,7 @@ below it a round of calls `3.7.r0`, a fault `3.7.f1`, a move `3.7.m2`. What is l
 that fails can be made small (`actors.testing.simulation.shrinking`).
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Literal, TypeAlias
@@ -32,7 +32,7 @@ Blunder: TypeAlias = Literal["", "malformed", "missing", "wrong", "unknown"]
 
 Kind: TypeAlias = Literal["switch", "cancel", "abandon", "crash", "busy", "compact", "configure"]
 
-WishKind: TypeAlias = Literal["output"]
+WishKind: TypeAlias = Literal["output", "parts"]
 
 FAULTS: tuple[Fault, ...] = (
     RATE_LIMITED,
@@ -135,8 +135,8 @@ class Wish:
     """What an ask wants beside an answer.
 
     Args:
-        kind: `output`: that the answer has a form.
-        what: Which form.
+        kind: `output`: that the answer has a form; `parts`: to say more than words.
+        what: Which form, or what is said.
         wrong: How many answers the model gives first that are not so.
     """
 
@@ -168,6 +168,10 @@ class Ask:
         return next((each for each in self.wishes if each.kind == kind), None)
 
 
+WishOf: TypeAlias = Callable[[str, WishKind], Wish | None]
+"""Says what an ask wants beside an answer, by its name."""
+
+
 @dataclass(frozen=True, slots=True)
 class Talk:
     """What one session goes through. `heeds`: whether its model uses what it is told about an invalid call."""
@@ -197,6 +201,7 @@ class Odds:
     compact: float = 0.06
     configure: float = 0.06
     output: float = 0.06
+    parts: float = 0.04
 
 
 @dataclass(frozen=True, slots=True)
@@ -314,6 +319,9 @@ class _PlanAuthor:
         apart = self._apart(name, "output")
         if apart.random() < self._odds.output:
             yield Wish(f"{name}.w0", "output", apart.choice(tuple(FORMS)), apart.choice((0, 0, 0, 1, 2, 5)))
+        apart = self._apart(name, "parts")
+        if apart.random() < self._odds.parts:
+            yield Wish(f"{name}.w1", "parts", apart.choice(("image", "document", "both")))
 
     def _apart(self, name: str, what: str) -> Random:
         """Return a chance of its own: what else happens stays as it is."""

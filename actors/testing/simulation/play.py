@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any
 
 import anyio
 from anyio.abc import TaskGroup
@@ -16,13 +16,11 @@ from actors.errors import ActorsError, Busy, SessionClosed, SessionError
 from actors.handle import Session
 from actors.kernel import Command, Ref
 from actors.runtime import Runtime
-from actors.testing.simulation.forms import FORMS
 from actors.testing.simulation.invariants.configured import prompt
-from actors.testing.simulation.model import words
 from actors.testing.simulation.outsider import Outsider
 from actors.testing.simulation.plan import Ask, Move, Talk
+from actors.testing.simulation.saying import Said, said, words
 from actors.testing.simulation.world import World
-from actors.words import Words
 
 SETTLING = 36_000.0
 """Virtual seconds in which every session comes to rest, whatever happened to it."""
@@ -38,20 +36,6 @@ CROWD = 3
 @dataclass(frozen=True)
 class UnknownCommand(Command):
     """A command that no actor knows: its receiver crashes."""
-
-
-class Said(NamedTuple):
-    """What a caller says: a message, and the form that the answer is to have."""
-
-    name: str
-    words: Words
-    output: Any = None  # Any: a type, or a JSON Schema
-
-
-def said(ask: Ask) -> Said:
-    """Return what a planned ask says."""
-    wish = ask.wish("output")
-    return Said(ask.name, words(ask.name), None if wish is None else FORMS[wish.what].output)
 
 
 class Reader:

@@ -69,7 +69,7 @@ class World:
         self.network = SimulatedNetwork(self.servers, self.random, self._seen)
         members = {name: frozenset({name}) for name in DIALECTS}
         self.witness = Witness(self.problems, members | dict.fromkeys(POOLS, frozenset(DIALECTS)))
-        self.features = FeatureInvariants(self.witness, frozenset(arguments), self.model.form_of)
+        self.features = FeatureInvariants(self.witness, frozenset(arguments), self.model.wish_of)
         self.toolbox = Toolbox(self.random, self._begun)
         self._made, self._own = tuple(self.toolbox.tools), tuple(tools)
         self.digest = hashlib.blake2b(digest_size=16)
@@ -120,7 +120,7 @@ class World:
             self.problems.add("a body holds what the user said", backend)
         else:
             self.witness.request(session_of(ask), backend, body)
-            self.features.request(session_of(ask), body)
+            self.features.request(session_of(ask), ask, body)
 
     def _begun(self, key: str, arguments: Mapping[str, Json]) -> None:
         session = session_of(key)

@@ -55,4 +55,11 @@ MUTATIONS: tuple[Mutation, ...] = (
         "        if (errors := await refs.scheduler.ask(CheckCall(edited))) and not edited:\n",
         SEEDS,
     ),
+    Mutation(
+        "simulated: the parts of a message change places",
+        "actors/words.py",
+        'return _taken(Message("human", [_part(number, part) for number, part in enumerate(words)]))',
+        'return _taken(Message("human", [_part(number, part) for number, part in enumerate(words)][::-1]))',
+        SEEDS,
+    ),
 )

@@ -4,19 +4,21 @@ A feature has a module, and a class in it that hears of the events and bodies th
 met is counted, so that a run that never played one shows it.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import Protocol
 
 from actors.testing.simulation.invariants.answers import AnswerForms
 from actors.testing.simulation.invariants.arguments import GivenArguments
 from actors.testing.simulation.invariants.configured import ConfiguredRequests
+from actors.testing.simulation.invariants.parts import OrderedParts
+from actors.testing.simulation.plan import WishOf
 from actors.testing.simulation.witness import Witness
 
 
 class Invariant(Protocol):
     """What holds of one feature."""
 
-    def request(self, session: str, body: bytes) -> None:
+    def request(self, session: str, ask: str, body: bytes) -> None:
         """Hold a body that a server is about to see against what is known."""
 
 
@@ -25,21 +27,22 @@ class FeatureInvariants:
 
     Args:
         own: Names of the user's tools.
-        form_of: Says what form the answer to an ask is to have.
+        wish_of: Says what an ask wants beside an answer.
     """
 
-    def __init__(self, witness: Witness, own: Collection[str], form_of: Callable[[str], str | None]) -> None:
+    def __init__(self, witness: Witness, own: Collection[str], wish_of: WishOf) -> None:
         self.configured = ConfiguredRequests(witness, own)
         self.arguments = GivenArguments(witness)
-        self.answers = AnswerForms(witness, form_of)
-        self._of_bodies: tuple[Invariant, ...] = (self.configured,)
+        self.answers = AnswerForms(witness, wish_of)
+        self.parts = OrderedParts(witness, wish_of)
+        self._of_bodies: tuple[Invariant, ...] = (self.configured, self.parts)
 
     @property
     def counts(self) -> dict[str, int]:
         """How often each feature was met."""
-        return {**self.configured.counts, **self.answers.counts, **self.arguments.counts}
+        return {**self.configured.counts, **self.answers.counts, **self.arguments.counts, **self.parts.counts}
 
-    def request(self, session: str, body: bytes) -> None:
+    def request(self, session: str, ask: str, body: bytes) -> None:
         """Hold a body against what each feature promises."""
         for each in self._of_bodies:
-            each.request(session, body)
+            each.request(session, ask, body)

@@ -1,12 +1,12 @@
 """Answers of a form: an ask that has one ends with the value, or says so, after a few tries."""
 
 from collections import Counter
-from collections.abc import Callable
 
 from actors.core import events
 from actors.core.feed import TurnResult
 from actors.core.packed import unpack
 from actors.testing.simulation.forms import FORMS
+from actors.testing.simulation.plan import WishOf
 from actors.testing.simulation.witness import Witness
 
 CORRECTIONS = 3
@@ -16,11 +16,11 @@ CORRECTED = "Your answer"
 
 
 class AnswerForms:
-    """Watches what callers who asked for a form are given. `form_of`: the name of the form that an ask has, if any."""
+    """Watches what callers who asked for a form are given."""
 
-    def __init__(self, witness: Witness, form_of: Callable[[str], str | None]) -> None:
+    def __init__(self, witness: Witness, wish_of: WishOf) -> None:
         self._problems = witness.problems
-        self._form_of = form_of
+        self._wish_of = wish_of
         self._corrected = Counter[tuple[str, int]]()
         self.counts = Counter[str](answers_with_form=0, answers_corrected=0, answers_without_form=0)
         witness.tell(events.Instructed, self._instructed)
@@ -35,11 +35,11 @@ class AnswerForms:
 
     def came(self, session: str, ask: str, result: TurnResult) -> None:
         """Hold how an ask ended against what it asked for."""
-        form = self._form_of(ask)
-        wanted = None if form is None or result.status != "complete" else FORMS[form].value(ask)
+        wish = self._wish_of(ask, "output")
+        wanted = None if wish is None or result.status != "complete" else FORMS[wish.what].value(ask)
         if result.output != wanted or type(result.output) is not type(wanted):
             about = f"{session}: {ask} is {result.status} with {result.output!r:.80}"
             self._problems.add("a complete answer has the form asked for, and no other has", about)
-        if form is not None:
+        if wish is not None:
             self.counts["answers_with_form"] += result.status == "complete"
             self.counts["answers_without_form"] += "does not have the form" in result.why

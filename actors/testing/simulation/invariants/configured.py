@@ -85,7 +85,7 @@ class ConfiguredRequests:
     def _sent(self, session: str, event: events.RequestSent) -> None:
         self._known[session].tools_off = event.tools_off
 
-    def request(self, session: str, body: bytes) -> None:
+    def request(self, session: str, ask: str, body: bytes) -> None:
         """Hold a body against what is in force."""
         known = self._known[session]
         if body.count(PROMPT) != (known.system is not None) or (known.system or "").encode() not in body:

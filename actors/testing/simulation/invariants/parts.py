@@ -1,0 +1,46 @@
+"""Messages of several parts: each request of an ask has its texts, images and documents in their order.
+
+Where a provider takes no such thing, a note stands in its place.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from actors.testing.simulation.plan import WishOf
+from actors.testing.simulation.saying import PARTS, attached, last_words, words
+from actors.testing.simulation.witness import Witness
+
+
+class OrderedParts:
+    """Watches messages of several parts."""
+
+    def __init__(self, witness: Witness, wish_of: WishOf) -> None:
+        self._problems = witness.problems
+        self._wish_of = wish_of
+        self.counts = Counter[str](parts_in_requests=0, parts_noted=0)
+
+    def request(self, session: str, ask: str, body: bytes) -> None:
+        """Hold a body against what its ask says."""
+        if (wish := self._wish_of(ask, "parts")) is None:
+            return
+        at = 0
+        for part, note in _expected(ask, wish.what):
+            found = body.find(part, at)
+            if found < 0 and note:
+                self.counts["parts_noted"] += 1
+                found = body.find(note, at)
+            elif note:
+                self.counts["parts_in_requests"] += 1
+            if found < 0:
+                about = f"{session}: {ask}: {part[:40]!r} is not where it was said"
+                self._problems.add("a message keeps its parts in their order", about)
+                return
+            at = found + 1
+
+
+def _expected(ask: str, kind: str) -> Iterator[tuple[bytes, bytes]]:
+    """Give each part as it stands in a body, with what may stand in its place."""
+    yield words(ask).encode(), b""
+    for mime in PARTS[kind]:
+        yield attached(ask, mime).data.encode(), f"[An attachment of type {mime} stood here".encode()
+    yield last_words(ask).encode(), b""

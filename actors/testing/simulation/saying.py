@@ -1,0 +1,50 @@
+"""What callers say: words that name their ask, an image or a document among them, and the form of the answer."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from actors.core.content import Media
+from actors.testing.simulation.forms import FORMS
+from actors.testing.simulation.plan import Ask
+from actors.words import Words
+
+PARTS: Mapping[str, tuple[str, ...]] = {
+    "image": ("image/png",),
+    "document": ("application/pdf",),
+    "both": ("application/pdf", "image/png"),
+}
+"""What stands between two texts, by media type."""
+_BEGINS = {"image/png": b"\x89PNG\r\n\x1a\n", "application/pdf": b"%PDF-1.7"}
+
+
+class Said(NamedTuple):
+    """What a caller says in one ask, and the form that the answer is to have."""
+
+    name: str
+    words: Words
+    output: Any = None  # Any: a type, or a JSON Schema
+
+
+def words(ask: str) -> str:
+    """Return what is said where nothing more is planned."""
+    return f"[ask {ask}] Go on, please."
+
+
+def last_words(ask: str) -> str:
+    """Return what stands behind images and documents."""
+    return f"[seen {ask}] Go by these."
+
+
+def attached(ask: str, mime: str) -> Media:
+    """Return an attachment that is in no other ask."""
+    return Media.from_bytes(_BEGINS[mime] + f" of {ask}".encode(), mime)
+
+
+def said(ask: Ask) -> Said:
+    """Return what a planned ask says."""
+    form, parts = ask.wish("output"), ask.wish("parts")
+    message: Words = words(ask.name)
+    if parts is not None:
+        media = [attached(ask.name, mime) for mime in PARTS[parts.what]]
+        message = [words(ask.name), *media, last_words(ask.name)]
+    return Said(ask.name, message, None if form is None else FORMS[form.what].output)
