@@ -6,6 +6,7 @@ import random
 import threading
 import weakref
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
@@ -136,6 +137,14 @@ def holding(secret: str) -> list[str]:
     return [text for text in said if type(text) is str and secret in text and text != secret]
 
 
+CALLER: ContextVar[str] = ContextVar("caller")
+
+
+async def asked_for(secret: str, session: Session) -> None:
+    CALLER.set(f"who asks: {secret}")
+    await session.ask(f"Do it for {secret}.")
+
+
 async def test_no_word_of_a_session_that_is_forgotten_stays_in_memory() -> None:
     secret = random.randbytes(8).hex()
     turns = Turn(Call("work", {"name": "a"})), Turn(Say("done")), Turn(Say("no"))
@@ -147,7 +156,8 @@ async def test_no_word_of_a_session_that_is_forgotten_stays_in_memory() -> None:
     async with hosting(a=server) as runtime:
         other = await runtime.open("a", id="other")
         session = await runtime.open("a", tools=[work], system=f"You are {secret}.", id="one")
-        await session.ask(f"Do it for {secret}.")
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(asked_for, secret, session)  # its variables go with it
         assert holding(secret)
         await runtime.forget("one")
         del session

@@ -44,6 +44,7 @@ def test_every_member_is_tried_once_and_those_to_avoid_come_last(
     tried = [first(pool(policy), members, occasion)]
     while (following := after_failure(pool(policy), members, occasion, tried, visible=False)) is not None:
         tried.append(following)
+        assert len(tried) <= len(NAMES)
     assert sorted(tried) == list(NAMES)
     avoided = [members.get(name, Member()).avoid for name in tried]
     assert avoided == sorted(avoided)
