@@ -7,6 +7,8 @@ from typing import Any
 
 import anyio
 
+from actors.core.closing import repeatable
+from actors.core.content import ToolCall
 from actors.core.events import Event
 from actors.core.form import replace
 from actors.core.ledger import Ledger
@@ -96,11 +98,13 @@ class Replay:
         state: The session.
         lanes: Its lanes. They are the renderer's.
         seq: Number of the last event.
+        repeatable: The calls that may be run again, if it breaks off.
     """
 
     state: SessionState
     lanes: Lanes
     seq: int
+    repeatable: tuple[ToolCall, ...] = ()
 
 
 class Generation:
@@ -141,7 +145,8 @@ class Generation:
         if self._read is None:
             self._read = anyio.Event()
             events = await self._journal.ask(ReadLog(self._session, anew=True))
-            self._replay = Replay(*rebuilt(events, self._rules), len(events))
+            state, lanes = rebuilt(events, self._rules)
+            self._replay = Replay(state, lanes, len(events), repeatable(state, events))
             self._read.set()
         await self._read.wait()
         assert self._replay is not None

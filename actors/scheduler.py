@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any, ClassVar, TypeAlias, assert_never
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from actors.calls import GRACE, Running, Site, for_model
 from actors.core.arguments import ArgumentError
@@ -88,6 +89,7 @@ class RunBatch(Query[BatchEnded]):
         approved: Somebody has approved of them.
         waited: They are calls that waited for that, and are scheduled already.
         heed: What their turn has learned of calls like them.
+        again: They had begun before. One that cannot be run as it was is not answered, and stays open.
     """
 
     calls: tuple[ToolCall, ...]
@@ -97,6 +99,7 @@ class RunBatch(Query[BatchEnded]):
     approved: bool = False
     waited: bool = False
     heed: Heed = HEEDLESS
+    again: bool = False
 
 
 @dataclass(frozen=True)
@@ -198,6 +201,8 @@ class SchedulerActor(Actor[SchedulerCommand]):
             waited=command.waited,
             barred=command.heed.barred,
         )
+        if command.again:
+            planned = replace(planned, answered=(), waits=())
         return _Batch(planned, self._ledger, self._executor, command.heed)
 
     async def _run(self, command: RunBatch, batch: "_Batch") -> None:

@@ -38,12 +38,11 @@ from actors.core.feed import (
     CompleteEvent,
     Deferred,
     Sink,
-    StatusEvent,
     SwitchOutcome,
 )
 from actors.core.ledger import Ledger
 from actors.core.phases import Action, Happening, Phase
-from actors.core.publishing import settlement, terminal
+from actors.core.publishing import brought, settlement, terminal
 from actors.core.routing import settled
 from actors.core.state import SessionState
 from actors.core.turn import Bounds
@@ -56,7 +55,7 @@ from actors.kernel import Actor, Context, Reply
 from actors.ledger import Shut, Snapshot
 from actors.log import Generation, LogWriter, Replay
 from actors.pending import Bring, HostCall, NoSink, PendingAsks, Submit
-from actors.recovery import recovered
+from actors.recovery import Recovery
 from actors.renderer import Outdate
 
 
@@ -89,6 +88,7 @@ class SessionActor(Actor[SessionCommand]):
         self._runs = awaiting.approved(state, state.ledger)
         self._is_taking = False
         self._ask: AskInFlight | None = None
+        self._recovery: Recovery | None = None
         self._scale = Scale()
         self._deadline = Deadline()
         self._cancels: list[Reply[bool]] = []
@@ -117,10 +117,12 @@ class SessionActor(Actor[SessionCommand]):
         """Close what a crash left open, before the next ask."""
         state, pending = replay.state, self._pending
         self._log.resume(state)
-        is_open, is_awaiting = state.bound is not None or pending.current is not None, state.pause is not None
+        is_open = state.bound is not None or state.held is not None or pending.current is not None
+        is_awaiting = state.pause is not None
         self._phase = phases.first(is_closed=state.closed, is_open=is_open, is_awaiting=is_awaiting)
         if self._phase == "recovering":
-            self._mine.start(self._recover, replay.seq, name="recover")
+            self._recovery = Recovery(self._log, self._refs, self._equipment, replay)
+            self._mine.start(self._recover, self._recovery, name="recover")
         elif self._phase == "awaiting":
             self._wait_on(replay)
         else:
@@ -294,17 +296,10 @@ class SessionActor(Actor[SessionCommand]):
             bring.sink.put(CompleteEvent(awaiting.so_far(self._log.state, self.waits), command.seq))
         else:
             if not self._runs:  # else it is told when they have ended
-                self._show_results(bring, command)
+                state, seq = self._log.state, command.seq
+                bring.sink.put(brought(state, command.ends, command.repeated, seq))
             self._pending.current = bring
             self._go_on_with("complete", bring.sink, bring.variables)
-
-    def _show_results(self, bring: Bring, command: Taken) -> None:
-        state = self._log.state
-        assert state.pause is not None
-        number = state.pause.awaited.turn_so_far.rounds
-        place = command.seq, state.turns, number
-        results, again = command.ends, command.repeated
-        bring.sink.put(StatusEvent("tool_results", *place, results=results, repeated=again))
 
     def _go_on_with(self, happening: Happening, sink: Sink, variables: Variables) -> None:
         """Have a child go on with the turn that waits, or close it."""
@@ -402,9 +397,10 @@ class SessionActor(Actor[SessionCommand]):
             self._stop()
 
     def _stop(self) -> None:
-        """Cancel the ask in flight; it ends soon."""
-        assert self._ask is not None
-        self._ask.cancel(self._mine)
+        """Cancel what is in flight, an ask or calls that are run again; it ends soon."""
+        in_flight = self._ask or self._recovery
+        assert in_flight is not None
+        in_flight.cancel(self._mine)
 
     def _paused(self) -> None:
         """End the ask's stream for now: its turn waits. If it was cancelled meanwhile, close it."""
@@ -491,9 +487,9 @@ class SessionActor(Actor[SessionCommand]):
         await self._log.write(Closed())
         await self._mine.ref.tell(EndWritten(self._generation.number))
 
-    async def _recover(self, seq: int) -> None:
-        """Close the turn that was in flight when this session's actors ended; `seq` is the log's last number."""
-        result, seq = await recovered(self._log, self._refs, seq)
+    async def _recover(self, recovery: Recovery) -> None:
+        """Close the turn that was in flight when this session's actors ended."""
+        result, seq = await recovery.run()
         if self._pending.outcome is None:
             self._pending.ended(result, seq)
         await self._mine.ref.tell(Finished(self._generation.number))

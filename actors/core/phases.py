@@ -42,7 +42,7 @@ _ACTIONS: Mapping[Phase, tuple[Action | None, ...]] = {  # by happening, in the 
     "idle": ("begin", "apply", "nothing", "write_end", None, None, "take", None, None),
     "asking": ("wait", "hold", "stop", "stop", "conclude", None, "take", "conclude", None),
     "awaiting": ("wait", "hold", "close", "close", None, None, "take", None, "go_on"),
-    "recovering": ("wait", "apply", "wait", "wait", "conclude", None, "take", None, None),
+    "recovering": ("wait", "apply", "stop", "stop", "conclude", None, "take", None, None),
     "ending": ("refuse", "refuse", "wait", "wait", "write_end", None, "refuse", "close", None),
     "closing": ("refuse", "refuse", "nothing", "wait", None, "answer", "refuse", None, None),
     "ended": ("refuse", "refuse", "nothing", "answer", None, None, "refuse", None, None),

@@ -41,6 +41,7 @@ from actors.core.feed import (
 from actors.core.identity import Binding, CallId
 from actors.core.packed import unpack
 from actors.core.progress import Attempt
+from actors.core.state import SessionState
 from actors.core.stream import Cut, Usage
 
 NOBODY = Binding("none", "")
@@ -96,6 +97,15 @@ def awaited(event: Awaited, number: int, seq: int) -> StatusEvent:
     """Return what is shown of a turn that waits; `number` is that of its round. Behind it comes how the ask stands."""
     waits = tuple([(each, kind) for kind, ids in event.kinds for each in ids])
     return StatusEvent("awaiting", seq, event.turn, number, results=waits, more=True)
+
+
+def brought(
+    state: SessionState, ends: tuple[tuple[CallId, str], ...], repeated: int, seq: int
+) -> StatusEvent:
+    """Return what is shown of a batch whose last results were brought; `ends` is how each of its calls ended."""
+    assert state.pause is not None
+    place = seq, state.turns, state.pause.awaited.turn_so_far.rounds
+    return StatusEvent("tool_results", *place, results=ends, repeated=repeated)
 
 
 def decided(event: ApprovalDecided, call: ToolCall | None, turn: int, number: int, seq: int) -> StatusEvent:

@@ -1,0 +1,68 @@
+"""What a log that breaks off leaves to be done."""
+
+import pytest
+
+from actors.core.closing import breaks_off, repeatable
+from actors.core.content import Message, Text, ToolCall
+from actors.core.events import (
+    ApprovalDecided,
+    Awaited,
+    Bound,
+    Effects,
+    Event,
+    Opened,
+    RoundEnded,
+    Scheduled,
+    Started,
+    Submitted,
+    SwitchHeld,
+    TurnEnded,
+)
+from actors.core.identity import Binding, CallId
+from actors.core.jsonio import Json, JsonObject
+from actors.core.packed import pack
+from actors.core.state import SessionState
+
+HERE = Binding("a", "openai_chat", model="gpt")
+CALL = CallId("hist_tool_1")
+BEGUN: tuple[Event, ...] = (
+    Opened("s", "a"),
+    Submitted(1, pack(Message("human", (Text("Do it."),)))),
+    Bound(1, 1, HERE),
+    RoundEnded(1, 1, pack(Message("model", (ToolCall(CALL, "work", {}),), 1, HERE)), calls=1),
+    Scheduled(CALL, "work"),
+)
+
+
+def _folded(events: tuple[Event, ...]) -> SessionState:
+    state = SessionState()
+    for event in events:
+        state = state.apply(event)
+    return state
+
+
+def _again(*events: Event) -> list[ToolCall]:
+    return list(repeatable(_folded(BEGUN + events), BEGUN + events))
+
+
+@pytest.mark.parametrize("effects", ["pure", "idempotent", "once"])
+def test_what_a_call_said_when_it_began_decides_whether_it_may_be_run_again(effects: Effects) -> None:
+    again = _again(Started(CALL, effects))
+    assert [call.id for call in again] == ([] if effects == "once" else [CALL])
+    assert _again() == []
+
+
+def test_a_call_is_run_again_with_the_arguments_that_were_approved_of() -> None:
+    edited = JsonObject(Json(b'{"name":"b"}'))
+    decided = ApprovalDecided(CALL, "work", "", "allow", arguments=edited)
+    [call] = _again(decided, Started(CALL, "pure"))
+    assert call.arguments == {"name": "b"}
+
+
+def test_a_log_breaks_off_in_a_turn_and_behind_one_whose_switch_is_held() -> None:
+    waits, held, end = Awaited(1, (CALL,)), SwitchHeld(1, "b"), TurnEnded(1, "complete")
+    assert breaks_off(_folded(BEGUN))
+    assert breaks_off(_folded((*BEGUN, held, end)))
+    assert not breaks_off(_folded((*BEGUN, end)))
+    assert not breaks_off(_folded((*BEGUN, waits)))
+    assert breaks_off(_folded((*BEGUN, Awaited(1, ()))))
