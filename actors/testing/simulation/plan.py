@@ -318,7 +318,8 @@ class _PlanAuthor:
     def _wishes(self, name: str) -> Iterator[Wish]:
         apart = self._apart(name, "output")
         if apart.random() < self._odds.output:
-            yield Wish(f"{name}.w0", "output", apart.choice(tuple(FORMS)), apart.choice((0, 0, 0, 1, 2, 5)))
+            wrong = apart.choice((0, 0, 0, 1, 2, 5)) if self._odds.blunder else 0
+            yield Wish(f"{name}.w0", "output", apart.choice(tuple(FORMS)), wrong)
         apart = self._apart(name, "parts")
         if apart.random() < self._odds.parts:
             yield Wish(f"{name}.w1", "parts", apart.choice(("image", "document", "both")))
