@@ -12,32 +12,21 @@ from actors.testing.bench import dialects
 from actors.testing.bench.dialects import decoding, encoding
 from actors.testing.bench.figures import Extent, Figure, table
 from actors.testing.bench.turn import hosted
-from actors.testing.bench.workload import DIALECTS, FAMILIES, Author, Live, binding, blocks, payload, told
-from benchmarks.__main__ import GOALS, MEASURES, main
+from actors.testing.bench.workload import FAMILIES, Author, Live, binding, blocks, payload, told
+from benchmarks.__main__ import MEASURES, main
 from benchmarks.loop import recorded
 from tests.marks import unmarked
 
 QUICK = Extent(quick=True, backends=("asyncio",))
 
 
-def test_the_table_has_a_row_for_every_goal_whether_or_not_it_was_measured(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    written = tmp_path / "rows.json"
-    assert main(["--quick", "--backend", "asyncio", "--only", "A1", "--json", str(written)]) == 0
-    shown = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in shown] == ["goal", "A1", "A1", *GOALS[1:]]
-    rows = json.loads(written.read_text())
-    assert {row["case"] for row in rows if row["goal"] == "A1"} == set(DIALECTS)
-    assert all(row["value"] > 0 and row["baseline"] > 0 for row in rows if row["goal"] == "A1")
-    assert all(row["value"] is None for row in rows if row["goal"] != "A1")
-
-
-def test_a_goal_that_does_not_exist_is_named_and_nothing_is_measured(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    assert main(["--only", "A1,Z9"]) == 2
-    assert "Z9" in capsys.readouterr().err
+def test_the_repository_has_rows_of_its_own_in_the_same_table(capsys: pytest.CaptureFixture[str]) -> None:
+    goals = [measure.goal for measure in MEASURES]
+    assert len({*goals}) == len(goals)
+    assert main(["--backend", "asyncio", "--only", "T1", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["figures"]
+    assert [row["goal"] for row in rows if row["note"] == "not asked for"] == [g for g in goals if g != "T1"]
+    assert {row["case"] for row in rows if row["goal"] == "T1"} == {"The README's tests", "All"}
 
 
 @pytest.mark.parametrize("goal", ["A3", "A4", "D2", "P2D"])
@@ -47,7 +36,7 @@ def test_a_measurement_gives_figures_beside_their_goal(goal: str, monkeypatch: p
         gc, "unfreeze", lambda: None
     )  # all that was collected would be looked through from here on
     measure = next(measure for measure in MEASURES if measure.goal == goal)
-    measured = [row for row in measure.run(QUICK) if row.value is not None]
+    measured = [row for row in measure.figures(QUICK) if row.value is not None]
     assert measured
     assert all(row.goal == goal and row.limit > 0 and row.met is not None for row in measured)
 
@@ -64,7 +53,7 @@ def test_how_long_the_tests_take_is_what_the_last_run_of_everything_wrote_down(t
 
 def test_a_figure_is_held_against_its_goal_as_a_multiple_of_the_baseline() -> None:
     over = Figure("A1", "asked", "case", "ms", limit=2.0, value=3.0, baseline=1.0)
-    assert (over.figure, over.met) == (3.0, False)
+    assert (over.judged, over.met) == (3.0, False)
     assert Figure("A1", "asked", "case", "ms", limit=2.0, value=3.0, baseline=1.5).met is True
     assert Figure("E1", "asked", "case", "objects", limit=10, value=11).met is False
     assert Figure("E1", "asked", "case", "objects", limit=10).met is None

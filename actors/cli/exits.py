@@ -41,7 +41,7 @@ MEANING: dict[Exit, str] = {
     Exit.OK: "done; for `lint`, nothing is wrong",
     Exit.FAILED: "the turn failed; for `lint`, the file breaks a rule; for `demo`, a count is wrong; for `simulate`, "
     "a request was refused; for `stress`, an ask failed, a request was refused, or something leaked; for `fsck`, "
-    "something is damaged",
+    "something is damaged; for `bench`, a measurement failed",
     Exit.USAGE: "the command line is wrong, or the input cannot be read",
     Exit.CONFIG: "the configuration cannot be used: a file, a target, a tool, a port, a model the provider lacks",
     Exit.AUTH: "a key is missing, or the provider does not accept it",

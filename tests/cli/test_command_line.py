@@ -41,6 +41,7 @@ COMMANDS = (
     "preview",
     "simulate",
     "stress",
+    "bench",
     "stats",
     "completion",
 )

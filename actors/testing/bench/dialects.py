@@ -94,21 +94,17 @@ def _texts(name: str, events: Sequence[bytes]) -> list[str]:
 def _p2e(options: Extent) -> list[Figure]:
     rows = []
     for name in PROFILES:
-        ours, baseline = interleaved(
-            7 if options.quick else 15, *(partial(cpu_ms, work) for work in encoding(name))
-        )
-        rows.append(Figure("P2E", _QUESTIONS["P2E"], name, "ms", 1.0, ours, baseline))
+        passes = interleaved(7 if options.quick else 15, *(partial(cpu_ms, work) for work in encoding(name)))
+        rows.append(passes.filled(Figure("P2E", _QUESTIONS["P2E"], name, "ms", 1.0)))
     return rows
 
 
 def _p2d(options: Extent) -> list[Figure]:
     rows = []
     for name in PROFILES:
-        ours, baseline = interleaved(
-            3 if options.quick else 25, *(partial(_mean, work) for work in decoding(name))
-        )
+        passes = interleaved(3 if options.quick else 25, *(partial(_mean, work) for work in decoding(name)))
         limit, note = (8.0, "frames and checksums besides") if name == "bedrock" else (5.0, "")
-        rows.append(Figure("P2D", _QUESTIONS["P2D"], name, "ms", limit, ours, baseline, note))
+        rows.append(passes.filled(Figure("P2D", _QUESTIONS["P2D"], name, "ms", limit, note=note)))
     return rows
 
 

@@ -7,8 +7,8 @@ document, a delta in a bounded buffer and a wake-up of its reader. Baseline: the
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from functools import partial
-from statistics import median
 
 import anyio
 import h11
@@ -19,7 +19,7 @@ from actors.testing.bench.by_hand import QUESTION, TOOLS, Client
 from actors.testing.bench.figures import Extent, Figure, Loop, Measure
 from actors.testing.bench.http import configured
 from actors.testing.bench.stub import running
-from actors.testing.bench.timing import async_calls, async_cpu_ms
+from actors.testing.bench.timing import Passes, async_calls, async_cpu_ms
 
 
 async def _read(runtime: Runtime, words: int) -> None:
@@ -95,14 +95,13 @@ def _b5(options: Extent) -> list[Figure]:
         works = [("asyncio", partial(_baseline, url, words))]
         works += [(backend, partial(_ours, url, words)) for backend in options.backends]
         samples = [[anyio.run(work, backend=backend) for backend, work in works] for _ in range(passes)]
-    (baseline, baseline_calls), *ours = [
-        (median(us for us, _ in column), median(calls for _, calls in column))
-        for column in zip(*samples, strict=True)
-    ]
+    taken = Passes.of([us for us, _ in costs] for costs in samples)
+    calls = Passes.of([each for _, each in costs] for costs in samples).medians
     note = f"{words} events, each sent on its own; goal 120 us where the baseline takes 60"
+    row = Figure("B5", _QUESTION, "", "us", 2.0, note=note, baseline_calls=calls[0])
     return [
-        Figure("B5", _QUESTION, backend, "us", 2.0, value, baseline, note, calls, baseline_calls)
-        for backend, (value, calls) in zip(options.backends, ours, strict=True)
+        taken.filled(replace(row, case=backend, calls=calls[work]), work, 0)
+        for work, backend in enumerate(options.backends, 1)
     ]
 
 

@@ -43,6 +43,21 @@ class Extent:
 
 
 @dataclass(frozen=True, slots=True)
+class Peer:
+    """What another library takes for the same, in the same run.
+
+    Args:
+        name: Of the library, with its version.
+        value: The median, in the figure's unit; None if it could not be had.
+        note: Why not, or what a reader must know beside it.
+    """
+
+    name: str
+    value: float | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Figure:
     """One figure.
 
@@ -56,6 +71,9 @@ class Figure:
         baseline: The hand-written minimum in the same run.
         note: What a reader must know beside it.
         calls, baseline_calls: Calls of Python functions in what was timed, where they were counted.
+        spread: By how much passes differ: half the distance between the quartiles of `judged`, over its median. None if
+            there were too few passes.
+        peers: Other libraries at the same work.
     """
 
     goal: str
@@ -68,9 +86,11 @@ class Figure:
     note: str = ""
     calls: float | None = None
     baseline_calls: float | None = None
+    spread: float | None = None
+    peers: tuple[Peer, ...] = ()
 
     @property
-    def figure(self) -> float | None:
+    def judged(self) -> float | None:
         """What is held against the goal: the ratio to the baseline, or the value itself."""
         if self.value is None or self.baseline is None:
             return self.value
@@ -79,7 +99,13 @@ class Figure:
     @property
     def met(self) -> bool | None:
         """Whether the goal is met; None if nothing was measured."""
-        return None if self.figure is None else self.figure <= self.limit
+        return None if self.judged is None else self.judged <= self.limit
+
+    @property
+    def best_peer(self) -> Peer | None:
+        """The peer that takes least; None if there is none."""
+        measured = [peer for peer in self.peers if peer.value is not None]
+        return min(measured, key=lambda peer: peer.value or 0.0, default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,40 +134,66 @@ class Measure:
         return Figure(self.goal, self.question, "-", "", 0.0, note=note)
 
 
-_COLUMNS = ("goal", "question", "case", "ours", "baseline", "ratio", "limit", "met", "calls", "note")
+_COLUMNS = (
+    "goal",
+    "question",
+    "case",
+    "ours",
+    "baseline",
+    "ratio",
+    "spread",
+    "goal",
+    "met",
+    "peer",
+    "calls",
+    "note",
+)
 
 
 def table(rows: Sequence[Figure]) -> str:
     """Return the rows as text, one line each, columns aligned."""
-    lines = [_COLUMNS, *map(_cells, rows)]
-    widths = [max(len(line[column]) for line in lines) for column in range(len(_COLUMNS) - 1)]
+    return aligned([_COLUMNS, *map(_cells, rows)])
+
+
+def aligned(lines: Sequence[Sequence[str]]) -> str:
+    """Return lines of cells as text; the last column is as long as it is."""
+    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]) - 1)]
     return "\n".join(
-        "  ".join(
-            (*(cell.ljust(width) for cell, width in zip(line, widths, strict=False)), line[-1])
-        ).rstrip()
+        "  ".join((*map(str.ljust, line, widths), line[-1])).rstrip()  # the last one has no width
         for line in lines
     )
 
 
 def _cells(row: Figure) -> tuple[str, ...]:
-    ratio = "" if row.baseline is None or row.figure is None else f"{_short(row.figure)} x"
-    limit = "" if not row.limit else f"{_short(row.limit)} {'x' if row.baseline is not None else row.unit}"
+    ratio = "" if row.baseline is None or row.judged is None else f"{short(row.judged)} x"
+    limit = "" if not row.limit else f"{short(row.limit)} {'x' if row.baseline is not None else row.unit}"
     met = {True: "yes", False: "NO", None: "-"}[row.met]
     return (
         row.goal,
         row.question,
         row.case,
-        "-" if row.value is None else f"{_short(row.value)} {row.unit}",
-        "" if row.baseline is None else f"{_short(row.baseline)} {row.unit}",
+        "-" if row.value is None else f"{short(row.value)} {row.unit}",
+        "" if row.baseline is None else f"{short(row.baseline)} {row.unit}",
         ratio,
+        "" if row.spread is None else f"{row.spread:.0%}",
         limit,
         met,
-        " / ".join(_short(calls) for calls in (row.calls, row.baseline_calls) if calls is not None),
+        _of_peer(row),
+        " / ".join(short(calls) for calls in (row.calls, row.baseline_calls) if calls is not None),
         row.note,
     )
 
 
-def _short(value: float) -> str:
+def _of_peer(row: Figure) -> str:
+    best = row.best_peer
+    if best is None or best.value is None:
+        return "none could be measured" if row.peers else ""
+    ratio = "" if not row.value else f" ({short(best.value / row.value)} x ours)"
+    return f"{best.name} {short(best.value)} {row.unit}{ratio}"
+
+
+def short(value: float) -> str:
+    """Return a figure in three digits."""
     if value >= 1000:
         return f"{value:,.0f}"
     return f"{value:.3g}"

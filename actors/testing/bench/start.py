@@ -8,12 +8,13 @@ import resource
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.metadata import Distribution, distribution
 from pathlib import Path
-from statistics import median
 
 import actors
 from actors.testing.bench.figures import Extent, Figure, Measure, needed
+from actors.testing.bench.timing import Passes
 
 ROOT = Path(actors.__file__).parents[1]
 """Where the tree that runs is: its children must measure the same."""
@@ -40,23 +41,19 @@ def _output(program: str, *arguments: str) -> str:
 def _d1(options: Extent) -> list[Figure]:
     programs = ("import pydantic", "import actors", "from actors import Runtime")
     passes = 3 if options.quick else 9
-    samples = [[child_cpu_ms((sys.executable, "-c", program)) for program in programs] for _ in range(passes)]
-    baseline, plain, runtime = (median(column) for column in zip(*samples, strict=True))
+    taken = Passes.of(
+        [child_cpu_ms((sys.executable, "-c", program)) for program in programs] for _ in range(passes)
+    )
     loaded = _output("import actors; " + _LAZY)
     note = "no provider module loaded" if loaded == "[]" else f"loads {loaded}"
-    question = _QUESTIONS["D1"]
-    return [
-        Figure("D1", question, programs[1], "ms", 2.0, plain, baseline, f"baseline: import pydantic; {note}"),
-        Figure(
-            "D1", question, programs[2], "ms", 2.0, runtime, baseline, "all that a host loads before it opens"
-        ),
-        _help(passes),
-    ]
+    row = Figure("D1", _QUESTIONS["D1"], programs[1], "ms", 2.0, note=f"baseline: import pydantic; {note}")
+    host = replace(row, case=programs[2], note="all that a host loads before it opens")
+    return [taken.filled(row, 1, 0), taken.filled(host, 2, 0), _help(passes)]
 
 
 def _help(passes: int) -> Figure:
-    took = [child_cpu_ms((sys.executable, "-c", _HELP)) for _ in range(passes)]
-    return Figure("D1", _QUESTIONS["D1"], "actors --help", "ms", 200, median(took))
+    taken = Passes.of([child_cpu_ms((sys.executable, "-c", _HELP))] for _ in range(passes))
+    return taken.filled(Figure("D1", _QUESTIONS["D1"], "actors --help", "ms", 200), 0, None)
 
 
 def _d2(options: Extent) -> list[Figure]:

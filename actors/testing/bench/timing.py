@@ -3,14 +3,15 @@
 import gc
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from statistics import median
+from dataclasses import dataclass, replace
+from statistics import median, quantiles
 from types import FrameType
 
 import anyio
 
-from actors.testing.bench.figures import Loop
+from actors.testing.bench.figures import Figure, Loop
 
 
 def cpu_ms(work: Callable[[], object]) -> float:
@@ -59,18 +60,57 @@ async def async_calls(work: Callable[[], Awaitable[object]]) -> int:
     return counted[0]
 
 
-def interleaved(repeats: int, *works: Callable[[], float]) -> list[float]:
-    """Return the median of what each of `works` returns; one pass over all of them, then the next.
+@dataclass(frozen=True, slots=True)
+class Passes:
+    """What works took in interleaved passes.
+
+    Args:
+        columns: One for each work, a value for each pass.
+    """
+
+    columns: tuple[tuple[float, ...], ...]
+
+    @classmethod
+    def of(cls, rows: Iterable[Sequence[float]]) -> "Passes":
+        """Return passes that were made one after the other."""
+        return cls(tuple(zip(*rows, strict=True)))
+
+    @property
+    def medians(self) -> list[float]:
+        """The median of each work."""
+        return [median(column) for column in self.columns]
+
+    def filled(self, row: Figure, work: int = 0, baseline: int | None = 1) -> Figure:
+        """Return a row with the medians of a work and of what it is held against."""
+        against = None if baseline is None else self.medians[baseline]
+        return replace(row, value=self.medians[work], baseline=against, spread=self.spread(work, baseline))
+
+    def spread(self, work: int = 0, baseline: int | None = 1) -> float | None:
+        """Return by how much a work's ratio to another differs from pass to pass; see `Figure.spread`."""
+        ours = self.columns[work]
+        base = (1.0,) * len(ours) if baseline is None else self.columns[baseline]
+        return spread([mine / theirs for mine, theirs in zip(ours, base, strict=True)])
+
+
+def spread(values: Sequence[float]) -> float | None:
+    """Return half the distance between the quartiles over the median; None for fewer than three values."""
+    if len(values) < 3:
+        return None
+    least, middle, most = quantiles(values, n=4, method="inclusive")
+    return (most - least) / 2 / middle
+
+
+def interleaved(repeats: int, *works: Callable[[], float]) -> Passes:
+    """Return what each of `works` returns; one pass over all of them, then the next.
 
     What was built before does not weigh on the collector: it is frozen meanwhile.
     """
     gc.collect()
     gc.freeze()
     try:
-        samples = [[work() for work in works] for _ in range(repeats)]
+        return Passes.of([work() for work in works] for _ in range(repeats))
     finally:
         gc.unfreeze()
-    return [median(column) for column in zip(*samples, strict=True)]
 
 
 def on_loop(backend: Loop, work: Callable[[], Awaitable[float]]) -> float:

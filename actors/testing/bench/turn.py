@@ -12,6 +12,7 @@ import gc
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from statistics import median
 from typing import Any
@@ -22,7 +23,7 @@ from actors.handle import Session
 from actors.runtime import Runtime
 from actors.testing.bench.canned import ANSWERING, CALLING, Canned
 from actors.testing.bench.figures import Extent, Figure, Loop, Measure
-from actors.testing.bench.timing import async_calls, async_cpu_ms, on_loop
+from actors.testing.bench.timing import Passes, async_calls, async_cpu_ms, on_loop
 from actors.testing.bench.workload import Author, binding
 from actors.tools import Tool, tool
 
@@ -121,14 +122,14 @@ def _b1(options: Extent) -> list[Figure]:
     passes, count = (3, 20) if options.quick else (9, 50)
     works: list[tuple[Loop, Callable[[], Awaitable[float]]]] = [("asyncio", partial(_baseline, count))]
     works += [(backend, partial(_turns, count)) for backend in options.backends]
-    samples = [[on_loop(backend, work) for backend, work in works] for _ in range(passes)]
-    baseline, *ours = map(median, zip(*samples, strict=True))
+    taken = Passes.of([on_loop(backend, work) for backend, work in works] for _ in range(passes))
     by_hand = anyio.run(async_calls, _by_hand)
-    calls = {backend: on_loop(backend, _calls) for backend in options.backends}
-    note = "goal 1.0 ms where the baseline takes 0.2"
+    row = Figure("B1", _QUESTIONS["B1"], "", "ms", 5.0, note="goal 1.0 ms where the baseline takes 0.2")
     return [
-        Figure("B1", _QUESTIONS["B1"], backend, "ms", 5.0, value, baseline, note, calls[backend], by_hand)
-        for backend, value in zip(options.backends, ours, strict=True)
+        taken.filled(
+            replace(row, case=backend, calls=on_loop(backend, _calls), baseline_calls=by_hand), work, 0
+        )
+        for work, backend in enumerate(options.backends, 1)
     ]
 
 
@@ -148,10 +149,9 @@ def _c1(options: Extent) -> list[Figure]:
     passes, turns = (1, 100) if options.quick else (3, 500)
     rows = []
     for backend in options.backends:
-        pairs = [_run_long(backend, turns) for _ in range(passes)]
-        late, early = (median(column) for column in zip(*pairs, strict=True))
+        pairs = Passes.of(_run_long(backend, turns) for _ in range(passes))
         note = f"turn {turns}; baseline: turn 10"
-        rows.append(Figure("C1", _QUESTIONS["C1"], backend, "ms", 1.2, late, early, note))
+        rows.append(pairs.filled(Figure("C1", _QUESTIONS["C1"], backend, "ms", 1.2, note=note)))
     return rows
 
 

@@ -1,0 +1,53 @@
+"""`actors bench`: goals that have figures, measured on this machine beside baselines in the same run."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib.util import find_spec
+
+from actors.cli.exits import Exit
+from actors.cli.screen import complain, safe
+from actors.testing.bench.comparing import Incomparable, compared, lines
+from actors.testing.bench.figures import Extent, Loop, Measure
+from actors.testing.bench.goals import MEASURES
+from actors.testing.bench.report import BenchReport, UnreadableReport, measured, read
+
+
+def main(options: argparse.Namespace, measures: Sequence[Measure] = MEASURES) -> Exit:
+    """Measure and print the report, or compare two; 1 if a measurement failed, whatever the figures are."""
+    if options.compare is not None:
+        return _compared(*options.compare)
+    known = [measure.goal for measure in measures]
+    only = () if options.only is None else tuple(options.only.split(","))
+    if unknown := sorted(set(only) - set(known)):
+        complain(f"no goal {', '.join(unknown)}; there are {', '.join(known)}")
+        return Exit.USAGE
+    report = measured(measures, Extent(not options.full, _loops(options.backend)), only, _progress)
+    print(report.json() if options.json else safe("\n".join(report.lines())))
+    return _code(report)
+
+
+def _loops(wanted: str) -> tuple[Loop, ...]:
+    if wanted == "both":
+        return ("asyncio", "trio") if find_spec("trio") is not None else ("asyncio",)
+    return ("trio",) if wanted == "trio" else ("asyncio",)
+
+
+def _progress(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def _code(report: BenchReport) -> Exit:
+    if report.failed:
+        complain(f"{', '.join(report.failed)} could not be measured; the table says why")
+    return Exit.FAILED if report.failed else Exit.OK
+
+
+def _compared(before: str, after: str) -> Exit:
+    try:
+        changes = compared(read(before), read(after))
+    except (Incomparable, UnreadableReport) as error:
+        complain(str(error))
+        return Exit.USAGE
+    print(safe("\n".join(lines(changes))))
+    return Exit.OK

@@ -1,0 +1,127 @@
+"""Which machine a run is of, and how busy it was: without both, a figure says nothing."""
+
+import hashlib
+import os
+import platform
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from msgspec import Struct
+
+
+class Machine(Struct, frozen=True):
+    """A machine, as far as figures depend on it.
+
+    Args:
+        name: Tells machines apart without naming them: a digest.
+        processor: Its model.
+        cores: How many this process may use.
+        memory_gib: Of the whole machine; 0 where it cannot be told.
+        system: Operating system and its release.
+        python: Implementation and version.
+    """
+
+    name: str
+    processor: str
+    cores: int
+    memory_gib: float
+    system: str
+    python: str
+
+    def __str__(self) -> str:
+        memory = f"{self.memory_gib:g} GiB" if self.memory_gib else "memory unknown"
+        cores = "1 core" if self.cores == 1 else f"{self.cores} cores"
+        return f"{self.processor}, {cores}, {memory}, {self.system}, {self.python}"
+
+    def is_same_as(self, other: "Machine") -> bool:
+        """Say whether it is the same machine, whatever runs on it."""
+        return (self.name, self.processor, self.cores) == (other.name, other.processor, other.cores)
+
+
+class MachineLoad(Struct, frozen=True):
+    """How busy a machine was.
+
+    Args:
+        average: Processes that ran or waited to, over the last minute; None where the system does not tell.
+        others: Cores' worth of CPU time that others used in the run; None where the system does not tell.
+    """
+
+    average: float | None
+    others: float | None = None
+
+
+def this_machine() -> Machine:
+    """Return the machine this process runs on."""
+    return Machine(
+        name=hashlib.blake2b(_identity().encode(), digest_size=6).hexdigest(),
+        processor=_processor(),
+        cores=_cores(),
+        memory_gib=_memory_gib(),
+        system=f"{platform.system()} {platform.release()}",
+        python=f"{platform.python_implementation()} {platform.python_version()}",
+    )
+
+
+def average() -> float | None:
+    """Return the load average of the last minute, None where the system does not tell."""
+    try:
+        return os.getloadavg()[0]
+    except (AttributeError, OSError):
+        return None
+
+
+class LoadMeter:
+    """Sees how much CPU time others use between its making and `load`."""
+
+    def __init__(self) -> None:
+        self._average = average()
+        self._began, self._busy, self._own = time.monotonic(), _busy_seconds(), _own_seconds()
+
+    def load(self) -> MachineLoad:
+        """Return the load of the machine before the run, and what others used in it."""
+        busy, passed = _busy_seconds(), time.monotonic() - self._began
+        if busy is None or self._busy is None or not passed:
+            return MachineLoad(self._average)
+        others = busy - self._busy - (_own_seconds() - self._own)
+        return MachineLoad(self._average, max(others / passed, 0.0))
+
+
+def _busy_seconds() -> float | None:
+    """Return the CPU seconds that all processes of the machine have used, None where the system does not tell."""
+    with suppress(OSError, ValueError, IndexError):
+        _, *ticks = Path("/proc/stat").read_text(encoding="ascii").splitlines()[0].split()
+        user, nice, system = map(int, ticks[:3])
+        return (user + nice + system) / os.sysconf("SC_CLK_TCK")
+    return None
+
+
+def _own_seconds() -> float:
+    """Return the CPU seconds of this process and of its children that have ended."""
+    return sum(os.times()[:4])
+
+
+def _identity() -> str:
+    for path in ("/etc/machine-id", "/var/lib/dbus/machine-id"):
+        with suppress(OSError):
+            return Path(path).read_text(encoding="ascii").strip()
+    return platform.node()
+
+
+def _processor() -> str:
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
+
+
+def _cores() -> int:
+    available = getattr(os, "sched_getaffinity", None)
+    return len(available(0)) if available is not None else os.cpu_count() or 1
+
+
+def _memory_gib() -> float:
+    with suppress(AttributeError, OSError, ValueError):
+        return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
+    return 0.0

@@ -1,0 +1,70 @@
+"""`actors bench`: reports on standard output, and what it refuses. How fast anything is, is not tested here."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from actors.cli import bench, main
+from actors.cli.options import parser
+from actors.testing.bench.figures import Extent, Figure, Measure
+from actors.testing.bench.goals import MEASURES
+from actors.testing.bench.report import measured
+
+GOALS = [measure.goal for measure in MEASURES]
+
+
+def test_every_goal_is_a_row_whether_or_not_it_was_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["bench", "--backend", "trio", "--only", "K1", "--json"]) == 0
+    shown, told = capsys.readouterr()
+    report = json.loads(shown)
+    rows = report["figures"]
+    assert {row["goal"] for row in rows} == {*GOALS}
+    assert all((row["value"] is None) == (row["goal"] != "K1") for row in rows)
+    assert {row["case"] for row in rows if row["goal"] == "K1"} == {"trio"}
+    assert all(row["value"] > 0 and row["met"] is not None for row in rows if row["goal"] == "K1")
+    assert {"name", "processor", "cores", "memory_gib", "system", "python"} == report["machine"].keys()
+    assert (report["quick"], [line.split()[0] for line in told.splitlines()]) == (True, ["K1"])
+
+
+def test_a_measurement_that_fails_is_exit_code_1_and_the_table_is_there(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def failing(extent: Extent) -> list[Figure]:
+        assert not extent.quick
+        assert extent.backends == ("asyncio",)
+        raise ValueError("the server is gone")
+
+    options = parser().read(["bench", "--full", "--backend", "asyncio"])
+    assert bench.main(options, [Measure("B2", "a turn", failing)]) == 1
+    shown, told = capsys.readouterr()
+    assert "failed: ValueError: the server is gone" in shown
+    assert told.splitlines()[-1] == "actors: B2 could not be measured; the table says why"
+
+
+def test_a_goal_that_does_not_exist_is_named_and_nothing_is_measured(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["bench", "--only", "A1,Z9"]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("actors: no goal Z9; there are A1, ")
+
+
+def test_two_runs_of_one_machine_are_compared_and_of_two_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = Figure("A1", "asked", "openai_chat", "ms", 3.0, 2.0, 1.0)
+    report = measured([Measure("A1", "asked", lambda _: [row])], Extent(quick=True))
+    told = json.loads(report.json())
+    before, after = tmp_path / "before.json", tmp_path / "after.json"
+    before.write_text(json.dumps(told))
+    told["figures"][0]["value"] = 4.0
+    after.write_text(json.dumps(told))
+    assert main(["bench", "--compare", str(before), str(after)]) == 0
+    assert capsys.readouterr().out.splitlines()[1].split()[-6:] == ["2", "x", "4", "x", "+100%", "worse"]
+    told["machine"]["name"] = "elsewhere"
+    after.write_text(json.dumps(told))
+    assert main(["bench", "--compare", str(before), str(after)]) == 2
+    assert "The runs are of two machines" in capsys.readouterr().err
+    assert main(["bench", "--compare", str(before), str(tmp_path / "none.json")]) == 2
+    assert "none.json: no such file" in capsys.readouterr().err

@@ -1,0 +1,151 @@
+"""Reports of `actors bench`: what a run writes down, and which two may be compared. Nothing here is timed."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from actors.testing.bench.comparing import Incomparable, compared, lines
+from actors.testing.bench.figures import Extent, Figure, Measure, NotMeasured, Peer, needed, table
+from actors.testing.bench.machine import Machine, MachineLoad, this_machine
+from actors.testing.bench.report import BenchReport, UnreadableReport, measured, read
+from actors.testing.bench.timing import Passes
+
+MACHINE = Machine("a1", "Some CPU", 2, 8.0, "Linux 6.1", "CPython 3.11.9")
+ROW = Figure("A1", "asked", "case", "ms", limit=3.0, value=2.0, baseline=1.0, spread=0.01)
+
+
+def report(*rows: Figure, machine: Machine = MACHINE, quick: bool = True) -> BenchReport:
+    """A report of these rows."""
+    return BenchReport(
+        began="2026-01-01T00:00:00+00:00",
+        quick=quick,
+        machine=machine,
+        load=MachineLoad(0.5),
+        libraries={},
+        figures=rows,
+    )
+
+
+def measure(goal: str, *rows: Figure) -> Measure:
+    """A measurement that finds these rows."""
+    return Measure(goal, "asked", lambda _: list(rows))
+
+
+def test_a_report_is_read_back_as_it_was_written(tmp_path: Path) -> None:
+    written = report(replace(ROW, peers=(Peer("other 1.0", 4.0), Peer("gone", None, "not installed"))))
+    (tmp_path / "a.json").write_text(written.json())
+    assert read(str(tmp_path / "a.json")) == written
+    (row,) = json.loads(written.json())["figures"]
+    assert (row["judged"], row["met"]) == (2.0, True)
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"format": 2}', "{"])
+def test_what_is_no_report_is_named_with_the_way_to_one(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(text)
+    with pytest.raises(UnreadableReport, match=r"a\.json is not a report.*actors bench --json"):
+        read(str(path))
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableReport, match=r"Cannot read .*none\.json: no such file"):
+        read(str(tmp_path / "none.json"))
+
+
+def test_what_cannot_be_measured_is_a_row_that_says_why_and_the_others_go_on() -> None:
+    def missing(extent: Extent) -> list[Figure]:
+        raise NotMeasured("needs orjson")
+
+    def failing(extent: Extent) -> list[Figure]:
+        raise ValueError("the stub is gone")
+
+    told: list[str] = []
+    measures = [Measure("B1", "b", missing), Measure("B2", "c", failing), measure("A1", ROW), measure("C1")]
+    found = measured(measures, Extent(quick=True), ("B1", "B2", "A1"), told.append)
+    assert [(row.goal, row.value, row.note) for row in found.figures] == [
+        ("B1", None, "needs orjson"),
+        ("B2", None, "failed: ValueError: the stub is gone"),
+        ("A1", 2.0, ""),
+        ("C1", None, "not asked for"),
+    ]
+    assert (found.failed, found.quick, found.machine) == (("B2",), True, this_machine())
+    assert [line.split()[0] for line in told] == ["B1", "B2", "A1"]
+
+
+def test_a_library_that_is_not_there_is_not_measured() -> None:
+    with pytest.raises(NotMeasured, match=r"needs no_such_library: pip install 'llm-actors\[bench\]'"):
+        needed("no_such_library.module")
+
+
+def test_a_row_has_the_median_of_its_passes_and_how_far_they_lie_apart() -> None:
+    passes = Passes.of([(2.0, 1.0), (4.0, 1.0), (3.0, 1.0), (12.0, 4.0), (30.0, 10.0)])
+    row = passes.filled(Figure("A1", "asked", "case", "ms", 3.0))
+    assert (row.value, row.baseline, row.spread) == (4.0, 1.0, 0.0)  # the ratios are 2, 4, 3, 3 and 3
+    assert Passes.of([(1.0,), (2.0,), (3.0,)]).filled(ROW, 0, None).spread == 0.25
+    assert Passes.of([(1.0,), (2.0,)]).spread(0, None) is None
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        msgspec.structs.replace(MACHINE, name="b2"),
+        msgspec.structs.replace(MACHINE, processor="Another CPU"),
+        msgspec.structs.replace(MACHINE, cores=4),
+    ],
+)
+def test_runs_of_two_machines_are_not_compared(other: Machine) -> None:
+    with pytest.raises(Incomparable, match="two machines: Some CPU"):
+        compared(report(ROW), report(ROW, machine=other))
+
+
+def test_runs_of_one_machine_are_compared_whatever_else_is_new_there() -> None:
+    newer = msgspec.structs.replace(MACHINE, python="CPython 3.12.1", system="Linux 6.2")
+    (change,) = compared(report(ROW), report(ROW, machine=newer))
+    assert (change.factor, change.verdict) == (1.0, "same")
+
+
+def test_a_quick_run_is_not_compared_with_a_full_one() -> None:
+    with pytest.raises(Incomparable, match="quick and the other is full"):
+        compared(report(ROW), report(ROW, quick=False))
+
+
+@pytest.mark.parametrize(
+    ("value", "spread", "verdict"),
+    [
+        (3.0, 0.01, "worse"),
+        (1.0, 0.01, "better"),
+        (2.04, 0.0, "same"),  # below what is told at all
+        (3.0, 0.3, "same"),  # within the passes' own differences
+        (2.3, 0.01, "worse"),
+    ],
+)
+def test_a_difference_is_told_where_it_is_larger_than_that_of_the_passes(
+    value: float, spread: float, verdict: str
+) -> None:
+    (change,) = compared(report(ROW), report(replace(ROW, value=value, spread=spread)))
+    assert change.verdict == verdict
+
+
+def test_rows_are_compared_by_their_ratio_and_those_of_one_run_alone_are_named() -> None:
+    slower = replace(ROW, value=4.0, baseline=2.0)  # a slower moment: the ratio is as it was
+    gone, new = replace(ROW, goal="B1"), replace(ROW, goal="B2")
+    skipped = replace(ROW, goal="C1", value=None)
+    changes = compared(report(ROW, gone, skipped), report(slower, new, skipped))
+    assert [change.verdict for change in changes] == ["same", "new", "gone"]
+    shown = _rows("\n".join(lines(changes)))
+    assert [row[0] for row in shown] == ["goal", "A1", "B2", "B1"]
+    assert shown[1][-1] == "same"
+
+
+def test_the_table_names_the_best_peer_and_says_where_none_could_be_had() -> None:
+    row = replace(ROW, peers=(Peer("slow 1", 9.0), Peer("fast 2", 4.0), Peer("gone", None, "no wheel")))
+    assert "fast 2 4 ms (2 x ours)" in table([row])
+    assert "none could be measured" in table([replace(ROW, peers=(Peer("gone"),))])
+
+
+def _rows(text: str) -> Sequence[list[str]]:
+    return [line.split() for line in text.splitlines()]
