@@ -89,7 +89,8 @@ class Runtime:
     Args:
         config: Path of an `actors.toml`, a `Config`, or None for the environment alone.
         environ: Where keys, base URLs and proxies are looked up; the process's environment by default.
-        journal: Where logs are kept: the path of a SQLite file or a `Storage`; else as `[journal]` says, or in memory.
+        journal: Where logs are kept: the path of a SQLite file, a `postgresql://` address or a `Storage`; else as
+            `[journal]` says, or in memory.
             A storage is opened when the runtime is entered, and closed when it is left.
         transport: How requests travel; HTTP by default. It is closed when the runtime ends.
         seed: Seed of the jitter in retries and restarts; None for a different one each time.

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from actors.rounds import Retries
+from tests.postgres import postgres as postgres  # a fixture, for every test
 from tests.readings import compare_readings
 
 for _profile in ("eighth", "thorough"):  # what they and "quick" mean is said by `tests.at_scale.share`

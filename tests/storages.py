@@ -4,19 +4,33 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
 
+import pytest
+
 from actors.core.events import Event, Opened, SwitchApplied
 from actors.storage import Claim, Entry, Storage
 from actors.storage.memory import MemoryStorage
+from actors.storage.postgres import PostgresStorage
 from actors.storage.sqlite import SqliteStorage
+from tests.postgres import Server
 
 MakeStorage: TypeAlias = Callable[[Path], Storage]
 
-STORAGES: dict[str, MakeStorage] = {
+FILES: dict[str, MakeStorage] = {
     "memory": lambda _: MemoryStorage(),
     "sqlite-process": lambda folder: SqliteStorage(folder / "sessions.db", level="process"),
     "sqlite-power": lambda folder: SqliteStorage(folder / "sessions.db"),
 }
-"""How each is made, in a folder of the test's own."""
+"""How each that needs no server is made, in a folder of the test's own."""
+
+STORAGES = (*FILES, "postgres")
+
+
+def made(name: str, request: pytest.FixtureRequest) -> Storage:
+    """Return a storage that is empty; the test is skipped where its server is not installed."""
+    if name in FILES:
+        return FILES[name](request.getfixturevalue("tmp_path"))
+    server: Server = request.getfixturevalue("postgres")
+    return PostgresStorage(server.url(server.schema()))
 
 
 def begin(storage: Storage, session: str, *, tenant: str = "", target: str = "a") -> Claim:

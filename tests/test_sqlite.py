@@ -236,7 +236,7 @@ async def test_a_runtime_keeps_its_logs_in_the_file_that_it_is_given(tmp_path: P
 
 @pytest.mark.parametrize("journal", ["https://x", "redis://x"])
 def test_a_journal_that_nobody_knows_is_refused_in_one_line(journal: str) -> None:
-    with pytest.raises(ConfigError, match="is not known; name a file"):
+    with pytest.raises(ConfigError, match="is not known; name a file, or a postgresql:"):
         Runtime(environ={}, journal=journal)
 
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 
@@ -10,17 +9,17 @@ from actors.core.events import Awaited, Bound, Closed, Event, Opened, Resumed, S
 from actors.core.identity import Binding
 from actors.errors import Fenced
 from actors.storage import Entry, Storage
-from tests.storages import STORAGES, begin, to
+from tests.storages import STORAGES, begin, made, to
 
 BINDING = Binding("a", "openai_chat", "http://x", "", "m")
 
 
 @pytest.fixture(params=STORAGES)
-def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Storage]:
-    made = STORAGES[request.param](tmp_path)
-    made.open()
-    yield made
-    made.close()
+def storage(request: pytest.FixtureRequest) -> Iterator[Storage]:
+    storage = made(request.param, request)
+    storage.open()
+    yield storage
+    storage.close()
 
 
 @pytest.mark.requirement("PROMISE-6")

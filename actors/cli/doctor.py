@@ -30,6 +30,7 @@ EXTRAS = {
     "bedrock": ("botocore",),
     "mcp": ("mcp",),
     "otel": ("opentelemetry-api",),
+    "postgres": ("psycopg",),
     "prometheus": ("prometheus-client",),
 }
 """The distributions of each extra."""

@@ -52,9 +52,21 @@ def _is_http(url: str) -> bool:
         return False
 
 
+def database(url: str) -> str:
+    """Return `url`. It may hold no password: a configuration is shown and shared."""
+    if not url.startswith(POSTGRES) or not url.isprintable():
+        raise ValueError("takes a postgresql:// address, as postgresql://user@host/database")
+    place, _, query = url.partition("://")[2].partition("?")
+    if ":" in place.rpartition("@")[0] or "password" in query.lower():
+        raise ValueError("takes an address without a password; set PGPASSWORD, or keep it in ~/.pgpass")
+    return url
+
+
+POSTGRES = ("postgresql://", "postgres://")
 Variable = Annotated[str, AfterValidator(_variable)]
 Label = Annotated[str, AfterValidator(label)]
 Endpoint = Annotated[str, AfterValidator(endpoint)]
+Database = Annotated[str, AfterValidator(database)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
 
@@ -369,13 +381,24 @@ class JournalSettings(Frozen):
 
     Args:
         path: A SQLite file, made if there is none. Several processes of one machine may share it.
-        level: `process` outlives `kill -9`, `power` (the default of a file) also a loss of power.
+        url: A Postgres database, which several machines may share, instead of a file. The password is not in it.
+        level: `process` outlives `kill -9`, `power` (the default of a file, and all that Postgres has) also a loss of
+            power.
         lease: Seconds after which a process that is not heard of has lost its sessions to who takes them over.
     """
 
     path: Label | None = None
+    url: Database | None = None
     level: Literal["memory", "process", "power"] | None = None
     lease: Annotated[float, Field(ge=1, le=3600, allow_inf_nan=False)] = 10.0
+
+    @model_validator(mode="after")
+    def _one_place(self) -> Self:
+        if self.path is not None and self.url is not None:
+            raise ValueError("takes path or url, not both")
+        if self.path is not None and "://" in self.path:
+            raise ValueError("takes a file's path as path; a postgresql:// address goes in url")
+        return self
 
 
 class FileSettings(Frozen):

@@ -44,6 +44,19 @@ def whole(stored: bytes, blob: Callable[[bytes], bytes]) -> bytes:
     return msgpack.encode(record) if put_back else stored
 
 
+def references(stored: bytes) -> list[bytes]:
+    """Return the hashes of the blobs that a stored record refers to."""
+    found: list[bytes] = []
+
+    def note(digest: bytes) -> bytes:
+        found.append(digest)
+        return b""
+
+    if EXT in stored:
+        whole(stored, note)
+    return found
+
+
 def _without(value: Any, blobs: dict[bytes, bytes]) -> Any:  # Any: what msgpack can say
     if isinstance(value, str) and len(value) * 4 >= LARGE:
         content = value.encode()

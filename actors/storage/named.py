@@ -1,4 +1,4 @@
-"""The storage that a name stands for: the path of a file, or nothing for memory."""
+"""The storage that a name stands for: the path of a file, the address of a database, or nothing for memory."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,33 +12,48 @@ if TYPE_CHECKING:
 
 
 def storage_at(where: str | Path, level: Level = "power", lease: float = 10.0) -> Storage:
-    """Return the storage of a file.
+    """Return the storage of a file or a database.
 
     Args:
-        where: Its path.
+        where: Its path, or its address: `postgresql://...`.
         level: What its logs outlive.
         lease: Seconds after which a host that is not heard of is gone.
 
     Raises:
-        ConfigError: It is no path, or the level fits no file.
+        ConfigError: It is neither, it does not have the level, or an extra is not installed.
     """
-    if "://" in str(where):
-        raise ConfigError(f"journal: {str(where).partition('://')[0]}:// is not known; name a file")
+    scheme, colon, _ = str(where).partition("://")
+    if scheme in ("postgresql", "postgres") and colon:
+        return _postgres(str(where), level, lease)
+    if colon:
+        raise ConfigError(f"journal: {scheme}:// is not known; name a file, or a postgresql:// address")
     from actors.storage.sqlite import SqliteStorage  # what it needs takes long to import
 
     return SqliteStorage(where, level=level, lease=lease)
 
 
+def _postgres(url: str, level: Level, lease: float) -> Storage:
+    if level != "power":
+        raise ConfigError(f"journal: Postgres has no level {level!r}, only 'power'; leave the level out")
+    try:
+        from actors.storage.postgres import PostgresStorage  # as above
+    except ImportError as error:
+        raise ConfigError(
+            f"journal: postgresql:// needs psycopg: pip install 'llm-actors[postgres]' ({error})"
+        ) from error
+    return PostgresStorage(url, lease=lease)
+
+
 def storage_for(given: str | Path | Storage | None, settings: "JournalSettings") -> Storage:
-    """Return the storage that a host gives or names; else what the `[journal]` table stands for, without a path memory.
+    """Return the storage that a host gives or names; else what the `[journal]` table stands for; else memory.
 
     Raises:
-        ConfigError: As `storage_at`; or the table names a level and no file.
+        ConfigError: As `storage_at`; or the table names a level and no place.
     """
     if given is not None:
         return storage_at(given) if isinstance(given, str | Path) else given
-    if settings.path is not None:
-        return storage_at(settings.path, settings.level or "power", settings.lease)
+    if (where := settings.path or settings.url) is not None:
+        return storage_at(where, settings.level or "power", settings.lease)
     if settings.level not in (None, "memory"):
-        raise ConfigError(f"[journal] level = {settings.level!r} needs a path; name a file")
+        raise ConfigError(f"[journal] level = {settings.level!r} needs a path or a url")
     return MemoryStorage()

@@ -142,12 +142,17 @@ def row_of(values: Sequence[object], where: str) -> SessionRow:
     except (TypeError, ValueError):
         is_whole = False
     if not is_whole:
-        name = str(fields[0])[:80]
-        raise JournalDamaged(
-            f"{where}: session {name!r}: its entry has changed; restore a copy, or see `actors fsck`",
-            session=name,
-        )
+        raise changed(str(fields[0]), where)
     return SessionRow(*fields)  # type: ignore[arg-type]  # its checksum says that these are what was written
+
+
+def changed(name: str, where: str) -> JournalDamaged:
+    """Return the error about a session's row."""
+    name = name[:80]
+    return JournalDamaged(
+        f"{where}: session {name!r}: its entry has changed; restore a copy, or see `actors fsck`",
+        session=name,
+    )
 
 
 def record_checksum(key: int, number: int, stored: bytes) -> int:

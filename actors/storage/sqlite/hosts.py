@@ -5,13 +5,11 @@ A host has a row with the time its lease ends, by the clock that all processes o
 holds the lock. It becomes a host with its first claim: who only reads is none.
 """
 
-import os
-import secrets
-import socket
 from pathlib import Path
 from sqlite3 import Connection
 from time import monotonic
 
+from actors.storage.hosts import host_name
 from actors.storage.sqlite.locks import HostLock, is_held
 
 
@@ -26,7 +24,7 @@ class Hosts:
     def __init__(self, path: Path, lease: float) -> None:
         self._path, self._lease = path, lease
         self._lock: HostLock | None = None
-        self.name = f"{socket.gethostname()[:40]}:{os.getpid()}:{secrets.token_hex(4)}"
+        self.name = host_name()
 
     def begin(self, connection: Connection) -> None:
         """Become a host, if this is none."""

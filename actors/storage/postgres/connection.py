@@ -1,0 +1,151 @@
+"""One connection of a storage, made again when it was lost, and an end to every wait.
+
+What fails because others work on the same rows is done again at once, a few times. What fails because there is no
+connection is done again until the patience is over; an outage that has lasted longer is told at once.
+"""
+
+import random
+from collections.abc import Callable
+from contextlib import suppress
+from threading import Lock
+from time import monotonic, sleep
+from typing import Any, TypeAlias, TypeVar
+
+import psycopg
+from psycopg.abc import PQGen
+from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
+
+from actors.errors import ConfigError, JournalUnavailable
+from actors.storage.postgres.faults import AGAIN, ELSEWHERE, is_lost, meaning, meaning_at_connect
+
+R = TypeVar("R")
+Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]  # Any: whatever a statement gives
+
+PAUSE = 0.05
+"""Seconds between two tries for a connection."""
+TRIES = 8
+"""How often at most something is done that others get in the way of."""
+
+
+class _Bounded(psycopg.Connection[tuple[Any, ...]]):
+    """A connection that waits for its server no longer than `bound` seconds, even if that is stopped."""
+
+    bound = 60.0
+
+    def wait(self, gen: PQGen[R], interval: float = 0.1, timeout: float | None = None) -> R:
+        return super().wait(gen, interval, self.bound if timeout is None else timeout)
+
+
+class Link:
+    """A connection, for one at a time.
+
+    Args:
+        parameters: What libpq is told.
+        where: What messages call the database.
+        patience: Seconds to wait for a connection, and for a lock.
+        bound: Seconds that one statement may take.
+        begun: Called with every new connection before it is used.
+    """
+
+    def __init__(
+        self,
+        parameters: dict[str, str],
+        where: str,
+        patience: float,
+        bound: float,
+        begun: Callable[[Connection], None],
+    ) -> None:
+        self._parameters, self._where, self._patience, self._bound = parameters, where, patience, bound
+        self._begun = begun
+        self._lock = Lock()
+        self._connection: Connection | None = None
+        self._out_since: float | None = None
+        self._was_made = False
+
+    def run(self, work: Callable[[Connection], R]) -> R:
+        """Do something with the connection. It may be begun several times; what fails is rolled back."""
+        with self._lock:
+            tries = 0
+            while True:
+                tries += 1
+                try:
+                    done = work(self._connected())
+                except psycopg.Error as error:
+                    if not self._goes_on(error, tries):
+                        raise meaning(error, self._where) from None
+                except JournalUnavailable:
+                    if not self._is_patient():
+                        raise
+                except Exception:
+                    raise  # of what was found; the connection is as good as before
+                except BaseException:
+                    self._drop()
+                    raise
+                else:
+                    self._out_since = None
+                    return done
+
+    def close(self) -> None:
+        """Close the connection; the next use makes another."""
+        with self._lock:
+            self._drop()
+            self._out_since = None
+
+    def _connected(self) -> Connection:
+        if self._connection is None:
+            connection = self._made()
+            try:
+                self._begun(connection)
+            except psycopg.Error as error:
+                connection.close()
+                raise meaning(error, self._where) from None
+            except BaseException:
+                connection.close()
+                raise
+            self._connection, self._was_made = connection, True
+        return self._connection
+
+    def _made(self) -> Connection:
+        try:
+            connection = _Bounded.connect(**self._parameters, autocommit=True)  # type: ignore[arg-type]  # all are texts
+        except psycopg.Error as error:
+            failure = meaning_at_connect(error, self._where)
+            if isinstance(failure, ConfigError) and self._was_made:
+                raise JournalUnavailable(str(failure)) from None  # it was right once, and may be again
+            raise failure from None
+        connection.bound = 2 * self._bound  # the server gives up first, unless it is stopped
+        connection.adapters.register_dumper(int, Int8Dumper)
+        connection.adapters.register_dumper(
+            int, Int8BinaryDumper
+        )  # or each size would be a statement of its own
+        return connection
+
+    def _goes_on(self, error: psycopg.Error, tries: int) -> bool:
+        """Make good what failed, and say whether to do it again."""
+        assert self._connection is not None
+        if is_lost(self._connection, error):
+            self._drop()
+            return self._is_patient()
+        if error.sqlstate in ELSEWHERE:
+            self._drop()
+            return self._is_patient()
+        if error.sqlstate in AGAIN and tries < TRIES:
+            sleep(random.uniform(0, 0.01) * tries)  # noqa: S311  no secret
+            return True
+        return False
+
+    def _is_patient(self) -> bool:
+        """Say whether to try for a connection again, now that the one before failed."""
+        now = monotonic()
+        if self._out_since is None:
+            self._out_since = now
+        if now - self._out_since >= self._patience:
+            return False
+        sleep(PAUSE)
+        return True
+
+    def _drop(self) -> None:
+        if self._connection is not None:
+            with suppress(psycopg.Error):
+                self._connection.close()
+            self._connection = None

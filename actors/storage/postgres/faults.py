@@ -1,0 +1,108 @@
+"""What the errors of Postgres mean to a caller, in tables.
+
+Of an error only its code and its first line are told: its details may hold what was written.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from psycopg import Connection, Error
+from psycopg.pq import TransactionStatus
+
+from actors.errors import ActorsError, ConfigError, JournalDamaged, JournalError, JournalUnavailable
+
+AGAIN = ("40001", "40P01", "23503")
+"""Serialization failure, deadlock, and a blob that was erased just when another log came to refer to it: the same
+again, at once, finds what the other one did."""
+
+ELSEWHERE = ("25006",)
+"""It is another server that may be written to, so the connection is of no use."""
+
+_UNAVAILABLE: Mapping[str, str] = {
+    "08": "the connection failed",
+    "23503": "others kept erasing what was written",
+    "25006": "it is read-only; name the server that others copy from",
+    "40": "others kept writing what was written",
+    "53100": "its disk is full; make room",
+    "53200": "its memory is exhausted",
+    "53300": "it has too many connections; raise max_connections, or end some",
+    "53": "it is out of resources",
+    "55P03": "another program holds a lock; end that",
+    "57014": "it took too long",
+    "57P": "it stops or starts",
+    "58": "its disk fails; see the server's log",
+}
+"""By the longest beginning of Postgres's code that is here."""
+
+_MISCONFIGURED: Mapping[str, str] = {
+    "3F000": "there is no schema to make tables in; make one, or name one with ?options=-csearch_path%3DNAME",
+    "42501": "this user may not make or use its tables; grant it CREATE on the schema",
+}
+_DAMAGED = ("XX001", "XX002")
+
+_AT_CONNECT: Mapping[str, str] = {
+    "password authentication failed": "user or password are wrong",
+    "no password supplied": "it asks for a password; set PGPASSWORD",
+    "authentication failed": "this user is not let in",
+    "no pg_hba.conf entry": "this user or machine is not let in; see the server's pg_hba.conf",
+    "does not exist": "there is no such database, user or file",
+    "is not permitted to log in": "this user may not log in",
+    "permission denied for database": "this user may not use the database",
+    "certificate": "TLS: the certificate is not accepted",
+    "does not support SSL": "TLS: the server has none",
+}
+"""By what libpq says, for it gives no codes there. What is not here may go away by itself."""
+
+
+def is_lost(connection: Connection[Any], error: BaseException) -> bool:
+    """Say whether a connection is of no use any more, so that nobody knows what became of what was asked."""
+    if not isinstance(error, Error) or error.diag.severity_nonlocalized in ("FATAL", "PANIC"):
+        return True
+    status = connection.pgconn.transaction_status
+    return connection.closed or status in (TransactionStatus.ACTIVE, TransactionStatus.UNKNOWN)
+
+
+def meaning(error: Error, where: str) -> ActorsError:
+    """Return the error of this package that stands for one of a statement."""
+    code = error.sqlstate or ""
+    said = f"{where}: {{}} (Postgres: {code} {error.diag.message_primary})" if code else f"{where}: {{}}"
+    if code in _DAMAGED:
+        return JournalDamaged(said.format("its tables are damaged; restore it from a copy"))
+    if code in _MISCONFIGURED:
+        return ConfigError(said.format(_MISCONFIGURED[code]))
+    for length in (5, 3, 2):
+        if (why := _UNAVAILABLE.get(code[:length])) is not None:
+            return JournalUnavailable(said.format(why))
+    if not code:
+        return JournalUnavailable(f"{where}: the connection was lost; nothing is told as written that is not")
+    return JournalError(said.format("it refused a statement"))
+
+
+def meaning_at_connect(error: Error, where: str) -> ActorsError:
+    """Return the error of this package for a connection that is not made."""
+    said = str(error)
+    for part, why in _AT_CONNECT.items():
+        if part in said and "No such file" not in said:
+            return ConfigError(f"{where}: {why}")
+    return JournalUnavailable(f"{where}: no connection: {_reason(said)}")
+
+
+def _reason(said: str) -> str:
+    for part, why in _NOT_NOW.items():
+        if part in said:
+            return why
+    return "it cannot be reached"
+
+
+_NOT_NOW: Mapping[str, str] = {
+    "too many": "it has too many connections; raise max_connections, or end some",
+    "connection slots": "it has too many connections; raise max_connections, or end some",
+    "starting up": "it starts",
+    "shutting down": "it stops",
+    "recovery mode": "it recovers from a crash",
+    "refused": "nobody listens there",
+    "No such file": "nobody listens there",
+    "resolve host": "the host's name is not known",
+    "timeout": "it does not answer",
+    "read-only": "it is read-only; name the server that others copy from",
+}

@@ -1,0 +1,90 @@
+"""The tables, their version, and how older ones are brought up to date.
+
+They stand in the schema that the search path of the connection begins with, and their names begin with `actors_`, so
+another program's tables may stand beside them. `actors_session` has no index beside its key and its name, and no value
+of these changes when a log grows: so Postgres writes only the row anew (a heap-only tuple).
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from psycopg import Connection
+from psycopg.errors import UndefinedColumn
+
+from actors.errors import ConfigError, JournalError
+
+VERSION = 1
+OLDEST_SERVER = 14
+
+SCHEMA = """
+CREATE TABLE actors_meta (key text PRIMARY KEY, value bigint NOT NULL);
+CREATE TABLE actors_host (name text PRIMARY KEY, until timestamptz NOT NULL);
+CREATE TABLE actors_session (
+    name text COLLATE "C" NOT NULL UNIQUE, key bigint PRIMARY KEY, fence bigint NOT NULL, owner text,
+    last bigint NOT NULL, size bigint NOT NULL, tenant text NOT NULL, target text NOT NULL, state text NOT NULL,
+    opened double precision NOT NULL, used double precision NOT NULL, checksum bigint NOT NULL
+) WITH (fillfactor = 50);
+CREATE TABLE actors_record (
+    session bigint, number bigint, checksum bigint NOT NULL, bytes bytea NOT NULL, PRIMARY KEY (session, number)
+);
+CREATE TABLE actors_blob (hash bytea PRIMARY KEY, bytes bytea NOT NULL);
+CREATE TABLE actors_blob_use (
+    hash bytea REFERENCES actors_blob, session bigint, PRIMARY KEY (session, hash)
+);
+CREATE INDEX ON actors_blob_use (hash);
+INSERT INTO actors_meta VALUES ('version', 1);
+"""
+"""The key of `actors_blob_use` makes who refers to a blob and who erases it wait for each other."""
+
+Migration = Callable[[Connection[Any]], None]
+MIGRATIONS: Mapping[int, Migration] = {}
+"""From each older version to the next. One is added with every new version, and none is ever changed."""
+
+_LOCK = 0x6163_7472
+"""Held by who makes or migrates tables, in a database."""
+
+
+def prepare(connection: Connection[Any], where: str) -> None:
+    """Make the tables, or bring older ones up to date, in one transaction.
+
+    Raises:
+        ConfigError: The server is too old, or the database holds no Unicode.
+        JournalError: A newer version made them.
+    """
+    _check_server(connection, where)
+    with connection.transaction():
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+        if not _has_tables(connection):
+            connection.execute(SCHEMA)
+        version = _version(connection)
+        if version is None:
+            raise JournalError(f"{where}: actors_meta is another program's table; name another schema")
+        if version > VERSION:
+            raise JournalError(
+                f"{where}: format version {version} is newer than this program's, {VERSION}; use the newer program"
+            )
+        for older in range(version, VERSION):
+            MIGRATIONS[older](connection)
+        if version != VERSION:
+            connection.execute("UPDATE actors_meta SET value = %s WHERE key = 'version'", (VERSION,))
+
+
+def _check_server(connection: Connection[Any], where: str) -> None:
+    server = connection.info.server_version // 10_000
+    if server < OLDEST_SERVER:
+        raise ConfigError(f"{where}: PostgreSQL {server} is too old; it takes {OLDEST_SERVER} or newer")
+    if (encoding := connection.info.parameter_status("server_encoding")) != "UTF8":
+        raise ConfigError(f"{where}: its encoding is {encoding}; make one with ENCODING 'UTF8'")
+
+
+def _has_tables(connection: Connection[Any]) -> bool:
+    found = connection.execute("SELECT to_regclass('actors_meta') IS NOT NULL").fetchone()
+    return found is not None and bool(found[0])
+
+
+def _version(connection: Connection[Any]) -> int | None:
+    try:
+        row = connection.execute("SELECT value FROM actors_meta WHERE key = 'version'").fetchone()
+    except UndefinedColumn:
+        return None
+    return None if row is None else int(row[0])

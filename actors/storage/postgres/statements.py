@@ -1,0 +1,123 @@
+"""The statements. All but `erase` is one statement each, so it is done or not and holds no lock between two messages.
+
+A session's checksum covers what the directory shows of its log; not the fencing number and the owner, which change
+without the log.
+"""
+
+from actors.storage.rows import COLUMNS
+
+SETTINGS = """
+SELECT set_config('statement_timeout', %s, false), set_config('lock_timeout', %s, false),
+    set_config('idle_in_transaction_session_timeout', %s, false),
+    CASE current_setting('synchronous_commit') WHEN 'off' THEN set_config('synchronous_commit', 'on', false) END
+"""
+"""A process that is stopped in a transaction would hold others up: the server ends it. A commit is on the disk,
+whatever the server's configuration takes as its default."""
+
+END_OTHERS = """
+SELECT pg_terminate_backend(pid, %s) FROM pg_stat_activity
+WHERE application_name = %s AND usename = current_user AND pid <> pg_backend_pid()
+"""
+"""Ends the connections of a name, and waits for it: so what they were asked is done by now, or never will be."""
+
+BEAT = """
+INSERT INTO actors_host VALUES (%s, clock_timestamp() + make_interval(secs => %s))
+ON CONFLICT (name) DO UPDATE SET until = excluded.until
+"""
+FORGET_HOST = "DELETE FROM actors_host WHERE name = %s"
+FORGET_OLD_HOSTS = "DELETE FROM actors_host WHERE until < clock_timestamp() - interval '1 day'"
+
+_COLUMNS = ", ".join(f"s.{column}" for column in COLUMNS.split(", "))
+LOOK = f"""
+SELECT {_COLUMNS}, coalesce(extract(epoch FROM h.until - clock_timestamp()), 0)::float8
+FROM actors_session s LEFT JOIN actors_host h ON h.name = s.owner WHERE s.name = %s
+"""  # noqa: S608  constants
+"""A session's row, and how long its owner's lease lasts. Who claims or erases it then says which number was seen: if it
+is another by then, he looks again."""
+CLAIM_NEW = f"""
+INSERT INTO actors_session ({COLUMNS}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+ON CONFLICT (name) DO NOTHING
+"""  # noqa: S608  as above
+CLAIM = f"""
+UPDATE actors_session s SET fence = fence + 1, owner = %s WHERE key = %s AND fence = %s RETURNING {COLUMNS}
+"""  # noqa: S608  as above
+RELEASE = "UPDATE actors_session SET owner = NULL WHERE name = %s AND fence = %s"
+RELEASE_ALL = "UPDATE actors_session SET owner = NULL WHERE owner = %s"
+
+ROWS = f"SELECT {COLUMNS} FROM actors_session WHERE name = ANY(%s)"  # noqa: S608  as above
+
+APPEND = """
+WITH given AS (
+    SELECT * FROM unnest(%b::bigint[], %b::bigint[], %b::bigint[], %b::bigint[], %b::bigint[], %b::text[], %b::text[],
+        %b::text[], %b::float8[], %b::float8[], %b::bigint[], %b::bool[])
+    AS g (key, fence, before, last, size, tenant, target, state, opened, used, checksum, ended)
+), written AS (
+    UPDATE actors_session s SET last = g.last, size = g.size, tenant = g.tenant, target = g.target, state = g.state,
+        opened = g.opened, used = g.used, checksum = g.checksum, owner = CASE WHEN NOT g.ended THEN s.owner END
+    FROM given g WHERE s.key = g.key AND s.fence = g.fence AND s.last = g.before
+    RETURNING s.key
+), added AS (
+    INSERT INTO actors_record SELECT r.*
+    FROM unnest(%b::bigint[], %b::bigint[], %b::bigint[], %b::bytea[]) AS r (session, number, checksum, bytes)
+    JOIN written w ON w.key = r.session
+){blobs}
+SELECT s.key, s.fence, w.key IS NOT NULL
+FROM given g JOIN actors_session s ON s.key = g.key LEFT JOIN written w ON w.key = s.key
+"""
+"""Writes the sessions whose number and last event are as given. Another host that claims one meanwhile is waited for,
+and then it is looked at anew."""
+
+_BLOBS = """, kept AS (
+    INSERT INTO actors_blob SELECT b.hash, b.bytes
+    FROM unnest(%b::bigint[], %b::bytea[], %b::bytea[]) AS b (session, hash, bytes) JOIN written w ON w.key = b.session
+    ON CONFLICT DO NOTHING
+), used AS (
+    INSERT INTO actors_blob_use SELECT b.hash, b.session
+    FROM unnest(%b::bytea[], %b::bigint[]) AS b (hash, session) JOIN written w ON w.key = b.session
+    ON CONFLICT DO NOTHING
+)"""
+APPEND_BLOBS = APPEND.format(blobs=_BLOBS)
+APPEND = APPEND.format(blobs="")
+
+TAKE_BACK = """
+WITH back AS (
+    UPDATE actors_session s SET last = g.last, size = g.size, tenant = g.tenant, target = g.target, state = g.state,
+        opened = g.opened, used = g.used, checksum = g.checksum, owner = g.owner
+    FROM unnest(%b::bigint[], %b::bigint[], %b::bigint[], %b::bigint[], %b::bigint[], %b::text[], %b::text[],
+        %b::text[], %b::float8[], %b::float8[], %b::bigint[], %b::text[])
+    AS g (key, fence, after, last, size, tenant, target, state, opened, used, checksum, owner)
+    WHERE s.key = g.key AND s.fence = g.fence AND s.last = g.after
+    RETURNING s.key, s.last
+)
+DELETE FROM actors_record r USING back b WHERE r.session = b.key AND r.number > b.last
+"""
+"""Undoes an append of which nobody knew whether it was done, where it was and nobody has claimed the session since."""
+
+RECORDS = """
+SELECT r.number, r.checksum, r.bytes FROM actors_record r JOIN actors_session s ON s.key = r.session
+WHERE s.name = %s AND r.number > %s ORDER BY r.number
+"""
+BLOBS = "SELECT hash, bytes FROM actors_blob WHERE hash = ANY(%s)"
+
+SESSIONS = f"""
+SELECT {COLUMNS} FROM actors_session
+WHERE last > 0 AND (%(tenant)s::text IS NULL OR tenant = %(tenant)s)
+    AND (%(used)s::float8 IS NULL OR used < %(used)s OR (used = %(used)s AND name > %(name)s))
+ORDER BY used DESC, name LIMIT %(limit)s
+"""  # noqa: S608  as above
+
+ERASE_SESSION = """
+UPDATE actors_session SET fence = fence + 1, owner = NULL, last = 0, size = 0, tenant = '', target = '', state = 'idle',
+    opened = 0, used = 0, checksum = %s WHERE key = %s AND fence = %s
+"""
+LOCK_BLOBS = """
+SELECT hash FROM actors_blob WHERE hash IN (SELECT hash FROM actors_blob_use WHERE session = %s)
+ORDER BY hash FOR UPDATE
+"""
+ERASE_RECORDS = "DELETE FROM actors_record WHERE session = %s"
+ERASE_USES = "DELETE FROM actors_blob_use WHERE session = %s"
+ERASE_BLOBS = """
+DELETE FROM actors_blob b WHERE hash = ANY(%s)
+    AND NOT EXISTS (SELECT FROM actors_blob_use u WHERE u.hash = b.hash)
+"""
+"""Of those that are locked: who else refers to one by then has been waited for."""

@@ -1,0 +1,303 @@
+"""The Postgres storage: every method is one statement, or few.
+
+**What nobody knows.** A connection that is lost while it appends leaves open whether that was done. So the next one to
+write first ends it on the server, and takes back what it wrote, unless another host has claimed the session since; then
+the append is done again, if its time is not over. Nothing is read meanwhile. What is refused as `JournalUnavailable` is
+not in the log then, and what is told is there once.
+"""
+
+import secrets
+from collections.abc import Iterable, Sequence
+from time import monotonic, time
+
+import psycopg
+from msgspec.structs import astuple
+
+from actors.core.events import Event
+from actors.errors import Fenced, JournalUnavailable
+from actors.storage import Appended, Claim, Entry, Level, decoded
+from actors.storage.blobs import references
+from actors.storage.directory import Page, StoredSession
+from actors.storage.hosts import host_name
+from actors.storage.postgres import statements as sql
+from actors.storage.postgres.address import parameters, place
+from actors.storage.postgres.batch import Batch, checksum, row_of
+from actors.storage.postgres.connection import TRIES, Connection, Link
+from actors.storage.postgres.faults import is_lost
+from actors.storage.postgres.format import prepare
+from actors.storage.rows import SessionRow
+
+LEASE = 10.0
+PATIENCE = 5.0
+BOUND = 30.0
+CACHED = 16_384
+"""Rows of sessions that are claimed here, which nobody else changes without raising their number."""
+
+
+class PostgresStorage:
+    """Logs in a Postgres database (14 or newer), which hosts on several machines may share.
+
+    Args:
+        url: `postgresql://USER@HOST:PORT/DATABASE`. What it leaves out is taken from the environment, as by every
+            program that uses libpq: `PGPASSWORD`, `~/.pgpass`. Not through a pooler that shares connections between
+            transactions.
+        lease: Seconds after which a host that is not heard of is gone, by the server's clock.
+        patience: Seconds to wait for a connection that is lost, and for a lock, before `JournalUnavailable`.
+        bound: Seconds that one statement may take.
+    """
+
+    blocking = True
+    level: Level = "power"
+
+    def __init__(
+        self, url: str, *, lease: float = LEASE, patience: float = PATIENCE, bound: float = BOUND
+    ) -> None:
+        self.lease: float | None = lease
+        self._lease, self._patience, self._bound = lease, patience, bound
+        self._host = host_name()
+        self._beaten: float | None = None
+        self._name = f"actors {secrets.token_hex(8)}"
+        said = parameters(url, patience, self._name)
+        self.where = place(said)
+        self._writer = Link(said, self.where, patience, bound, self._begin_writing)
+        reading = {**said, "application_name": f"{self._name} reads"}
+        self._reader = Link(reading, self.where, patience, bound, self._begin)
+        self._is_prepared = False
+        self._rows: dict[str, SessionRow] = {}
+        self._doubt: Batch | None = None
+
+    def open(self) -> None:
+        """Make the tables if there are none; bring them up to date if they are older."""
+        self._writer.run(_nothing)
+
+    def close(self) -> None:
+        """Release every session of this host and close the connections."""
+        try:
+            if self._beaten is not None:
+                self._writer.run(self._release_all)
+        finally:
+            self._rows.clear()
+            self._beaten, self._is_prepared = None, False
+            self._reader.close()
+            self._writer.close()
+
+    def beat(self) -> None:
+        """Prolong this host's lease, if it is one."""
+        if self._beaten is not None:
+            self._writer.run(self._beat)
+
+    def claim(self, session: str) -> Claim:
+        """Make the caller the session's live writer."""
+        return self._writer.run(lambda connection: self._claim(connection, session))
+
+    def release(self, session: str, fence: int) -> None:
+        """Let others claim the session."""
+        self._rows.pop(session, None)
+        self._writer.run(lambda connection: connection.execute(sql.RELEASE, (session, fence)))
+
+    def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
+        """Append all entries but those that are fenced, in one statement."""
+        encoded = [entry.records for entry in entries]
+        return self._writer.run(lambda connection: self._append(connection, entries, encoded))
+
+    def read(self, session: str, after: int = 0) -> list[Event]:
+        """Return a session's events past number `after`, each proven to be as it was written."""
+        self._settle()
+        records = self._reader.run(lambda connection: self._records(connection, session, after))
+        return decoded(session, records, after)
+
+    def erase(self, session: str) -> None:
+        """Erase a session's log, and its blobs that no other log refers to.
+
+        In the server's files they are until it has vacuumed the tables, and as long as it keeps its write-ahead log.
+        """
+        self._writer.run(lambda connection: self._erase(connection, session))
+
+    def sessions(
+        self, *, tenant: str | None = None, limit: int = 100, after: Page | None = None
+    ) -> list[StoredSession]:
+        """Return the sessions that have a log, those used last first."""
+        used, name = (None, None) if after is None else (-after[0], after[1])
+        wanted = {"tenant": tenant, "used": used, "name": name, "limit": limit}
+        self._settle()
+        found = self._reader.run(lambda connection: connection.execute(sql.SESSIONS, wanted).fetchall())
+        return [row_of(values, self.where).stored for values in found]
+
+    # Connections
+
+    def _begin(self, connection: Connection) -> None:
+        connection.execute(
+            sql.SETTINGS, [_milliseconds(s) for s in (self._bound, self._patience, self._lease / 3)]
+        )
+
+    def _begin_writing(self, connection: Connection) -> None:
+        """End the connection before this one, see to the tables, and take back what was left in doubt."""
+        self._begin(connection)
+        for (has_ended,) in connection.execute(sql.END_OTHERS, (int(1000 * self._patience), self._name)):
+            if not has_ended:
+                raise JournalUnavailable(f"{self.where}: a connection that was lost does not end there")
+        prepare(connection, self.where)
+        if self._doubt is not None:
+            connection.execute(sql.TAKE_BACK, self._doubt.back)
+            self._rows.clear()
+            self._doubt = None
+        self._is_prepared = True
+
+    def _settle(self) -> None:
+        """Before something is read: see that the tables are there, and that nothing is in doubt."""
+        if self._doubt is not None or not self._is_prepared:
+            self._writer.run(_nothing)
+
+    # Hosts and claims
+
+    def _beat(self, connection: Connection) -> None:
+        connection.execute(sql.BEAT, (self._host, self._lease))
+        self._beaten = monotonic()
+
+    def _begin_host(self, connection: Connection) -> None:
+        """Become a host, if this is none, and see that the lease lasts."""
+        if self._beaten is None:
+            connection.execute(sql.FORGET_OLD_HOSTS)
+        if self._beaten is None or monotonic() - self._beaten > self._lease / 3:
+            self._beat(connection)
+
+    def _claim(self, connection: Connection, session: str) -> Claim:
+        self._begin_host(connection)
+        for _ in range(TRIES):
+            row = self._found(connection, session)
+            row = self._claimed_new(connection, session) if row is None else self._claimed(connection, row)
+            if row is not None:
+                self._keep(row)
+                return row.claim
+        raise JournalUnavailable(f"{self.where}: session {session!r}: others keep claiming it")
+
+    def _found(self, connection: Connection, session: str) -> SessionRow | None:
+        """Return a session's row, unless it belongs to another host that is alive."""
+        values = connection.execute(sql.LOOK, (session,)).fetchone()
+        if values is None:
+            return None
+        *columns, seconds = values
+        row = row_of(columns, self.where)
+        if row.owner not in (None, self._host) and seconds > 0:
+            raise row.elsewhere(seconds)
+        return row
+
+    def _claimed_new(self, connection: Connection, session: str) -> SessionRow | None:
+        row = SessionRow(session, secrets.randbits(62), 1, self._host)
+        is_first = connection.execute(sql.CLAIM_NEW, (*astuple(row), checksum(row))).rowcount
+        return row if is_first else None
+
+    def _claimed(self, connection: Connection, row: SessionRow) -> SessionRow | None:
+        values = connection.execute(sql.CLAIM, (self._host, row.key, row.fence)).fetchone()
+        return None if values is None else row_of(values, self.where)
+
+    def _release_all(self, connection: Connection) -> None:
+        with connection.transaction():
+            connection.execute(sql.RELEASE_ALL, (self._host,))
+            connection.execute(sql.FORGET_HOST, (self._host,))
+
+    def _erase(self, connection: Connection, session: str) -> None:
+        for _ in range(TRIES):
+            row = self._found(connection, session)
+            if row is None or (not row.last and row.owner is None) or self._is_erased(connection, row):
+                self._rows.pop(session, None)
+                return
+        raise JournalUnavailable(f"{self.where}: session {session!r}: others keep claiming it")
+
+    def _is_erased(self, connection: Connection, row: SessionRow) -> bool:
+        """Erase a session, if its number is still that of this row."""
+        empty = checksum(SessionRow(row.name, row.key))
+        with connection.transaction():
+            if not connection.execute(sql.ERASE_SESSION, (empty, row.key, row.fence)).rowcount:
+                return False
+            hashes = [digest for (digest,) in connection.execute(sql.LOCK_BLOBS, (row.key,))]
+            connection.execute(sql.ERASE_RECORDS, (row.key,))
+            connection.execute(sql.ERASE_USES, (row.key,))
+            connection.execute(sql.ERASE_BLOBS, (hashes,))
+        return True
+
+    # Records
+
+    def _append(
+        self, connection: Connection, entries: Sequence[Entry], encoded: Sequence[Sequence[bytes]]
+    ) -> Sequence[Appended]:
+        rows = self._known(connection, entries)
+        batch, outcomes = Batch(time()), list[Appended]()
+        for entry, records in zip(entries, encoded, strict=True):
+            row = rows.get(entry.session)
+            if row is None or row.fence != entry.fence:
+                outcomes.append(entry.fenced(0 if row is None else row.fence))
+            else:
+                outcomes.append(batch.take(row, entry.events, records))
+        if batch:
+            refused = self._write(connection, batch)
+            for place, entry in enumerate(entries):
+                if entry.session in refused and not isinstance(outcomes[place], Fenced):
+                    outcomes[place] = entry.fenced(refused[entry.session])
+        return outcomes
+
+    def _write(self, connection: Connection, batch: Batch) -> dict[str, int]:
+        """Write what is not fenced; return the numbers of the sessions that are."""
+        self._doubt = batch
+        try:
+            statement = sql.APPEND_BLOBS if batch.has_blobs else sql.APPEND
+            found = connection.execute(statement, batch.parameters, prepare=True).fetchall()
+        except psycopg.Error as error:
+            if not is_lost(connection, error):
+                self._doubt = None
+            raise
+        self._doubt = None
+        refused = dict[str, int]()
+        for key, fence, is_written in found:
+            row = batch.after(key)
+            if is_written:
+                self._keep(row)
+            else:
+                self._rows.pop(row.name, None)
+                refused[row.name] = max(fence, row.fence + 1)  # it may have changed after it was looked at
+        return refused
+
+    def _known(self, connection: Connection, entries: Iterable[Entry]) -> dict[str, SessionRow]:
+        """Return the rows of the sessions of these entries; what is remembered is right as long as its number is."""
+        rows = dict[str, SessionRow]()
+        unknown = list[str]()
+        for entry in entries:
+            row = self._rows.get(entry.session)
+            if row is not None and row.fence == entry.fence:
+                rows[entry.session] = row
+            else:
+                unknown.append(entry.session)
+        if unknown:
+            for values in connection.execute(sql.ROWS, (unknown,)):
+                row = row_of(values, self.where)
+                rows[row.name] = row
+        return rows
+
+    def _keep(self, row: SessionRow) -> None:
+        self._rows.pop(row.name, None)
+        self._rows[row.name] = row
+        if len(self._rows) > CACHED:
+            del self._rows[next(iter(self._rows))]
+
+    def _records(self, connection: Connection, session: str, after: int) -> list[bytes]:
+        """Return a session's records, all as they are at one moment."""
+        with connection.transaction(), connection.pipeline():
+            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            of_row = connection.execute(sql.ROWS, ([session],))
+            of_records = connection.execute(sql.RECORDS, (session, after), binary=True)
+            values, found = of_row.fetchone(), of_records.fetchall()
+            hashes = {digest for _, _, stored in found for digest in references(stored)}
+            blobs = dict[bytes, bytes]()
+            if hashes:
+                blobs.update(connection.execute(sql.BLOBS, (list(hashes),), binary=True).fetchall())
+        if values is None:
+            return []
+        return row_of(values, self.where).proven(found, after, blobs.get, self.where)
+
+
+def _nothing(_: Connection) -> None:
+    """Only see that there is a connection."""
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{max(1, round(1000 * seconds))}ms"

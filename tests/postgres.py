@@ -1,0 +1,222 @@
+"""A Postgres server for tests: one for all the processes of a run, in a folder of its own, as an unprivileged user.
+
+`python -m tests.postgres FOLDER` serves until nobody holds the folder's lock any more, however those who did ended.
+"""
+
+import fcntl
+import os
+import pwd
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:  # it takes long to import, and most tests need none
+    import psycopg
+
+USER, PASSWORD = "owner", "canary-of-a-password"
+"""Every test connects with it, so it may be in no log and no message."""
+REQUIRED = "ACTORS_TESTS_WITH_POSTGRES"
+"""Where this variable is set, a server that is missing is a failure."""
+SECONDS = 60.0
+"""To wait for a server at most; it is there in five."""
+
+
+def binaries() -> Path | None:
+    """Return the folder of the newest server that is installed."""
+    found = shutil.which("initdb")
+    installed = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
+    places = [Path(os.path.realpath(found)), *installed] if found else installed
+    return places[-1].parent if places else None
+
+
+MISSING = "no PostgreSQL server is installed (initdb is neither in PATH nor under /usr/lib/postgresql)"
+
+
+class Server:
+    """A server in a folder of its own.
+
+    Args:
+        folder: Where, made by `made`.
+        synced: Whether it syncs; a test that kills it needs no sync, for the system goes on.
+    """
+
+    def __init__(self, folder: Path, *, synced: bool = False) -> None:
+        self.folder, self._synced = folder, synced
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        """Of its first process."""
+        assert self._process is not None
+        return self._process.pid
+
+    def url(self, schema: str = "public", **more: str) -> str:
+        """Return its address, with the password; tables are made in `schema`."""
+        options = {"host": str(self.folder), "options": f"-csearch_path%3D{schema}", **more}
+        query = "&".join(f"{key}={value}" for key, value in options.items())
+        return f"postgresql://{USER}:{PASSWORD}@/postgres?{query}"
+
+    def connect(self, schema: str = "public") -> "psycopg.Connection[tuple[Any, ...]]":
+        """Return a connection of the test's own."""
+        import psycopg
+
+        return psycopg.connect(self.url(schema), autocommit=True)
+
+    def schema(self) -> str:
+        """Make a schema that nobody else uses."""
+        name = f"s{secrets.token_hex(6)}"
+        with self.connect() as connection:
+            connection.execute(f"CREATE SCHEMA {name}")
+        return name
+
+    def start(self, *options: str) -> None:
+        """Start it, or start it again after it was killed."""
+        folder = binaries()
+        assert folder is not None, MISSING
+        command = [
+            str(folder / "postgres"),
+            "-D",
+            str(self.folder / "data"),
+            "-k",
+            str(self.folder),
+            "-h",
+            "",
+        ]
+        for option in (f"fsync={'on' if self._synced else 'off'}", "max_connections=60", *options):
+            command += ["-c", option]
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder, **_unprivileged()
+            )
+        self._wait()
+
+    def _wait(self) -> None:
+        import psycopg
+
+        until = monotonic() + SECONDS
+        while self._process is not None:
+            try:
+                self.connect().close()
+            except psycopg.OperationalError:
+                if self._process.poll() is not None or monotonic() > until:
+                    raise AssertionError((self.folder / "log").read_text()) from None
+                sleep(0.02)
+            else:
+                return
+
+    def kill(self) -> None:
+        """End it as a crash does."""
+        self.stop(signal.SIGQUIT)
+
+    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
+        """End it, and wait until it has ended."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGCONT)
+            self._process.send_signal(how)
+            self._process.wait(SECONDS)
+            self._process = None
+
+
+def _unprivileged() -> dict[str, Any]:  # Any: arguments of `Popen`
+    """Return how to run something as who may run a server, which root may not."""
+    if os.getuid():
+        return {}
+    user = _user()
+    return {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+
+
+def _user() -> pwd.struct_passwd:
+    for name in ("postgres", "nobody"):
+        try:
+            return pwd.getpwnam(name)
+        except KeyError:
+            continue
+    raise AssertionError("there is neither a user postgres nor a user nobody")
+
+
+@contextmanager
+def made(*, synced: bool = False) -> Iterator[Server]:
+    """Make a server, and remove it in the end. It is not started."""
+    folder = Path(tempfile.mkdtemp(prefix="pg", dir="/tmp"))  # a socket's path must be short
+    server = Server(folder, synced=synced)
+    try:
+        _initialise(folder)
+        yield server
+    finally:
+        server.stop(signal.SIGQUIT)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _initialise(folder: Path) -> None:
+    programs = binaries()
+    assert programs is not None, MISSING
+    (folder / "password").write_text(PASSWORD)
+    if not os.getuid():
+        for path in (folder, folder / "password"):
+            os.chown(path, _user().pw_uid, _user().pw_gid)
+    command = [programs / "initdb", "-D", folder / "data", "-U", USER, "-A", "scram-sha-256"]
+    command += [f"--pwfile={folder / 'password'}", "--no-sync", "--encoding=UTF8", "--locale=C"]
+    done = subprocess.run(
+        [str(part) for part in command], capture_output=True, check=False, cwd=folder, **_unprivileged()
+    )
+    assert done.returncode == 0, done.stderr.decode()
+
+
+# One for a whole run
+
+
+@contextmanager
+def shared(run: str) -> Iterator[Server]:
+    """Give the server that all processes of a test run share. The first one that asks starts it."""
+    meeting = Path(tempfile.gettempdir()) / f"actors-tests-{os.getuid()}-{run}"
+    meeting.mkdir(exist_ok=True)
+    with (meeting / "users").open("w") as users, (meeting / "first").open("w") as first:
+        fcntl.flock(users, fcntl.LOCK_SH)
+        fcntl.flock(first, fcntl.LOCK_EX)
+        where = meeting / "where"
+        if not where.exists():
+            command = [sys.executable, "-m", "tests.postgres", str(meeting)]
+            os.posix_spawn(command[0], command, os.environ)  # it outlives whoever started it
+            until = monotonic() + SECONDS
+            while not where.exists() and monotonic() < until:
+                sleep(0.02)
+        fcntl.flock(first, fcntl.LOCK_UN)
+        yield Server(Path(where.read_text()))
+
+
+def serve(meeting: Path) -> None:
+    """Serve until nobody holds the lock of the users."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # who ends the tests by it ends them, and they this
+    try:
+        with made() as server, (meeting / "users").open("w") as users:
+            server.start()
+            (meeting / "where.new").write_text(str(server.folder))
+            (meeting / "where.new").rename(meeting / "where")
+            fcntl.flock(users, fcntl.LOCK_EX)
+    finally:
+        shutil.rmtree(meeting, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def postgres(request: pytest.FixtureRequest) -> Iterator[Server]:
+    """Give the server of this run."""
+    if binaries() is None:
+        if os.environ.get(REQUIRED):
+            pytest.fail(MISSING)
+        pytest.skip(MISSING)
+    with shared(os.environ.get("PYTEST_XDIST_TESTRUNUID", f"alone-{os.getpid()}")) as server:
+        yield server
+
+
+if __name__ == "__main__":
+    serve(Path(sys.argv[1]))

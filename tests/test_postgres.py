@@ -1,0 +1,271 @@
+"""The Postgres database: what others and older versions made, blobs, who is alive, and what is never told."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from actors import Runtime
+from actors.config import load
+from actors.core.codec import encode_event
+from actors.core.events import Returned
+from actors.core.identity import CallId
+from actors.core.jsonio import Json
+from actors.errors import ConfigError, Fenced, JournalDamaged, JournalError, SessionElsewhere
+from actors.storage import Entry
+from actors.storage.named import storage_at
+from actors.storage.postgres import PostgresStorage
+from actors.storage.postgres import format as tables
+from tests.postgres import PASSWORD, Server
+from tests.storages import begin, to
+
+LARGE = Returned(CallId("c"), Json(b'"' + b"many words " * 4000 + b'"'))
+
+
+@pytest.fixture
+def schema(postgres: Server) -> str:
+    return postgres.schema()
+
+
+@pytest.fixture
+def storage(postgres: Server, schema: str) -> Iterator[PostgresStorage]:
+    made = PostgresStorage(postgres.url(schema))
+    made.open()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def other(postgres: Server, schema: str) -> Iterator[PostgresStorage]:
+    """Another host of the same journal."""
+    made = PostgresStorage(postgres.url(schema))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def direct(postgres: Server, schema: str) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
+    """A connection of somebody else."""
+    with postgres.connect(schema) as connection:
+        yield connection
+
+
+def test_older_tables_are_brought_up_to_date_and_newer_ones_are_refused(
+    storage: PostgresStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin(storage, "one")
+    storage.close()
+
+    def to_next(connection: psycopg.Connection[Any]) -> None:
+        connection.execute("ALTER TABLE actors_host ADD COLUMN place text")
+
+    monkeypatch.setattr(tables, "VERSION", tables.VERSION + 1)
+    monkeypatch.setattr(tables, "MIGRATIONS", {tables.VERSION - 1: to_next})
+    storage.open()
+    assert len(storage.read("one")) == 1
+    storage.close()
+    monkeypatch.undo()
+    with pytest.raises(JournalError, match="format version 2 is newer than this program's, 1"):
+        storage.open()
+
+
+def test_a_migration_that_fails_leaves_the_tables_as_they_were(
+    storage: PostgresStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin(storage, "one")
+    storage.close()
+
+    def fails(connection: psycopg.Connection[Any]) -> None:
+        connection.execute("DROP TABLE actors_record")
+        raise JournalError("no")
+
+    monkeypatch.setattr(tables, "VERSION", tables.VERSION + 1)
+    monkeypatch.setattr(tables, "MIGRATIONS", {tables.VERSION - 1: fails})
+    with pytest.raises(JournalError, match="no"):
+        storage.open()
+    monkeypatch.undo()
+    assert len(storage.read("one")) == 1
+
+
+def test_another_programs_table_of_the_same_name_is_refused_and_not_touched(
+    storage: PostgresStorage, direct: psycopg.Connection[Any]
+) -> None:
+    storage.close()
+    direct.execute("DROP TABLE actors_meta")
+    direct.execute("CREATE TABLE actors_meta (theirs int)")
+    with pytest.raises(JournalError, match="another program's table"):
+        storage.open()
+    assert direct.execute("SELECT * FROM actors_meta").fetchall() == []
+
+
+def test_two_that_make_the_tables_at_once_make_them_once(
+    storage: PostgresStorage, other: PostgresStorage
+) -> None:
+    other.open()
+    claim = begin(other, "one")
+    assert len(storage.read("one")) == claim.last + 1
+
+
+def test_a_large_value_is_kept_once_and_goes_with_the_last_log_that_has_it(
+    storage: PostgresStorage, direct: psycopg.Connection[Any]
+) -> None:
+    def kept() -> Any:
+        return direct.execute("SELECT count(*) FROM actors_blob").fetchall()[0][0]
+
+    for session in ("one", "two"):
+        storage.append([Entry(session, begin(storage, session).fence, (LARGE, LARGE))])
+        assert [encode_event(each) for each in storage.read(session, 1)] == [encode_event(LARGE)] * 2
+    assert kept() == 1
+    storage.erase("one")
+    assert storage.read("two", 1) == [LARGE, LARGE]
+    storage.erase("two")
+    assert kept() == 0
+
+
+def test_a_fenced_writer_leaves_no_blob_behind(
+    storage: PostgresStorage, other: PostgresStorage, direct: psycopg.Connection[Any]
+) -> None:
+    stale = begin(storage, "one")
+    storage.release("one", stale.fence)
+    other.claim("one")
+    (outcome,) = storage.append([Entry("one", stale.fence, (LARGE,))])
+    assert isinstance(outcome, Fenced)
+    for table in ("actors_blob", "actors_blob_use"):
+        assert direct.execute(f"SELECT count(*) FROM {table}").fetchall() == [(0,)]
+
+
+def test_two_storages_of_one_database_are_two_hosts(storage: PostgresStorage, other: PostgresStorage) -> None:
+    claim = begin(storage, "one")
+    for refused in (other.claim, other.erase):
+        with pytest.raises(SessionElsewhere, match="belongs to host") as raised:
+            refused("one")
+        assert 0 < raised.value.seconds <= 10
+    storage.append([Entry("one", claim.fence, (to("b"),))])
+    assert len(other.read("one")) == 2
+    storage.release("one", claim.fence)
+    assert other.claim("one").fence == claim.fence + 1
+    with pytest.raises(SessionElsewhere):
+        storage.claim("one")
+    other.close()
+    assert storage.claim("one").last == 2
+
+
+def _age(direct: psycopg.Connection[Any], seconds: float) -> None:
+    """Let so much time go by for the leases."""
+    direct.execute("UPDATE actors_host SET until = until - make_interval(secs => %s)", (seconds,))
+
+
+def test_a_host_whose_lease_is_over_is_taken_over_and_writes_only_what_nobody_took(
+    storage: PostgresStorage, other: PostgresStorage, direct: psycopg.Connection[Any]
+) -> None:
+    claims = {name: begin(storage, name) for name in ("one", "two")}
+    _age(direct, 9)
+    with pytest.raises(SessionElsewhere):
+        other.claim("one")
+    storage.beat()
+    _age(direct, 9)
+    with pytest.raises(SessionElsewhere):
+        other.claim("one")
+    _age(direct, 2)
+    assert other.claim("one").fence == 2
+    refused, written = storage.append(
+        [Entry(name, claim.fence, (to("b"),)) for name, claim in claims.items()]
+    )
+    assert (str(refused)[:31], written) == ("Session 'one' has another write", 2)
+    assert "its number is 2, not 1" in str(refused)
+
+
+@pytest.mark.parametrize(
+    ("damage", "what"),
+    [
+        ("UPDATE actors_record SET bytes = 'x' WHERE number = 2", "record 2 has changed"),
+        ("UPDATE actors_record SET checksum = checksum + 1 WHERE number = 1", "record 1 has changed"),
+        ("DELETE FROM actors_record WHERE number = 2", "record 2 is missing"),
+        ("DELETE FROM actors_record WHERE number = 3", "record 3 is missing"),
+        ("UPDATE actors_record SET number = 5 WHERE number = 3", "record 3 is missing"),
+        ("UPDATE actors_session SET last = 2", "entry has changed"),
+        ("UPDATE actors_blob SET bytes = 'x'", "record 2 refers to a blob that has changed"),
+        ("DELETE FROM actors_blob_use; DELETE FROM actors_blob", "record 2 refers to a blob that is missing"),
+    ],
+)
+def test_what_is_damaged_is_refused_with_its_place(
+    storage: PostgresStorage, direct: psycopg.Connection[Any], damage: str, what: str
+) -> None:
+    claim = begin(storage, "one")
+    storage.append([Entry("one", claim.fence, (LARGE, to("b")))])
+    direct.execute(damage)
+    with pytest.raises(JournalDamaged, match=f"session 'one'.*{what}") as raised:
+        storage.read("one")
+    assert raised.value.session == "one"
+
+
+def test_the_tables_of_a_journal_say_nothing_of_any_event(
+    storage: PostgresStorage, direct: psycopg.Connection[Any]
+) -> None:
+    begin(storage, "one", tenant="t", target="m")
+    rows = direct.execute("SELECT name, tenant, target, state, last, fence FROM actors_session").fetchall()
+    assert rows == [("one", "t", "m", "idle", 1, 1)]
+
+
+# The address
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"path": "a.db", "url": "postgresql://h/d"}, "not both"),
+        ({"path": "postgresql://h/d"}, "goes in url"),
+        ({"url": "https://h/d"}, "takes a postgresql:// address"),
+        ({"url": f"postgresql://u:{PASSWORD}@h/d"}, "without a password"),
+        ({"url": f"postgresql://h/d?password={PASSWORD}"}, "without a password"),
+        ({"url": "postgresql://h/d", "level": "process"}, "no level 'process'"),
+        ({"level": "power"}, "needs a path or a url"),
+    ],
+)
+def test_a_table_that_cannot_be_used_is_refused_in_one_line_without_a_password(
+    tmp_path: Path, given: dict[str, str], why: str
+) -> None:
+    lines = [f'{key} = "{value}"' for key, value in given.items()]
+    (tmp_path / "actors.toml").write_text("[journal]\n" + "\n".join(lines))
+    with pytest.raises(ConfigError) as raised:
+        Runtime(load(tmp_path / "actors.toml", {}), environ={})
+    assert why in str(raised.value)
+    assert PASSWORD not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"postgresql://owner:{PASSWORD}/more@127.0.0.1/d",
+        f"postgresql://owner:12/{PASSWORD}@127.0.0.1/d",
+        f"postgresql://owner@127.0.0.1/d?{PASSWORD}",
+        f"postgresql://owner:{PASSWORD}@[::1/d",
+    ],
+)
+def test_an_address_that_cannot_be_read_is_refused_without_a_word_of_it(url: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        storage_at(url)
+    assert PASSWORD not in f"{raised.value!r} {raised.value.__cause__!r}"
+    assert "%40" in str(raised.value)
+
+
+def test_the_storage_is_what_an_address_names(postgres: Server, schema: str) -> None:
+    storage = storage_at(postgres.url(schema), lease=3.0)
+    assert isinstance(storage, PostgresStorage)
+    assert (storage.level, storage.lease) == ("power", 3.0)
+    assert str(postgres.folder) in storage.where
+
+
+@pytest.mark.anyio
+@pytest.mark.requirement("PROMISE-6")
+async def test_a_runtime_keeps_its_logs_in_the_database_that_it_is_given(
+    postgres: Server, schema: str
+) -> None:
+    environ = {"OPENAI_API_KEY": "k"}
+    async with Runtime(environ=environ, journal=postgres.url(schema)) as runtime:
+        await runtime.open("openai:m", id="one")
+    async with Runtime(environ=environ, journal=postgres.url(schema)) as runtime:
+        (stored,) = runtime.storage.sessions()
+    assert (stored.id, stored.events, stored.owner) == ("one", 1, None)
