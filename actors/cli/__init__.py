@@ -28,6 +28,7 @@ def main(argv: "Sequence[str] | None" = None) -> int:
     except KeyboardInterrupt as interrupt:
         return _failed(interrupt)
     finally:
+        _abandon_what_cannot_be_written()
         if argv is None:
             _end_at_the_next_interrupt()
 
@@ -61,13 +62,15 @@ def _ran(argv: "Sequence[str]") -> int:
     if getattr(options, "backend", "") == "trio" and find_spec("trio") is None:
         complain("trio is not installed; pip install 'llm-actors[trio]', or leave --backend out")
         return 3
+    code = 0
     try:
         code = import_module(f"actors.cli.{options.module}").main(options)
         sys.stdout.flush()
     except BaseException as error:
         if _is_read_no_more(error):
-            _abandon_output()
             return 0
+        if code:  # how it ended is known, whoever can be shown the rest of it
+            return int(code)
         if options.debug or isinstance(error, SystemExit | GeneratorExit):
             raise
         return _failed(error)
@@ -81,12 +84,20 @@ def _is_read_no_more(error: BaseException) -> bool:
     return isinstance(error, BrokenPipeError)
 
 
-def _abandon_output() -> None:
-    """Let what is still buffered go nowhere, or the interpreter would complain of the closed pipe at exit."""
+def _abandon_what_cannot_be_written() -> None:
+    """Let it go nowhere: the interpreter would fail at exit, with a code of its own (120)."""
+    for name in ("stdout", "stderr"):
+        try:
+            getattr(sys, name).flush()
+        except (OSError, ValueError):
+            _abandon(name)
+
+
+def _abandon(name: str) -> None:
     try:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), getattr(sys, name).fileno())
     except (OSError, ValueError):  # it has no descriptor, so the interpreter has none to flush
-        sys.stdout = None  # as the interpreter itself has it for a closed one
+        setattr(sys, name, None)  # as the interpreter itself has it for a closed one
 
 
 def _failed(error: BaseException) -> int:

@@ -2,6 +2,7 @@
 
 import signal
 from enum import IntEnum
+from errno import EIO
 from typing import TYPE_CHECKING
 
 from actors.errors import (
@@ -83,6 +84,8 @@ _OF_ERROR: tuple[tuple[type[BaseException], Exit], ...] = (
 
 def of_error(error: BaseException) -> Exit:
     """Return the exit code for an error that ended a command."""
+    if isinstance(error, OSError) and error.errno == EIO and error.filename is None:
+        return Exit.HANGUP  # what a terminal answers that is gone
     return next((code for kind, code in _OF_ERROR if isinstance(error, kind)), Exit.FAILED)
 
 

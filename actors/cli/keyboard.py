@@ -26,6 +26,7 @@ class Keyboard:
         self.is_gone = False
         """Whether the lines ended because there is no terminal any more."""
         self._waits = _can_wait(descriptor)
+        self._is_terminal = os.isatty(descriptor)
 
     async def line(self) -> str | None:
         """Return the next line without its end, None after the last."""
@@ -41,8 +42,9 @@ class Keyboard:
         try:
             read = os.read(self._descriptor, _CHUNK)
         except OSError:  # EIO
-            read, self.is_gone = b"", True
+            read = b""
         self._ended = not read
+        self.is_gone = self._ended and self._is_terminal and not os.isatty(self._descriptor)
         text = self._decode(read, final=self._ended).replace("\r\n", "\n")
         self._text = (self._text + text)[: self._most]
 

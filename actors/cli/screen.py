@@ -74,5 +74,5 @@ def screen(
 def complain(text: str) -> None:
     """Write one line on standard error, if anybody reads it."""
     lines = safe(text).splitlines() or [""]
-    with suppress(BrokenPipeError):
+    with suppress(OSError):
         sys.stderr.write(f"actors: {' '.join(line.strip() for line in lines)}\n")

@@ -141,6 +141,7 @@ def _anew(
 ) -> "subprocess.Popen[bytes]":
     line = command(*arguments)
     line[2] = f"{before}\n{line[2]}"
+    env = {**env, "PYTHONUNBUFFERED": ""}  # as a person has it
     return subprocess.Popen(
         line,
         stdin=own,

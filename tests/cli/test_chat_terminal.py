@@ -1,6 +1,7 @@
 """`actors chat` on a pseudo-terminal: whatever happens, and whenever, the terminal comes back as it was."""
 
 import json
+import os
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -8,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import anyio
+import anyio.to_thread
 import pytest
 
 from actors.testing import AnthropicServer, Call, Fault, OpenAIServer, Say, Stall, Status, Think, Turn, serve
@@ -17,6 +19,8 @@ from tests.cli.terminal import SECONDS, Terminal, terminal
 pytestmark = pytest.mark.anyio
 
 TOOLS = '''
+import sys
+from pathlib import Path
 import anyio
 from actors import Tool, tool
 
@@ -36,6 +40,14 @@ async def book(hotel: str) -> str:
     """Book a hotel."""
     print("a tool may print")
     return f"{hotel}: booked"
+
+@tool
+async def mutter() -> str:
+    """Print half a line, and wait for ever."""
+    print("half a line", end="")
+    print("half a line", end="", file=sys.stderr)
+    Path(__file__).with_name("muttered").write_bytes(b"")
+    await anyio.sleep_forever()
 
 look = Tool.external("look", "Look it up, elsewhere.", {"type": "object"}, read_only=True)
 '''
@@ -188,6 +200,52 @@ async def test_a_window_that_is_closed_ends_the_chat(
         await reach(chat, scene)
         chat.close()
         assert await chat.ended() == 129
+
+
+UNTOLD = """
+import fcntl, signal, termios
+signal.signal(signal.SIGHUP, signal.SIG_IGN)
+fcntl.ioctl(0, termios.TIOCNOTTY)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+"""
+"""Have the terminal control nothing, so that no signal tells of its end."""
+
+
+@pytest.mark.parametrize("before", ["pass", UNTOLD], ids=["told", "untold"])
+@pytest.mark.parametrize("options", [(), ("--plain",)], ids=["drawn", "plain"])
+@pytest.mark.parametrize("is_asked", [True, False], ids=["asked", "idle"])
+async def test_what_nobody_can_be_shown_any_more_changes_no_exit_code(
+    is_asked: bool, options: tuple[str, ...], before: str, tmp_path: Path, anyio_backend_name: str
+) -> None:
+    """Half a line that a tool printed is in a buffer, and how the turn ended cannot be written."""
+    scene = _scene(Turn(Call("mutter", {})))
+    given = ("--backend", anyio_backend_name, *options)
+    os.mkfifo(tmp_path / "muttered")
+    async with _chat(scene, tmp_path, *given, before=before) as chat:
+        await chat.until("leaves.\n")
+        if is_asked:
+            chat.type("hello\r")
+            await _muttered(tmp_path)
+        chat.close()
+        assert await chat.ended() == 129
+
+
+async def test_a_run_whose_window_is_closed_ends_with_129(tmp_path: Path, anyio_backend_name: str) -> None:
+    scene = _scene(Turn(Say("One moment."), Call("mutter", {})))
+    async with serve(scene.server):
+        (tmp_path / "tools.py").write_text(TOOLS)
+        os.mkfifo(tmp_path / "muttered")
+        line = ("run", "-m", "m", "--base-url", scene.server.endpoint, "--tools", str(tmp_path / "tools.py"))
+        async with terminal(*line, "--backend", anyio_backend_name, "hello", before="pass") as run:
+            await _muttered(tmp_path)
+            run.close()
+            assert await run.ended() == 129
+
+
+async def _muttered(tmp_path: Path) -> None:
+    """Wait until the tool has printed: it opens the pipe then."""
+    with anyio.fail_after(SECONDS):
+        await anyio.to_thread.run_sync((tmp_path / "muttered").read_bytes, abandon_on_cancel=True)
 
 
 async def test_sighup_alone_leaves_too(tmp_path: Path) -> None:
