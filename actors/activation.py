@@ -4,6 +4,9 @@ Idle sessions are many, so one that has nothing to do is its log and a few words
 included, is a fold of that log, so those that are made at its next use are as good as those that were put away. Of the
 sessions with nothing to do, the `ACTIVE` used last keep their actors, and others what had been made of their logs, as
 long as their lanes hold no more than `LANES` bytes in all.
+
+A session of which an event could not be written is ahead of its log. It is put away too, at once and with whatever it
+was doing: what it knows is dropped, and its actors begin from the log when it is used again.
 """
 
 from collections.abc import Iterable
@@ -26,19 +29,22 @@ from actors.core.form import replace
 from actors.core.spending import Used
 from actors.core.state import Lanes, SessionState
 from actors.core.turn import Bounds
-from actors.errors import ActorFailed, ActorStopped, Draining
+from actors.errors import ActorFailed, ActorStopped, Draining, Fenced, JournalError, JournalUnavailable
 from actors.executor import Executor
 from actors.inflight import SessionRefs
-from actors.kernel import Group, Ref
+from actors.kernel import Group, Ref, Restart
 from actors.ledger import LedgerActor, LedgerCommand
 from actors.log import Generation
-from actors.pending import PendingAsks
+from actors.pending import PendingAsks, again
 from actors.renderer import RendererActor
 from actors.scheduler import SchedulerActor
 from actors.session import SessionActor
 from actors.session_host import SessionHost
 from actors.tools import Toolset
 from actors.toolsets import Item, Offer
+
+RESTART = Restart(ends=(JournalUnavailable, Fenced))
+"""A session's actors begin anew after a crash. What keeps an event from being written is none."""
 
 
 class Passive(NamedTuple):
@@ -63,8 +69,25 @@ LOGGED = Passive()
 
 
 @dataclass(frozen=True, slots=True)
+class Suspended:
+    """A session that was put away because an event of it could not be written. `actors`: what is left of them."""
+
+    actors: "SessionActors"
+
+
+@dataclass(frozen=True, slots=True)
 class Over:
-    """A session that is over."""
+    """A session that is over. `fenced`: why, if another writer has it now."""
+
+    fenced: Fenced | None = None
+
+
+@dataclass(slots=True)
+class Closing:
+    """A close that is under way. `error`: why it was not done in order."""
+
+    over: anyio.Event
+    error: JournalError | None = None
 
 
 class Activation:
@@ -116,27 +139,33 @@ class Activation:
         self.name, self.key, self.fence, self.bounds = opened.session, opened.key, fence, bounds
         self.configuration = Configuration(opened.system, offer, host.toolsets)
         self.host, self.approve, self.deps, self.depth = host, approve, deps, depth
-        self._now: Passive | SessionActors | Over = LOGGED
+        self._now: Passive | SessionActors | Suspended | Over = LOGGED
         self._target = opened.target
         self._waits: tuple[PendingCall, ...] = ()
         self.pending: PendingAsks | None = None  # of a turn that waits
         self.above: Above | None = None
         self.used: Used | None = None
-        self._closing: anyio.Event | None = None
+        self._closing: Closing | None = None
 
     def activate(self) -> "SessionActors":
         """Return the session's actors, made now if it has none. Send to them before the next wait.
 
         Raises:
             ActorStopped: The session has ended.
+            Fenced: It has, because another writer has it now.
             Draining: The system is shutting down.
         """
         match self._now:
             case SessionActors() as actors if self.host.running:
                 pass
+            case Suspended(actors=actors) if self.host.running:
+                actors.begin_anew(self.depth)
+                self._now = actors
             case Passive() as kept if self.host.running:
                 self.host.lanes -= kept.size
                 actors = self._now = SessionActors(self, kept)
+            case Over(fenced=Fenced() as why):
+                raise Fenced(str(why))
             case _:
                 raise ActorStopped(f"Session {self.name!r} has ended; open another")
         self.host.used(self)
@@ -158,6 +187,13 @@ class Activation:
         self.host.passive.pop(self.name, None)
         self.host.lanes -= self._now.size
         self._now = _logged(self._now.warmth)
+
+    def suspend(self) -> None:
+        """Note that the actors have ended, and are to begin from the log when the session is used again."""
+        assert isinstance(self._now, SessionActors)
+        self._target, self._waits = self.target, self.waits
+        self._now = Suspended(self._now)
+        self.host.active.pop(self.name, None)
 
     @property
     def tools(self) -> Toolset:
@@ -203,13 +239,16 @@ class Activation:
 
         return Change(system, await host.toolsets.open(tools, check))
 
-    def ended(self) -> None:
-        """Forget the session: it was ended in order, or its actors crashed too often."""
-        if isinstance(self._now, Passive):
-            self.host.lanes -= self._now.size
-        elif isinstance(self._now, SessionActors):
-            self.used = self._now.state.used
-        self._target, self._waits, self._now = self.target, (), Over()
+    def ended(self, fenced: Fenced | None = None) -> None:
+        """Forget the session: it was ended in order, its actors crashed too often, or another writer has it."""
+        match self._now:
+            case Passive(size=size):
+                self.host.lanes -= size
+            case SessionActors(state=state) | Suspended(actors=SessionActors(state=state)):
+                self.used = state.used
+            case Over():
+                pass
+        self._target, self._waits, self._now = self.target, (), Over(fenced)
         if owners := self.configuration.owners:
             self.host.toolsets.release(owners)
         self.host.passive.pop(self.name, None)
@@ -223,6 +262,11 @@ class Activation:
         """Whether it has ended."""
         return isinstance(self._now, Over)
 
+    @property
+    def fenced(self) -> Fenced | None:
+        """Why it has ended, if another writer has it now."""
+        return self._now.fenced if isinstance(self._now, Over) else None
+
     async def close(self, *, in_order: bool = True) -> None:
         """Have the host end the session, and wait for that. A caller that goes away does not take it back.
 
@@ -231,29 +275,40 @@ class Activation:
         Args:
             in_order: End the ask in flight first, and write that the session has ended. Else what is in flight ends
                 when the log is read again.
+
+        Raises:
+            JournalUnavailable: The end cannot be written. The session goes on, without the asks that it had.
+            Fenced: Another writer has the session, which has ended here.
         """
-        if self._closing is None:
-            self._closing = anyio.Event()
-            self.host.start(partial(self._close, self._closing, in_order), f"{self.name}/close")
-        await self._closing.wait()
+        if (closing := self._closing) is None:
+            closing = self._closing = Closing(anyio.Event())
+            self.host.start(partial(self._close, closing, in_order), f"{self.name}/close")
+        await closing.over.wait()
+        if (error := again(closing.error)) is not None:
+            raise error
 
     async def settle(self) -> None:
         """End the ask in flight, drop those that wait, and let a close come to its end."""
         if self._closing is not None:
-            await self._closing.wait()
+            await self._closing.over.wait()
         while isinstance(self._now, SessionActors) and self._now.busy:
-            with suppress(ActorFailed):  # once more, when what crashed has been rebuilt
+            with suppress(ActorFailed, JournalError):  # once more, when what crashed has been rebuilt
                 await self._now.interrupt()
 
-    async def _close(self, closed: anyio.Event, in_order: bool) -> None:
+    async def _close(self, closing: Closing, in_order: bool) -> None:
         try:
-            if in_order:
+            if in_order and not self.is_over:
                 with suppress(ActorStopped, Draining):  # it has ended
                     await self._write_end()
+        except JournalError as error:
+            closing.error = error
         finally:
-            with anyio.CancelScope(shield=True):
-                await self._end()
-            closed.set()
+            if isinstance(closing.error, JournalUnavailable):
+                self._closing = None
+            else:
+                with anyio.CancelScope(shield=True):
+                    await self._end()
+            closing.over.set()
 
     async def _write_end(self) -> None:
         """Have the end written; ask again after a crash, as often as the session may restart."""
@@ -265,7 +320,7 @@ class Activation:
         """End the session's actors, and with them the session."""
         if isinstance(self._now, SessionActors):
             await self._now.stop()
-        elif isinstance(self._now, Passive):
+        elif not isinstance(self._now, Over):
             self.ended()
 
 
@@ -291,8 +346,8 @@ class SessionActors:
         )
         self._generation = Generation(self._name, activation.fence, host.journal, host.rules)
         self.refs: SessionRefs
-        self.session: Ref[SessionCommand] = self._spawned(activation.depth)
-        host.system.watch(self.session, self._gone)
+        self.session: Ref[SessionCommand]
+        self.begin_anew(activation.depth)
 
     @property
     def target(self) -> str:
@@ -345,14 +400,19 @@ class SessionActors:
         for ref in self._all:
             await self._host.system.stop(ref)
 
+    def begin_anew(self, depth: int) -> None:
+        """Make the actors, of what they are given at first, and of the log from then on."""
+        group = Group(self._host.system, RESTART)
+        self.session = self._spawned(group, depth)
+        self._host.system.watch(self.session, partial(self._gone, group))
+
     @property
     def _all(self) -> tuple[Ref[Never], ...]:
         """The actors, the session first."""
         return (self.session, self.refs.scheduler, self.refs.renderer, self.refs.ledger)
 
-    def _spawned(self, depth: int) -> Ref[SessionCommand]:
-        system, name = self._host.system, self._name
-        spawn = partial(system.spawn, group=Group(system), depth=depth)
+    def _spawned(self, group: Group, depth: int) -> Ref[SessionCommand]:
+        name, spawn = self._name, partial(self._host.system.spawn, group=group, depth=depth)
         ledger = spawn(self._ledger_actor, f"{name}/ledger")
         renderer = spawn(self._renderer_actor, f"{name}/renderer")
         scheduler = spawn(partial(self._scheduler_actor, ledger), f"{name}/scheduler")
@@ -383,10 +443,14 @@ class SessionActors:
         )
         return self._acting
 
-    def _gone(self) -> None:
-        """End the streams of a session that has ended, and have it forgotten."""
-        self._activation.ended()
-        self._pending.clear()
+    def _gone(self, group: Group) -> None:
+        """End the streams of a session whose actors have ended, and have it forgotten or put away."""
+        why = group.ended if isinstance(group.ended, JournalError) else None
+        if isinstance(why, JournalUnavailable):
+            self._activation.suspend()
+        else:
+            self._activation.ended(why if isinstance(why, Fenced) else None)
+        self._pending.clear(why)
 
 
 def _logged(warmth: Warmth | None) -> Passive:

@@ -17,7 +17,7 @@ from actors.core.events import Delegated
 from actors.core.feed import SessionEvent, Sink, SubagentEvent
 from actors.core.identity import CallId, number_of
 from actors.core.spending import Used
-from actors.errors import SessionClosed
+from actors.errors import JournalError, SessionClosed
 from actors.kernel.tasks import Work
 from actors.tools.context import Subagent, SubagentOptions
 
@@ -70,8 +70,8 @@ class _SubagentSink:
         self._show(event)
         self._own.put(event)
 
-    def close(self, why: str = "") -> None:
-        self._own.close(why)
+    def close(self, error: Exception | None = None) -> None:
+        self._own.close(error)
 
 
 class Owned(Protocol):
@@ -85,8 +85,12 @@ class Owned(Protocol):
     def used(self) -> Used | None:
         """What it has used, once it has ended; None if nobody counts that."""
 
-    async def close(self) -> None:
-        """End it in order, and wait for that. Who goes away does not take it back; twice is once."""
+    async def close(self, *, in_order: bool = True) -> None:
+        """End it, and wait for that. Who goes away does not take it back; twice is once.
+
+        Raises:
+            JournalError: Its end cannot be written, as it should be `in_order`.
+        """
 
 
 OpenBelow: TypeAlias = Callable[[Above, SubagentOptions], Awaitable[tuple[Subagent, Owned]]]
@@ -153,7 +157,10 @@ class Subagents:
 
     async def close(self, owned: Owned) -> None:
         """End one of them, and wait for that. A caller that is interrupted leaves it to the end of the call."""
-        await owned.close()
+        try:
+            await owned.close()
+        except JournalError:  # nobody could use it any more
+            await owned.close(in_order=False)
         if owned not in self._open:
             return
         self._open.discard(owned)

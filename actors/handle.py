@@ -38,7 +38,7 @@ from actors.inflight import SessionRefs
 from actors.kernel import Query, Ref
 from actors.ledger import Snapshot
 from actors.output import output_of
-from actors.pending import Bring, Decision, HostCall, HostCompaction, Submit
+from actors.pending import Bring, Decision, HostCall, HostCompaction, Submit, again
 from actors.preview import Preview
 from actors.renderer import Render
 from actors.session_events import SessionEvents
@@ -129,14 +129,12 @@ class Session:
             ForeignLoop: The caller is not on the runtime's event loop.
             SessionClosed: The session has ended, or ends before the ask does.
             SessionError: It crashed just now, and did not take the ask; or this is not a human's message.
+            JournalError: It cannot be written (`JournalUnavailable`), or another writer has the session (`Fenced`).
         """
         self._check()
-        sink = AnswerSink()
+        sink = AnswerSink(self._gone)
         await self._submit(words, sink, output, settings)
-        await sink.ended
-        if sink.result is None:
-            raise self._gone()
-        return sink.result
+        return await sink.outcome()
 
     @asynccontextmanager
     async def stream(
@@ -179,6 +177,7 @@ class Session:
             readers=host.readers,
             check=self._check,
             is_over=lambda: self._activation.is_over,
+            gone=self._gone,
         )
 
     async def run_tool(self, name: str, arguments: Mapping[str, JsonValue] | None = None) -> ToolResult:
@@ -199,16 +198,14 @@ class Session:
                 "has no body" if tool else f"is not among {', '.join(self._actors.equipment.tools) or 'none'}"
             )
             raise SessionError(f"Session {self.id!r} cannot run tool {name!r}: it {what}")
-        sink = AnswerSink()
+        sink = AnswerSink(self._gone)
         heard = self._activation.host.readers.joined(self.id, sink)
         call = HostCall(name, ToolCall("", "", dict(arguments or {})).json)
         message = pack(Message("human", (Text(f"[The program ran the tool {name}.]"),)))
         await self._put(Submit(message, heard, copy_context(), call), lambda actors: actors.session)
-        await sink.ended
-        if sink.result is None:
-            raise self._gone()
+        came_of = await sink.outcome()
         if call.result is None:
-            raise SessionError(f"Session {self.id!r} did not run tool {name!r}: {sink.result.why}")
+            raise SessionError(f"Session {self.id!r} did not run tool {name!r}: {came_of.why}")
         return call.result
 
     @property
@@ -283,12 +280,9 @@ class Session:
 
     async def _gone_on(self, brought: Brought) -> TurnResult:
         self._check()
-        sink = AnswerSink()
+        sink = AnswerSink(self._gone)
         await self._bring(brought, sink)
-        await sink.ended
-        if sink.result is None:
-            raise self._gone()
-        return sink.result
+        return await sink.outcome()
 
     @asynccontextmanager
     async def _streamed(self, brought: Brought) -> AsyncIterator[AsyncIterator[SessionEvent]]:
@@ -393,14 +387,12 @@ class Session:
             OverBudget: The session's budget is used up.
         """
         self._check()
-        sink, call = AnswerSink(), HostCompaction()
+        sink, call = AnswerSink(self._gone), HostCompaction()
         nothing = pack(Message("human"))
         await self._put(Submit(nothing, sink, copy_context(), call), lambda actors: actors.session)
-        await sink.ended
-        if sink.result is None:
-            raise self._gone()
-        if call.result is None or sink.result.status == "failed":
-            raise CompactionFailed(f"The history of session {self.id!r} is as it was: {sink.result.why}")
+        came_of = await sink.outcome()
+        if call.result is None or came_of.status == "failed":
+            raise CompactionFailed(f"The history of session {self.id!r} is as it was: {came_of.why}")
         return call.result
 
     async def close(self) -> None:
@@ -413,6 +405,7 @@ class Session:
 
         Raises:
             OwnSession: A tool of this session asks. It would wait for itself.
+            JournalError: The end cannot be written. The session is still open, but for one that is `Fenced`.
         """
         self._check()
         await self._activation.close()
@@ -433,7 +426,7 @@ class Session:
         try:
             await self._put(command, lambda actors: actors.session)
         except ActorsError as error:
-            command.sink.close(type(error).__name__)
+            command.sink.close(error)
             raise
 
     def _shared(self, sink: Sink, variables: Context) -> Sink:
@@ -466,8 +459,8 @@ class Session:
         except ActorFailed:
             raise SessionError(f"Session {self.id!r} was just restarted; ask again") from None
 
-    def _gone(self) -> SessionClosed:
-        return SessionClosed(f"Session {self.id!r} has ended; open another")
+    def _gone(self) -> ActorsError:
+        return again(self._activation.fenced) or SessionClosed(f"Session {self.id!r} has ended; open another")
 
 
 def _decision(

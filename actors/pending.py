@@ -12,6 +12,8 @@ from actors.core.feed import SessionEvent, Sink, TurnResult
 from actors.core.identity import CallId
 from actors.core.jsonio import JsonObject
 from actors.core.packed import Packed
+from actors.core.publishing import terminal
+from actors.errors import JournalError
 from actors.kernel import Query
 from actors.output import Output
 
@@ -91,6 +93,11 @@ class Bring(Query[None]):
     variables: Variables
 
 
+def again(error: JournalError | None) -> JournalError | None:
+    """Return an error for one more who is told it: each raises its own."""
+    return None if error is None else type(error)(str(error))
+
+
 @dataclass(slots=True)
 class PendingAsks:
     """The asks a session has accepted and not ended. One for a session's life, whatever crashes meanwhile.
@@ -119,21 +126,23 @@ class PendingAsks:
         """Note how the ask in flight came out."""
         self.outcome = (result, seq)
 
-    def drop_waiting(self) -> None:
+    def drop_waiting(self, why: JournalError | None = None) -> None:
         """End the streams of the asks that wait."""
-        for submit in self.waiting:
-            submit.sink.close()
-        self.waiting.clear()
+        waiting, self.waiting = self.waiting, []
+        for submit in waiting:
+            submit.sink.close(again(why))
 
-    def clear(self) -> None:
-        """End every stream: the session is gone."""
-        self.drop_waiting()
-        for bring in self.brought:
-            bring.sink.close()
-        self.brought.clear()
+    def clear(self, why: JournalError | None = None) -> None:
+        """End every stream: the session is gone, or is put away for that reason."""
+        self.drop_waiting(why)
+        brought, self.brought = self.brought, []
+        for bring in brought:
+            bring.sink.close(again(why))
         if self.current is not None:
-            self.current.sink.close()
-            self.current = None
+            if self.outcome is not None:
+                self.current.sink.put(terminal(*self.outcome))
+            self.current.sink.close(again(why))
+        self.current = self.outcome = None
 
 
 class NoSink:
@@ -144,5 +153,5 @@ class NoSink:
     def put(self, event: SessionEvent) -> None:
         """Drop it."""
 
-    def close(self, why: str = "") -> None:
+    def close(self, error: Exception | None = None) -> None:
         """Do nothing."""

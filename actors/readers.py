@@ -129,5 +129,5 @@ class SharedSink:
                 following.put(event)
         self._own.put(event)
 
-    def close(self, why: str = "") -> None:
-        self._own.close(why)
+    def close(self, error: Exception | None = None) -> None:
+        self._own.close(error)

@@ -213,7 +213,7 @@ class SessionActor(Actor[SessionCommand]):
 
     def _refuse(self, command: Submit | Bring, error: ActorsError) -> None:
         command.reply.fail(error)
-        command.sink.close(type(error).__name__)
+        command.sink.close(error)
 
     def _take_up(self) -> None:
         """Take up an ask that waits, if one does and none is in flight."""

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from actors.core.events import Closed, Event
 from actors.core.feed import SessionEvent, StatusEvent
 from actors.core.publishing import Publisher
-from actors.errors import ActorStopped, Draining, SessionClosed, UnknownSeq
+from actors.errors import ActorsError, ActorStopped, Draining, UnknownSeq
 from actors.journal import JournalCommand, ReadLog
 from actors.kernel import Ref
 from actors.readers import Following, Readers
@@ -30,6 +30,7 @@ class SessionEvents:
         readers: Who is told that there is more.
         check: Refuses a caller that may not read.
         is_over: Whether the session has ended.
+        gone: Says that it has.
     """
 
     def __init__(
@@ -42,10 +43,11 @@ class SessionEvents:
         readers: Readers,
         check: Callable[[], None],
         is_over: Callable[[], bool],
+        gone: Callable[[], ActorsError],
     ) -> None:
         self._session, self._after, self._follow = session, after, follow
         self._journal, self._readers = journal, readers
-        self._check, self._is_over = check, is_over
+        self._check, self._is_over, self._gone = check, is_over, gone
         self._following: Following | None = None
         self._publisher = Publisher()
         self._log: deque[Event] = deque()  # read, and not published
@@ -128,6 +130,3 @@ class SessionEvents:
             return await self._journal.ask(ReadLog(self._session, after))
         except (ActorStopped, Draining):
             raise self._gone() from None
-
-    def _gone(self) -> SessionClosed:
-        return SessionClosed(f"Session {self._session!r} has ended; open another")

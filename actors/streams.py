@@ -5,7 +5,7 @@ from collections.abc import Callable
 import anyio
 
 from actors.core.feed import CompleteEvent, ErrorEvent, SessionEvent, StatusEvent, TurnResult, droppable
-from actors.errors import SessionClosed
+from actors.errors import ActorsError
 from actors.kernel import Lost, Subscription
 from actors.kernel.parking import parking, wake
 
@@ -14,21 +14,30 @@ BUFFER = 1024
 
 
 class AnswerSink:
-    """How an ask comes out, for a caller who waits for no more than that. `result` is there when it has `ended`."""
+    """How an ask comes out, for a caller who waits for no more than that."""
 
     is_watched = False
 
-    def __init__(self) -> None:
-        self.ended = parking().waiter()
-        self.result: TurnResult | None = None
+    def __init__(self, gone: Callable[[], ActorsError]) -> None:
+        self._gone, self._ended = gone, parking().waiter()
+        self._result: TurnResult | None = None
+        self._error: Exception | None = None
+
+    async def outcome(self) -> TurnResult:
+        """Wait for it. Raises what the stream was closed with, or that the session has gone."""
+        await self._ended
+        if self._result is None:
+            raise self._error or self._gone()
+        return self._result
 
     def put(self, event: SessionEvent) -> None:
         if isinstance(event, CompleteEvent | ErrorEvent):
-            self.result = event.result
+            self._result = event.result
             self.close()
 
-    def close(self, why: str = "") -> None:
-        wake(self.ended)
+    def close(self, error: Exception | None = None) -> None:
+        self._error = self._error or error
+        wake(self._ended)
 
 
 class AskStream:
@@ -36,9 +45,10 @@ class AskStream:
 
     is_watched = True
 
-    def __init__(self, gone: Callable[[], SessionClosed], check: Callable[[], None]) -> None:
+    def __init__(self, gone: Callable[[], ActorsError], check: Callable[[], None]) -> None:
         self._gone, self._check = gone, check
         self._terminal: CompleteEvent | ErrorEvent | None = None
+        self._error: Exception | None = None
         self._ended = False
         self._seq = 0
         self._events: Subscription[SessionEvent] = Subscription(BUFFER, droppable=droppable)
@@ -50,7 +60,8 @@ class AskStream:
         else:
             self._events.put(event)
 
-    def close(self, why: str = "") -> None:
+    def close(self, error: Exception | None = None) -> None:
+        self._error = self._error or error
         self._events.close()
 
     def leave(self) -> None:
@@ -80,5 +91,5 @@ class AskStream:
             raise StopAsyncIteration
         self._ended = True
         if self._terminal is None:
-            raise self._gone()
+            raise self._error or self._gone()
         return self._terminal

@@ -95,7 +95,7 @@ class Heard:
     def put(self, event: SessionEvent) -> None:
         self.events.append(event)
 
-    def close(self, why: str = "") -> None:
+    def close(self, error: Exception | None = None) -> None:
         """Nothing more comes."""
 
     @property

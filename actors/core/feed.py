@@ -280,5 +280,5 @@ class Sink(Protocol):
     def put(self, event: SessionEvent) -> None:
         """Show an event; a terminal one ends the stream."""
 
-    def close(self, why: str = "") -> None:
-        """End the stream, without a terminal event if none was shown. `why`: the error of an ask that was refused."""
+    def close(self, error: Exception | None = None) -> None:
+        """End the stream, without a terminal event if none was shown. `error`: why, if not for the session's end."""

@@ -100,14 +100,14 @@ class TracedSink:
                 self._ended(result)
         self._own.put(event)
 
-    def close(self, why: str = "") -> None:
+    def close(self, error: Exception | None = None) -> None:
         """End the spans: the ask was refused, or the session ended before it."""
         if self._ask.is_recording():  # else they have ended: what refused the ask may be told of that twice
-            why = why or "session_closed"
+            why = "session_closed" if error is None else type(error).__name__
             self._close(why)
             _fail(self._ask, why)
             self._ask.end()
-        self._own.close(why)
+        self._own.close(error)
 
     def _begin(self, name: str, **attributes: str) -> "Span":
         from opentelemetry import trace

@@ -7,6 +7,12 @@ _DISK = (
 )
 _ENDS = "tests/kernel/test_ends.py"
 _BROKEN = "tests/test_journal.py::test_no_log_has_an_event_whose_forerunner_was_refused"
+_OUTAGES = "tests/test_outages.py"
+_ANYWHERE = (
+    f"{_OUTAGES}::test_wherever_a_turn_cannot_be_written_its_ask_is_told_and_the_session_goes_on_from_its_log"
+)
+_FENCED = f"{_OUTAGES}::test_a_session_that_another_writer_has_ends_here_and_nothing_else_is_touched"
+_WAITING = f"{_OUTAGES}::test_who_uses_a_session_that_is_being_put_away_is_told_and_its_tools_are_cancelled"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -71,5 +77,47 @@ MUTATIONS: tuple[Mutation, ...] = (
         "        if not isinstance(command, ReadLog) or command.anew:",
         "        if True:",
         (_BROKEN,),
+    ),
+    Mutation(
+        "an outage of the journal is no crash",
+        "actors/activation.py",
+        "RESTART = Restart(ends=(JournalUnavailable, Fenced))",
+        "RESTART = Restart(ends=(Fenced,))",
+        (_ANYWHERE,),
+    ),
+    Mutation(
+        "a fence is no crash",
+        "actors/activation.py",
+        "RESTART = Restart(ends=(JournalUnavailable, Fenced))",
+        "RESTART = Restart(ends=(JournalUnavailable,))",
+        (_FENCED,),
+    ),
+    Mutation(
+        "a session that was fenced ends",
+        "actors/activation.py",
+        "        if isinstance(why, JournalUnavailable):\n            self._activation.suspend()",
+        "        if isinstance(why, JournalError):\n            self._activation.suspend()",
+        (_FENCED,),
+    ),
+    Mutation(
+        "a session that was put away is used again",
+        "actors/activation.py",
+        "        if isinstance(why, JournalUnavailable):\n            self._activation.suspend()",
+        "        if isinstance(why, str):\n            self._activation.suspend()",
+        (_ANYWHERE,),
+    ),
+    Mutation(
+        "whose ask is in flight is told that the journal is unavailable",
+        "actors/pending.py",
+        "            self.current.sink.close(again(why))",
+        "            self.current.sink.close()",
+        (_ANYWHERE,),
+    ),
+    Mutation(
+        "whose ask waits is told that the journal is unavailable",
+        "actors/pending.py",
+        "            submit.sink.close(again(why))",
+        "            submit.sink.close()",
+        (_WAITING,),
     ),
 )

@@ -268,7 +268,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "runtime: a close ends with its caller",
         "actors/activation.py",
-        "        await self._closing.wait()\n\n    async def settle",
+        "        await closing.over.wait()\n        if",
         "        try:\n            await self._closing.wait()\n        except BaseException:\n"
         "            await self._end()\n            raise\n\n    async def settle",
         (f"{HOST}::test_a_close_whose_caller_is_cancelled_at_any_moment_leaves_no_turn_open",),

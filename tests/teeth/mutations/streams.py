@@ -105,8 +105,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "tracing: the span of an ask that is refused stays open",
         "actors/telemetry/otel.py",
-        "            self._ask.end()\n        self._own.close(why)",
-        "        self._own.close(why)",
+        "            self._ask.end()\n        self._own.close(error)",
+        "        self._own.close(error)",
         (REFUSED,),
     ),
     Mutation(

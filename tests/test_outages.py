@@ -1,0 +1,187 @@
+"""Sessions while the journal cannot write: what is refused, what becomes of a turn, and how they go on.
+
+Every runtime that these tests make compares each session with its rebuilt log when it ends (`tests.runtime_support`).
+"""
+
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from functools import partial
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from actors.core.feed import SessionEvent
+from actors.errors import Fenced, JournalUnavailable, SessionClosed
+from actors.handle import Session
+from actors.storage import Appended, Entry
+from actors.storage.memory import MemoryStorage
+from actors.testing import Call, Say, Turn
+from actors.tools import tool
+from tests.runtime_support import Gate, anthropic, assert_paired, bodies, hosting, openai, restarted
+
+pytestmark = pytest.mark.anyio
+
+WORK = Turn(Say("I look."), Call("work", {"name": "a"}), Call("work", {"name": "b"}))
+DONE = [Turn(Say("Done."))] * 8
+
+
+class Outage(MemoryStorage):
+    """A storage that is unavailable from its append number `at` on, until it `works`; for one session, if it is named.
+
+    `refused`: how many appends were.
+    """
+
+    def __init__(self, at: int = 1_000_000, *, only: str = "", blocking: bool = False) -> None:
+        super().__init__()
+        self.blocking = blocking
+        self.at, self.only, self.refused = at, only, 0
+
+    def works(self) -> None:
+        """Be available from now on."""
+        self.at = 1_000_000
+
+    def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
+        if not self.only or any(entry.session == self.only for entry in entries):
+            self.at -= 1
+            if self.at < 0:
+                self.refused += 1
+                raise JournalUnavailable("sessions.db: the disk is full; make room")
+        return super().append(entries)
+
+
+@pytest.fixture(autouse=True)
+def crashes(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Nothing that these tests do is a crash."""
+    found: list[tuple[str, BaseException]] = []
+    monkeypatch.setattr("actors.telemetry.crashed", lambda name, error: found.append((name, error)))
+    yield
+    assert found == []
+
+
+async def heard(session: Session, words: str) -> tuple[list[SessionEvent], bool]:
+    """Ask; return what was shown, and whether the journal's failure ended it."""
+    events: list[SessionEvent] = []
+    try:
+        async with session.stream(words) as stream:
+            events.extend([event async for event in stream])
+    except JournalUnavailable:
+        return events, True
+    return events, False
+
+
+async def assert_in_log(session: Session, events: Sequence[SessionEvent]) -> None:
+    """Whatever was told as durable is in the log, under its number."""
+    logged = [event async for event in session.events(follow=False)]
+    told = [event for event in events if getattr(event, "seq", None) is not None]
+    kept = {(event.type, getattr(event, "seq", None)) for event in logged}
+    assert {(event.type, getattr(event, "seq", None)) for event in told if event.type == "status"} <= kept
+    last = max((getattr(event, "seq", 0) for event in logged), default=0)
+    assert all(getattr(event, "seq", 0) <= last for event in told)
+
+
+@pytest.mark.requirement("PROMISE-2", "PROMISE-6", "PROMISE-7", "PROMISE-8")
+@pytest.mark.parametrize("blocking", [False, True])
+@pytest.mark.parametrize("at", range(8))
+async def test_wherever_a_turn_cannot_be_written_its_ask_is_told_and_the_session_goes_on_from_its_log(
+    at: int, blocking: bool
+) -> None:
+    storage, gate = Outage(only="one", blocking=blocking), Gate()
+    gate.open("a", "b")
+    server = anthropic(WORK, *DONE)
+    async with hosting(a=server, b=openai(*DONE), storage=storage) as runtime:
+        session = await runtime.open("a", id="one", tools=[gate.tool])
+        other = await runtime.open("b", id="other")
+        storage.at = at
+        events, was_refused = await heard(session, "Look.")
+        assert was_refused == bool(storage.refused)
+        assert (await other.ask("And you?")).status == "complete"
+        for _ in range(5 if was_refused else 0):  # more often than an actor may crash
+            with pytest.raises(JournalUnavailable):
+                await session.ask("Again?")
+        storage.works()
+        assert (await session.ask("And now?")).status == "complete"
+        await assert_in_log(session, events)
+        assert restarted(runtime) == []
+        assert len(gate.runs) == len(set(gate.runs))  # nothing that began is run again
+        for body in bodies(server):
+            assert_paired(body)
+
+
+@pytest.mark.requirement("PROMISE-8")
+async def test_a_session_that_another_writer_has_ends_here_and_nothing_else_is_touched() -> None:
+    storage, gate = MemoryStorage(), Gate()
+    async with hosting(a=anthropic(WORK, *DONE), b=openai(*DONE), storage=storage) as runtime:
+        session = await runtime.open("a", id="one", tools=[gate.tool])
+        other = await runtime.open("b", id="other")
+        errors: list[Exception] = []
+
+        async def ask() -> None:
+            try:
+                await session.ask("Look.")
+            except Fenced as error:
+                errors.append(error)
+
+        with anyio.fail_after(60):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(ask)
+                await gate.started("a", "b")
+                tasks.start_soon(ask)  # it waits behind the first
+                storage.claim("one")
+                gate.open("a", "b")
+        assert len(errors) == 2
+        written = len(storage.read("one"))
+        with pytest.raises(Fenced, match="'one' has another writer"):
+            await session.ask("Are you there?")
+        with pytest.raises(Fenced):
+            await session.switch("b")
+        assert [event.type async for event in session.events(follow=False)]
+        with pytest.raises(SessionClosed):
+            runtime.session("one")
+        await session.close()
+        assert len(storage.read("one")) == written
+        assert (await other.ask("And you?")).status == "complete"
+        assert restarted(runtime) == []
+
+
+@pytest.mark.requirement("PROMISE-8")
+async def test_who_uses_a_session_that_is_being_put_away_is_told_and_its_tools_are_cancelled() -> None:
+    storage, gate, left = Outage(only="one"), Gate(), anyio.Event()
+
+    async def slow() -> str:
+        """Take long to end."""
+        try:
+            await gate.tool.function("slow")
+        finally:
+            with anyio.CancelScope(shield=True):
+                await left.wait()
+        return "never"
+
+    turn = Turn(Call("work", {"name": "a"}), Call("slow", {}))
+    async with hosting(a=openai(turn, *DONE), storage=storage) as runtime:
+        session = await runtime.open("a", id="one", tools=[gate.tool, tool(slow)])
+        errors: list[str] = []
+
+        async def use(what: Callable[[], Awaitable[object]]) -> None:
+            try:
+                await what()
+            except JournalUnavailable as error:
+                errors.append(str(error))
+
+        with anyio.fail_after(60):
+            async with anyio.create_task_group() as tasks:
+                for words in ("Look.", "And this waits."):
+                    tasks.start_soon(use, partial(session.ask, words))
+                    await gate.started("a", "slow")
+                storage.at = 0
+                gate.open("a")
+                while not storage.refused:
+                    await anyio.lowlevel.checkpoint()
+                for what in (session.history, session.cancel, partial(session.switch, "a")):
+                    tasks.start_soon(use, what)
+                await anyio.wait_all_tasks_blocked()
+                left.set()
+        assert errors == ["sessions.db: the disk is full; make room"] * 5
+        storage.works()
+        assert (await session.ask("And now?")).status == "complete"
+        unknown = [item.reason for item in (await session.ledger()).interactions()]
+        assert unknown == ["outcome_unknown", "outcome_unknown"]
