@@ -40,6 +40,10 @@ FEATURES = (
     "edited_approvals",
     "parts_in_requests",
     "parts_noted",
+    "writers",
+    "writers_that_waited",
+    "program_calls",
+    "program_calls_without_result",
 )
 
 

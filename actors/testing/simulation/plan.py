@@ -30,7 +30,7 @@ Mode: TypeAlias = Literal["safety", "liveness"]
 Blunder: TypeAlias = Literal["", "malformed", "missing", "wrong", "unknown"]
 """What is wrong with a call as the model writes it."""
 
-Kind: TypeAlias = Literal["switch", "cancel", "abandon", "crash", "busy", "compact", "configure"]
+Kind: TypeAlias = Literal["switch", "cancel", "abandon", "crash", "busy", "compact", "configure", "run_tool"]
 
 WishKind: TypeAlias = Literal["output", "parts"]
 
@@ -74,7 +74,10 @@ MANNERS = ("fine",) * 12 + BAD_MANNERS
 """How tools behave, the good ones more often."""
 
 OWN_TOOLS = ("work", "work", "work", "work", "approved", "outside")
-"""The simulation's tools; only their calls are ever wrong as the model writes them."""
+"""The simulation's tools that every session has; those of its extra one come beside them."""
+EXTRAS = ("write",)
+"""Tools that only some sessions have, so that requests stay small. Only calls of these and of those above are ever
+wrong as the model writes them."""
 BLUNDERS: tuple[Blunder, ...] = ("malformed", "missing", "wrong", "unknown")
 CRASHING = ("session", "scheduler", "ledger", "renderer")
 CHANGES = ("system", "no system", "some tools", "all tools", "both")
@@ -121,7 +124,7 @@ class FaultAt:
 class Move:
     """What is done beside an ask, so many seconds after it began.
 
-    `target` is that of a switch, the actor that crashes, or what is configured.
+    `target` is that of a switch, the actor that crashes, what is configured, or the tool that is run.
     """
 
     name: str
@@ -200,6 +203,7 @@ class Odds:
     blunder: float = 0.08
     compact: float = 0.06
     configure: float = 0.06
+    run_tool: float = 0.04
     output: float = 0.06
     parts: float = 0.04
 
@@ -240,9 +244,17 @@ def planned(
     seed: int, sessions: int, turns: int, targets: Sequence[str], tools: Sequence[str], mode: Mode, odds: Odds
 ) -> SimulationPlan:
     """Return the plan of a seed. `tools` are the names of the user's own."""
-    names = (*OWN_TOOLS, *tools, *tools)
-    talks = tuple(_PlanAuthor(seed, number, targets, names, odds).talk(turns) for number in range(sessions))
+    names = [(*OWN_TOOLS, *(extra,) * 3, *tools, *tools) for extra in EXTRAS]
+    talks = tuple(
+        _PlanAuthor(seed, number, targets, names[number % len(EXTRAS)], odds).talk(turns)
+        for number in range(sessions)
+    )
     return SimulationPlan(seed, mode, Made(sessions, turns, odds, tuple(tools)), talks)
+
+
+def extra_of(session: int) -> str:
+    """Return the tool that a session has beside those that every one has."""
+    return EXTRAS[session % len(EXTRAS)]
 
 
 def _names(ask: Ask) -> Iterator[str]:
@@ -306,7 +318,7 @@ class _PlanAuthor:
 
     def _call(self, key: str) -> PlannedCall:
         random, tool = self._random, self._random.choice(self._tools)
-        is_wrong = self._happens(self._odds.blunder) and tool in OWN_TOOLS
+        is_wrong = self._happens(self._odds.blunder) and tool in (*OWN_TOOLS, *EXTRAS)
         return PlannedCall(
             key,
             tool,
@@ -345,6 +357,7 @@ class _PlanAuthor:
         further: tuple[tuple[Kind, float, Sequence[str]], ...] = (
             ("compact", odds.compact, ("",)),
             ("configure", odds.configure, CHANGES),
+            ("run_tool", odds.run_tool, ("work", "approved", "outside", extra_of(self._number))),
         )
         for kind, chance, among in further:
             apart = self._apart(name, kind)

@@ -12,13 +12,14 @@ import anyio
 from anyio.abc import TaskGroup
 
 from actors.core.feed import CompleteEvent, ErrorEvent, SessionEvent, StatusEvent, TextEvent, TurnResult
+from actors.core.jsonio import JsonValue
 from actors.errors import ActorsError, Busy, SessionClosed, SessionError
 from actors.handle import Session
 from actors.kernel import Command, Ref
 from actors.runtime import Runtime
 from actors.testing.simulation.invariants.configured import prompt
 from actors.testing.simulation.outsider import Outsider
-from actors.testing.simulation.plan import Ask, Move, Talk
+from actors.testing.simulation.plan import MANNERS, Ask, Move, Talk
 from actors.testing.simulation.saying import Said, said, words
 from actors.testing.simulation.world import World
 
@@ -86,7 +87,10 @@ class Player:
 
     async def _talk(self, talk: Talk, outside: TaskGroup) -> None:
         """Have a session's caller do all it does. Every third is asked for approvals, those of others go outside."""
-        tools, approve = self._world.kit("all"), self._world.toolbox.approve if talk.number % 3 == 0 else None
+        tools, approve = (
+            self._world.kit(talk.id, "all"),
+            self._world.toolbox.approve if talk.number % 3 == 0 else None,
+        )
         system = prompt(talk.id) if talk.number % 2 else None
         self._world.features.configured.offered(talk.id, tuple(each.name for each in tools))
         session = await self._runtime.open(
@@ -172,8 +176,20 @@ class Player:
                 await self._counted(partial(self._compact, session))
             case "configure":
                 await self._counted(partial(self._configure, session, move))
+            case "run_tool":
+                await self._counted(partial(self._run_tool, session, move))
             case "busy":
                 await self._crowd(session, move.name)
+
+    async def _run_tool(self, session: Session, move: Move) -> None:
+        manner = MANNERS[len(MANNERS) - 1 - int(move.after) % len(MANNERS)]
+        arguments: dict[str, JsonValue] = {
+            "key": move.name,
+            "manner": manner,
+            "seconds": round(move.after, 3),
+        }
+        result = await session.run_tool(move.target, arguments)
+        self._world.features.program.came(session.id, move.name, result)
 
     async def _configure(self, session: Session, move: Move) -> None:
         """Have another system prompt, other tools, or both."""
@@ -181,7 +197,7 @@ class Player:
         if move.target in ("system", "no system", "both"):
             change["system"] = None if move.target == "no system" else prompt(move.name)
         if move.target in ("some tools", "all tools", "both"):
-            change["tools"] = self._world.kit("all" if move.target == "all tools" else "some")
+            change["tools"] = self._world.kit(session.id, "all" if move.target == "all tools" else "some")
         await session.configure(**change)
         if "tools" in change:
             change["tools"] = tuple(each.name for each in change["tools"])

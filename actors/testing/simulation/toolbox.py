@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -10,6 +11,7 @@ import anyio
 
 from actors.testing.rules.base import Json
 from actors.testing.simulation.invariants.configured import described
+from actors.testing.simulation.invariants.order import shelf
 from actors.testing.simulation.witness import OUTSIDE
 from actors.tools import Tool, tool
 
@@ -27,16 +29,17 @@ class Toolbox:
         random: Decides on approvals.
         runs: How often each call was run, by its key; `returned` those whose tool came to its end.
         begun: Told of each that begins, by its key, and of its arguments.
+        writing: Entered by a call that writes to something, and left at its tool's own end.
     """
 
     random: Random
     begun: Callable[[str, Mapping[str, Json]], None]
+    writing: Callable[[str, str], AbstractContextManager[None]]
     runs: Counter[str] = field(default_factory=Counter)
     returned: list[str] = field(default_factory=list)
 
-    @property
-    def tools(self) -> list[Tool[..., Any]]:  # Any: any function
-        """The tools."""
+    def tools(self, extra: str) -> list[Tool[..., Any]]:  # Any: any function
+        """Return the tools that all sessions have, and behind them one that only some have."""
 
         async def work(key: str, manner: str, seconds: float) -> object:
             """Do a piece of work. [tool work]"""
@@ -46,9 +49,15 @@ class Toolbox:
             """Do a piece of work that somebody has to approve of. [tool approved]"""
             return await self._run(key, manner, seconds)
 
+        async def write(key: str, manner: str, seconds: float) -> object:
+            """Write to a shelf. [tool write]"""
+            with self.writing(key, shelf(seconds)):
+                return await self._run(key, manner, seconds)
+
         made = tool(timeout=LIMIT)(work)
         outside = Tool.external(OUTSIDE, f"Done elsewhere. {described(OUTSIDE)}", made.schema, read_only=True)
-        return [made, tool(timeout=LIMIT, approval="ask")(approved), outside]
+        extras = {"write": tool(timeout=LIMIT, resources=lambda given: shelf(given["seconds"]))(write)}
+        return [made, tool(timeout=LIMIT, approval="ask")(approved), outside, extras[extra]]
 
     async def approve(self, call: object) -> bool:
         """Approve of most calls, after a while."""

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from actors.core import events
 from actors.core.compaction import named
 from actors.core.events import Cancelled, Event
-from actors.core.identity import Binding, CallId
+from actors.core.identity import RUNTIME, Binding, CallId
 from actors.core.packed import unpack
 from actors.core.stream import Usage
 from actors.storage import Appended, Entry
@@ -211,7 +211,8 @@ class Witness(MemoryStorage):
         if event.ask != seen.ask:  # a continuation may go anywhere in its pool
             if seen.held is not None:
                 self._wrong("a held switch is settled before the next ask", session, seen.held)
-            if event.binding.backend not in self._members.get(seen.target, ()):
+            is_asked = event.binding != RUNTIME  # else the program does it itself
+            if is_asked and event.binding.backend not in self._members.get(seen.target, ()):
                 about = f"turn {event.turn} on {event.binding.backend}, not {seen.target}"
                 self._wrong("a turn begins on the selected target", session, about)
         seen.bound, seen.ask, seen.left = event.binding, event.ask, False

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from random import Random
 from typing import Any, TypeAlias
@@ -20,7 +21,7 @@ from actors.testing.server import Exchange, LoopbackServer, ServerLimits
 from actors.testing.simulation.invariants import FeatureInvariants
 from actors.testing.simulation.model import Model
 from actors.testing.simulation.network import SimulatedNetwork
-from actors.testing.simulation.plan import SimulationPlan
+from actors.testing.simulation.plan import EXTRAS, SimulationPlan, extra_of
 from actors.testing.simulation.toolbox import Toolbox
 from actors.testing.simulation.witness import Problems, Witness
 from actors.testing.standin import arguments as made_from
@@ -70,14 +71,16 @@ class World:
         members = {name: frozenset({name}) for name in DIALECTS}
         self.witness = Witness(self.problems, members | dict.fromkeys(POOLS, frozenset(DIALECTS)))
         self.features = FeatureInvariants(self.witness, frozenset(arguments), self.model.wish_of)
-        self.toolbox = Toolbox(self.random, self._begun)
-        self._made, self._own = tuple(self.toolbox.tools), tuple(tools)
+        self.toolbox = Toolbox(self.random, self._begun, self._writing)
+        self._made = {extra: tuple(self.toolbox.tools(extra)) for extra in EXTRAS}
+        self._own = tuple(tools)
         self.digest = hashlib.blake2b(digest_size=16)
         self.faults = 0
 
-    def kit(self, name: str) -> Tools:
-        """Return tools that a session is given: `all` of them, or `some`; the user's own are among them."""
-        return (*(self._made if name == "all" else self._made[:1]), *self._own)
+    def kit(self, session: str, name: str) -> Tools:
+        """Return tools that a session is given: `all` it may have, or `some`; the user's own are among them."""
+        made = self._made[extra_of(int(session[1:]))]
+        return (*(made if name == "all" else made[:1]), *self._own)
 
     def runtime(self) -> Runtime:
         """Return the runtime, not yet entered."""
@@ -121,6 +124,9 @@ class World:
         else:
             self.witness.request(session_of(ask), backend, body)
             self.features.request(session_of(ask), ask, body)
+
+    def _writing(self, key: str, resource: str) -> AbstractContextManager[None]:
+        return self.features.order.writing(session_of(key), key, resource)
 
     def _begun(self, key: str, arguments: Mapping[str, Json]) -> None:
         session = session_of(key)

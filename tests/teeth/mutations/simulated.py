@@ -62,4 +62,32 @@ MUTATIONS: tuple[Mutation, ...] = (
         'return _taken(Message("human", [_part(number, part) for number, part in enumerate(words)][::-1]))',
         SEEDS,
     ),
+    Mutation(
+        "simulated: who comes behind a call that was ended does not wait for its tool",
+        "actors/ordering.py",
+        "            if not writer.is_over:\n",
+        "            if writer.is_over and not writer.is_closed:\n",
+        SEEDS,
+    ),
+    Mutation(
+        "simulated: writers wait for nobody",
+        "actors/ordering.py",
+        "for key in keys for writer in order.get(key, ())]",
+        "for key in keys for writer in order.get(key, ()) if not key]",
+        SEEDS,
+    ),
+    Mutation(
+        "simulated: a program is given another result than is in the log",
+        "actors/driver.py",
+        "        made.result = known.completion or",
+        "        made.result = ToolResult(call.id, content=0) or",
+        SEEDS,
+    ),
+    Mutation(
+        "simulated: somebody is asked about a program's call",
+        "actors/driver.py",
+        "ask.log.prelude(), view, approved=True)",
+        "ask.log.prelude(), view)",
+        SEEDS,
+    ),
 )

@@ -10,7 +10,9 @@ from typing import Protocol
 from actors.testing.simulation.invariants.answers import AnswerForms
 from actors.testing.simulation.invariants.arguments import GivenArguments
 from actors.testing.simulation.invariants.configured import ConfiguredRequests
+from actors.testing.simulation.invariants.order import ResourceWriters
 from actors.testing.simulation.invariants.parts import OrderedParts
+from actors.testing.simulation.invariants.program import ProgramCalls
 from actors.testing.simulation.plan import WishOf
 from actors.testing.simulation.witness import Witness
 
@@ -35,12 +37,15 @@ class FeatureInvariants:
         self.arguments = GivenArguments(witness)
         self.answers = AnswerForms(witness, wish_of)
         self.parts = OrderedParts(witness, wish_of)
+        self.order = ResourceWriters(witness)
+        self.program = ProgramCalls(witness)
         self._of_bodies: tuple[Invariant, ...] = (self.configured, self.parts)
 
     @property
     def counts(self) -> dict[str, int]:
         """How often each feature was met."""
-        return {**self.configured.counts, **self.answers.counts, **self.arguments.counts, **self.parts.counts}
+        each = self.configured, self.answers, self.arguments, self.parts, self.order, self.program
+        return {name: count for one in each for name, count in one.counts.items()}
 
     def request(self, session: str, ask: str, body: bytes) -> None:
         """Hold a body against what each feature promises."""

@@ -1,0 +1,53 @@
+"""Resources: tools that write to the same thing never run at the same time, and begin in the order of their calls."""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import anyio
+
+from actors.core.identity import number_of
+from actors.testing.simulation.witness import Witness
+
+SHELVES = 2
+"""What a session's tools write to."""
+
+
+def shelf(seconds: object) -> str:
+    """Return what a call writes to that takes so long."""
+    return f"shelf {round(seconds * 1000) % SHELVES}" if isinstance(seconds, int | float) else "shelf 0"
+
+
+class ResourceWriters:
+    """Watches the tools that write to something."""
+
+    def __init__(self, witness: Witness) -> None:
+        self._problems = witness.problems
+        self._seen = witness.seen
+        self._writing: dict[tuple[str, str], str] = {}
+        self._last: dict[tuple[str, str], tuple[int, float]] = {}
+        self.counts = Counter[str](writers=0, writers_that_waited=0)
+
+    @contextmanager
+    def writing(self, session: str, key: str, resource: str) -> Iterator[None]:
+        """Note that a tool runs, until it has come to its own end."""
+        place = session, resource
+        if (other := self._writing.get(place)) is not None:
+            self._problems.add("two calls never write to the same at once", f"{session}: {other} and {key}")
+        self._in_order(place, key)
+        self._writing[place] = key
+        try:
+            yield
+        finally:
+            self._writing.pop(place, None)
+            self._last[place] = self._last[place][0], anyio.current_time()
+
+    def _in_order(self, place: tuple[str, str], key: str) -> None:
+        call = self._seen[place[0]].keys.get(key)
+        number = 0 if call is None else number_of(call) or 0
+        before, ended = self._last.get(place, (0, -1.0))
+        if number < before:
+            self._problems.add("writers begin in the order of their calls", f"{place[0]}: {key}")
+        self._last[place] = number, ended
+        self.counts["writers"] += 1
+        self.counts["writers_that_waited"] += ended == anyio.current_time()

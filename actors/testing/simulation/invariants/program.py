@@ -1,0 +1,46 @@
+"""Calls that the program makes itself: each is a turn without a model, nobody is asked, and its result is the log's."""
+
+from collections import Counter
+
+from actors.core import events
+from actors.core.content import ToolResult
+from actors.core.identity import RUNTIME
+from actors.testing.simulation.witness import Witness
+
+
+class ProgramCalls:
+    """Watches calls of `Session.run_tool`."""
+
+    def __init__(self, witness: Witness) -> None:
+        self._problems = witness.problems
+        self._running: dict[str, bool] = {}
+        self._results: dict[tuple[str, str], ToolResult] = {}
+        self.counts = Counter[str](program_calls=0, program_calls_without_result=0)
+        witness.tell(events.Bound, self._bound)
+        witness.tell(events.RequestSent, self._nobody)
+        witness.tell(events.ApprovalAsked, self._nobody)
+        witness.tell(events.Returned, self._ended)
+        witness.tell(events.Failed, self._ended)
+        witness.tell(events.Denied, self._ended)
+        witness.tell(events.Refused, self._ended)
+
+    def _bound(self, session: str, event: events.Bound) -> None:
+        self._running[session] = event.binding == RUNTIME
+
+    def _nobody(self, session: str, event: events.Event) -> None:
+        if self._running.get(session):
+            about = f"{session}: {type(event).__name__}"
+            self._problems.add("a program's call asks neither a model nor a person", about)
+
+    def _ended(self, session: str, event: events.Completion) -> None:
+        if self._running.get(session):
+            self._results[session, event.call_id] = event.result
+
+    def came(self, session: str, key: str, result: ToolResult) -> None:
+        """Hold what the program was given against the log."""
+        known = self._results.get((session, result.call_id))
+        self.counts["program_calls"] += 1
+        if known is None:
+            self.counts["program_calls_without_result"] += 1
+        elif known != result:
+            self._problems.add("a program is given the result that is in the log", f"{session}: {key}")
