@@ -27,7 +27,7 @@ NOTHING = Odds(fault=0, cancel=0, abandon=0, crash=0, busy=0, blunder=0)
 
 @cache
 def sample(mode: Mode, seed: int) -> SimulationReport:
-    odds = Odds(fault=0.06, cancel=0.5, abandon=0.15, crash=0.01, compact=0.2)
+    odds = Odds(fault=0.06, cancel=0.5, abandon=0.15, crash=0.01, compact=0.2, output=0.15, run_tool=0.1)
     return simulate(seed, sessions=16, turns=6, mode=mode, odds=odds)
 
 
@@ -43,7 +43,6 @@ FEATURES = (
     "writers",
     "writers_that_waited",
     "program_calls",
-    "program_calls_without_result",
 )
 
 
