@@ -62,6 +62,7 @@ LONG = (
     "test_recovery_of_sessions.py",
     "test_shutdowns.py",
     "test_switching.py",
+    "test_takeover.py",
     "test_walks.py",
     "testing/test_loopback_bedrock.py",
     "testing/test_loopback_family_clients.py",

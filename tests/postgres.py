@@ -60,11 +60,16 @@ class Server:
         assert self._process is not None
         return self._process.pid
 
-    def url(self, schema: str = "public", **more: str) -> str:
+    def url(self, schema: str = "public", *, user: str = USER, **more: str) -> str:
         """Return its address, with the password; tables are made in `schema`."""
-        options = {"host": str(self.folder), "options": f"-csearch_path%3D{schema}", **more}
+        options = {
+            "host": str(self.folder),
+            "options": f"-csearch_path%3D{schema}",
+            "password": PASSWORD,
+            **more,
+        }
         query = "&".join(f"{key}={value}" for key, value in options.items())
-        return f"postgresql://{USER}:{PASSWORD}@/postgres?{query}"
+        return f"postgresql://{user}@/postgres?{query}"
 
     def connect(self, schema: str = "public") -> "psycopg.Connection[tuple[Any, ...]]":
         """Return a connection of the test's own."""
@@ -113,6 +118,27 @@ class Server:
                 sleep(0.02)
             else:
                 return
+
+    def role(self, options: str = "") -> str:
+        """Make a user that may use one schema of its own, which has its name."""
+        name = f"r{secrets.token_hex(6)}"
+        with self.connect() as connection:
+            connection.execute(f"CREATE ROLE {name} LOGIN PASSWORD '{PASSWORD}' {options}")
+            connection.execute(f"CREATE SCHEMA {name} AUTHORIZATION {name}")
+        return name
+
+    def freeze(self) -> None:
+        """Stop all its processes where they are."""
+        self._signal(signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        """Let them go on."""
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
+        for pid in (self.pid, *map(int, children)):
+            os.kill(pid, number)
 
     def kill(self) -> None:
         """End it as a crash does."""

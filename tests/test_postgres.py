@@ -177,6 +177,28 @@ def test_a_host_whose_lease_is_over_is_taken_over_and_writes_only_what_nobody_to
     assert "its number is 2, not 1" in str(refused)
 
 
+def test_who_saw_a_session_before_another_claimed_it_looks_again(
+    storage: PostgresStorage, other: PostgresStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin(storage, "one")
+    storage.close()
+    look, looks = other._found, list[int]()
+
+    def slow(connection: Any, session: str) -> Any:
+        row = look(connection, session)
+        if not looks:
+            looks.append(storage.claim(session).fence)
+        return row
+
+    monkeypatch.setattr(other, "_found", slow)
+    with pytest.raises(SessionElsewhere):
+        other.claim("one")
+    with pytest.raises(SessionElsewhere):
+        other.erase("one")
+    assert looks == [2]
+    assert storage.read("one") != []
+
+
 @pytest.mark.parametrize(
     ("damage", "what"),
     [

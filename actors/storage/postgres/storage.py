@@ -133,7 +133,7 @@ class PostgresStorage:
     def _begin_writing(self, connection: Connection) -> None:
         """End the connection before this one, see to the tables, and take back what was left in doubt."""
         self._begin(connection)
-        for (has_ended,) in connection.execute(sql.END_OTHERS, (int(1000 * self._patience), self._name)):
+        for (has_ended,) in connection.execute(sql.END_OTHERS, (int(500 * self._bound), self._name)):
             if not has_ended:
                 raise JournalUnavailable(f"{self.where}: a connection that was lost does not end there")
         prepare(connection, self.where)

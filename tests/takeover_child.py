@@ -1,0 +1,94 @@
+"""A host in a process of its own: it does what it is told, a line at a time, until it is killed.
+
+    python -m tests.takeover_child LEASE < commands   (the journal's path or address is the first line)
+
+| command | what it does, and what it says |
+| --- | --- |
+| `claim SESSION` | claim it: `claimed FENCE LAST`, or `elsewhere` |
+| `append SESSION FENCE NAME` | append an event: its number, `fenced`, or `unavailable` |
+| `beat` | prolong the lease: `beaten` |
+| `load SESSION FENCE` | append events `0`, `1`, ... for ever, and say the number of each when it is told |
+| `race SEED COUNT SESSION...` | claim, append and release at random: `claimed` or `wrote`, SESSION FENCE; `done` |
+"""
+
+import random
+import sys
+from contextlib import suppress
+from itertools import count
+
+from actors.errors import Fenced, JournalUnavailable, SessionElsewhere
+from actors.storage import Entry, Storage
+from actors.storage.named import storage_at
+from tests.storages import to
+
+
+def say(*words: object) -> None:
+    """Answer."""
+    sys.stdout.write(" ".join(map(str, words)) + "\n")
+    sys.stdout.flush()
+
+
+def claim(storage: Storage, session: str) -> None:
+    try:
+        claimed = storage.claim(session)
+    except SessionElsewhere:
+        say("elsewhere")
+    else:
+        say("claimed", claimed.fence, claimed.last)
+
+
+def append(storage: Storage, session: str, fence: str, name: str) -> None:
+    try:
+        (outcome,) = storage.append([Entry(session, int(fence), (to(name),))])
+    except JournalUnavailable:
+        say("unavailable")
+    else:
+        say("fenced" if isinstance(outcome, Fenced) else outcome)
+
+
+def load(storage: Storage, session: str, fence: str) -> None:
+    for number in count():
+        append(storage, session, fence, str(number))
+
+
+def race(storage: Storage, seed: str, claims: str, *sessions: str) -> None:
+    """Also appends with numbers that are given up, or may be another's by now."""
+    chance, fences = random.Random(seed), dict[str, int]()
+    for _ in range(int(claims)):
+        session = chance.choice(sessions)
+        with suppress(SessionElsewhere):
+            fences[session] = storage.claim(session).fence
+            say("claimed", session, fences[session])
+        entries = [Entry(each, fence, (to(str(fence)),)) for each, fence in fences.items()]
+        for entry, outcome in zip(entries, storage.append(entries), strict=True):
+            if not isinstance(outcome, Fenced):
+                say("wrote", entry.session, entry.fence)
+        for each in chance.sample(sorted(fences), len(fences) // 2):
+            storage.release(each, fences[each])
+    say("done")
+
+
+def main(lease: float) -> None:
+    storage = storage_at(sys.stdin.readline().strip(), lease=lease)
+    storage.open()
+    say("open")
+    for line in sys.stdin:
+        match line.split():
+            case ["claim", session]:
+                claim(storage, session)
+            case ["append", session, fence, name]:
+                append(storage, session, fence, name)
+            case ["beat"]:
+                storage.beat()
+                say("beaten")
+            case ["load", session, fence]:
+                load(storage, session, fence)
+            case ["race", *words]:
+                race(storage, *words)
+            case unknown:
+                raise AssertionError(unknown)
+    storage.close()
+
+
+if __name__ == "__main__":
+    main(float(sys.argv[1]))

@@ -1,0 +1,232 @@
+"""A session belongs to one host of several processes: one that dies or stops is taken over, and harms nobody after."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from itertools import chain, pairwise
+from pathlib import Path
+from threading import Semaphore, Thread
+from time import monotonic, sleep
+
+import pytest
+
+from actors.core.events import Event, SwitchApplied
+from actors.errors import JournalUnavailable, SessionElsewhere
+from actors.storage import Claim, Entry, Storage
+from actors.storage.named import storage_at
+from actors.storage.postgres import PostgresStorage
+from tests.postgres import Server, made
+from tests.storages import begin, to
+
+LEASE = 1.5
+"""Seconds. A test waits for it to be over."""
+
+
+class Child:
+    """A host in a process of its own (`tests.takeover_child`)."""
+
+    def __init__(self, where: str) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.takeover_child", str(LEASE)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self.ask(where) == ["open"]
+
+    def tell(self, *words: object) -> None:
+        """Tell it to do something."""
+        assert self._process.stdin is not None
+        print(*words, file=self._process.stdin, flush=True)
+
+    def heard(self) -> list[str]:
+        """Return the words of its next line; none when it has ended."""
+        assert self._process.stdout is not None
+        return self._process.stdout.readline().split()
+
+    def ask(self, *words: object) -> list[str]:
+        """Tell it something, and return what it says."""
+        self.tell(*words)
+        return self.heard()
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send it a signal."""
+        os.kill(self._process.pid, number)
+
+    def end(self) -> None:
+        """Kill it, if it lives."""
+        self._process.kill()
+        self._process.communicate()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where a journal is that several processes share."""
+    if request.param == "sqlite":
+        return str(tmp_path / "sessions.db")
+    server: Server = request.getfixturevalue("postgres")
+    return server.url(server.schema())
+
+
+@pytest.fixture
+def children(where: str) -> Iterator[list[Child]]:
+    two = [Child(where), Child(where)]
+    yield two
+    for child in two:
+        child.end()
+
+
+@pytest.fixture
+def mine(where: str) -> Iterator[Storage]:
+    """A host of this process."""
+    storage = storage_at(where, lease=600)
+    yield storage
+    storage.close()
+
+
+def taken_over(storage: Storage, session: str) -> Claim:
+    """Claim a session of a host that is heard of no more: at once, or half a second after its lease is over."""
+    try:
+        return storage.claim(session)
+    except SessionElsewhere as elsewhere:
+        sleep(min(elsewhere.seconds, LEASE) + 0.5)
+    return storage.claim(session)
+
+
+@pytest.mark.requirement("PROMISE-6")
+def test_a_host_that_is_killed_is_taken_over_with_all_that_it_told_and_nothing_twice(
+    children: list[Child], mine: Storage
+) -> None:
+    child, _ = children
+    assert child.ask("claim", "one") == ["claimed", "1", "0"]
+    child.tell("load", "one", 1)
+    told = [child.heard() for _ in range(50)]
+    assert told == [[str(number)] for number in range(1, 51)]
+    child.end()
+    claim = taken_over(mine, "one")
+    log = mine.read("one")
+    assert claim == Claim(2, len(log))
+    assert len(log) >= 50
+    assert log == [to(str(number)) for number in range(len(log))]
+    assert mine.append([Entry("one", 2, (to("mine"),))]) == [len(log) + 1]
+
+
+@pytest.mark.requirement("PROMISE-6")
+def test_a_host_that_stopped_and_goes_on_writes_nothing_that_was_taken_over(
+    children: list[Child], mine: Storage
+) -> None:
+    stopped, _ = children
+    for session in ("one", "two"):
+        assert stopped.ask("claim", session) == ["claimed", "1", "0"]
+    assert stopped.ask("append", "one", 1, "before") == ["1"]
+    stopped.signal(signal.SIGSTOP)
+    assert taken_over(mine, "one") == Claim(2, 1)
+    stopped.tell("append", "one", 1, "stale")
+    stopped.tell("append", "two", 1, "own")
+    stopped.tell("claim", "one")
+    assert mine.append([Entry("one", 2, (to("live"),))]) == [2]
+    stopped.signal(signal.SIGCONT)
+    assert stopped.heard() == ["fenced"]
+    assert stopped.heard() == ["1"]  # what nobody took is its own
+    assert stopped.heard() == ["elsewhere"]
+    assert mine.read("one") == [to("before"), to("live")]
+    assert stopped.ask("beat") == ["beaten"]
+
+
+def _numbers(lines: list[list[str]], what: str, session: str) -> list[int]:
+    return [int(line[2]) for line in lines if line[:2] == [what, session]]
+
+
+@pytest.mark.requirement("PROMISE-6")
+def test_of_a_thousand_concurrent_claims_each_has_a_number_of_its_own_and_no_log_goes_back(
+    children: list[Child], mine: Storage
+) -> None:
+    sessions = [f"s{number}" for number in range(8)]
+    heard: list[list[list[str]]] = [[], []]
+
+    def hear(child: Child, lines: list[list[str]]) -> None:
+        while (line := child.heard()) and line != ["done"]:
+            lines.append(line)
+
+    threads = [Thread(target=hear, args=pair) for pair in zip(children, heard, strict=True)]
+    for seed, (child, thread) in enumerate(zip(children, threads, strict=True)):
+        child.tell("race", seed, 500, *sessions)
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for session in sessions:
+        claimed = [_numbers(lines, "claimed", session) for lines in heard]
+        written = [_numbers(lines, "wrote", session) for lines in heard]
+        assert all(claimed)  # both had it
+        assert all(after > before for fences in claimed for before, after in pairwise(fences))
+        assert sorted(chain(*claimed)) == list(range(1, 1 + sum(map(len, claimed))))
+        log = [int(event.target) for event in mine.read(session) if isinstance(event, SwitchApplied)]
+        assert log == sorted(chain(*written))  # each once, and none behind one of a later claim
+
+
+@pytest.mark.requirement("PROMISE-6")
+def test_a_database_that_is_killed_and_started_again_under_load_loses_nothing_that_was_told(
+    postgres: Server,
+) -> None:
+    with made() as server:
+        server.start()
+        storage = storage_at(server.url())
+        told = dict.fromkeys(("one", "two", "three"), 0)
+        fences = {session: storage.claim(session).fence for session in told}
+        refusals, is_over, written = list[str](), list[bool](), Semaphore(0)
+
+        def write() -> None:
+            while not is_over:
+                entries = [Entry(each, fences[each], (to(str(told[each])),)) for each in told]
+                try:
+                    outcomes = storage.append(entries)
+                except Exception as error:
+                    refusals.append(type(error).__name__)
+                    continue
+                for each, outcome in zip(told, outcomes, strict=True):
+                    told[each] += 1
+                    assert outcome == told[each]
+                written.release()
+
+        writer = Thread(target=write)
+        writer.start()
+        for _ in range(3):
+            for _ in range(20):
+                assert written.acquire(timeout=60)
+            server.kill()
+            server.start()
+        is_over.append(True)
+        writer.join()
+        assert set(refusals) <= {"JournalUnavailable"}
+        for session, events in told.items():
+            assert storage.read(session) == [to(str(number)) for number in range(events)]
+        storage.close()
+
+
+def _when_available(storage: Storage) -> list[Event]:
+    """Read a log as soon as that is possible, which may not be at once on a machine with much to do."""
+    until = monotonic() + 60
+    while True:
+        try:
+            return storage.read("one", 1)
+        except JournalUnavailable:
+            if monotonic() > until:
+                raise
+
+
+def test_a_server_that_answers_no_more_is_unavailable_and_goes_on_where_it_was(postgres: Server) -> None:
+    with made() as server:
+        server.start()
+        storage = PostgresStorage(server.url(), patience=0.1, bound=1.5)
+        claim = begin(storage, "one")
+        server.freeze()
+        for _ in range(2):
+            with pytest.raises(JournalUnavailable):
+                storage.append([Entry("one", claim.fence, (to("lost"),))])
+        server.thaw()
+        assert _when_available(storage) == []
+        assert storage.append([Entry("one", claim.fence, (to("kept"),))]) == [2]
+        assert storage.read("one", 1) == [to("kept")]
+        storage.close()
