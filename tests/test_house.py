@@ -70,65 +70,71 @@ ORCHESTRATION = (
 def read_once() -> Iterator[None]:
     """Parse each module once for all tests here, and let go of it then."""
     yield
-    _tree.cache_clear()
-    _names.cache_clear()
+    for each in (_nodes, _imports, _names):
+        each.cache_clear()
 
 
 @cache
-def _tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
+def _nodes(path: Path) -> tuple[ast.AST, ...]:
+    """Return every node of a module that says more than where it stands."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return tuple(node for node in ast.walk(tree) if node._fields)
 
 
-def _ends_made(tree: ast.Module) -> set[str]:
+def _ends_made(path: Path) -> set[str]:
     """Return which ends of a call a module makes, by their own names or through the module of events."""
-    plain = _imported(tree, "actors.core.events")
+    plain = _imported(path, "actors.core.events")
     return {
         name
-        for node in ast.walk(tree)
+        for node in _nodes(path)
         if isinstance(node, ast.Call)
         for name in ENDS & {getattr(node.func, "attr", None), getattr(node.func, "id", None)}
         if ast.unparse(node.func) in {f"events.{name}", f"actors.core.events.{name}", *({name} & plain)}
     }
 
 
-def _imported(tree: ast.Module, module: str) -> set[str]:
+@cache
+def _imports(path: Path) -> tuple[ast.ImportFrom, ...]:
+    return tuple(node for node in _nodes(path) if isinstance(node, ast.ImportFrom))
+
+
+def _imported(path: Path, module: str) -> set[str]:
     """Return what a module imports from another, by its own name there."""
-    found = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module == module)
-    return {alias.name for node in found for alias in node.names}
+    return {alias.name for node in _imports(path) if node.module == module for alias in node.names}
 
 
-def _rooms(*left_out: str) -> list[tuple[str, ast.Module]]:
+def _rooms(*left_out: str) -> list[tuple[str, Path]]:
     paths = ((path.relative_to(ROOT).as_posix(), path) for path in sorted(ROOT.rglob("*.py")))
-    return [(name, _tree(path)) for name, path in paths if not name.startswith(left_out)]
+    return [(name, path) for name, path in paths if not name.startswith(left_out)]
 
 
 @pytest.mark.requirement("U-10", "PROMISE-2", "PROMISE-7")
 def test_only_the_scheduler_says_how_a_call_ended() -> None:
     """Its batch and its calls make the events, and it alone sends them to the ledger; a log is read back elsewhere."""
     assert {event.__name__ for event in Event.__args__} >= ENDS
-    writers = {name for name, tree in _rooms("testing/") if _ends_made(tree)}
+    writers = {name for name, path in _rooms("testing/") if _ends_made(path)}
     assert writers == {"calls.py", "core/batch.py", "scheduler.py"}
-    reporters = {name for name, tree in _rooms() if "Record" in _imported(tree, "actors.ledger")}
+    reporters = {name for name, path in _rooms() if "Record" in _imported(path, "actors.ledger")}
     assert reporters == {"scheduler.py"}
-    users = {name for name, tree in _rooms() if _imported(tree, "actors.core.batch") & {"plan"}}
+    users = {name for name, path in _rooms() if _imported(path, "actors.core.batch") & {"plan"}}
     assert users == {"scheduler.py"}
 
 
 def test_a_class_name_stands_in_one_module() -> None:
     """Private ones too: a search for a name finds one thing."""
     places: dict[str, list[str]] = {}
-    for module, tree in _rooms():
-        for node in ast.walk(tree):
+    for module, path in _rooms():
+        for node in _nodes(path):
             if isinstance(node, ast.ClassDef):
                 places.setdefault(node.name, []).append(module)
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
 
 
 @cache
-def _names(tree: ast.Module) -> set[str]:
+def _names(path: Path) -> set[str]:
     """Return every name that a module gives or uses, and those of its keyword arguments."""
     kinds = ("name", "id", "attr", "arg", "asname")
-    found = (getattr(node, kind, None) for node in ast.walk(tree) for kind in kinds)
+    found = (getattr(node, kind, None) for node in _nodes(path) for kind in kinds)
     return {name for name in found if isinstance(name, str)}
 
 
@@ -140,21 +146,21 @@ def test_no_name_has_a_retired_word() -> None:
     """The field's own words took their places; `head` is left to HTTP."""
     found = {
         (module, name)
-        for module, tree in _rooms()
-        for name in (*_names(tree), *module.removesuffix(".py").split("/"))
+        for module, path in _rooms()
+        for name in (*_names(path), *module.removesuffix(".py").split("/"))
         if _parts(name) & RETIRED
     }
     heads = {
         (module, name)
-        for module, tree in _rooms("transport/", "testing/loopback.py")
-        for name in _names(tree)
+        for module, path in _rooms("transport/", "testing/loopback.py")
+        for name in _names(path)
         if _parts(name) & {"head", "heads"}
     }
     assert (found, heads) == (set(), set())
 
 
 def test_the_glossary_is_of_words_that_the_code_uses() -> None:
-    names = {name for _, tree in _rooms() for name in _names(tree)}
+    names = {name for _, path in _rooms() for name in _names(path)}
     rows = re.findall(r"^\| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", GLOSSARY.read_text(), re.MULTILINE)
     terms = [
         (term, set(re.findall(r"`(\w+)`", code)))
