@@ -336,6 +336,10 @@ class ConverseReasoning(ReasoningRules):
     switch: Literal["none", "anthropic"] = "anthropic"
 
 
+class ConverseRequest(FunctionRequest):
+    output_schema: Literal["closed"] = "closed"
+
+
 class ConverseCaching(Caching):
     """Points behind blocks."""
 
@@ -351,7 +355,7 @@ class ConverseDialect(Profile):
     turns: ConverseTurns
     media: ConverseMedia
     reasoning: ConverseReasoning
-    request: FunctionRequest
+    request: ConverseRequest
     caching: ConverseCaching = ConverseCaching()
 
 

@@ -25,9 +25,9 @@ from actors.core.dialect import (
     ConverseDialect,
     ConverseMedia,
     ConverseReasoning,
+    ConverseRequest,
     ConverseTurns,
     Dialect,
-    FunctionRequest,
     GeminiDialect,
     GeminiMedia,
     GeminiReasoning,
@@ -167,8 +167,11 @@ BEDROCK = ConverseDialect(
         models=r".*anthropic\.claude-(?!v\d|instant|3-haiku|3-opus|3-sonnet|3-5-sonnet).*",
         long="ttl",
     ),
-    request=FunctionRequest(
+    request=ConverseRequest(
         forced_choice="not_when_thinking",
+        output="schema",
+        output_models=r".*anthropic\.claude-((haiku|sonnet|opus)-4-5|opus-4-6).*",  # those that the user guide names
+        output_beside_tools=True,
         sampling_models=rf"(?!.*anthropic\.{_NO_SAMPLING}).*",
         max_temperature=1.0,
         top_p="alone",

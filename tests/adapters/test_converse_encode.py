@@ -13,7 +13,7 @@ from actors.core.check import check
 from actors.core.concerns import Role
 from actors.core.content import Media, Seal, Text, Thinking
 from actors.core.form import replace
-from actors.core.jsonio import Json, quote
+from actors.core.jsonio import Json, dump, quote
 from actors.core.profiles import BEDROCK
 from actors.core.segments import Segments
 from actors.core.transcript import TranscriptFacts
@@ -194,6 +194,18 @@ def test_thinking_is_asked_for_in_the_vendors_words() -> None:
     assert parsed(sent(settings=dataclasses.replace(SETTINGS, effort="low")))["outputConfig"] == {
         "effort": "low"
     }
+
+
+def test_the_form_of_an_answer_is_a_schema_that_stands_in_a_text() -> None:
+    schema = dump({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]})
+    settings = dataclasses.replace(SETTINGS, model="us.anthropic.claude-opus-4-6-v1", output=schema)
+    form = parsed(sent(settings=settings))["outputConfig"]["textFormat"]
+    told = form["structure"]["jsonSchema"]
+    assert form["type"] == "json_schema"
+    assert told["name"] == "answer"
+    assert json.loads(told["schema"]) == {**json.loads(schema), "additionalProperties": False}
+    words = dataclasses.replace(settings, model="us.amazon.nova-pro-v1:0")
+    assert "outputConfig" not in parsed(sent(settings=words))
 
 
 def test_a_model_without_a_switch_for_thinking_is_not_asked() -> None:

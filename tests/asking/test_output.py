@@ -51,6 +51,7 @@ BEST = {
     "gemini": "schema",
     "vertex": "schema",
     "gemini_2": "schema",
+    "bedrock": "schema",
     "mistral": "schema",
     "xai": "schema",
     "vllm": "schema",
@@ -60,11 +61,15 @@ BEST = {
 }
 """What a dialect has for the form of an answer; the others are told in words. DeepSeek: unless it thinks."""
 
-BESIDE_TOOLS = {"openai_chat": "schema", "openai_responses": "schema", "anthropic": "schema", "groq": "tool"}
+BESIDE_TOOLS = {
+    **dict.fromkeys(("openai_chat", "openai_responses", "anthropic", "bedrock"), "schema"),
+    "groq": "tool",
+}
+MODELS = {"anthropic": "claude-sonnet-5", "bedrock": "eu.anthropic.claude-sonnet-4-5-20250929-v1:0"}
 
 
 def settings(name: str, **more: Any) -> Settings:  # Any: as `Settings` takes them
-    return Settings(model="claude-sonnet-5" if name == "anthropic" else "m", output=SCHEMA, **more)
+    return Settings(model=MODELS.get(name, "m"), output=SCHEMA, **more)
 
 
 @pytest.mark.parametrize("name", PROFILES)
@@ -88,6 +93,7 @@ def test_a_tool_stands_for_the_answer_only_where_it_can_be_forced() -> None:
     assert means(settings("deepseek"), deepseek) == "prompt"
     assert means(Settings(model="claude-3-opus", output=SCHEMA), dialect("anthropic")) == "prompt"
     assert means(Settings(model="gpt-4-turbo", output=SCHEMA), dialect("openai_chat")) == "prompt"
+    assert means(Settings(model="amazon.nova-pro-v1:0", output=SCHEMA), dialect("bedrock")) == "prompt"
     body = json.loads(sent("groq", settings("groq")).body)
     assert body["tool_choice"] == {"type": "function", "function": {"name": OUTPUT_TOOL}}
 

@@ -22,7 +22,7 @@ from tests.at_scale import share
 
 MODELS = {
     "anthropic": "claude-sonnet-5",
-    "bedrock": "anthropic.claude-sonnet-5",
+    "bedrock": "anthropic.claude-sonnet-4-5",
     "groq": "openai/gpt-oss-120b",
 }
 READ = ToolSpec("read", "Read.", Json(b'{"type":"object","properties":{}}'))
@@ -100,7 +100,7 @@ class Tree(pydantic.BaseModel):
     leaves: list["Tree"] = []
 
 
-@pytest.mark.parametrize("name", ["anthropic", "openai_chat", "gemini", "mistral"])
+@pytest.mark.parametrize("name", ["anthropic", "bedrock", "openai_chat", "gemini", "mistral"])
 @pytest.mark.parametrize("asked", [In, Cat, Zoo, list[Zoo], Cat | Dog, In | None], ids=str)
 def test_choices_defaults_and_nested_types_are_said_by_a_schema(name: str, asked: Any) -> None:  # Any: a type
     form = output_of(asked)
@@ -135,7 +135,7 @@ def test_what_would_say_something_else_is_not_said_strictly(
     """OpenAI alone can be told of a recursive type, nobody of an open object, and no member is demanded for nothing."""
     form = output_of(asked)
     assert named_schema(form.schema)["strict"] is is_strict
-    for name in ("anthropic", "gemini"):
+    for name in ("anthropic", "bedrock", "gemini"):
         assert means(Settings(model=MODELS.get(name, "m"), output=form.schema), dialect(name)) == said
 
 

@@ -7,7 +7,9 @@ path, and so does whether the answer is a stream. Only the fields named here are
 from collections.abc import Sequence
 from urllib.parse import quote as percent
 
+from actors.adapters.closed_schemas import closed
 from actors.adapters.marks import mark
+from actors.adapters.outputs import NAME
 from actors.adapters.preamble import Preamble, Wire, chosen, opened, system
 from actors.adapters.request import Settings, ToolSpec
 from actors.adapters.settings import room, thinking_switch
@@ -101,13 +103,21 @@ def preamble(settings: Settings, dialect: ConverseDialect, called: frozenset[str
             "stopSequences": settings.stop,
         },
         "additionalModelRequestFields": {"thinking": thinking_switch(settings)},  # for the model's vendor
-        "outputConfig": {"effort": settings.effort},
+        "outputConfig": {"effort": settings.effort, "textFormat": _answer(settings)},
         "system": [{"text": said}, ends] if said else None,
     }
     path = f"/model/{percent(settings.model, safe='')}/{'converse-stream' if settings.stream else 'converse'}"
     assumed = tuple([f"a tool {name!r}" for name in sorted(called)])
     losses = () if told else ("tool_choice",)
     return Preamble(path, opened(table, "messages"), b"", losses=losses, assumed=assumed)
+
+
+def _answer(settings: Settings) -> Wire:
+    """Return the schema of the answer, every object of it closed: a text that holds JSON."""
+    schema = None if settings.output is None else closed(settings.output)
+    if schema is None:
+        return None
+    return {"type": "json_schema", "structure": {"jsonSchema": {"name": NAME, "schema": schema.decode()}}}
 
 
 _ROOM = 4096

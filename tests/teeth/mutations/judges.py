@@ -7,6 +7,20 @@ ANSWERS = "tests/testing/test_loopback_answers.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
+        "output: the schema of an answer stands in Bedrock's request as an object",
+        "actors/adapters/converse/encode.py",
+        '"schema": schema.decode()',
+        '"schema": schema',
+        ("tests/adapters/test_converse_encode.py", "tests/asking/test_output.py"),
+    ),
+    Mutation(
+        "output: every model on Bedrock takes a schema of the answer",
+        "actors/core/profiles.py",
+        r'output_models=r".*anthropic\.claude-((haiku|sonnet|opus)-4-5|opus-4-6).*"',
+        'output_models=".*"',
+        ("tests/adapters/test_converse_encode.py", "tests/asking/test_output.py"),
+    ),
+    Mutation(
         "closed: what stands beside a reference goes with it",
         "actors/adapters/closed_schemas.py",
         'return {"$ref": schema["$ref"], **definitions}',
@@ -135,8 +149,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "outside: an effort stands where Converse has none",
         "actors/adapters/converse/encode.py",
-        '"outputConfig": {"effort": settings.effort},',
-        '"outputConfig": {"reasoning": settings.effort},',
+        '"outputConfig": {"effort": settings.effort, "textFormat"',
+        '"outputConfig": {"reasoning": settings.effort, "textFormat"',
         ("tests/test_outside_judges.py",),
     ),
     Mutation(
