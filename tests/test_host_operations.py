@@ -23,7 +23,7 @@ from actors.errors import ForeignLoop, JournalError, SessionClosed, SessionExist
 from actors.handle import Session
 from actors.storage.memory import MemoryStorage
 from actors.testing import Call, Say, ServerLimits, Stall, Turn
-from actors.testing.rules import base
+from actors.testing.rules.reading import forget
 from actors.threads import THREADS
 from tests.runtime_support import Gate, actors, anthropic, gathered, hosting, log, openai
 from tests.test_recovery_of_sessions import Held
@@ -150,8 +150,7 @@ def held_by_modules() -> list[object]:
 
 def holding(secret: str) -> list[str]:
     """Every text in memory that has a secret in it, whoever keeps it."""
-    for read in (base._repeated, base._latest):  # by the servers, which are somebody else
-        read.cache_clear()
+    forget()  # what the servers read, who are somebody else
     holders = [*gc.get_objects(), *held_by_modules()]
     texts = {id(each): each for held in holders for each in gc.get_referents(held)}
     said = [each.decode("latin-1") if type(each) is bytes else each for each in texts.values()]

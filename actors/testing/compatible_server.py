@@ -17,19 +17,12 @@ from actors.testing.faults import Fault, Faults
 from actors.testing.loopback import HttpRequest, LoopbackAnswer
 from actors.testing.recollection import Recollection
 from actors.testing.rules import validate
-from actors.testing.rules.base import (
-    CompatibleProfile,
-    CompatibleSettings,
-    Json,
-    Mode,
-    ServerRefusal,
-    dumped,
-    parse,
-)
+from actors.testing.rules.base import CompatibleProfile, CompatibleSettings, Json, Mode, ServerRefusal, dumped
 from actors.testing.rules.compatible import HOSTS
 from actors.testing.rules.host import thinks
 from actors.testing.rules.openrouter import to_anthropic
 from actors.testing.rules.prompts import Prompt, anthropic_prompt, in_anthropics_form
+from actors.testing.rules.reading import parse
 from actors.testing.script import Behaviour, Call, Script, Think, Turn
 from actors.testing.server import LoopbackServer, ServerLimits, bearer, same
 from actors.testing.wire import said

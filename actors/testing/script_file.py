@@ -12,7 +12,8 @@ A turn is a list of parts, or an object with `parts` and options of `Turn` (`sto
 
 from collections.abc import Callable, Mapping
 
-from actors.testing.rules.base import Json, parse
+from actors.testing.rules.base import Json
+from actors.testing.rules.reading import parse
 from actors.testing.script import Call, Part, Redacted, Say, Think, Turn
 
 _OPTIONS: Mapping[str, Callable[[Json], bool]] = {

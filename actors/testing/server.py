@@ -37,16 +37,9 @@ from actors.testing.faults import (
 )
 from actors.testing.loopback import HttpRequest, LoopbackAnswer, serve_connection
 from actors.testing.rules import validate
-from actors.testing.rules.base import (
-    Json,
-    Mode,
-    OpenAIProfile,
-    OpenAISettings,
-    ServerRefusal,
-    dumped,
-    parse,
-)
+from actors.testing.rules.base import Json, Mode, OpenAIProfile, OpenAISettings, ServerRefusal, dumped
 from actors.testing.rules.prompts import AUTOMATIC, Prompt, automatic_prompt
+from actors.testing.rules.reading import parse
 from actors.testing.script import Behaviour, Script, Turn
 from actors.testing.wire import OpenAIWire, Wire
 

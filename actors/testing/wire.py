@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from actors.testing.rules.anthropic_thinking import sign
-from actors.testing.rules.base import AnthropicSettings, Json, Mode, ServerRefusal, dumped, parse
+from actors.testing.rules.base import AnthropicSettings, Json, Mode, ServerRefusal, dumped
+from actors.testing.rules.reading import parse
 from actors.testing.script import Builtin, Call, Redacted, Say, Think, Turn
 
 _CREATED = 1_767_225_600  # seconds since 1970, fixed: responses do not depend on the clock

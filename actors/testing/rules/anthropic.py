@@ -9,7 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from actors.testing.rules import anthropic_messages, anthropic_schema, anthropic_thinking
 from actors.testing.rules.anthropic_messages import cache_mark, check_name, check_text, field, only
 from actors.testing.rules.anthropic_rules import RULES
-from actors.testing.rules.base import AnthropicProfile, AnthropicSettings, Json, Mode, parse, unknown_key
+from actors.testing.rules.base import AnthropicProfile, AnthropicSettings, Json, Mode, dumped, unknown_key
+from actors.testing.rules.reading import came, parse
 
 _COUNTED_NAMES = (
     "cache_control messages model output_config speed system thinking tool_choice tools user_profile_id "
@@ -50,7 +51,18 @@ def validate(body: bytes, mode: Mode, settings: AnthropicSettings, *, count: boo
     Raises:
         Refused: At the first rule that is broken.
     """
-    request = parsed(body)
+    judge(parsed(body), mode, settings, count=count, size=len(body))
+
+
+def judge(
+    request: dict[str, Json],
+    mode: Mode,
+    settings: AnthropicSettings,
+    *,
+    count: bool = False,
+    size: int | None = None,
+) -> None:
+    """Walk a request that is parsed already, of so many bytes; see `validate`."""
     profile = profile_of(request, settings)
     for key in ("messages",) if count else ("messages", "max_tokens"):
         if request.get(key) is None:
@@ -66,13 +78,12 @@ def validate(body: bytes, mode: Mode, settings: AnthropicSettings, *, count: boo
     _check_media(request["messages"], profile)
     check_breakpoints(request)
     anthropic_thinking.check(request, mode, profile, settings)
-    _check_window(len(body) // 4, request.get("max_tokens") or 0, profile)
+    if profile.context_tokens is not None:
+        tokens = (len(dumped(request)) if size is None else size) // 4
+        _check_window(tokens, request.get("max_tokens") or 0, profile, profile.context_tokens)
 
 
-def _check_window(tokens: int, max_tokens: int, profile: AnthropicProfile) -> None:
-    limit = profile.context_tokens
-    if limit is None:
-        return
+def _check_window(tokens: int, max_tokens: int, profile: AnthropicProfile, limit: int) -> None:
     if tokens > limit:
         raise RULES["ANT-36"].refused(tokens=tokens, limit=limit)
     if profile.window_counts_output and tokens + max_tokens > limit:
@@ -80,10 +91,15 @@ def _check_window(tokens: int, max_tokens: int, profile: AnthropicProfile) -> No
 
 
 def _check_media(messages: Sequence[Json], profile: AnthropicProfile) -> None:
-    kinds = [block["type"] for message in messages for block in _blocks(message["content"])]
-    images, documents = kinds.count("image"), kinds.count("document")
+    counted = [came(_media_of, message) for message in messages]
+    images, documents = (sum(counts) for counts in zip(*counted, strict=True))
     if profile.media is not None and images + documents > profile.media:
         raise RULES["ANT-54"].refused(images=images, documents=documents, most=profile.media)
+
+
+def _media_of(message: Json) -> tuple[int, int]:
+    kinds = [block["type"] for block in _blocks(message["content"])]
+    return kinds.count("image"), kinds.count("document")
 
 
 def _blocks(content: Json) -> Iterable[Json]:
@@ -286,10 +302,7 @@ def check_breakpoints(request: dict[str, Json]) -> None:
     if request.get("cache_control") is not None:
         cache_mark(request, "")
         count = 1
-    for path, block in cacheable(request):
-        mark = block.get("cache_control")
-        if mark is None:
-            continue
+    for path, mark in _marks(request):
         count += 1
         if mark.get("ttl", "5m") == "5m":
             short_at = True
@@ -299,20 +312,41 @@ def check_breakpoints(request: dict[str, Json]) -> None:
         raise RULES["ANT-32"].refused(count=count)
 
 
+def _marks(request: dict[str, Json]) -> Iterable[tuple[str, Json]]:
+    yield from _marked(_ahead(request))
+    for at, message in enumerate(request["messages"]):
+        for path, mark in came(_marks_of, message):
+            yield f"messages.{at}.{path}", mark
+
+
+def _marks_of(message: Json) -> tuple[tuple[str, Json], ...]:
+    return tuple(_marked(_parts(message)))
+
+
+def _marked(placed: Iterable[tuple[str, Json]]) -> Iterable[tuple[str, Json]]:
+    return ((path, mark) for path, block in placed if (mark := block.get("cache_control")) is not None)
+
+
 def cacheable(request: dict[str, Json]) -> Iterable[tuple[str, dict[str, Json]]]:
     """Yield (path, block) for all that may carry a cache breakpoint, in the order the provider reads it."""
+    yield from _ahead(request)
+    for at, message in enumerate(request["messages"]):
+        yield from ((f"messages.{at}.{path}", part) for path, part in _parts(message))
+
+
+def _ahead(request: dict[str, Json]) -> Iterable[tuple[str, dict[str, Json]]]:
     for at, tool in enumerate(request.get("tools") or ()):
         yield f"tools.{at}", tool
     system = request.get("system")
     for at, block in enumerate(system if isinstance(system, list) else ()):
         yield f"system.{at}", block
-    for at, message in enumerate(request["messages"]):
-        if not isinstance(message["content"], list):
-            continue
-        for number, block in enumerate(message["content"]):
-            path = f"messages.{at}.content.{number}"
-            yield path, block
-            inner = block.get("content")
-            for deep, part in enumerate(inner if isinstance(inner, list) else ()):
-                if isinstance(part, dict):
-                    yield f"{path}.content.{deep}", part
+
+
+def _parts(message: Json) -> Iterable[tuple[str, dict[str, Json]]]:
+    content = message["content"]
+    for number, block in enumerate(content if isinstance(content, list) else ()):
+        yield f"content.{number}", block
+        inner = block.get("content")
+        for deep, part in enumerate(inner if isinstance(inner, list) else ()):
+            if isinstance(part, dict):
+                yield f"content.{number}.content.{deep}", part

@@ -13,6 +13,7 @@ from itertools import pairwise
 
 from actors.testing.rules.anthropic_rules import ID, RULES, SERVER_ID, TOOL_NAME
 from actors.testing.rules.base import AnthropicProfile, Json, Mode, unknown_key
+from actors.testing.rules.reading import fresh, standard_of
 
 _ID = re.compile(ID)
 _SERVER_ID = re.compile(SERVER_ID)
@@ -61,6 +62,7 @@ _SERVER_RESULTS = (
 _SHAPES.update(dict.fromkeys(_SERVER_RESULTS, _Shape({"tool_use_id": str}, _RESULT_KEYS, _ASSISTANT)))
 _KEYS = {name: shape.keys for name, shape in _SHAPES.items()}
 _IN_RESULT = frozenset({"text", "image", "document", "search_result"})
+_IDS, _CONTENT = standard_of("ANT ids"), standard_of("ANT content")
 
 
 def check(messages: Json, mode: Mode, profile: AnthropicProfile) -> None:
@@ -75,13 +77,13 @@ def check(messages: Json, mode: Mode, profile: AnthropicProfile) -> None:
         raise RULES["ANT-25"].refused()
     if len(messages) > _MOST_MESSAGES:
         raise RULES["ANT-55"].refused(most=_MOST_MESSAGES, count=len(messages))
-    for at, message in enumerate(messages):
+    for at, message in fresh(messages, standard_of("ANT shape", profile)):
         _check_shape(message, f"messages.{at}", profile)
-    for at, message in enumerate(messages):
+    for at, message in fresh(messages, _IDS):
         _check_ids(message, at)
-    last = len(messages) - 1
-    for at, message in enumerate(messages):
-        _check_content(message, at, final=at == last)
+    for at, message in fresh(messages[:-1], _CONTENT):
+        _check_content(message, at, final=False)
+    _check_content(messages[-1], len(messages) - 1, final=True)
     _check_sequence(messages, mode, profile)
 
 

@@ -19,12 +19,15 @@ import hmac
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
+from functools import lru_cache
 
 from actors.testing.rules.anthropic_rules import RULES
 from actors.testing.rules.base import AnthropicProfile, AnthropicSettings, Json, Mode, dumped
+from actors.testing.rules.reading import came, fresh, standard_of
 
 THINKING = frozenset({"thinking", "redacted_thinking"})
 _DIGEST = 16
+_LEADING, _ENDING = standard_of("ANT thinking leads"), standard_of("ANT thinking ends")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +56,10 @@ def sign(
     """
     walk = _PrefixWalk(request, settings, mode)
     for message in request["messages"]:
-        for block in _blocks(message):
-            walk.pass_block(message["role"], block)
-    for block in produced:
-        walk.pass_block("assistant", block)
+        for block, written in came(_written_blocks, message):
+            walk.pass_block(block, written)
+    for made in produced:
+        walk.pass_block(made, _written_block("assistant", made))
     return _written(walk.seal(produced, text), settings)
 
 
@@ -67,11 +70,11 @@ def check(request: Json, mode: Mode, profile: AnthropicProfile, settings: Anthro
         Refused: At the first rule that is broken.
     """
     messages = request["messages"]
-    if any(block["type"] in THINKING for message in messages for block in _blocks(message)):
+    if any(came(_thinks, message) for message in messages):
         if mode == "strict" and not profile.interleaved:
             _check_leading(messages)
         _Check(request, mode, profile, settings).run()
-    for at, message in enumerate(messages):
+    for at, message in fresh(messages, _ENDING):
         kinds = _kinds(message)
         if kinds and kinds[-1] in THINKING:
             raise RULES["ANT-52"].refused(at=at)
@@ -88,7 +91,7 @@ def _calls_unthinking(message: Json) -> bool:
 
 
 def _check_leading(messages: list[Json]) -> None:
-    for at, message in enumerate(messages):
+    for at, message in fresh(messages, _LEADING):
         kinds = [block["type"] for block in _blocks(message)]
         if kinds and kinds[0] not in THINKING and THINKING.intersection(kinds):
             raise RULES["ANT-39"].refused(at=at, found=kinds[0])
@@ -128,11 +131,10 @@ class _Check:
 
     def run(self) -> None:
         for at, message in enumerate(self._messages):
-            blocks = _blocks(message)
-            for number, block in enumerate(blocks):
-                if block["type"] in THINKING:
-                    self._check_block(at, number, blocks)
-                self._walk.pass_block(message["role"], block)
+            for number, (block, text) in enumerate(came(_written_blocks, message)):
+                if text is None:
+                    self._check_block(at, number, _blocks(message))
+                self._walk.pass_block(block, text)
 
     def _check_block(self, at: int, number: int, blocks: list[Json]) -> None:
         block = blocks[number]
@@ -179,16 +181,19 @@ class _PrefixWalk:
         system = request.get("system") or []
         system = [{"type": "text", "text": system}] if isinstance(system, str) else system
         self._system = _digest(dumped([_plain(block) for block in system]))
-        self._tools = _digest(dumped([_plain(tool) for tool in request.get("tools") or ()]))
+        self._tools = _digest(
+            b"[%b]" % b",".join([came(_plainly, tool) for tool in request.get("tools") or ()])
+        )
         self._content = hashlib.sha256()
         self._previous = ""
         self._model: str = request["model"]
         self._settings = settings
         self.drops_foreign = mode == "hosted"
 
-    def pass_block(self, role: str, block: Json) -> None:
-        if block["type"] not in THINKING:
-            self._content.update(dumped([role, _plain(block)]))
+    def pass_block(self, block: Json, text: bytes | None) -> None:
+        """Go past a block; `text` is how it is digested, None of thinking."""
+        if text is not None:
+            self._content.update(text)
             return
         signature = _signature(block)
         seal = _opened(signature, self._settings)
@@ -217,22 +222,27 @@ class _PrefixWalk:
 
 def _written(seal: _SealedThinking, settings: AnthropicSettings) -> str:
     payload = dumped(asdict(seal))
-    return base64.b64encode(_mac(payload, settings) + payload).decode()
+    return base64.b64encode(_mac(payload, settings.secret) + payload).decode()
 
 
 def _opened(signature: str, settings: AnthropicSettings) -> _SealedThinking | None:
+    return _unsealed(signature, settings.secret)
+
+
+@lru_cache(maxsize=2000)
+def _unsealed(signature: str, secret: bytes) -> _SealedThinking | None:
     try:
         raw = base64.b64decode(signature, validate=True)
     except (binascii.Error, ValueError):
         return None
     mac, payload = raw[:32], raw[32:]
-    if not hmac.compare_digest(mac, _mac(payload, settings)):
+    if not hmac.compare_digest(mac, _mac(payload, secret)):
         return None
     return _SealedThinking(**json.loads(payload))
 
 
-def _mac(payload: bytes, settings: AnthropicSettings) -> bytes:
-    return hmac.new(settings.secret, payload, hashlib.sha256).digest()
+def _mac(payload: bytes, secret: bytes) -> bytes:
+    return hmac.digest(secret, payload, "sha256")
 
 
 def _digest(data: bytes) -> str:
@@ -242,6 +252,20 @@ def _digest(data: bytes) -> str:
 def _signature(block: Json) -> str:
     signature: str = block["signature"] if block["type"] == "thinking" else block["data"]
     return signature
+
+
+def _written_blocks(message: Json) -> tuple[tuple[Json, bytes | None], ...]:
+    """Return the blocks of a message, each with how it is digested."""
+    role = message["role"]
+    return tuple((block, _written_block(role, block)) for block in _blocks(message))
+
+
+def _written_block(role: str, block: Json) -> bytes | None:
+    return None if block["type"] in THINKING else dumped([role, _plain(block)])
+
+
+def _plainly(value: Json) -> bytes:
+    return dumped(_plain(value))
 
 
 def _plain(value: Json) -> Json:
@@ -271,6 +295,10 @@ def _blocks(message: Json) -> list[Json]:
         return [{"type": "text", "text": content}] if content else []
     blocks: list[Json] = content
     return blocks
+
+
+def _thinks(message: Json) -> bool:
+    return any(block["type"] in THINKING for block in _blocks(message))
 
 
 def _kinds(message: Json) -> list[str]:

@@ -1,4 +1,4 @@
-"""What every rulebook of the strict servers is made of: rules as data, one refusal, one strict parser.
+"""What every rulebook of the strict servers is made of: rules as data, and one refusal.
 
 A rule names the fault, the provider's answer to it and where that answer was seen. A validator walks a
 request body in the provider's order of checks and raises `RuleBroken` at the first rule that is broken. The
@@ -10,10 +10,8 @@ pass here for the same reason.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
-import jiter
 import msgspec
 
 Mode: TypeAlias = Literal["strict", "hosted"]
@@ -235,30 +233,6 @@ def table(*rules: ServerRule) -> dict[str, ServerRule]:
     if len(by_id) != len(rules):
         raise ValueError("Two rules of one table share an id; give each its own.")
     return by_id
-
-
-def parse(body: bytes) -> Json:
-    """Return the JSON value of `body`, read more strictly than `json.loads` does.
-
-    Raises:
-        ValueError: Not UTF-8, a repeated key, NaN or Infinity, a lone surrogate, a number out of range,
-            nesting deeper than 200, or anything else that is not JSON.
-
-    A body that is read again, or arguments that come back in each request, give the same value: it must not be changed.
-    """
-    return (_repeated if len(body) <= _SMALL else _latest)(body)
-
-
-_SMALL = 2000
-"""Bytes of what may come back many times, as the arguments of calls do."""
-
-
-def _read(body: bytes) -> Json:
-    return jiter.from_json(body, allow_inf_nan=False, catch_duplicate_keys=True, cache_mode="keys")
-
-
-_repeated = lru_cache(maxsize=2000)(_read)
-_latest = lru_cache(maxsize=1)(_read)
 
 
 def unknown_key(value: Mapping[str, Json], allowed: frozenset[str]) -> str | None:

@@ -11,8 +11,9 @@ from itertools import pairwise
 from string import ascii_letters, digits
 
 from actors.testing.rules import bedrock_upstream
-from actors.testing.rules.base import Json, Mode, parse, unknown_key
+from actors.testing.rules.base import Json, Mode, unknown_key
 from actors.testing.rules.bedrock_rules import ID, RULES, TOOL_NAME, BedrockProfile, BedrockSettings
+from actors.testing.rules.reading import came, fresh, parse, standard_of
 
 _NAMES_OF_KEYS = (
     "messages system inferenceConfig toolConfig guardrailConfig additionalModelRequestFields promptVariables "
@@ -74,13 +75,12 @@ def validate(body: bytes, mode: Mode, settings: BedrockSettings) -> None:
         elif kind == "cachePoint":
             _check_mark(value, f"system/{at}/cachePoint")
     messages = _list(request, "messages", "")
-    for at, message in enumerate(messages):
+    for at, message in fresh(messages, standard_of("BED message", profile.media)):
         _check_message(message, at, profile)
-    attached = [held for message in messages for held in _attached(message["content"])]
+    attached = [held for message in messages for held in came(_attached_to, message)]
     _check_documents([value for kind, value in attached if kind == "document"])
     _check_sequence(messages)
-    has_tools = any("toolUse" in block or "toolResult" in block for m in messages for block in m["content"])
-    if has_tools and not declared:
+    if not declared and any(came(_uses_tools, message) for message in messages):
         raise RULES["BED-03"].refused()
     if profile.context_tokens is not None and len(body) // 4 > profile.context_tokens:
         raise RULES["BED-12"].refused()
@@ -285,6 +285,14 @@ def _check_media(kind: str, value: dict[str, Json], path: str, profile: BedrockP
         raise RULES["BED-S04"].refused(value="''", path=_dotted(f"{path}/source/bytes"))
 
 
+def _uses_tools(message: Json) -> bool:
+    return any("toolUse" in block or "toolResult" in block for block in message["content"])
+
+
+def _attached_to(message: Json) -> list[tuple[str, Json]]:
+    return list(_attached(message["content"]))
+
+
 def _attached(content: list[Json]) -> Iterator[tuple[str, Json]]:
     """Yield the images and documents of a message, and those inside its results."""
     for block in content:
@@ -318,16 +326,20 @@ def _check_sequence(messages: list[Json]) -> None:
         raise RULES["BED-07"].refused()
     open_calls: list[str] = []
     for at, message in enumerate(messages):
-        given = [block["toolResult"]["toolUseId"] for block in message["content"] if "toolResult" in block]
+        given = came(_ids, message, "toolResult")
         if missing := [call for call in open_calls if call not in given]:
             raise RULES["BED-01"].refused(at=at, ids=", ".join(missing))
         if len(given) > len(open_calls):
             raise RULES["BED-02"].refused(at=at)
-        open_calls = [block["toolUse"]["toolUseId"] for block in message["content"] if "toolUse" in block]
+        open_calls = came(_ids, message, "toolUse")
     if open_calls:
         raise RULES["BED-01"].refused(at=len(messages), ids=", ".join(open_calls))
     if any(before["role"] == message["role"] for before, message in pairwise(messages)):
         raise RULES["BED-06"].refused()
+
+
+def _ids(message: Json, kind: str) -> list[str]:
+    return [block[kind]["toolUseId"] for block in message["content"] if kind in block]
 
 
 # --- shapes ------------------------------------------------------------------------------------------

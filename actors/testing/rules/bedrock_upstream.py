@@ -9,16 +9,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 from actors.testing.rules import anthropic
 from actors.testing.rules.anthropic_thinking import sign
-from actors.testing.rules.base import (
-    AnthropicProfile,
-    AnthropicSettings,
-    Json,
-    Mode,
-    RuleBroken,
-    dumped,
-    parse,
-)
+from actors.testing.rules.base import AnthropicProfile, AnthropicSettings, Json, Mode, RuleBroken, dumped
 from actors.testing.rules.bedrock_rules import RULES, BedrockSettings
+from actors.testing.rules.reading import came, parse
 
 _SAMPLING = {"temperature": "temperature", "topP": "top_p", "stopSequences": "stop_sequences"}
 _MIMES = {"pdf": "application/pdf", "txt": "text/plain"}
@@ -31,7 +24,7 @@ def check(request: Json, mode: Mode, profile: AnthropicProfile, settings: Bedroc
         RuleBroken: The vendor refused it; its sentence is inside (BED-10).
     """
     try:
-        anthropic.validate(dumped(passed_on(request, settings)), mode, _settings(settings, profile))
+        anthropic.judge(passed_on(request, settings), mode, _settings(settings, profile))
     except RuleBroken as refused:
         raise RULES["BED-10"].refused(text=refused.refusal.message) from refused
 
@@ -68,14 +61,12 @@ def passed_on(request: Json, settings: BedrockSettings) -> Json:
     if system := _marked(request.get("system") or (), _block):
         body["system"] = system
     body |= _tools(request.get("toolConfig") or {})
-    body["messages"] = [
-        {
-            "role": message["role"],
-            "content": _marked(message["content"], _block),
-        }
-        for message in request["messages"]
-    ]
+    body["messages"] = [came(_message, message) for message in request["messages"]]
     return body
+
+
+def _message(message: Json) -> Json:
+    return {"role": message["role"], "content": _marked(message["content"], _block)}
 
 
 def _form(told: Json) -> Json:

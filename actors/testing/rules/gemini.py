@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from actors.testing.rules import gemini_schema, gemini_signatures
-from actors.testing.rules.base import Json, Mode, parse
+from actors.testing.rules.base import Json, Mode
 from actors.testing.rules.gemini_rules import NAME, RULES, GeminiProfile, GeminiSettings
 from actors.testing.rules.gemini_shape import shaped
+from actors.testing.rules.reading import came, fresh, parse, standard_of
 
 _NAME = re.compile(NAME)
 _ROLES = frozenset({"user", "model"})
@@ -40,7 +41,7 @@ def validate(body: bytes, mode: Mode, settings: GeminiSettings) -> None:
     contents = request.get("contents") or []
     if not contents:
         raise RULES["GEM-07"].refused("contents")
-    for at, content in enumerate(contents):
+    for at, content in fresh(contents, standard_of("GEM content", settings.vertex)):
         _check_content(content, f"contents[{at}]", settings)
     names = _check_tools(request)
     _check_config(request, names)
@@ -114,6 +115,10 @@ def _check_name(value: Json, path: str) -> None:
 
 
 def _held(content: Json, key: str) -> list[Json]:
+    return came(_found, content, key)
+
+
+def _found(content: Json, key: str) -> list[Json]:
     return [part[key] for part in content["parts"] if key in part]
 
 
@@ -139,7 +144,7 @@ def _check_turn(before: Json, content: Json, path: str, mode: Mode) -> None:
         raise RULES["GEM-02"].refused(path)
     if mode == "strict":
         if before.get("role", "user") == content.get("role", "user") or not (
-            before["role"] or content.get("role", "user") == "user"
+            before.get("role", "user") or content.get("role", "user") == "user"
         ):
             raise RULES["GEM-S06"].refused(path)
         for at, (call, response) in enumerate(zip(calls, responses, strict=True)):

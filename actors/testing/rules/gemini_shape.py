@@ -13,8 +13,9 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import TypeAlias
 
-from actors.testing.rules.base import Json
+from actors.testing.rules.base import Json, RuleBroken
 from actors.testing.rules.gemini_rules import RULES
+from actors.testing.rules.reading import came
 
 Message: TypeAlias = Mapping[str, str]
 
@@ -69,6 +70,7 @@ _MESSAGES: Mapping[str, Message] = {
     ),
     "ThinkingConfig": _message(includeThoughts="bool", thinkingBudget="int", thinkingLevel="Level"),
 }  # fmt: skip
+_SENT_AGAIN = frozenset({"Content", "Tool"})
 _ENUMS = {
     "Type": frozenset(
         {"TYPE_UNSPECIFIED", "STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL"}
@@ -105,6 +107,14 @@ def shaped(request: dict[str, Json], *, ids: bool) -> dict[str, Json]:
     return read
 
 
+def _alone(value: Json, kind: str, ids: bool) -> Json:
+    walk = _ShapeWalk(ids)
+    read = walk.message(value, kind, kind)
+    if walk.unknown:
+        raise RULES["GEM-10"].refused(walk.unknown[0][0], lines=walk.unknown[0][1])
+    return read
+
+
 class _ShapeWalk:
     """One reading of a request: stops at a wrong value, collects unknown names."""
 
@@ -128,11 +138,19 @@ class _ShapeWalk:
                 )
         return read
 
+    def _again(self, value: Json, kind: str, path: str) -> Json:
+        """Read what later requests hold too. Where it stands matters only if something is wrong with it."""
+        try:
+            return came(_alone, value, kind, self._ids)
+        except RuleBroken:
+            return self._field(value, kind, path)
+
     def _field(self, value: Json, kind: str, path: str) -> Json:
         if kind.endswith("[]"):
             if not isinstance(value, list):
                 raise _invalid(path, f"{_PACKAGE}.{kind[:-2]}", value)
-            return [self._field(item, kind[:-2], f"{path}[{at}]") for at, item in enumerate(value)]
+            read = self._again if kind[:-2] in _SENT_AGAIN else self._field
+            return [read(item, kind[:-2], f"{path}[{at}]") for at, item in enumerate(value)]
         if kind.endswith("{}"):
             if not isinstance(value, dict):
                 raise _invalid(path, f"{_PACKAGE}.{kind[:-2]}", value)

@@ -27,7 +27,7 @@ from actors.testing.rules.base import (
 Check: TypeAlias = Callable[[Json, "RequestContext"], None]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class VendorHost:
     """One vendor.
 

@@ -16,7 +16,6 @@ from actors.testing.rules.base import (
     OpenAIProfile,
     OpenAISettings,
     RuleBroken,
-    parse,
     unknown_key,
 )
 from actors.testing.rules.host import RequestContext, VendorHost, thinks
@@ -33,6 +32,7 @@ from actors.testing.rules.openai_messages import (
     only,
     require,
 )
+from actors.testing.rules.reading import parse
 
 _NAMES = (
     "audio frequency_penalty function_call functions logit_bias logprobs max_completion_tokens max_tokens "

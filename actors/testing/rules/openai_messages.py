@@ -19,12 +19,12 @@ from actors.testing.rules.base import (
     Json,
     ServerRule,
     kind,
-    parse,
     strings,
     table,
     unknown_key,
 )
 from actors.testing.rules.host import RequestContext
+from actors.testing.rules.reading import fresh, parse, standard_of
 
 _TOO_LONG = (
     "Invalid '{path}': string too long. Expected a string with maximum length {limit}, "
@@ -185,12 +185,13 @@ def check(messages: Json, context: RequestContext, *, long_strings: bool) -> Non
     check_type(messages, list, "messages", "an array of objects")
     if not messages:
         raise RULES["OAC-04"].refused("messages", path="messages")
-    for at, message in enumerate(messages):
+    under = context.host, context.mode, context.profile
+    for at, message in fresh(messages, standard_of("OAC shape", *under)):
         _check_shape(message, f"messages[{at}]", context)
     if long_strings:
         _check_lengths(messages)
     context.host.identity(messages, context)
-    for at, message in enumerate(messages):
+    for at, message in fresh(messages, standard_of("OAC calls", *under)):
         _check_calls_as_copies_do(message, at, context)
     context.host.sequence(messages, context)
 
@@ -283,7 +284,8 @@ def _check_call(call: Json, path: str, context: RequestContext) -> None:
 
 def check_identity(messages: list[Json], context: RequestContext) -> None:
     """Check the ids and names of all messages, as OpenAI does."""
-    for number, message in enumerate(messages):
+    standard = standard_of("OAC identity", context.host, context.profile)
+    for number, message in fresh(messages, standard):
         path = f"messages[{number}]"
         if message["role"] == "tool":
             check_id(message["tool_call_id"], f"{path}.tool_call_id", context.profile.id_length)

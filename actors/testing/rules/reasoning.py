@@ -6,9 +6,10 @@ of the API wants the signature of a model's first call in its `extra_content`, a
 """
 
 from actors.testing.rules import gemini_signatures
-from actors.testing.rules.base import CompatibleSettings, Json, parse
+from actors.testing.rules.base import CompatibleSettings, Json
 from actors.testing.rules.gemini_rules import RULES, SENTINELS, GeminiSettings
 from actors.testing.rules.host import RequestContext, thinks
+from actors.testing.rules.reading import parse
 
 
 def check_present(request: Json, context: RequestContext) -> None:

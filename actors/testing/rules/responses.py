@@ -8,7 +8,8 @@ import re
 from collections.abc import Mapping
 
 from actors.testing.rules import responses_items, responses_reasoning, strict_schema
-from actors.testing.rules.base import Json, Mode, parse, strings, unknown_key
+from actors.testing.rules.base import Json, Mode, strings, unknown_key
+from actors.testing.rules.reading import parse
 from actors.testing.rules.responses_items import check_type, only, require
 from actors.testing.rules.responses_rules import RULES, ResponsesProfile, ResponsesSettings
 from actors.testing.rules.responses_store import ResponsesStore, expanded

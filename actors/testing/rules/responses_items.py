@@ -15,7 +15,8 @@ that the host knows it made behind that reasoning may leave its own out. What is
 import re
 from collections.abc import Callable, Iterator, Mapping
 
-from actors.testing.rules.base import Json, Mode, kind, parse, unknown_key
+from actors.testing.rules.base import Json, Mode, kind, unknown_key
+from actors.testing.rules.reading import fresh, parse, standard_of
 from actors.testing.rules.responses_rules import RULES, ResponsesProfile
 
 _CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
@@ -58,6 +59,7 @@ _MADE_BEHIND = re.compile(r"[a-z]+_r([0-9a-f]+)_\d+")
 _NAME = r"^[a-zA-Z0-9_-]+$"
 _MAX_NAME = 128
 _MAX_STRING = 10_485_760
+_SHAPE = standard_of("OAR shape")
 
 
 def check(request: Json, profile: ResponsesProfile) -> None:
@@ -72,9 +74,9 @@ def check(request: Json, profile: ResponsesProfile) -> None:
     check_type(items, list, "input", "one of a string or array of objects")
     if not items and request.get("previous_response_id") is None:
         raise RULES["OAR-S06"].refused("input", path="input", what="array")
-    for at, item in enumerate(items):
+    for at, item in fresh(items, _SHAPE):
         _check_shape(item, f"input[{at}]")
-    for at, item in enumerate(items):
+    for at, item in fresh(items, standard_of("OAR names", profile)):
         _check_names(item, f"input[{at}]", profile)
 
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from struct import pack
 from zlib import crc32
 
-from actors.testing.rules.base import Json, Mode, ServerRefusal, dumped, parse
+from actors.testing.rules.base import Json, Mode, ServerRefusal, dumped
 from actors.testing.rules.bedrock_rules import BedrockSettings
 from actors.testing.rules.bedrock_upstream import signed
+from actors.testing.rules.reading import parse
 from actors.testing.script import Builtin, Call, Redacted, Say, Think, Turn
 
 _FAILURES: Mapping[int, tuple[str, str]] = {

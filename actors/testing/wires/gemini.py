@@ -9,9 +9,10 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from actors.testing.rules.base import Json, ServerRefusal, dumped, parse
+from actors.testing.rules.base import Json, ServerRefusal, dumped
 from actors.testing.rules.gemini_rules import GeminiSettings
 from actors.testing.rules.gemini_signatures import sign
+from actors.testing.rules.reading import parse
 from actors.testing.script import Builtin, Call, Redacted, Say, Think, Turn
 
 _ERROR = "type.googleapis.com/google.rpc."
