@@ -269,8 +269,8 @@ MUTATIONS: tuple[Mutation, ...] = (
         "runtime: a close ends with its caller",
         "actors/activation.py",
         "        await closing.over.wait()\n        if",
-        "        try:\n            await self._closing.wait()\n        except BaseException:\n"
-        "            await self._end()\n            raise\n\n    async def settle",
+        "        try:\n            await closing.over.wait()\n        except BaseException:\n"
+        "            await self._end()\n            raise\n        if",
         (f"{HOST}::test_a_close_whose_caller_is_cancelled_at_any_moment_leaves_no_turn_open",),
     ),
     Mutation(
