@@ -188,6 +188,16 @@ class Activation:
         self.host.lanes -= self._now.size
         self._now = _logged(self._now.warmth)
 
+    @property
+    def is_ending(self) -> bool:
+        """Whether its actors are being put away, or end because another writer has it."""
+        return isinstance(self._now, SessionActors) and self._now.is_ending
+
+    async def put_away(self) -> None:
+        """Wait until they have been. It takes no longer than what they had started."""
+        while isinstance(self._now, SessionActors) and self._now.is_ending:
+            await self._now.ended()
+
     def suspend(self) -> None:
         """Note that the actors have ended, and are to begin from the log when the session is used again."""
         assert isinstance(self._now, SessionActors)
@@ -313,6 +323,7 @@ class Activation:
     async def _write_end(self) -> None:
         """Have the end written; ask again after a crash, as often as the session may restart."""
         while True:
+            await self.put_away()
             with suppress(ActorFailed):
                 return await (self.actors or self.activate()).session.ask(End())
 
@@ -352,7 +363,7 @@ class SessionActors:
     @property
     def target(self) -> str:
         """Whom the next ask goes to; empty while what crashed is being rebuilt."""
-        return self._acting.state.target
+        return self._acting.target
 
     @property
     def state(self) -> SessionState:
@@ -402,9 +413,21 @@ class SessionActors:
 
     def begin_anew(self, depth: int) -> None:
         """Make the actors, of what they are given at first, and of the log from then on."""
-        group = Group(self._host.system, RESTART)
-        self.session = self._spawned(group, depth)
-        self._host.system.watch(self.session, partial(self._gone, group))
+        self.equipment.restore()
+        self._group = Group(self._host.system, RESTART)
+        self.session = self._spawned(self._group, depth)
+        self._host.system.watch(self.session, self._gone)
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether they are ending without a crash."""
+        return self._group.ended is not None
+
+    async def ended(self) -> None:
+        """Wait until they have ended."""
+        over = anyio.Event()
+        self._host.system.watch(self.session, over.set)
+        await over.wait()
 
     @property
     def _all(self) -> tuple[Ref[Never], ...]:
@@ -443,9 +466,9 @@ class SessionActors:
         )
         return self._acting
 
-    def _gone(self, group: Group) -> None:
+    def _gone(self) -> None:
         """End the streams of a session whose actors have ended, and have it forgotten or put away."""
-        why = group.ended if isinstance(group.ended, JournalError) else None
+        why = self._group.ended if isinstance(self._group.ended, JournalError) else None
         if isinstance(why, JournalUnavailable):
             self._activation.suspend()
         else:

@@ -6,6 +6,7 @@ with that whenever an ask begins. What tools do is in no log: it is kept here, f
 
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
+from itertools import chain
 from types import EllipsisType
 from typing import Any, Literal, TypeAlias
 
@@ -34,6 +35,21 @@ class Change:
     fate: Literal["offered", "taken", "dropped"] = "offered"
 
 
+class Unwritten(Struct, gc=False):
+    """A change that is live and not yet in the log.
+
+    Args:
+        system, offer: What was live before.
+        change: What was taken up.
+        or_drop: If it is not written, it is over; else it waits again.
+    """
+
+    system: str | None
+    offer: Offer
+    change: Change
+    or_drop: bool
+
+
 Prepare: TypeAlias = Callable[
     [str | EllipsisType | None, Iterable[Item] | EllipsisType, str], Awaitable[Change]
 ]
@@ -53,6 +69,7 @@ class Configuration(Struct, gc=False):
     offer: Offer
     toolsets: Toolsets
     _change: Change | None = None
+    _unwritten: tuple[Unwritten, ...] = ()
 
     @property
     def is_changing(self) -> bool:
@@ -84,21 +101,41 @@ class Configuration(Struct, gc=False):
             if change.offer is not ...:
                 self.toolsets.release(change.offer.owners)
 
-    def take_up(self) -> None:
-        """Let the change that waits be live."""
+    def take_up(self, *, or_drop: bool = False) -> None:
+        """Let the change that waits be live, for good once it is `written`. `or_drop`: if it is not, drop it."""
         assert self._change is not None
         change, self._change = self._change, None
+        self._unwritten += (Unwritten(self.system, self.offer, change, or_drop),)
         if change.system is not ...:
             self.system = change.system
         if change.offer is not ...:
-            self.toolsets.release(self.offer.owners)
             self.offer = change.offer
+
+    def written(self) -> None:
+        """Note that the first change that was taken up is in the log: what was before it is not used any more."""
+        if self._unwritten:
+            first, *others = self._unwritten
+            self._unwritten = tuple(others)
+            if first.change.offer is not ...:
+                self.toolsets.release(first.offer.owners)
+
+    def restore(self) -> None:
+        """Let what is in the log be live again, where it does not get what was taken up."""
+        unwritten, self._unwritten = self._unwritten, ()
+        for each in reversed(unwritten):
+            self.system, self.offer = each.system, each.offer
+            if each.or_drop:
+                each.change.fate = "offered"
+                self.drop(each.change)
+            else:
+                self.hold(each.change, behind=True)
 
     @property
     def owners(self) -> tuple[ToolsetOwner, ...]:
-        """Who has the toolsets open: those in use, and those of a change that waits."""
+        """Who has the toolsets open: those in use, those of a change that waits, and those it may go back to."""
         held = () if self._change is None or self._change.offer is ... else self._change.offer.owners
-        return (*self.offer.owners, *held)
+        before = [each.offer.owners for each in self._unwritten if each.change.offer is not ...]
+        return (*self.offer.owners, *held, *chain(*before))
 
 
 class Equipment:
@@ -144,11 +181,20 @@ class Equipment:
         """Whether a change waits."""
         return self._configuration.is_changing
 
-    def take_up(self) -> Resolver:
-        """Let the change that waits be live, and return what targets mean with it."""
-        self._configuration.take_up()
+    def take_up(self, *, or_drop: bool = False) -> Resolver:
+        """Let the change that waits be live, and return what targets mean with it; see `Configuration.take_up`."""
+        self._configuration.take_up(or_drop=or_drop)
         self._take_over()
         return self.resolver
+
+    def written(self) -> None:
+        """Note that a change that was taken up is in the log."""
+        self._configuration.written()
+
+    def restore(self) -> None:
+        """Go back to what is in the log."""
+        self._configuration.restore()
+        self._take_over()
 
     @property
     def configured(self) -> Configured:

@@ -83,7 +83,7 @@ class HandingOver:
         ask, equipment = self._ask, self._ask.equipment
         equipment.hold(change, behind=True)
         self._change = None
-        equipment.take_up()
+        equipment.take_up(or_drop=True)
         if equipment.resolver.preamble != ask.log.state.preamble:
             await ask.refs.renderer.tell(Outdate())
         await self._write(equipment.configured)

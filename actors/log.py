@@ -9,7 +9,7 @@ import anyio
 
 from actors.core.closing import repeatable
 from actors.core.content import ToolCall
-from actors.core.events import Event
+from actors.core.events import Configured, Event, SwitchApplied
 from actors.core.form import replace
 from actors.core.ledger import Ledger
 from actors.core.state import Lanes, Rules, SessionState, rebuilt
@@ -26,11 +26,16 @@ class LogWriter:
         state: What the log says so far.
         journal: Who writes it.
         fence: The number with which the session was claimed.
+        configured: Called when it is durable that the session is configured anew.
+
+    `target`: whom the next ask goes to, as far as that is durable.
     """
 
-    def __init__(self, state: SessionState, journal: Ref[JournalCommand], fence: int) -> None:
+    def __init__(
+        self, state: SessionState, journal: Ref[JournalCommand], fence: int, configured: Callable[[], None]
+    ) -> None:
         self.resume(state)
-        self._journal, self._fence = journal, fence
+        self._journal, self._fence, self._is_configured = journal, fence, configured
         self._held: list[Event] = []
         self._told: list[Told] = []
         self._sent = 0  # calls of `send` not heard of. None is forgotten: what fails crashes the owner
@@ -43,6 +48,7 @@ class LogWriter:
     def resume(self, state: SessionState) -> None:
         """Go on from what the log says."""
         self.state = replace(state, ledger=Ledger())
+        self.target = state.target
 
     def hold(self, event: Event, then: Told) -> None:
         """Write an event together with the next ones: nothing waits for it until then."""
@@ -73,6 +79,8 @@ class LogWriter:
             JournalError: It is not written. The state is ahead of the log then, and the caller crashes with it.
         """
         self.state = self.state.apply(event)
+        if isinstance(event, SwitchApplied | Configured):
+            then = partial(self._changed, event, then)
         return await self._journal.ask(
             Append(self.state.session, self._fence, (event,), self.prelude(), then)
         )
@@ -82,12 +90,21 @@ class LogWriter:
 
         def written(seq: int) -> None:
             self._sent -= 1
-            then(seq)
+            self._changed(event, then, seq)
 
         self._sent += 1
         self.state = self.state.apply(event)
         append = Append(self.state.session, self._fence, (event,), self.prelude(), written, context.fail)
         context.tell(self._journal, append)
+
+    def _changed(self, event: Event, then: Told | None, seq: int) -> None:
+        """Note that an event is durable which may change what the session is, and tell that."""
+        if isinstance(event, SwitchApplied):
+            self.target = event.target
+        elif isinstance(event, Configured):
+            self._is_configured()
+        if then is not None:
+            then(seq)
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,13 +33,7 @@ from actors.core import awaiting, phases
 from actors.core.content import ToolCall
 from actors.core.estimate import Scale
 from actors.core.events import Closed, Configured, SwitchApplied, SwitchFailed, SwitchHeld, SwitchSuperseded
-from actors.core.feed import (
-    Applied,
-    CompleteEvent,
-    Deferred,
-    Sink,
-    SwitchOutcome,
-)
+from actors.core.feed import Applied, CompleteEvent, Deferred, Sink, SwitchOutcome
 from actors.core.ledger import Ledger
 from actors.core.phases import Action, Happening, Phase
 from actors.core.publishing import brought, settlement, terminal
@@ -74,7 +68,7 @@ class SessionActor(Actor[SessionCommand]):
         generation: Generation,
         warmth: Warmth,
     ) -> None:
-        self._log = LogWriter(state, refs.journal, generation.fence)
+        self._log = LogWriter(state, refs.journal, generation.fence, equipment.written)
         self._refs = refs
         self._equipment = equipment
         self._bounds = bounds
@@ -103,6 +97,11 @@ class SessionActor(Actor[SessionCommand]):
         return self._log.state
 
     @property
+    def target(self) -> str:
+        """Whom the next ask goes to."""
+        return self._log.target
+
+    @property
     def idle(self) -> bool:
         """Whether no ask is in flight, or its turn waits, and all that was sent is written."""
         rests = self._phase in ("idle", "ended") or (self._phase == "awaiting" and self._pending.is_empty)
@@ -117,7 +116,8 @@ class SessionActor(Actor[SessionCommand]):
         """Close what a crash left open, before the next ask."""
         state, pending = replay.state, self._pending
         self._log.resume(state)
-        is_open = state.bound is not None or state.held is not None or pending.current is not None
+        is_held = state.held is not None or self._equipment.is_changing
+        is_open = is_held or state.bound is not None or pending.current is not None
         is_awaiting = state.pause is not None
         self._phase = phases.first(is_closed=state.closed, is_open=is_open, is_awaiting=is_awaiting)
         if self._phase == "recovering":
@@ -367,13 +367,13 @@ class SessionActor(Actor[SessionCommand]):
             return
         self._equipment.hold(command.change)
         if action == "apply":
-            self._log.send(self._changed(), lambda _: reply.send(Applied(target)), self._mine)
+            self._log.send(self._changed(or_drop=True), lambda _: reply.send(Applied(target)), self._mine)
         else:
             reply.send(Deferred(target, self._turn))
 
-    def _changed(self) -> Configured:
+    def _changed(self, *, or_drop: bool = False) -> Configured:
         """Let the change that waits be live; return what the log is to say."""
-        self._equipment.take_up()
+        self._equipment.take_up(or_drop=or_drop)
         return self._outdating()
 
     def _outdating(self) -> Configured:

@@ -16,7 +16,7 @@ from actors.handle import Session
 from actors.storage import Appended, Entry
 from actors.storage.memory import MemoryStorage
 from actors.testing import Call, Say, Turn
-from actors.tools import tool
+from actors.tools import Tool, tool
 from tests.runtime_support import Gate, anthropic, assert_paired, bodies, hosting, openai, restarted
 
 pytestmark = pytest.mark.anyio
@@ -176,7 +176,7 @@ async def test_who_uses_a_session_that_is_being_put_away_is_told_and_its_tools_a
                 gate.open("a")
                 while not storage.refused:
                     await anyio.lowlevel.checkpoint()
-                for what in (session.history, session.cancel, partial(session.switch, "a")):
+                for what in (session.compact, session.cancel, partial(session.switch, "a")):
                     tasks.start_soon(use, what)
                 await anyio.wait_all_tasks_blocked()
                 left.set()
@@ -185,3 +185,49 @@ async def test_who_uses_a_session_that_is_being_put_away_is_told_and_its_tools_a
         assert (await session.ask("And now?")).status == "complete"
         unknown = [item.reason for item in (await session.ledger()).interactions()]
         assert unknown == ["outcome_unknown", "outcome_unknown"]
+
+
+INTAKE: dict[str, Callable[[Session, str], Awaitable[object]]] = {
+    "ask": lambda session, _: session.ask("Again?"),
+    "switch": lambda session, _: session.switch("b"),
+    "configure": lambda session, _: session.configure(system="Be brief.", tools=[]),
+    "run_tool": lambda session, _: session.run_tool("work", {"name": "a"}),
+    "compact": lambda session, _: session.compact(),
+    "provide": lambda session, call: session.provide({call: "late"}),
+    "close": lambda session, _: session.close(),
+}
+
+
+@pytest.mark.requirement("PROMISE-6")
+@pytest.mark.parametrize("blocking", [False, True])
+@pytest.mark.parametrize("intake", INTAKE)
+async def test_what_is_asked_of_an_idle_session_is_refused_and_it_is_as_it_was(
+    intake: str, blocking: bool
+) -> None:
+    storage, gate = Outage(only="one", blocking=blocking), Gate()
+    gate.open("a")
+    turns = Turn(Call("look_up", {})), Turn(Say("I wait.")), *DONE
+    async with hosting(a=anthropic(*turns), b=openai(*DONE), storage=storage) as runtime:
+        look_up = Tool.external("look_up", "Look it up.", {"type": "object"})
+        session = await runtime.open("a", id="one", tools=[gate.tool, look_up], system="Be kind.")
+        await session.ask("Hello.")
+        call = session.pending[0].call.id
+        assert (await session.provide({call: "found"})).status == "complete"
+        before, ledger = await session.history(), await session.ledger()
+        storage.at = 0
+        while storage.refused < 5:  # more often than an actor may crash
+            with pytest.raises(JournalUnavailable, match="the disk is full"):
+                await INTAKE[intake](session, call)
+        assert session.target == "a"
+        assert await session.history() == before  # it can be read all the same
+        storage.works()
+        assert [each.name for each in session._activation.tools] == ["work", "look_up"]
+        assert (await session.ask("And now?")).status == "complete"
+        assert (await session.history()).since(0)[: before.length] == before.since(0)
+        assert await session.ledger() == ledger
+        assert (await session.history()).system == "Be kind."
+        assert session.target == "a"
+        assert restarted(runtime) == []
+        if intake != "provide":  # it comes too late, and is a duplicate
+            await INTAKE[intake](session, call)
+        assert session.target == ("b" if intake == "switch" else "a")

@@ -59,8 +59,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "configure: a change in the midst of an ask is taken up at once",
         SESSION,
-        '        if action == "apply":\n            self._log.send(self._changed()',
-        "        if action:\n            self._log.send(self._changed()",
+        '        if action == "apply":\n            self._log.send(self._changed(or_drop=True)',
+        "        if action:\n            self._log.send(self._changed(or_drop=True)",
         (
             f"{CONFIGURE}::test_what_is_configured_during_an_ask_waits_for_its_end_and_the_latest_of_each_counts",
             f"{CONFIGURE}::test_a_turn_that_waits_for_its_caller_ends_with_the_tools_it_began_with",
@@ -85,8 +85,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "configure: toolsets that were replaced stay open",
         LIVE,
-        "            self.toolsets.release(self.offer.owners)\n",
-        "            pass\n",
+        "                self.toolsets.release(first.offer.owners)\n",
+        "                pass\n",
         (f"{CONFIGURE}::test_toolsets_are_opened_for_a_change_and_closed_when_nothing_uses_them",),
     ),
     Mutation(

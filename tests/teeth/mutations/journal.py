@@ -13,6 +13,7 @@ _ANYWHERE = (
 )
 _FENCED = f"{_OUTAGES}::test_a_session_that_another_writer_has_ends_here_and_nothing_else_is_touched"
 _WAITING = f"{_OUTAGES}::test_who_uses_a_session_that_is_being_put_away_is_told_and_its_tools_are_cancelled"
+_IDLE = f"{_OUTAGES}::test_what_is_asked_of_an_idle_session_is_refused_and_it_is_as_it_was"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -119,5 +120,40 @@ MUTATIONS: tuple[Mutation, ...] = (
         "            submit.sink.close(again(why))",
         "            submit.sink.close()",
         (_WAITING,),
+    ),
+    Mutation(
+        "whom the next ask goes to is told when it is written",
+        "actors/log.py",
+        "            self.target = event.target\n",
+        "            pass\n",
+        (_IDLE,),
+    ),
+    Mutation(
+        "a switch that is not written is told to nobody",
+        "actors/session.py",
+        "        return self._log.target",
+        "        return self._log.state.target",
+        (_IDLE,),
+    ),
+    Mutation(
+        "tools that are not written are not live",
+        "actors/activation.py",
+        "        self.equipment.restore()\n",
+        "",
+        (_IDLE,),
+    ),
+    Mutation(
+        "a change that was refused does not wait",
+        "actors/session.py",
+        "self._changed(or_drop=True)",
+        "self._changed(or_drop=False)",
+        (_IDLE,),
+    ),
+    Mutation(
+        "who uses a session that is being put away waits for that",
+        "actors/handle.py",
+        "            await self._activation.put_away()\n",
+        "            pass\n",
+        (_IDLE,),
     ),
 )

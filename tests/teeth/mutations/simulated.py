@@ -23,8 +23,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "simulated: what is configured takes effect in the midst of an ask",
         "actors/session.py",
-        '        if action == "apply":\n            self._log.send(self._changed()',
-        "        if action:\n            self._log.send(self._changed()",
+        '        if action == "apply":\n            self._log.send(self._changed(or_drop=True)',
+        "        if action:\n            self._log.send(self._changed(or_drop=True)",
         SEEDS,
     ),
     Mutation(
