@@ -22,6 +22,7 @@ from actors.children import Above
 from actors.choosing import Warmth
 from actors.commands import Cancel, End, SessionCommand
 from actors.configuration import Change, Configuration, Equipment
+from actors.core.awaiting import pending
 from actors.core.batch import Approve
 from actors.core.events import Opened
 from actors.core.feed import PendingCall
@@ -170,6 +171,13 @@ class Activation:
                 raise ActorStopped(f"Session {self.name!r} has ended; open another")
         self.host.used(self)
         return actors
+
+    def recall(self, state: SessionState, lanes: Lanes) -> None:
+        """Take what was made of the session's log elsewhere: nothing is open in it but a turn that waits."""
+        self._now = Passive((state, lanes))
+        self._waits = pending(state, state.ledger)
+        if lanes.size:
+            self.host.passivated(self, lanes.size)
 
     def passivate(self) -> bool:
         """Put the actors away if they have nothing to do; say whether the session is without them now."""

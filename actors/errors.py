@@ -25,6 +25,7 @@
     │   ├── DecisionRefused         a decision does not fit the call it is about
     │   ├── SessionClosed           it has ended
     │   ├── SessionExists           its id is taken
+    │   ├── SessionUnknown          its id has no log
     │   ├── SessionElsewhere        another host has it
     │   ├── OwnSession              one of its own tools asked it for something
     │   ├── UnknownSeq              its log has no such number to read on from
@@ -178,6 +179,10 @@ class SessionClosed(SessionError):
 
 class SessionExists(SessionError):
     """A session of this id is already open."""
+
+
+class SessionUnknown(SessionError):
+    """A session of this id has no log in the journal."""
 
 
 class SessionElsewhere(SessionError):

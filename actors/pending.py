@@ -13,7 +13,7 @@ from actors.core.identity import CallId
 from actors.core.jsonio import JsonObject
 from actors.core.packed import Packed
 from actors.core.publishing import terminal
-from actors.errors import JournalError
+from actors.errors import Busy, JournalError
 from actors.kernel import Query
 from actors.output import Output
 
@@ -121,6 +121,14 @@ class PendingAsks:
     def is_empty(self) -> bool:
         """Whether nothing of a caller's waits."""
         return not (self.waiting or self.brought)
+
+    def too_many(self, session: str) -> Busy:
+        """Return why no more asks are taken."""
+        return Busy(f"Session {session!r} has {len(self.waiting)} asks waiting; wait for one, or cancel.")
+
+    def too_much(self, session: str) -> Busy:
+        """Return why nothing more is taken for the turn that waits."""
+        return Busy(f"Session {session!r} has {len(self.brought)} results waiting; bring this later.")
 
     def ended(self, result: TurnResult, seq: int) -> None:
         """Note how the ask in flight came out."""

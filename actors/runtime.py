@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import lru_cache, partial
 from pathlib import Path
 from random import Random
-from types import TracebackType
+from types import EllipsisType, TracebackType
 from typing import TYPE_CHECKING, Self
 from weakref import WeakValueDictionary
 
@@ -301,6 +301,48 @@ class Runtime:
         self.config.resolve(target)
         equipped = Equipped(tools, approve, deps, repeats)
         return await self._sessions.open(host, target, history, equipped, id, tenant, budget)
+
+    async def resume(
+        self,
+        id: str,  # noqa: A002  the field's standard name
+        *,
+        tools: Iterable[Item] = (),
+        approve: Approve | None = None,
+        deps: object = None,
+        system: str | EllipsisType | None = ...,
+        target: str | None = None,
+        repeats: Repeats | None = None,
+        wait: float = 0.0,
+    ) -> "Session":
+        """Go on with a session that is in the journal, whether its runtime was left or its process was killed.
+
+        What was going on then is closed first: its turn ends `interrupted`, calls keep the ends they had, and one that
+        had begun is `outcome_unknown`, or runs again if its tool says that it may. When this returns, nothing is open
+        but a turn that waits for results or decisions (`Session.pending`): that goes on when they are brought.
+
+        Args:
+            id: Its id.
+            tools, approve, deps, repeats: As for `open`; they are in no log. Other tools than before are as
+                `Session.configure` makes them: the model is offered these from its next request on, and a call of one
+                that is not there any more is refused, and the model told.
+            system: System prompt; as it was, if not given.
+            target: Whom the next ask goes to; as it was, if not given.
+            wait: Seconds to wait for a host that has the session to release it, or to be gone.
+
+        Raises:
+            SessionUnknown: It has no log.
+            SessionClosed: It was closed for good.
+            SessionExists: It is open here.
+            SessionElsewhere: Another host has it, and is alive.
+            ConfigError: Its target, or a tool, cannot be used.
+            ToolsetFailed: A toolset cannot be opened.
+            JournalError: Its log is damaged, or cannot be read or written.
+        """
+        host = self._hosting()
+        if not isinstance(system, str | EllipsisType | None):
+            raise ConfigError(f"system= takes a text, not {type(system).__name__}")
+        equipped = Equipped(tools, approve, deps, repeats)
+        return await self._sessions.resume(host, id, equipped, system, target, wait)
 
     async def forget(self, id: str) -> None:  # noqa: A002  the field's standard name
         """End a session, if it is open, and erase its log, those of its subagents, and what of it is in `refusals`.

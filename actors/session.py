@@ -42,7 +42,7 @@ from actors.core.state import SessionState
 from actors.core.turn import Bounds
 from actors.deadline import Deadline
 from actors.driver import TurnDriver
-from actors.errors import ActorsError, ActorStopped, Busy, OverBudget, SessionClosed, SessionError
+from actors.errors import ActorsError, ActorStopped, OverBudget, SessionClosed, SessionError
 from actors.inflight import AskInFlight, SessionRefs
 from actors.journal import Told
 from actors.kernel import Actor, Context, Reply
@@ -194,9 +194,7 @@ class SessionActor(Actor[SessionCommand]):
     def _submitted(self, command: Submit) -> None:
         waiting, reply = self._pending.waiting, command.reply
         if self._phase in ("asking", "awaiting", "recovering") and len(waiting) >= self._pending.most_waiting:
-            name = self._log.state.session
-            error = Busy(f"Session {name!r} has {len(waiting)} asks waiting; wait for one, or cancel.")
-            self._refuse(command, error)
+            self._refuse(command, self._pending.too_many(self._log.state.session))
             return
         if self._phase == "idle" and (why := over_budget(self._resolver, self._log.state)) is not None:
             name = self._log.state.session
@@ -224,16 +222,24 @@ class SessionActor(Actor[SessionCommand]):
     def _begin(self) -> None:
         """Have a child drive the ask that waits longest."""
         submit = self._pending.current = self._pending.waiting.pop(0)
-        if self._equipment.refresh().preamble != self._log.state.preamble:
-            event, turns = self._outdating(), self._log.state.turns
-            self._log.hold(event, lambda seq: submit.sink.put(settlement(event, seq, turns)))
-        ask = AskInFlight(self._log, self._refs, self._equipment, submit.sink, submit.variables)
-        ask.output, ask.scale = submit.output, self._scale
-        self._pending.form = submit.output
-        driver = TurnDriver(ask, self._bounds, self.warmth, self._pending.ended)
-        self._ask = ask
+        self._equipment.refresh()
+        driver = self._driver(submit.sink, submit.variables)
+        driver.ask.output = self._pending.form = submit.output
         self._mine.start(self._drive, driver, submit, name="ask")
-        self._deadline.begin(self._mine, ask, self._log.state, submit.asked)
+        self._deadline.begin(self._mine, driver.ask, self._log.state, submit.asked)
+
+    def _driver(self, sink: Sink, variables: Variables) -> TurnDriver:
+        """Return who drives an ask, or goes on with it."""
+        ask = self._ask = AskInFlight(self._log, self._refs, self._equipment, sink, variables)
+        ask.scale = self._scale
+        self._compare(sink)
+        return TurnDriver(ask, self._bounds, self.warmth, self._pending.ended)
+
+    def _compare(self, sink: Sink) -> None:
+        """Have it written if the system prompt or the tools are others than the log says."""
+        if self._equipment.resolver.preamble != self._log.state.preamble:
+            event, turns = self._outdating(), self._log.state.turns
+            self._log.hold(event, lambda seq: sink.put(settlement(event, seq, turns)))
 
     async def _drive(self, driver: TurnDriver, submit: Submit) -> None:
         if submit.call is None:
@@ -248,9 +254,7 @@ class SessionActor(Actor[SessionCommand]):
         """Let what is brought for a turn that waits be recorded, one after the other."""
         brought = self._pending.brought
         if len(brought) >= self._pending.most_waiting:
-            name = self._log.state.session
-            error = Busy(f"Session {name!r} has {len(brought)} results waiting; bring this later.")
-            self._refuse(command, error)
+            self._refuse(command, self._pending.too_much(self._log.state.session))
         elif self._step("bring") == "refuse":
             self._refuse(command, self._ending())
         else:
@@ -306,12 +310,11 @@ class SessionActor(Actor[SessionCommand]):
         closes = self._step(happening) == "close"
         waits = (*(each.call for each in self.waits), *self._runs)
         self.waits, self._runs = (), ()
-        ask = self._ask = AskInFlight(self._log, self._refs, self._equipment, sink, variables)
-        ask.cancelled, ask.scale = closes, self._scale
-        driver = TurnDriver(ask, self._bounds, self.warmth, self._pending.ended)
-        ask.take_up(self._pending.form, self._log.state.asked)
+        driver, asked = self._driver(sink, variables), self._log.state.asked
+        driver.ask.cancelled = closes
+        driver.ask.take_up(self._pending.form, asked)
         self._mine.start(self._resume, driver, waits, name="ask")
-        self._deadline.begin(self._mine, ask, self._log.state, self._log.state.asked)
+        self._deadline.begin(self._mine, driver.ask, self._log.state, asked)
 
     async def _resume(self, driver: TurnDriver, waits: tuple[ToolCall, ...]) -> None:
         await driver.go_on(waits)

@@ -15,6 +15,7 @@ import anyio
 from actors import telemetry
 from actors.backend import Resolver
 from actors.children import OpenBelow
+from actors.core.closing import breaks_off
 from actors.core.events import Event
 from actors.core.state import Lanes, Rules, SessionState, rebuilt
 from actors.core.turn import Bounds
@@ -110,12 +111,16 @@ class SessionHost:
             next(iter(self.passive.values())).drop()
 
     def recalled(self, session: str) -> tuple[SessionState, Lanes]:
-        """Return what a session's log says, if it can be read now. Else its actors read it, as after a crash."""
+        """Return what a session's log says, if it can be read now and does not break off.
+
+        Else its actors read it, as after a crash.
+        """
         events: list[Event] = []
         if not self.storage.blocking:
             with suppress(Exception):  # other people's code; read once more, the journal says what is wrong
                 events = self.storage.read(session)
-        return rebuilt(events, self.rules)
+        state, lanes = rebuilt(events, self.rules)
+        return rebuilt((), self.rules) if breaks_off(state) else (state, lanes)
 
     def used(self, activation: Hosted) -> None:
         """Note that a session is used now. If too many have actors, put some away that have nothing to do."""

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from random import Random
+from types import EllipsisType
 
 import anyio
 
@@ -25,6 +26,7 @@ from actors.handle import Session, SessionIds
 from actors.imported import opened_on
 from actors.journal import Append, ClaimSession
 from actors.opening import below_caller, opened_for
+from actors.resuming import Recalled, claimed, recalled, taken_up, unknown
 from actors.session_host import Hosted, SessionHost
 from actors.storage import Claim
 from actors.toolsets import Item
@@ -89,23 +91,75 @@ class Sessions:
     ) -> Session:
         """Open a session that goes on from a history; `given` is its id, or one is made up. See `Runtime.open`."""
         budget = None if budget is None else checked_budget(budget)
-        tenant, bounds = checked_tenant(tenant), host.bounds.heeding(equipped.repeats)
+        tenant = checked_tenant(tenant)
         name, claim = await self._claimed(host, given)
         try:
             key = f"{self._keys.getrandbits(48):012x}"
             opened = opened_on(name, target, history)
             opened = replace(opened, key=key, tenant=tenant, budget=budget, above=opened_for())
-            offer = await host.toolsets.open(
-                equipped.tools, lambda made: check_priced(host.resolver(made, history.system), target, budget)
+            activation = await self._equipped(host, opened, claim.fence, equipped)
+            return await self._begun(
+                activation,
+                replace(opened, preamble=host.resolver(activation.tools, opened.system).preamble),
             )
-            opened = replace(opened, preamble=host.resolver(offer.tools, history.system).preamble)
-            approve, deps = equipped.approve, equipped.deps
-            activation = Activation(opened, claim.fence, host, offer, approve, deps, below_caller(), bounds)
-            return await self._begun(activation, opened)
         finally:
             self._reserved.discard(name)
             if name not in self._open:
                 host.release(name, claim.fence)
+
+    async def resume(
+        self,
+        host: SessionHost,
+        name: str,
+        equipped: Equipped,
+        system: str | EllipsisType | None,
+        target: str | None,
+        wait: float,
+    ) -> Session:
+        """Go on with a session from its log. See `Runtime.resume`."""
+        self._reserve(name)
+        fence = 0
+        try:
+            claim = await claimed(host.journal, name, wait)
+            fence = claim.fence
+            if not claim.last:
+                raise unknown(name)
+            log = await recalled(host, name)
+            opened = replace(
+                log.opened,
+                system=log.state.history.system if system is ... else system,
+                target=target or log.state.target,
+            )
+            activation = await self._equipped(host, opened, fence, equipped)
+            return await self._resumed(activation, log, target)
+        finally:
+            self._reserved.discard(name)
+            if fence and name not in self._open:
+                host.release(name, fence)
+
+    async def _resumed(self, activation: Activation, log: Recalled, target: str | None) -> Session:
+        session = self._open[activation.name] = Session(activation)
+        try:
+            await taken_up(activation, log)
+            if target not in (None, log.state.target):
+                await session.switch(target)
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await activation.close(in_order=False)
+            raise
+        return session
+
+    async def _equipped(
+        self, host: SessionHost, opened: Opened, fence: int, equipped: Equipped
+    ) -> Activation:
+        """Return a session that is claimed, its toolsets open, without actors yet."""
+        target, system, budget = opened.target, opened.system, opened.budget
+        bounds = host.bounds.heeding(equipped.repeats)
+        offer = await host.toolsets.open(
+            equipped.tools, lambda made: check_priced(host.resolver(made, system), target, budget)
+        )
+        approve, deps = equipped.approve, equipped.deps
+        return Activation(opened, fence, host, offer, approve, deps, below_caller(), bounds)
 
     async def _claimed(self, host: SessionHost, given: str | None) -> tuple[str, Claim]:
         """Return an id that has no log, reserved and claimed."""
@@ -121,7 +175,7 @@ class Sessions:
             self._reserved.discard(name)
             host.release(name, claim.fence)
             if given is not None:
-                raise SessionExists(f"Session {name!r} has ended and its log is kept; take another id")
+                raise SessionExists(f"Session {name!r} has a log; resume it, or take another id")
 
     async def _begun(self, activation: Activation, opened: Opened) -> Session:
         session = self._open[opened.session] = Session(activation)

@@ -52,7 +52,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "configure: what is offered anew is not written",
         SESSION,
-        "        if self._equipment.refresh().preamble != self._log.state.preamble:\n",
+        "        if self._equipment.resolver.preamble != self._log.state.preamble:\n",
         "        if self._log.state.closed:\n",
         (f"{CONFIGURE}::test_what_a_toolset_offers_anew_is_written_before_the_first_request_with_it",),
     ),

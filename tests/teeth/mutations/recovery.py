@@ -4,6 +4,7 @@ from tests.teeth.mutations.mutation import Mutation
 
 CLOSING, RECOVERY = "actors/core/closing.py", "actors/recovery.py"
 AGAIN, CORE = "tests/test_run_again.py", "tests/core/test_closing.py"
+RESUME = "tests/test_resume.py"
 
 MUTATIONS = (
     Mutation(
@@ -12,6 +13,48 @@ MUTATIONS = (
         'known.status == "pending" and known.effects != "once"',
         'known.status == "pending"',
         (f"{CORE}::test_what_a_call_said_when_it_began_decides_whether_it_may_be_run_again",),
+    ),
+    Mutation(
+        "recovery: a tool that is no longer idempotent runs again",
+        RECOVERY,
+        'not tool.is_external and tool.effects != "once"',
+        "not tool.is_external",
+        (f"{RESUME}::test_a_call_is_not_run_again_by_a_tool_that_no_longer_says_so_or_is_not_there",),
+    ),
+    Mutation(
+        "recovery: what a log leaves open is taken for a session at rest",
+        "actors/resuming.py",
+        "if not breaks_off(log.state):",
+        "if log.state.session:",
+        (f"{RESUME}::test_a_log_that_breaks_off_is_closed_before_anything_else_happens",),
+    ),
+    Mutation(
+        "recovery: a switch that was held when a process ended is forgotten",
+        CLOSING,
+        "return state.bound is not None or state.held is not None",
+        "return state.bound is not None",
+        (f"{RESUME}::test_a_switch_that_was_held_when_its_turn_ended_is_applied",),
+    ),
+    Mutation(
+        "recovery: a turn that waited goes on with other tools, and nobody is told",
+        "actors/session.py",
+        "        ask.scale = self._scale\n        self._compare(sink)\n",
+        "        ask.scale = self._scale\n",
+        (f"{RESUME}::test_other_tools_than_before_are_offered_from_the_next_request_on",),
+    ),
+    Mutation(
+        "recovery: who waits for a session gives up at once",
+        "actors/resuming.py",
+        "if (left := until - anyio.current_time()) <= 0:",
+        "if (left := until - anyio.current_time()) <= 60:",
+        (f"{RESUME}::test_who_waits_gets_the_session_when_its_host_lets_go",),
+    ),
+    Mutation(
+        "recovery: a session that could not be resumed stays claimed",
+        "actors/sessions.py",
+        "            if fence and name not in self._open:\n",
+        "            if not fence:\n",
+        (f"{RESUME}::test_what_cannot_be_resumed_is_told_in_one_line",),
     ),
     Mutation(
         "recovery: nothing is run again",

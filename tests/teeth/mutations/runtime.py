@@ -106,8 +106,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "session: lanes that were dropped are begun anew",
         "actors/session_host.py",
-        "        return rebuilt(events, self.rules)\n",
-        "        return rebuilt(events, self.rules)[0], Lanes(self.rules)\n",
+        "if breaks_off(state) else (state, lanes)",
+        "if breaks_off(state) else (state, Lanes(self.rules))",
         (f"{ACTIVATION}::test_sessions_that_are_put_away_after_each_use_go_on_as_if_they_had_not_been",),
     ),
     Mutation(
