@@ -10,9 +10,10 @@ from actors.cli.bench import main as bench
 from actors.cli.options import parser
 from actors.testing.bench import goals
 from actors.testing.bench.figures import Measure
-from benchmarks import caches, loop
+from benchmarks import loop
 
-MEASURES: tuple[Measure, ...] = (*goals.MEASURES, *caches.MEASURES, *loop.MEASURES)
+OWN = {measure.goal: measure for measure in loop.MEASURES}
+MEASURES: tuple[Measure, ...] = tuple(OWN.get(measure.goal, measure) for measure in goals.MEASURES)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -22,7 +22,9 @@ def main(options: argparse.Namespace, measures: Sequence[Measure] = MEASURES) ->
     if unknown := sorted(set(only) - set(known)):
         complain(f"no goal {', '.join(unknown)}; there are {', '.join(known)}")
         return Exit.USAGE
-    report = measured(measures, Extent(not options.full, _loops(options.backend)), only, _progress)
+    report = measured(
+        measures, Extent(not options.full, _loops(options.backend), options.postgres), only, _progress
+    )
     print(report.json() if options.json else safe("\n".join(report.lines())))
     return _code(report)
 

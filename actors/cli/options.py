@@ -354,6 +354,9 @@ def _bench(commands: "Commands") -> None:
         "--only", metavar="GOALS", help="comma-separated goals, as A1,B1; the others are named"
     )
     bench.add_argument(
+        "--postgres", default="", metavar="URL", help="a database to write to and to leave as it was, for J1"
+    )
+    bench.add_argument(
         "--compare", nargs=2, metavar=("BEFORE", "AFTER"), help="two files of --json, of one machine"
     )
     bench.add_argument("--json", action="store_true", help="print the report as one JSON object")

@@ -42,6 +42,7 @@ COMMANDS = (
     "simulate",
     "stress",
     "bench",
+    "fsck",
     "stats",
     "completion",
 )

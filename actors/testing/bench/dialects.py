@@ -23,7 +23,7 @@ from actors.testing import (
 )
 from actors.testing.bench.figures import Extent, Figure, Measure
 from actors.testing.bench.timing import cpu_ms, interleaved
-from actors.testing.bench.workload import Live, binding
+from actors.testing.bench.workload import FAMILIES, Live, binding
 from actors.testing.wire import Wire
 
 MESSAGES = 2000
@@ -91,9 +91,13 @@ def _texts(name: str, events: Sequence[bytes]) -> list[str]:
     return [line.removeprefix(b"data: ").decode() for line in lines]
 
 
+def _measured(options: Extent) -> Sequence[str]:
+    return FAMILIES if options.quick else tuple(PROFILES)
+
+
 def _p2e(options: Extent) -> list[Figure]:
     rows = []
-    for name in PROFILES:
+    for name in _measured(options):
         passes = interleaved(7 if options.quick else 15, *(partial(cpu_ms, work) for work in encoding(name)))
         rows.append(passes.filled(Figure("P2E", _QUESTIONS["P2E"], name, "ms", 1.0)))
     return rows
@@ -101,7 +105,7 @@ def _p2e(options: Extent) -> list[Figure]:
 
 def _p2d(options: Extent) -> list[Figure]:
     rows = []
-    for name in PROFILES:
+    for name in _measured(options):
         passes = interleaved(3 if options.quick else 25, *(partial(_mean, work) for work in decoding(name)))
         limit, note = (8.0, "frames and checksums besides") if name == "bedrock" else (5.0, "")
         rows.append(passes.filled(Figure("P2D", _QUESTIONS["P2D"], name, "ms", limit, note=note)))

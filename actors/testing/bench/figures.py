@@ -36,10 +36,12 @@ class Extent:
     Args:
         quick: Fewer repeats and smaller sizes; the rows are the same.
         backends: Event loops, where the loop matters.
+        postgres: Address of a database that may be written to; empty if there is none.
     """
 
     quick: bool = False
     backends: tuple[Loop, ...] = ("asyncio", "trio")
+    postgres: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,7 @@ class Figure:
         case: Dialect, event loop or module.
         unit: Of `value` and `baseline`.
         limit: The goal: at most this multiple of the baseline, or at most this value where there is no baseline.
+            None where there is no goal.
         value: The median, None if it was not measured.
         baseline: The hand-written minimum in the same run.
         note: What a reader must know beside it.
@@ -80,7 +83,7 @@ class Figure:
     question: str
     case: str
     unit: str
-    limit: float
+    limit: float | None
     value: float | None = None
     baseline: float | None = None
     note: str = ""
@@ -98,8 +101,8 @@ class Figure:
 
     @property
     def met(self) -> bool | None:
-        """Whether the goal is met; None if nothing was measured."""
-        return None if self.judged is None else self.judged <= self.limit
+        """Whether the goal is met; None if nothing was measured, or there is none."""
+        return None if self.judged is None or self.limit is None else self.judged <= self.limit
 
     @property
     def best_peer(self) -> Peer | None:
@@ -131,7 +134,7 @@ class Measure:
 
     def skipped(self, note: str) -> Figure:
         """Return the row of a goal that was not measured."""
-        return Figure(self.goal, self.question, "-", "", 0.0, note=note)
+        return Figure(self.goal, self.question, "-", "", None, note=note)
 
 
 _COLUMNS = (
@@ -166,7 +169,7 @@ def aligned(lines: Sequence[Sequence[str]]) -> str:
 
 def _cells(row: Figure) -> tuple[str, ...]:
     ratio = "" if row.baseline is None or row.judged is None else f"{short(row.judged)} x"
-    limit = "" if not row.limit else f"{short(row.limit)} {'x' if row.baseline is not None else row.unit}"
+    limit = "" if row.limit is None else f"{short(row.limit)} {'x' if row.baseline is not None else row.unit}"
     met = {True: "yes", False: "NO", None: "-"}[row.met]
     return (
         row.goal,

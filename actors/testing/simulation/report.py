@@ -61,7 +61,12 @@ class SimulationReport:
 
 def played(plan: SimulationPlan, tools: Tools = ()) -> SimulationReport:
     """Play a plan."""
-    world = World(plan, tools)
+    return played_in(World(plan, tools), tools)
+
+
+def played_in(world: World, tools: Tools = ()) -> SimulationReport:
+    """Play a world's plan in it."""
+    plan = world.plan
     players: list[Player] = []
 
     async def main() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from random import Random
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from actors.config import BackendLimits, BackendSettings, Config, FileSettings, PoolSettings, RuntimeLimits
 from actors.config.providers import kind_of
@@ -35,7 +35,6 @@ TARGETS = (*DIALECTS, *POOLS)
 Tools: TypeAlias = Sequence[Tool[..., Any]]  # Any: any function
 
 _BACKEND = BackendLimits(first_byte=20, idle=10, total=90, attempts=3, concurrency=16)
-_RUNTIME = RuntimeLimits(rounds=5, waiting_asks=2)
 _SERVER = ServerLimits(recordings=1)
 
 
@@ -54,7 +53,15 @@ class _Said(Script):
 
 
 class World:
-    """All of one run but the callers. `tools` are the user's own."""
+    """All of one run but the callers. `tools` are the user's own.
+
+    Attributes:
+        limits: Of the runtime.
+        models: What is asked of each server, by its dialect.
+    """
+
+    limits: ClassVar[RuntimeLimits] = RuntimeLimits(rounds=5, waiting_asks=2)
+    models: ClassVar[Mapping[str, str]] = {"openai_responses": "gpt", "anthropic": "claude"}
 
     def __init__(self, plan: SimulationPlan, tools: Tools = ()) -> None:
         self.plan = plan
@@ -84,9 +91,9 @@ class World:
 
     def runtime(self) -> Runtime:
         """Return the runtime, not yet entered."""
-        backends = {name: _backend(server) for name, server in self.servers.items()}
+        backends = {name: self._backend(server) for name, server in self.servers.items()}
         pools = {name: _pool(policy) for name, policy in POOLS.items()}
-        config = Config(FileSettings(backends=backends, pools=pools, limits=_RUNTIME), {}, "a simulation")
+        config = Config(FileSettings(backends=backends, pools=pools, limits=self.limits), {}, "a simulation")
         return Runtime(config, environ={}, journal=self.witness, transport=self.network, seed=self.plan.seed)
 
     def _server(self, name: str) -> LoopbackServer:
@@ -99,8 +106,19 @@ class World:
             server = strict_server(name, faults=self._fault, limits=_SERVER)
             server.script = script
         server.on_exchange = partial(self._judged, name)
-        server.prompt = _uncached  # type: ignore[method-assign]  # what a cache had read would cost a tenth of a run
+        self.prompts(server)
         return server
+
+    def prompts(self, server: LoopbackServer) -> None:
+        """Do without a prompt cache: what it had read would cost a tenth of a run."""
+        server.prompt = _uncached  # type: ignore[method-assign]  # of this server alone
+
+    def _backend(self, server: LoopbackServer) -> BackendSettings:
+        speaks = {"kind": kind_of(dialect(server.dialect)), "dialect": server.dialect}
+        model = self.models.get(server.dialect, "model")
+        return BackendSettings.model_validate(
+            {"model": model, "base_url": server.endpoint, "limits": _BACKEND, **speaks}
+        )
 
     def _judged(self, backend: str, exchange: Exchange) -> None:
         """Take note of a server's verdict."""
@@ -143,14 +161,6 @@ def session_of(name: str) -> str:
 
 def _uncached(request: HttpRequest, parsed: Json) -> None:
     """Return what a host's cache sees of a request: these have none."""
-
-
-def _backend(server: LoopbackServer) -> BackendSettings:
-    speaks = {"kind": kind_of(dialect(server.dialect)), "dialect": server.dialect}
-    model = {"openai_responses": "gpt", "anthropic": "claude"}.get(server.dialect, "model")
-    return BackendSettings.model_validate(
-        {"model": model, "base_url": server.endpoint, "limits": _BACKEND, **speaks}
-    )
 
 
 def _pool(policy: str) -> PoolSettings:

@@ -1,0 +1,68 @@
+"""M1: what prompt caches are worth to sessions that switch, cancel, fail over and are configured anew.
+
+Of the tokens that an ideal cache had read, how many are not read, by the strict servers' own count. The sessions are
+those of a simulation, in virtual time, over hosts whose caches expire as their providers' do. No turn comes to its
+limit of rounds, and no tool is called wrongly until it is taken away: where a request forbids tools that the one before
+had, Anthropic reads no messages, which nobody can help.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import ClassVar
+
+import anyio
+
+from actors.config.settings import RuntimeLimits
+from actors.testing.bench.figures import Extent, Figure, Measure
+from actors.testing.cache import PromptCache
+from actors.testing.server import LoopbackServer
+from actors.testing.simulation.plan import Odds, planned
+from actors.testing.simulation.report import played_in
+from actors.testing.simulation.world import TARGETS, World
+
+_QUESTION = "tokens not read from the prompt cache, of those that an ideal one had read"
+_LIMIT = 1.0
+"""Per cent."""
+_TURNS = 12
+
+
+class CachedWorld(World):
+    """A world whose hosts have prompt caches."""
+
+    limits = RuntimeLimits(rounds=25, waiting_asks=2)
+    models: ClassVar[Mapping[str, str]] = {
+        **World.models,
+        "anthropic": "claude-sonnet-5",
+        "bedrock": "eu.anthropic.claude-sonnet-5-v1:0",
+    }
+
+    def prompts(self, server: LoopbackServer) -> None:
+        """Give the host a cache on virtual time."""
+        server.cache = PromptCache(clock=anyio.current_time)
+
+
+def counted(seeds: int, sessions: int) -> tuple[Counter[str], Counter[str]]:
+    """Return by dialect the tokens that were read, and those that an ideal cache had read."""
+    read, ideal = Counter[str](), Counter[str]()
+    for seed in range(seeds):
+        world = CachedWorld(planned(seed, sessions, _TURNS, TARGETS, (), "safety", Odds(blunder=0)))
+        report = played_in(world)
+        assert not report.problems, report
+        for name, server in world.servers.items():
+            read[name] += server.cache.read_tokens
+            ideal[name] += server.cache.ideal_tokens
+    return read, ideal
+
+
+def _m1(extent: Extent) -> list[Figure]:
+    seeds, sessions = (1, 10) if extent.quick else (6, 20)
+    read, ideal = counted(seeds, sessions)
+    rows = []
+    for name in ideal:
+        value = 100 * (1 - read[name] / ideal[name]) if ideal[name] else None
+        note = f"{read[name]:,} of {ideal[name]:,} tokens; {seeds * sessions} sessions of {_TURNS} asks"
+        rows.append(Figure("M1", _QUESTION, name, "%", _LIMIT, value, note=note))
+    return rows
+
+
+MEASURES = (Measure("M1", _QUESTION, _m1),)

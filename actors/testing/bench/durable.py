@@ -1,0 +1,185 @@
+"""J1: what it takes until an event is durable, by level, through the journal's one writer.
+
+    many sessions   each writes an event, waits until it is durable, and writes the next; by the clock
+    one session     the same alone, so that no commit is shared: the median wait
+
+Baseline: as many events of the same size in one table with `sqlite3` by hand, a commit for each 256, at the same level.
+It claims nothing, fences nothing and keeps no index. A database is measured where one is named (`--postgres`).
+"""
+
+import sqlite3
+import time
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import Any
+from uuid import uuid4
+
+import anyio
+
+from actors.core.codec import encode_event
+from actors.core.content import Message, Text
+from actors.core.events import Event, Opened, Submitted
+from actors.core.identity import Binding
+from actors.core.packed import pack
+from actors.journal import Append, ClaimSession, Erase, JournalActor, JournalCommand
+from actors.kernel import Ref, System
+from actors.storage import Level, Storage
+from actors.storage.memory import MemoryStorage
+from actors.storage.named import storage_at
+from actors.testing.bench.figures import Extent, Figure, Loop, Measure
+from actors.testing.bench.timing import Passes
+from actors.testing.bench.workload import Author
+
+SESSIONS = 500
+GROUP = 256
+"""Events of one commit in the baseline: as many as the journal writes together."""
+POWER_US = 1e6 / 25_000
+POSTGRES_US = 1e6 / 13_000
+ALONE_MS = 1.0
+_QUESTION = "a durable event, many sessions at once"
+_ALONE = "a durable event of one session alone"
+_LIMITS = {"power": POWER_US}
+_SYNCHRONOUS: dict[Level, str] = {"process": "NORMAL", "power": "FULL"}
+
+
+def said() -> Event:
+    """Return an event of a user message."""
+    author = Author(Binding("a", "openai_chat", "http://127.0.0.1:9/v1", "", "model-1"))
+    return Submitted(1, pack(Message("human", (Text(author.text(200, 201)),), 1)))
+
+
+class Writers:
+    """Sessions of one journal that write at the same time."""
+
+    def __init__(self, journal: Ref[JournalCommand]) -> None:
+        self._journal = journal
+        self._event = said()
+        self._fences: dict[str, int] = {}
+
+    async def claim(self, name: str) -> None:
+        """Begin the log of a session."""
+        fence = (await self._journal.ask(ClaimSession(name))).fence
+        await self._journal.ask(Append(name, fence, (Opened(name, "a"),)))
+        self._fences[name] = fence
+
+    async def write(self, name: str, events: int) -> None:
+        """Write events, each when the one before is durable."""
+        for _ in range(events):
+            await self._journal.ask(Append(name, self._fences[name], (self._event,)))
+
+    async def each(self, work: Callable[[str], Coroutine[Any, Any, None]], names: Sequence[str]) -> None:
+        """Do something for all sessions at once."""
+        async with anyio.create_task_group() as tasks:
+            for name in names:
+                tasks.start_soon(work, name)
+
+    async def erase(self, name: str) -> None:
+        """Leave nothing of a session."""
+        await self._journal.ask(Erase(name))
+
+
+async def _durable(storage: Storage, passes: int, events: int, *, erase: bool = False) -> Passes:
+    """Return the microseconds of an event where all sessions write, and the median milliseconds of one alone."""
+    run = uuid4().hex
+    names = [f"bench-{run}-{number}" for number in range(SESSIONS)]
+    samples = []
+    async with System() as system:
+        writers = Writers(system.spawn(lambda: JournalActor(storage), "journal"))
+        await writers.each(writers.claim, names)
+        for _ in range(passes):
+            began = time.perf_counter()
+            await writers.each(partial(writers.write, events=events), names)
+            took = (time.perf_counter() - began) * 1e6 / (SESSIONS * events)
+            samples.append((took, await _alone(writers, names[0], 10 * events)))
+        if erase:
+            await writers.each(writers.erase, names)
+    return Passes.of(samples)
+
+
+async def _alone(writers: Writers, name: str, count: int) -> float:
+    waits = []
+    for _ in range(count):
+        began = time.perf_counter()
+        await writers.write(name, 1)
+        waits.append((time.perf_counter() - began) * 1e3)
+    return median(waits)
+
+
+def _by_hand(path: Path, level: Level, count: int) -> float:
+    """Return the microseconds of an event in one table, a commit for each group."""
+    record = encode_event(said())
+    with sqlite3.connect(path, isolation_level=None) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[level]}")
+        connection.execute("CREATE TABLE event (session TEXT, seq INTEGER, record BLOB)")
+        began = time.perf_counter()
+        for first in range(0, count, GROUP):
+            connection.execute("BEGIN")
+            rows = [(f"s{number}", 1, record) for number in range(first, min(first + GROUP, count))]
+            connection.executemany("INSERT INTO event VALUES (?, ?, ?)", rows)
+            connection.execute("COMMIT")
+        took = (time.perf_counter() - began) * 1e6 / count
+    connection.close()
+    return took
+
+
+@contextmanager
+def _opened(storage: Storage) -> Iterator[Storage]:
+    storage.open()
+    try:
+        yield storage
+    finally:
+        storage.close()
+
+
+def _run(backend: Loop, storage: Storage, passes: int, events: int, *, erase: bool = False) -> Passes:
+    with _opened(storage):
+        work = partial(_durable, storage, passes, events, erase=erase)
+        return anyio.run(work, backend=backend)
+
+
+def _rows(case: str, taken: Passes, limit: float | None, note: str) -> list[Figure]:
+    """Return the rows of one storage; `power` alone has goals."""
+    many, _ = taken.medians
+    told = f"{SESSIONS} sessions, by the clock: {1e6 / many:,.0f} a second{note}"
+    row = Figure("J1", _QUESTION, case, "us", limit, note=told)
+    alone = Figure(
+        "J1", _ALONE, case, "ms", ALONE_MS if limit else None, note="the median wait, by the clock"
+    )
+    return [taken.filled(row, 0, None), taken.filled(alone, 1, None)]
+
+
+def _in_file(backend: Loop, level: Level, passes: int, events: int) -> list[Figure]:
+    with TemporaryDirectory() as folder:
+        by_hand = _by_hand(Path(folder) / "hand.db", level, SESSIONS * events)
+        taken = _run(backend, storage_at(Path(folder) / "journal.db", level), passes, events)
+    note = f"; {1e6 / by_hand:,.0f} with sqlite3 by hand"
+    return _rows(f"{backend}, {level}", taken, _LIMITS.get(level), note)
+
+
+def _in_postgres(backend: Loop, extent: Extent, passes: int, events: int) -> list[Figure]:
+    case = f"{backend}, postgres"
+    if not extent.postgres:
+        why = "name a database that may be written to: --postgres postgresql://..."
+        return [Figure("J1", _QUESTION, case, "us", POSTGRES_US, note=why)]
+    taken = _run(backend, storage_at(extent.postgres), passes, events, erase=True)
+    return _rows(case, taken, POSTGRES_US, "")[:1]
+
+
+def _j1(extent: Extent) -> list[Figure]:
+    passes, events = (3, 2) if extent.quick else (7, 40)
+    rows: list[Figure] = []
+    for backend in extent.backends:
+        taken = _run(backend, MemoryStorage(), passes, events)
+        rows += _rows(f"{backend}, memory", taken, None, "")[:1]
+        for level in _SYNCHRONOUS:
+            rows += _in_file(backend, level, passes, events)
+        rows += _in_postgres(backend, extent, passes, events)
+    return rows
+
+
+MEASURES = (Measure("J1", _QUESTION, _j1),)
