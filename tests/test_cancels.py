@@ -8,6 +8,7 @@ from tests.cancels import FRESH, PHASES, Storm
 pytestmark = pytest.mark.anyio
 
 
+@pytest.mark.long
 @pytest.mark.requirement("PROMISE-10", "PROMISE-9", "REQ-915-034")
 async def test_after_cancels_at_random_moments_every_call_is_closed_and_fifty_fresh_requests_are_served() -> (
     None

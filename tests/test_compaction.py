@@ -107,6 +107,7 @@ async def test_a_history_is_made_shorter_by_hand_and_the_next_request_is_accepte
     assert LONG not in str(bodies(server)[-1]["messages"][0])
 
 
+@pytest.mark.long
 @pytest.mark.requirement("PROMISE-1", "PROMISE-3")
 @pytest.mark.parametrize("name", DIALECTS)
 async def test_a_request_that_was_too_long_is_made_again_with_a_shorter_history(name: str) -> None:

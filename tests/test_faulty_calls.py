@@ -160,6 +160,7 @@ async def test_a_call_without_a_name_is_answered_as_one_of_a_tool_that_is_not_th
     assert await worked(server) == (["a", "a"], ["complete", "error"] * 2)
 
 
+@pytest.mark.long
 @pytest.mark.requirement("PROMISE-9")
 @pytest.mark.parametrize(("most", "ran"), [(256, 200), (64, 64)])
 @pytest.mark.parametrize("name", FAMILIES)

@@ -36,6 +36,7 @@ def steps_of_one_more_turn(name: str, messages: int) -> int:
     return count
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", PROFILES)
 def test_one_more_turn_takes_no_more_steps_in_a_long_conversation(name: str) -> None:
     short, long = (steps_of_one_more_turn(name, messages) for messages in (SHORT, LONG))

@@ -28,6 +28,7 @@ WRITES = {*MARKED}
 """Dialects whose hosts report what was written."""
 
 
+@pytest.mark.long
 @pytest.mark.requirement("PROMISE-14")
 def test_random_walks_read_what_an_ideal_cache_could_have_read() -> None:
     counts = counted(WALKS)

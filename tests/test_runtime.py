@@ -324,6 +324,7 @@ async def test_a_target_or_a_system_prompt_that_is_no_text_is_refused_and_change
         assert restarted(runtime) == []
 
 
+@pytest.mark.long
 async def test_many_sessions_open_and_talk_at_once() -> None:
     server = openai()
     async with hosting(a=server) as runtime:
@@ -340,6 +341,7 @@ async def test_many_sessions_open_and_talk_at_once() -> None:
     assert server.received == 150
 
 
+@pytest.mark.long
 @pytest.mark.requirement("PROMISE-9")
 async def test_a_thousand_cancels_of_one_backend_at_once_overflow_nothing() -> None:
     server = openai(faults=lambda number, request: Stall())

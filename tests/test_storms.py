@@ -41,6 +41,7 @@ def virtual(function: Callable[[], Awaitable[T]]) -> T:
     return trio.run(function, clock=trio.testing.MockClock(autojump_threshold=0))
 
 
+@pytest.mark.long
 def test_a_thousand_sessions_do_not_multiply_an_outage_and_come_back_one_after_the_other() -> None:
     naive = virtual(lambda: storm(50, pace=UNGUARDED))
     kept = virtual(lambda: storm(1000))
@@ -52,6 +53,7 @@ def test_a_thousand_sessions_do_not_multiply_an_outage_and_come_back_one_after_t
     assert kept.recovery[-1] - begun >= 5
 
 
+@pytest.mark.long
 def test_retries_of_an_outage_are_a_share_of_its_requests() -> None:
     never_open = Pace(concurrency=1000, failures=1_000_000)
 

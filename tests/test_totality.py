@@ -74,7 +74,7 @@ def drawn(strategy: SearchStrategy[Any]) -> set[str]:  # Any: whatever it is of
     """Return the kinds of value that a strategy draws."""
     seen: set[str] = set()
 
-    @settings(max_examples=2000, database=None, deadline=None, derandomize=True)
+    @settings(max_examples=1000, database=None, deadline=None, derandomize=True)
     @given(strategy)
     def collect(value: object) -> None:
         seen.add(type(value).__name__)

@@ -132,6 +132,7 @@ def test_another_host_gets_sentinels_and_the_first_its_own_again(to: str) -> Non
     assert theirs[1][1] != SENTINEL
 
 
+@pytest.mark.long
 def test_whatever_is_said_where_no_signature_is_refused() -> None:
     for seed in range(300):
         random = Random(seed)
