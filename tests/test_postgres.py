@@ -218,7 +218,7 @@ def test_what_is_damaged_is_refused_with_its_place(
     claim = begin(storage, "one")
     storage.append([Entry("one", claim.fence, (LARGE, to("b")))])
     direct.execute(damage)
-    with pytest.raises(JournalDamaged, match=f"session 'one'.*{what}") as raised:
+    with pytest.raises(JournalDamaged, match=f"session 'one'.*{what}; restore a backup") as raised:
         storage.read("one")
     assert raised.value.session == "one"
 

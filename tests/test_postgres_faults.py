@@ -15,6 +15,7 @@ import pytest
 from actors.errors import ActorsError, ConfigError, Fenced, JournalDamaged, JournalError, JournalUnavailable
 from actors.storage import Claim, Entry
 from actors.storage.postgres import PostgresStorage, statements
+from actors.storage.postgres.connection import TRIES
 from actors.storage.postgres.faults import meaning_at_connect
 from tests.postgres import PASSWORD, Server
 from tests.postgres_proxy import Loses, Proxy, proxied
@@ -179,6 +180,7 @@ def test_what_others_get_in_the_way_of_is_done_again_and_a_few_times_at_most(
     _raising(direct, code, times=1000)
     with pytest.raises(JournalUnavailable, match="others kept"):
         storage.append([Entry("one", claim.fence, (to("c"),))])
+    assert direct.execute("SELECT last_value FROM tries").fetchall() == [(TRIES,)]
     assert storage.read("one", 1) == [to("b")]
 
 
@@ -327,6 +329,19 @@ def test_what_another_host_has_taken_over_is_not_taken_back(
     far.close()
 
 
+def test_a_host_ends_though_its_server_is_out_of_reach(
+    postgres: Server, schema: str, storage: PostgresStorage, proxy: Proxy
+) -> None:
+    far = PostgresStorage(postgres.url(schema, host="127.0.0.1", port=str(proxy.port)), patience=0.1)
+    claim = begin(far, "one")
+    proxy.lose("requests", then_shut=True)
+    far.close()
+    assert proxy.lost.is_set()
+    (stored,) = storage.sessions()
+    assert stored.owner is not None  # until its lease is over
+    assert storage.append([Entry("one", claim.fence, (to("b"),))]) == [2]
+
+
 def test_what_failed_for_certain_is_nothing_to_be_taken_back(
     postgres: Server, schema: str, storage: PostgresStorage, direct: psycopg.Connection[Any]
 ) -> None:
@@ -342,8 +357,7 @@ def test_what_failed_for_certain_is_nothing_to_be_taken_back(
         "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE application_name LIKE %s",
         (f"{storage._name}%",),
     )
-    assert storage.read("one", 1) == [to("c")]
-    storage.open()
+    storage.beat()  # by a new connection
     assert storage.read("one", 1) == [to("c")]
 
 

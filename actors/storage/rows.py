@@ -6,7 +6,7 @@ Each checksum covers a value and its place, so that one put elsewhere is found t
 from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
 from struct import Struct as Layout
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 from zlib import crc32
 
 from msgspec import Struct, msgpack
@@ -17,6 +17,14 @@ from actors.errors import JournalDamaged, SessionElsewhere
 from actors.storage import Claim
 from actors.storage.blobs import EXT, whole
 from actors.storage.directory import State, StoredSession, Summary
+
+
+class JournalPlace(NamedTuple):
+    """Where logs are, and what to do when they are damaged: for messages."""
+
+    name: str
+    remedy: str = "restore a copy, or see `actors fsck`"
+
 
 Kept: TypeAlias = Callable[[bytes], bytes | None]
 """Gives the blob of a hash, if it is there."""
@@ -76,14 +84,16 @@ class SessionRow(Struct):
             self.opened = now
         self.used = now
 
-    def proven(self, found: Iterable[Sequence[Any]], after: int, kept: Kept, where: str) -> list[bytes]:
+    def proven(
+        self, found: Iterable[Sequence[Any]], after: int, kept: Kept, where: JournalPlace
+    ) -> list[bytes]:
         """Return the records past number `after`, whole and proven to be what was written.
 
         Args:
             found: What is stored of each, oldest first: number, checksum, bytes.
             after: The number before the first.
             kept: Gives the blobs that they refer to.
-            where: The storage, for messages.
+            where: The storage.
 
         Raises:
             JournalDamaged: One is missing, or has changed.
@@ -100,7 +110,7 @@ class SessionRow(Struct):
             raise self.damaged(where, expected, "is missing")
         return [self._whole(stored, number, kept, where) for number, stored in enumerate(records, after + 1)]
 
-    def _whole(self, stored: bytes, number: int, kept: Kept, where: str) -> bytes:
+    def _whole(self, stored: bytes, number: int, kept: Kept, where: JournalPlace) -> bytes:
         def blob(digest: bytes) -> bytes:
             content = kept(digest)
             if content is None:
@@ -111,10 +121,10 @@ class SessionRow(Struct):
 
         return whole(stored, blob) if EXT in stored else stored
 
-    def damaged(self, where: str, number: int, what: str) -> JournalDamaged:
+    def damaged(self, where: JournalPlace, number: int, what: str) -> JournalDamaged:
         """Return the error about a record."""
         return JournalDamaged(
-            f"{where}: session {self.name!r}, record {number} {what}; restore a copy, or see `actors fsck`",
+            f"{where.name}: session {self.name!r}, record {number} {what}; {where.remedy}",
             session=self.name,
             number=number,
         )
@@ -130,7 +140,7 @@ class SessionRow(Struct):
         )
 
 
-def row_of(values: Sequence[object], where: str) -> SessionRow:
+def row_of(values: Sequence[object], where: JournalPlace) -> SessionRow:
     """Return the row of these columns.
 
     Raises:
@@ -146,11 +156,11 @@ def row_of(values: Sequence[object], where: str) -> SessionRow:
     return SessionRow(*fields)  # type: ignore[arg-type]  # its checksum says that these are what was written
 
 
-def changed(name: str, where: str) -> JournalDamaged:
+def changed(name: str, where: JournalPlace) -> JournalDamaged:
     """Return the error about a session's row."""
     name = name[:80]
     return JournalDamaged(
-        f"{where}: session {name!r}: its entry has changed; restore a copy, or see `actors fsck`",
+        f"{where.name}: session {name!r}: its entry has changed; {where.remedy}",
         session=name,
     )
 

@@ -37,7 +37,7 @@ _UNREADABLE = (
 )
 
 
-def place(said: dict[str, str]) -> str:
+def named(said: dict[str, str]) -> str:
     """Return what messages call the database: where it is, and no user or password."""
     host, port = said.get("host", "local"), said.get("port", "5432")
     return f"Postgres database {said.get('dbname', said.get('user', 'default'))!r} at {host}:{port}"

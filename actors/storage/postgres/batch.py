@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from actors.core.events import Event
 from actors.storage.blobs import LARGE, slim
-from actors.storage.rows import SessionRow, changed, record_checksum
+from actors.storage.rows import JournalPlace, SessionRow, changed, record_checksum
 
 
 class _Change(Struct):
@@ -112,7 +112,7 @@ def checksum(row: SessionRow) -> int:
     return crc32(msgpack.encode((row.name, row.key, *_of_log(row))))
 
 
-def row_of(values: Sequence[object], where: str) -> SessionRow:
+def row_of(values: Sequence[object], where: JournalPlace) -> SessionRow:
     """Return the row of these columns.
 
     Raises:

@@ -8,6 +8,7 @@ not in the log then, and what is told is there once.
 
 import secrets
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from time import monotonic, time
 
 import psycopg
@@ -20,12 +21,12 @@ from actors.storage.blobs import references
 from actors.storage.directory import Page, StoredSession
 from actors.storage.hosts import host_name
 from actors.storage.postgres import statements as sql
-from actors.storage.postgres.address import parameters, place
+from actors.storage.postgres.address import named, parameters
 from actors.storage.postgres.batch import Batch, checksum, row_of
 from actors.storage.postgres.connection import TRIES, Connection, Link
 from actors.storage.postgres.faults import is_lost
 from actors.storage.postgres.format import prepare
-from actors.storage.rows import SessionRow
+from actors.storage.rows import JournalPlace, SessionRow
 
 LEASE = 10.0
 PATIENCE = 5.0
@@ -58,7 +59,9 @@ class PostgresStorage:
         self._beaten: float | None = None
         self._name = f"actors {secrets.token_hex(8)}"
         said = parameters(url, patience, self._name)
-        self.where = place(said)
+        self.where = named(said)
+        """The database, as messages call it."""
+        self._place = JournalPlace(self.where, "restore a backup")
         self._writer = Link(said, self.where, patience, bound, self._begin_writing)
         reading = {**said, "application_name": f"{self._name} reads"}
         self._reader = Link(reading, self.where, patience, bound, self._begin)
@@ -71,10 +74,14 @@ class PostgresStorage:
         self._writer.run(_nothing)
 
     def close(self) -> None:
-        """Release every session of this host and close the connections."""
+        """Release every session of this host and close the connections.
+
+        A server that is out of reach learns of it when the lease is over.
+        """
         try:
             if self._beaten is not None:
-                self._writer.run(self._release_all)
+                with suppress(JournalUnavailable):
+                    self._writer.run(self._release_all)
         finally:
             self._rows.clear()
             self._beaten, self._is_prepared = None, False
@@ -121,7 +128,7 @@ class PostgresStorage:
         wanted = {"tenant": tenant, "used": used, "name": name, "limit": limit}
         self._settle()
         found = self._reader.run(lambda connection: connection.execute(sql.SESSIONS, wanted).fetchall())
-        return [row_of(values, self.where).stored for values in found]
+        return [row_of(values, self._place).stored for values in found]
 
     # Connections
 
@@ -177,7 +184,7 @@ class PostgresStorage:
         if values is None:
             return None
         *columns, seconds = values
-        row = row_of(columns, self.where)
+        row = row_of(columns, self._place)
         if row.owner not in (None, self._host) and seconds > 0:
             raise row.elsewhere(seconds)
         return row
@@ -189,7 +196,7 @@ class PostgresStorage:
 
     def _claimed(self, connection: Connection, row: SessionRow) -> SessionRow | None:
         values = connection.execute(sql.CLAIM, (self._host, row.key, row.fence)).fetchone()
-        return None if values is None else row_of(values, self.where)
+        return None if values is None else row_of(values, self._place)
 
     def _release_all(self, connection: Connection) -> None:
         with connection.transaction():
@@ -269,7 +276,7 @@ class PostgresStorage:
                 unknown.append(entry.session)
         if unknown:
             for values in connection.execute(sql.ROWS, (unknown,)):
-                row = row_of(values, self.where)
+                row = row_of(values, self._place)
                 rows[row.name] = row
         return rows
 
@@ -292,7 +299,7 @@ class PostgresStorage:
                 blobs.update(connection.execute(sql.BLOBS, (list(hashes),), binary=True).fetchall())
         if values is None:
             return []
-        return row_of(values, self.where).proven(found, after, blobs.get, self.where)
+        return row_of(values, self._place).proven(found, after, blobs.get, self._place)
 
 
 def _nothing(_: Connection) -> None:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from actors.core.events import Event, Opened
 from actors.errors import JournalError
 from actors.storage import Entry, Storage, decoded
-from actors.storage.rows import COLUMNS, SessionRow, row_of
+from actors.storage.rows import COLUMNS, JournalPlace, SessionRow, row_of
 from actors.storage.sqlite.faults import translated
 from actors.storage.sqlite.format import APPLICATION, VERSION, sessions_made
 from actors.storage.sqlite.wal import check_wal
@@ -157,12 +157,12 @@ class JournalFile:
 
     def _row(self, name: str) -> SessionRow:
         query = f"SELECT {COLUMNS} FROM session WHERE name = ?"  # noqa: S608  as above
-        return row_of(self._connection.execute(query, (name,)).fetchone(), str(self._path))
+        return row_of(self._connection.execute(query, (name,)).fetchone(), JournalPlace(str(self._path)))
 
     def _read(self, row: SessionRow) -> list[Event]:
         """Return a session's events, each proven."""
         found = self._connection.execute(f"{_RECORDS} ORDER BY number", (row.key,))
-        return decoded(row.name, row.proven(found, 0, self._blob, str(self._path)))
+        return decoded(row.name, row.proven(found, 0, self._blob, JournalPlace(str(self._path))))
 
     def _events(self, row: SessionRow, last: int) -> list[Event] | None:
         """Return a session's events up to number `last`; None if one of them cannot be read."""
@@ -171,7 +171,7 @@ class JournalFile:
                 found = self._connection.execute(
                     f"{_RECORDS} AND number <= ? ORDER BY number", (row.key, last)
                 )
-                records = replace(row, last=last).proven(found, 0, self._blob, str(self._path))
+                records = replace(row, last=last).proven(found, 0, self._blob, JournalPlace(str(self._path)))
                 return decoded(row.name, records)
         except JournalError:
             return None

@@ -10,7 +10,7 @@ from actors.errors import ConfigError, JournalDamaged
 from actors.storage import Appended, Claim, Entry, Level, decoded
 from actors.storage.blobs import LARGE, slim
 from actors.storage.directory import Page, StoredSession
-from actors.storage.rows import COLUMNS, SessionRow, record_checksum, row_of
+from actors.storage.rows import COLUMNS, JournalPlace, SessionRow, record_checksum, row_of
 from actors.storage.sqlite.connection import Connections
 from actors.storage.sqlite.format import sessions_made, set_sessions_made
 from actors.storage.sqlite.hosts import Hosts
@@ -157,7 +157,7 @@ class SqliteStorage:
                 "(?2 OR used < ?3 OR (used = ?3 AND name > ?4)) ORDER BY used DESC, name LIMIT ?5",
                 (tenant, after is None, used, name, limit),
             )
-            return [row_of(values, str(self.path)).stored for values in found]
+            return [row_of(values, JournalPlace(str(self.path))).stored for values in found]
 
     # Rows
 
@@ -175,14 +175,14 @@ class SqliteStorage:
         if values is None:
             self._search(connection)
             return None
-        return row_of(values, str(self.path))
+        return row_of(values, JournalPlace(str(self.path)))
 
     def _search(self, connection: Connection) -> None:
         """Once, before a session is said to be unknown: see that no row is missing and none has another name."""
         if self._is_searched:
             return
         names = [
-            row_of(values, str(self.path)).name
+            row_of(values, JournalPlace(str(self.path))).name
             for values in connection.execute(f"SELECT {COLUMNS} FROM session")  # noqa: S608
         ]
         if (
@@ -216,7 +216,7 @@ class SqliteStorage:
     def _release_all(self, connection: Connection) -> None:
         name = self._hosts.name
         for values in connection.execute(_OWNED, (name,)).fetchall():
-            row = row_of(values, str(self.path))
+            row = row_of(values, JournalPlace(str(self.path)))
             self._write(connection, row, row.fence, None)
         self._hosts.forget(connection, name)
 
@@ -260,4 +260,4 @@ class SqliteStorage:
             ).fetchone()
             return None if blob is None else blob[0]
 
-        return row.proven(found, after, kept, str(self.path))
+        return row.proven(found, after, kept, JournalPlace(str(self.path)))

@@ -110,7 +110,7 @@ MUTATIONS = (
         "postgres: what others get in the way of is done again for ever",
         LINK,
         "error.sqlstate in AGAIN and tries < TRIES",
-        "error.sqlstate in AGAIN and tries < 200 * TRIES",
+        "error.sqlstate in AGAIN and tries < 3 * TRIES",
         (f"{FAILURES}::test_what_others_get_in_the_way_of_is_done_again_and_a_few_times_at_most",),
     ),
     Mutation(

@@ -199,7 +199,7 @@ MUTATIONS = (
     Mutation(
         "storage: fsck takes a record as it stands",
         CHECK,
-        "records = replace(row, last=last).proven(found, 0, self._blob, str(self._path))",
+        "records = replace(row, last=last).proven(found, 0, self._blob, JournalPlace(str(self._path)))",
         "records = [stored for _, _, stored in found]",
         (FSCK,),
     ),
