@@ -271,9 +271,7 @@ class Round:
         if failure.action == "our_bug":
             self._counters["tool_api_400_total"] += 1
         wait = self._next_try(before, failure, random)
-        if wait is not None:
-            self._counters["retries"] += 1
-        elif failure.kind in BACKEND_KINDS:
+        if wait is None and failure.kind in BACKEND_KINDS:
             self._admission.gave_up()
         return wait
 
@@ -337,7 +335,6 @@ class Round:
     async def _attempt(self) -> Failure | None:
         """Send the request once and read what comes; None if it was a whole answer."""
         self._tries += 1
-        self._counters["requests"] += 1
         total = self._timeouts.total
         try:
             until = inf if total is None else self._here.now() + total
@@ -365,6 +362,8 @@ class Round:
         self._auth_headers = await endpoint.credentials.headers(outgoing)
         self._extra = endpoint.headers()
         headers = (*_replaced(request.headers, self._extra), *self._auth_headers)
+        self._counters["requests"] += 1
+        self._counters["retries"] += self._tries > 1
         async with self._transport.send(url, headers, request.segments, self._timeouts) as response:
             if (wait := used_up(response.headers, time.time())) > 0:
                 self._admission.hold(wait)

@@ -216,12 +216,14 @@ async def test_reasoning_that_a_provider_withheld_is_counted_as_a_refusal_is() -
     assert "tool_api_400_total" not in await _counted(told % b"[]")
 
 
-async def _aborted() -> Mapping[str, int]:
+async def _aborted(after: float = 0) -> Mapping[str, int]:
     transport, endpoint = Scripted([failing(500)]), Endpoint(BINDING.endpoint, retries=Retries(attempts=20))
     codec, request = adapter(dialect("openai_chat")), Request("/chat/completions", (), Segments.of(b"{}"))
     async with System() as system:
         actor = system.spawn(lambda: ProviderActor(codec, endpoint, transport), "p")
         actor.tell_nowait(Generate("k", request, BINDING, 1, 1, 1))
+        if after:
+            await anyio.sleep(after)
         actor.tell_nowait(Abort("k"))
         await anyio.sleep(3600)  # of virtual time: by then it has ended, one way or the other
         return await actor.ask(Counters())
@@ -230,6 +232,14 @@ async def _aborted() -> Mapping[str, int]:
 def test_an_abort_never_overtakes_the_round_it_stops() -> None:
     counters = trio.run(_aborted, clock=trio.testing.MockClock(autojump_threshold=0))
     assert counters["aborted"] == 1
+
+
+@pytest.mark.requirement("U-08")
+@pytest.mark.parametrize(("after", "retries"), [(0.1, 0), (0.6, 1)])
+def test_a_retry_is_counted_when_it_is_sent(after: float, retries: int) -> None:
+    """The first waits half a second at most, and a quarter at least; the second twice as long."""
+    counters = trio.run(lambda: _aborted(after), clock=trio.testing.MockClock(autojump_threshold=0))
+    assert (counters["requests"], counters["retries"]) == (1 + retries, retries)
 
 
 @dataclass

@@ -9,15 +9,19 @@ import sys
 from collections import Counter
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 import anyio
 import pytest
 
+from actors.core.stats import BackendStats, RuntimeStats, Stalls, ToolCounts
 from actors.errors import ConfigError
 from actors.testing import Odds, SimulationReport, simulate
 from actors.testing.simulation import Mode, SimulationPlan, loop
 from actors.testing.simulation.plan import Ask, Made, Move, Talk
+from actors.testing.simulation.recount import EXCUSED, OF_A_BACKEND, OF_ALL, Recount, differences, names_of
 from actors.testing.simulation.shrinking import shrink
+from actors.testing.simulation.world import World
 from actors.tools import tool
 from tests.simulations import main
 
@@ -79,6 +83,25 @@ def test_the_same_seed_is_the_same_run_in_every_process() -> None:
         )
         assert there.stdout.decode().strip() == here.digest
     assert simulate(4, sessions=6, turns=4).digest != here.digest
+
+
+def test_every_figure_of_the_stats_is_counted_again_or_excused_with_a_reason() -> None:
+    assert sorted(names_of()) == sorted([*OF_A_BACKEND, *OF_ALL, *EXCUSED])
+    assert all(EXCUSED.values())
+
+
+@pytest.mark.parametrize("name", [*OF_A_BACKEND, *OF_ALL])
+def test_each_figure_that_is_not_what_was_seen_is_told(name: str) -> None:
+    plan = SimulationPlan(0, "safety", Made(0, 0, Odds()), ())
+    tools = ToolCounts(**{name.removeprefix("tools."): 1}) if name.startswith("tools.") else ToolCounts()
+    own: dict[str, Any] = {name: 1} if name in BackendStats.__slots__ else {}
+    here = replace(BackendStats(tools), **own)
+    whole: dict[str, Any] = {"sessions": 0, "refused": 0, "quarantined": {}}
+    if name in OF_ALL:
+        whole[name] = {"work": 1} if name == "quarantined" else 1
+    stats = RuntimeStats({"mistral": here}, active=0, slow_handlers=0, stalls=Stalls(), **whole)
+    (line,) = differences(stats, Recount(World(plan)))
+    assert line.startswith(f"{name} of {'mistral' if name in OF_A_BACKEND else 'all'}: 1, and 0")
 
 
 def test_a_sleep_takes_its_virtual_time_and_ends_when_it_is_cancelled() -> None:

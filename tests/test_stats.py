@@ -9,9 +9,12 @@ from prometheus_client import CollectorRegistry, generate_latest
 from actors import subagent, tool
 from actors.config import PoolSettings, RuntimeLimits
 from actors.core.event_json import Fields, event_json
+from actors.core.events import Bound, EpochBegan, EpochReason, RequestSent
 from actors.core.guards import Repeats
+from actors.core.identity import Binding
 from actors.core.publishing import Publisher
 from actors.core.retold import recount_events
+from actors.core.state import WHY
 from actors.core.stats import COUNTERS, Stalls, ToolCounts, recount
 from actors.runtime import Runtime
 from actors.telemetry.prometheus import PrometheusCollector
@@ -186,6 +189,18 @@ async def test_calls_of_subagents_are_counted_with_the_backend_that_made_them() 
         assert counted(runtime)["b"] == ToolCounts(tool_calls_total=4, tool_calls_invalid_args=2)
 
 
+@pytest.mark.parametrize("reason", ["refusal", "thinking", "configured", "compaction"])
+async def test_a_request_is_refused_for_its_structure_only_if_its_own_turn_rewrites_it_for_that(
+    reason: EpochReason,
+) -> None:
+    here = Binding("a", "openai_chat", "", "", "gpt")
+    bound, sent = Bound(1, 1, here), RequestSent(1, 1, here, 0, 1)
+    begins = EpochBegan(here, 1, reason)
+    refused = {"a": ToolCounts(tool_api_400_total=1)} if reason in ("refusal", "thinking") else {}
+    assert recount([bound, sent, begins]) == refused
+    assert recount([bound, sent, Bound(2, 2, here), begins]) == {}
+
+
 async def test_events_tell_a_turn_at_its_limit_once_and_calls_that_failed_are_not_invalid() -> None:
     def status(name: str, **fields: object) -> Fields:
         return {"type": "status", "status": name, **fields}
@@ -200,4 +215,6 @@ async def test_events_tell_a_turn_at_its_limit_once_and_calls_that_failed_are_no
     ]
     expected = ToolCounts(tool_calls_invalid_args=1, tool_api_400_total=1, tool_loop_max_iterations=1)
     assert recount_events(turn) == {"a": expected}
+    shorter = [turn[0], turn[1], status("rewritten", detail=WHY["compaction"])]
+    assert recount_events(shorter) == recount_events([turn[0], turn[1], turn[0], turn[4]]) == {}
     assert recount_events([*turn, *turn]) == {"a": expected.plus(expected)}

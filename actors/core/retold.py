@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from actors.core.content import Message, ToolCall
 from actors.core.event_json import Fields
+from actors.core.state import WHY
 from actors.core.stats import OUR_BUG, ToolCounts
 
 
@@ -39,7 +40,7 @@ class _Retold:
             case {"status": "tool_results", "results": list(results)}:
                 self.mine.tool_calls_invalid_args += sum(each["end"] == "refused" for each in results)
                 self.mine.tool_calls_repeated += event.get("repeated", 0)
-            case {"status": "rewritten"}:
+            case {"status": "rewritten", **more} if more.get("detail") not in WHY.values():
                 self.refused()
             case {"status": "turn_ended", "cause": {"kind": kind}} if kind == OUR_BUG:
                 self.refused()

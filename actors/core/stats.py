@@ -149,7 +149,7 @@ class _Recount:
     def take(self, event: Event) -> None:
         match event:
             case Bound(binding=binding):
-                self.backend, self.is_limited = binding.backend, False
+                self.backend, self.is_limited, self.is_unanswered = binding.backend, False, False
             case RequestSent(tools_off=tools_off):
                 self.is_unanswered = True
                 self.mine.tool_loop_max_iterations += tools_off and not self.is_limited
@@ -162,7 +162,7 @@ class _Recount:
                 self.mine.tool_calls_invalid_args += 1
             case Returned() | Failed():
                 self.mine.tool_calls_repeated += event.repeated
-            case EpochBegan():
+            case EpochBegan(reason="refusal" | "thinking"):
                 self.refused()
             case TurnEnded(cause=cause) if cause is not None and cause.kind == OUR_BUG:
                 self.refused()

@@ -7,9 +7,9 @@ from actors.core.codec import decode_event, encode_event
 from actors.core.form import replace
 from actors.core.state import rebuilt
 from actors.handle import Session
-from actors.provider import Counters
 from actors.renderer import AdoptedLanes
 from actors.runtime import Runtime
+from actors.testing.simulation.recount import Recount, differences
 from actors.testing.simulation.world import World, session_of
 
 
@@ -44,10 +44,10 @@ async def _rebuilds(world: World, runtime: Runtime, session: Session) -> None:
 
 
 async def counted(world: World, runtime: Runtime) -> None:
-    """Compare the counters of the backends with what the servers saw."""
-    for (name, _), ref in tuple(runtime._providers.items()):
-        with anyio.fail_after(60):
-            counters = await ref.ask(Counters())
-        if counters.get("requests", 0) != world.network.requests[name]:
-            about = f"{name}: {counters.get('requests', 0)}, and {world.network.requests[name]} were seen"
-            world.problems.add("requests are counted", about)
+    """Compare the runtime's stats with what the servers, the tools and the logs say, once what was aborted is over."""
+    for _ in range(60):
+        if not any(each.in_flight or each.waiting for each in runtime.stats().backends.values()):
+            break
+        await anyio.sleep(1)
+    for line in differences(runtime.stats(), Recount(world)):
+        world.problems.add("the stats are what was seen", line)

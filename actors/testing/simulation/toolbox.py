@@ -27,7 +27,8 @@ class Toolbox:
 
     Args:
         random: Decides on approvals.
-        runs: How often each call was run, by its key; `returned` those whose tool came to its end.
+        runs: How often each call was run, by its key; `running` those that run now, `returned` those whose tool came to
+            its end.
         begun: Told of each that begins, by its key, and of its arguments.
         writing: Entered by a call that writes to something, and left at its tool's own end.
     """
@@ -36,6 +37,7 @@ class Toolbox:
     begun: Callable[[str, Mapping[str, Json]], None]
     writing: Callable[[str, str], AbstractContextManager[None]]
     runs: Counter[str] = field(default_factory=Counter)
+    running: Counter[str] = field(default_factory=Counter)
     returned: list[str] = field(default_factory=list)
 
     def tools(self, extra: str) -> list[Tool[..., Any]]:  # Any: any function
@@ -67,7 +69,11 @@ class Toolbox:
     async def _run(self, key: str, manner: str, seconds: float) -> object:
         self.runs[key] += 1
         self.begun(key, {"key": key, "manner": manner, "seconds": seconds})
-        await _MANNERS.get(manner, anyio.sleep)(seconds)
+        self.running[key] += 1
+        try:
+            await _MANNERS.get(manner, anyio.sleep)(seconds)
+        finally:
+            self.running[key] -= 1
         token = f"<<{key}>>"
         self.returned.append(key)
         return _RESULTS[manner](token) if manner in _RESULTS else f"{token} done"

@@ -63,6 +63,7 @@ class Sighting:
     bound: Binding | None = None
     ask: int = 0
     round: int | None = None
+    tries: int = 0
     left: bool = False
     closed: bool = False
     open_calls: set[CallId] = field(default_factory=set)
@@ -97,6 +98,8 @@ class Witness(MemoryStorage):
         self._told: dict[type, list[Callable[[str, Any], None]]] = {}  # Any: events of that type
         self.counts: Counter[str] = Counter()
         self.seen: dict[str, Sighting] = {}
+        self.retries: Counter[str] = Counter()
+        """Tries that a server saw and that were not the first of their round, by backend."""
         self.waits: Callable[[str], None] = lambda session: None
         """Told of each session of which a turn begins to wait."""
 
@@ -226,7 +229,7 @@ class Witness(MemoryStorage):
             if call in seen.ended:
                 self._wrong("a synthetic result never replaces a real one", session, call)
             seen.sealed.add(call)
-        seen.round = event.round
+        seen.round, seen.tries = event.round, 0
 
     def _switch(
         self,
@@ -251,6 +254,8 @@ class Witness(MemoryStorage):
         if seen is None or seen.bound is None or seen.round is None:
             self._wrong("a request is in the log before it is sent", session, backend)
             return
+        self.retries[backend] += seen.tries > 0
+        seen.tries += 1
         if seen.bound.backend != backend:
             self._wrong("the binding is constant within a turn", session, f"a request to {backend}")
         if (count := body.count(SYNTHETIC)) > len(seen.sealed):

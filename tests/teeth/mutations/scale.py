@@ -52,6 +52,31 @@ MUTATIONS: tuple[Mutation, ...] = (
         (BELOW,),
     ),
     Mutation(
+        "scale: from events, a lane that is rewritten for another reason counts as a refusal",
+        "actors/core/retold.py",
+        'case {"status": "rewritten", **more} if more.get("detail") not in WHY.values():',
+        'case {"status": "rewritten"}:',
+        (TOLD,),
+    ),
+    Mutation(
+        "scale: an epoch that begins for another reason counts as a refusal",
+        "actors/core/stats.py",
+        'EpochBegan(reason="refusal" | "thinking")',
+        "EpochBegan()",
+        (
+            "tests/test_stats.py::test_a_request_is_refused_for_its_structure_only_if_its_own_turn_rewrites_it_for_that",
+        ),
+    ),
+    Mutation(
+        "scale: a request of an earlier turn counts as refused",
+        "actors/core/stats.py",
+        "binding.backend, False, False",
+        "binding.backend, False, self.is_unanswered",
+        (
+            "tests/test_stats.py::test_a_request_is_refused_for_its_structure_only_if_its_own_turn_rewrites_it_for_that",
+        ),
+    ),
+    Mutation(
         "scale: a running tool counts as one that runs on",
         "actors/runtime.py",
         "self.quarantine.by_tool(), self._meters.slow",

@@ -7,7 +7,31 @@ SEEDS = (
     "tests/test_simulation.py::test_a_model_that_heeds_what_it_is_told_needs_one_correction_per_fault",
 )
 
+FIGURES = "tests/test_simulation.py::test_each_figure_that_is_not_what_was_seen_is_told"
+RETRIES = "tests/test_provider.py::test_a_retry_is_counted_when_it_is_sent"
+
 MUTATIONS: tuple[Mutation, ...] = (
+    *(
+        Mutation(
+            f"simulation: {what} is not counted again",
+            "actors/testing/simulation/recount.py",
+            old,
+            new,
+            (FIGURES,),
+        )
+        for what, old, new in (
+            ("the figure of a backend", "for name in OF_A_BACKEND:\n", "for name in ():\n"),
+            ("the figure of a runtime", "for name in OF_ALL:\n", "for name in ():\n"),
+            ("a figure that is too great", "if value != must:", "if value < must:"),
+        )
+    ),
+    Mutation(
+        "simulation: a retry that was not sent is counted",
+        "actors/rounds.py",
+        "        if wait is None and failure.kind",
+        '        self._counters["retries"] += wait is not None\n        if wait is None and failure.kind',
+        (RETRIES,),
+    ),
     Mutation(
         "simulation: a timer of the clock wakes nobody",
         "actors/testing/simulation/loop.py",

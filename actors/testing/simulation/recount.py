@@ -1,0 +1,87 @@
+"""Recount: what a runtime's stats must say at the end of a run, counted again from the logs and by the servers.
+
+In:  what servers and tools saw of a run, and its logs.
+Out: for each figure of `runtime.stats()` what it must be; or, for the few that only the runtime knows, why not.
+
+The table is total: a figure that is neither counted again nor excused fails a test.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields
+from typing import Any
+
+from actors.core.stats import COUNTERS, BackendStats, RuntimeStats, ToolCounts, recount
+from actors.testing.simulation.world import World
+
+
+class Recount:
+    """What was seen of a run by those who are not the runtime."""
+
+    def __init__(self, world: World) -> None:
+        witness = world.witness
+        self.requests: Counter[str] = Counter(world.network.requests)
+        self.retries: Counter[str] = witness.retries
+        self.running: int = world.toolbox.running.total()
+        self.sessions: int = sum(not sighting.closed for sighting in witness.seen.values())
+        self.tools: dict[str, ToolCounts] = defaultdict(ToolCounts)
+        for session in witness.seen:
+            for backend, counts in recount(witness.read(session)).items():
+                self.tools[backend] = self.tools[backend].plus(counts)
+
+
+def _of_tools(name: str) -> Callable[[Recount, str], int]:
+    return lambda seen, backend: int(getattr(seen.tools[backend], name))
+
+
+OF_A_BACKEND: Mapping[str, Callable[[Recount, str], int]] = {
+    "requests": lambda seen, name: seen.requests[name],
+    "retries": lambda seen, name: seen.retries[name],
+    "in_flight": lambda seen, name: 0,
+    "waiting": lambda seen, name: 0,
+    **{f"tools.{name}": _of_tools(name) for name in COUNTERS},
+}
+"""Figures of each backend that are counted again."""
+OF_ALL: Mapping[str, Callable[[Recount], int]] = {
+    "sessions": lambda seen: seen.sessions,
+    "refused": lambda seen: sum(each.tool_api_400_total for each in seen.tools.values()),
+    "quarantined": lambda seen: seen.running,
+}
+"""Figures of the whole runtime that are counted again. A transcript that the judge refuses is a problem of its own."""
+EXCUSED: Mapping[str, str] = {
+    "is_open": "a state and no count: a breaker closes with time, and with what others ask",
+    "active": "which idle sessions have actors is nothing that a log or a server knows",
+    "slow_handlers": "by the clock of the machine, which no run decides",
+    "stalls": "by the clock of the machine, which no run decides",
+}
+"""Figures that are not counted again, and why."""
+
+
+def figures(stats: RuntimeStats) -> Iterator[tuple[str, str, int]]:
+    """Yield the name, the backend if it is one's, and the value of each figure that is counted again."""
+    for backend, each in stats.backends.items():
+        for name in OF_A_BACKEND:
+            held, _, inner = name.rpartition(".")
+            yield name, backend, getattr(each.tools if held else each, inner)
+    for name in OF_ALL:
+        value = getattr(stats, name)
+        yield name, "", sum(value.values()) if isinstance(value, dict) else value
+
+
+def differences(stats: RuntimeStats, seen: Recount) -> Iterator[str]:
+    """Yield a line for each figure that is not what was seen."""
+    for name, backend, value in figures(stats):
+        must = OF_A_BACKEND[name](seen, backend) if backend else OF_ALL[name](seen)
+        if value != must:
+            yield f"{name} of {backend or 'all'}: {value}, and {must} were seen"
+
+
+def names_of(kind: Any = RuntimeStats) -> Iterator[str]:  # Any: a dataclass
+    """Yield the name of each figure that stats have."""
+    for each in fields(kind):
+        if each.name == "backends":
+            yield from names_of(BackendStats)
+        elif each.name == "tools":
+            yield from (f"tools.{name}" for name in COUNTERS)
+        else:
+            yield each.name
