@@ -10,6 +10,7 @@ from actors.cli.screen import complain, safe
 from actors.testing.bench.comparing import Incomparable, compared, lines
 from actors.testing.bench.figures import Extent, Loop, Measure
 from actors.testing.bench.goals import MEASURES
+from actors.testing.bench.plotting import plotted
 from actors.testing.bench.report import BenchReport, UnreadableReport, measured, read
 
 
@@ -22,11 +23,15 @@ def main(options: argparse.Namespace, measures: Sequence[Measure] = MEASURES) ->
     if unknown := sorted(set(only) - set(known)):
         complain(f"no goal {', '.join(unknown)}; there are {', '.join(known)}")
         return Exit.USAGE
+    if options.plot is not None and find_spec("matplotlib") is None:
+        complain("matplotlib is not installed; pip install 'llm-actors[bench]', or leave --plot out")
+        return Exit.CONFIG
     report = measured(
         measures, Extent(not options.full, _loops(options.backend), options.postgres), only, _progress
     )
     print(report.json() if options.json else safe("\n".join(report.lines())))
-    return _code(report)
+    drawn = options.plot is None or _drawn(report, options.plot)
+    return _code(report) if drawn else Exit.USAGE
 
 
 def _loops(wanted: str) -> tuple[Loop, ...]:
@@ -37,6 +42,17 @@ def _loops(wanted: str) -> tuple[Loop, ...]:
 
 def _progress(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
+
+
+def _drawn(report: BenchReport, folder: str) -> bool:
+    """Draw the report; say whether the folder could be written to."""
+    try:
+        for path in plotted(report, folder):
+            _progress(f"{path} is written")
+    except OSError as error:
+        complain(f"Cannot write to {folder}: {(error.strerror or str(error)).lower()}")
+        return False
+    return True
 
 
 def _code(report: BenchReport) -> Exit:

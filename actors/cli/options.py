@@ -356,6 +356,7 @@ def _bench(commands: "Commands") -> None:
     bench.add_argument(
         "--postgres", default="", metavar="URL", help="a database to write to and to leave as it was, for J1"
     )
+    bench.add_argument("--plot", metavar="FOLDER", help="draw bench.svg and bench.png there too")
     bench.add_argument(
         "--compare", nargs=2, metavar=("BEFORE", "AFTER"), help="two files of --json, of one machine"
     )

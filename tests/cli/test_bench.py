@@ -68,3 +68,27 @@ def test_two_runs_of_one_machine_are_compared_and_of_two_refused(
     assert "The runs are of two machines" in capsys.readouterr().err
     assert main(["bench", "--compare", str(before), str(tmp_path / "none.json")]) == 2
     assert "none.json: no such file" in capsys.readouterr().err
+
+
+def test_a_picture_that_cannot_be_written_is_exit_code_2_and_the_table_is_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = Figure("A1", "asked", "openai_chat", "ms", 3.0, 2.0, 1.0)
+    measures = [Measure("A1", "asked", lambda _: [row])]
+    assert bench.main(parser().read(["bench", "--plot", str(tmp_path)]), measures) == 0
+    assert {path.suffix for path in tmp_path.iterdir()} == {".svg", ".png"}
+    capsys.readouterr()
+    taken = tmp_path / "file"
+    taken.touch()
+    assert bench.main(parser().read(["bench", "--plot", str(taken)]), measures) == 2
+    shown, told = capsys.readouterr()
+    assert "openai_chat" in shown
+    assert told.splitlines()[-1] == f"actors: Cannot write to {taken}: file exists"
+
+
+def test_without_the_library_that_draws_nothing_is_measured(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(bench, "find_spec", lambda name: None)
+    assert main(["bench", "--plot", "pictures"]) == 3
+    assert "pip install 'llm-actors[bench]'" in capsys.readouterr().err

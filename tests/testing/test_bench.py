@@ -11,6 +11,7 @@ import pytest
 from actors.testing.bench.comparing import Incomparable, compared, lines
 from actors.testing.bench.figures import Extent, Figure, Measure, NotMeasured, Peer, needed, table
 from actors.testing.bench.machine import Machine, MachineLoad, this_machine
+from actors.testing.bench.plotting import plotted
 from actors.testing.bench.report import BenchReport, UnreadableReport, measured, read
 from actors.testing.bench.timing import Passes
 
@@ -145,6 +146,20 @@ def test_the_table_names_the_best_peer_and_says_where_none_could_be_had() -> Non
     row = replace(ROW, peers=(Peer("slow 1", 9.0), Peer("fast 2", 4.0), Peer("gone", None, "no wheel")))
     assert "fast 2 4 ms (2 x ours)" in table([row])
     assert "none could be measured" in table([replace(ROW, peers=(Peer("gone"),))])
+
+
+def test_a_report_is_drawn_as_svg_and_png_with_the_peers_and_without_what_has_no_goal(tmp_path: Path) -> None:
+    drawn = replace(ROW, question="the first", peers=(Peer("other 1.0", 4.0), Peer("gone")))
+    rows = (drawn, replace(ROW, question="no goal", limit=None), replace(ROW, question="skipped", value=None))
+    svg, png = plotted(report(*rows), tmp_path / "new" / "pictures")
+    assert png.read_bytes().startswith(b"\x89PNG")
+    text = svg.read_text()
+    assert all(word in text for word in ("the first", "other 1.0", "2 x", str(MACHINE)))
+    assert not any(word in text for word in ("no goal", "skipped", "gone"))
+
+
+def test_a_picture_of_nothing_is_one_too(tmp_path: Path) -> None:
+    assert [path.name for path in plotted(report(), tmp_path)] == ["bench.svg", "bench.png"]
 
 
 def _rows(text: str) -> Sequence[list[str]]:
