@@ -31,11 +31,13 @@ NOTHING = Odds(fault=0, cancel=0, abandon=0, crash=0, busy=0, blunder=0)
 
 @cache
 def sample(mode: Mode, seed: int) -> SimulationReport:
-    odds = Odds(fault=0.06, cancel=0.5, abandon=0.15, crash=0.01, compact=0.2, output=0.15, run_tool=0.1)
-    return simulate(seed, sessions=16, turns=6, mode=mode, odds=odds)
+    return simulate(seed, sessions=16, turns=6, mode=mode, odds=OFTEN)
 
 
 MODES: tuple[Mode, ...] = ("safety", "liveness")
+OFTEN = Odds(
+    fault=0.06, cancel=0.5, abandon=0.15, compact=0.2, output=0.15, run_tool=0.1, settings=0.2, budget=0.5
+)
 FEATURES = (
     "configured",
     "answers_with_form",
@@ -47,6 +49,12 @@ FEATURES = (
     "writers",
     "writers_that_waited",
     "program_calls",
+    "asks_with_settings",
+    "round_limits",
+    "token_limits",
+    "time_limits",
+    "budgets",
+    "budgets_used_up",
 )
 
 

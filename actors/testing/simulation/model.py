@@ -18,6 +18,7 @@ from actors.testing.simulation.plan import (
     Wish,
     WishKind,
 )
+from actors.testing.windows import BYTES
 
 ASK = b"[ask "
 SUMMARY = b"Write that summary now"
@@ -73,6 +74,8 @@ class Model:
     """The ask whose request is being answered."""
     told: bytes = b""
     """What it was told since the user spoke."""
+    size: int = 0
+    """Bytes of the request."""
     summarises: bool = False
     """Whether that is to write a summary. What is planned goes on behind it."""
     progress: dict[str, Progress] = field(default_factory=dict)
@@ -86,6 +89,7 @@ class Model:
 
     def read(self, body: bytes) -> None:
         """Read a request: whose it is, and what the model is told in it."""
+        self.size = len(body)
         self.told = body[max(0, body.rfind(ASK)) :]
         self.now, self.summarises = asked(body), SUMMARY in self.told
         self.progress.setdefault(self.now or "", Progress()).requests += not self.summarises
@@ -101,17 +105,17 @@ class Model:
         """Return what the model says to the present request, without going on from there."""
         known, progress = self._asks.get(self.now or ""), self.progress.get(self.now or "", Progress())
         if self.summarises or known is None:
-            return Turn(Say(f"That is all about {self.now}."))
+            return Turn(Say(f"That is all about {self.now}."), usage=self._usage)
         talk, ask = known
         if progress.round >= len(ask.rounds):
-            return Turn(Say(self._last_words(talk, ask, progress)), fragment=60)
+            return Turn(Say(self._last_words(talk, ask, progress)), fragment=60, usage=self._usage)
         round_ = ask.rounds[progress.round]
         calls = self._calls(talk, round_, progress)
         chance = self._chance(round_, progress)
         parts: list[Part] = [Think("Let me see.")] if chance.random() < 0.3 else []
         if chance.random() < 0.5:
             parts.append(Say("One moment."))
-        return Turn(*parts, *calls, fragment=60)
+        return Turn(*parts, *calls, fragment=60, usage=self._usage)
 
     def answered(self) -> None:
         """Go on: the answer went out whole."""
@@ -131,6 +135,11 @@ class Model:
             progress.tries += 1
         else:
             progress.round, progress.tries = progress.round + 1, 0
+
+    @property
+    def _usage(self) -> tuple[int, int]:
+        """What the provider reports: the request at its size, and a short answer."""
+        return self.size // BYTES, 7
 
     def _last_words(self, talk: Talk, ask: Ask, progress: Progress) -> str:
         """Return the final text, in the form asked for unless it is planned otherwise."""

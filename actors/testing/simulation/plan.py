@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Literal, TypeAlias
 
+from actors.core.spending import Budget, Price
 from actors.testing.faults import (
     OVERLOADED,
     RATE_LIMITED,
@@ -32,7 +33,7 @@ Blunder: TypeAlias = Literal["", "malformed", "missing", "wrong", "unknown"]
 
 Kind: TypeAlias = Literal["switch", "cancel", "abandon", "crash", "busy", "compact", "configure", "run_tool"]
 
-WishKind: TypeAlias = Literal["output", "parts"]
+WishKind: TypeAlias = Literal["output", "parts", "settings"]
 
 FAULTS: tuple[Fault, ...] = (
     RATE_LIMITED,
@@ -80,6 +81,22 @@ EXTRAS = ("write",)
 wrong as the model writes them."""
 BLUNDERS: tuple[Blunder, ...] = ("malformed", "missing", "wrong", "unknown")
 CRASHING = ("session", "scheduler", "ledger", "renderer")
+ASK_SETTINGS = (
+    "short",
+    "cool",
+    "one round",
+    "two rounds",
+    "no tools",
+    "some tool",
+    "in time",
+    "few tokens",
+    "no corrections",
+)
+"""What asks set for themselves."""
+PRICE = Price(input=2.0, output=10.0)
+"""Of every model."""
+BUDGETS = (Budget(rounds=7), Budget(tokens=9_000), Budget(money=0.02), Budget(seconds=30.0))
+"""What some sessions may use."""
 CHANGES = ("system", "no system", "some tools", "all tools", "both")
 """What is configured."""
 
@@ -138,8 +155,8 @@ class Wish:
     """What an ask wants beside an answer.
 
     Args:
-        kind: `output`: that the answer has a form; `parts`: to say more than words.
-        what: Which form, or what is said.
+        kind: `output`: that the answer has a form; `parts`: to say more than words; `settings`: of its own.
+        what: Which form, what is said, or which settings.
         wrong: How many answers the model gives first that are not so.
     """
 
@@ -183,6 +200,7 @@ class Talk:
     target: str
     heeds: bool
     asks: tuple[Ask, ...]
+    budget: Budget | None = None
 
     @property
     def id(self) -> str:
@@ -192,7 +210,7 @@ class Talk:
 
 @dataclass(frozen=True, slots=True)
 class Odds:
-    """How often things happen: a chance for each ask, and for each request of a fault."""
+    """How often things happen: a chance for each ask, for each request of a fault, for each session of a budget."""
 
     fault: float = 0.12
     switch: float = 0.35
@@ -206,6 +224,8 @@ class Odds:
     run_tool: float = 0.04
     output: float = 0.06
     parts: float = 0.04
+    settings: float = 0.08
+    budget: float = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +310,9 @@ class _PlanAuthor:
         """Return all of it."""
         target, heeds = self._random.choice(self._targets), self._number % 2 == 0
         asks = tuple(self._ask(f"{self._number}.{turn}") for turn in range(turns))
-        return Talk(self._number, target, heeds, asks)
+        apart = self._apart(str(self._number), "budget")
+        budget = apart.choice(BUDGETS) if apart.random() < self._odds.budget else None
+        return Talk(self._number, target, heeds, asks, budget)
 
     def _happens(self, chance: float) -> bool:
         return self._random.random() < chance
@@ -335,6 +357,9 @@ class _PlanAuthor:
         apart = self._apart(name, "parts")
         if apart.random() < self._odds.parts:
             yield Wish(f"{name}.w1", "parts", apart.choice(("image", "document", "both")))
+        apart = self._apart(name, "settings")
+        if apart.random() < self._odds.settings:
+            yield Wish(f"{name}.w2", "settings", apart.choice(ASK_SETTINGS))
 
     def _apart(self, name: str, what: str) -> Random:
         """Return a chance of its own: what else happens stays as it is."""

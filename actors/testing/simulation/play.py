@@ -13,7 +13,7 @@ from anyio.abc import TaskGroup
 
 from actors.core.feed import CompleteEvent, ErrorEvent, SessionEvent, StatusEvent, TextEvent, TurnResult
 from actors.core.jsonio import JsonValue
-from actors.errors import ActorsError, Busy, SessionClosed, SessionError
+from actors.errors import ActorsError, Busy, OverBudget, SessionClosed, SessionError
 from actors.handle import Session
 from actors.kernel import Command, Ref
 from actors.runtime import Runtime
@@ -94,7 +94,7 @@ class Player:
         system = prompt(talk.id) if talk.number % 2 else None
         self._world.features.configured.offered(talk.id, tuple(each.name for each in tools))
         session = await self._runtime.open(
-            talk.target, id=talk.id, tools=tools, system=system, approve=approve
+            talk.target, id=talk.id, tools=tools, system=system, approve=approve, budget=talk.budget
         )
         random = Random(f"{self._world.plan.seed}/{talk.id}/outside")  # noqa: S311  as in the plan
         outsider = self._outside[talk.id] = Outsider(
@@ -113,16 +113,16 @@ class Player:
                 tasks.start_soon(self._move, session, move, caller)
             with caller:
                 say = self._listened if ask.streamed else self._answered
-                await self._counted(partial(say, session, said(ask)))
+                await self._counted(partial(say, session, said(ask)), session)
         self.counts["abandoned"] += caller.cancelled_caught
 
     async def _answered(self, session: Session, ask: Said) -> None:
-        self._came(session, ask.name, await session.ask(ask.words, output=ask.output))
+        self._came(session, ask.name, await session.ask(ask.words, output=ask.output, **ask.settings))
 
     async def _listened(self, session: Session, ask: Said) -> None:
         """Read an ask's events. There is one terminal one, and it is the last."""
         last, terminal, reader, name = None, 0, Reader(), ask.name
-        async with session.stream(ask.words, output=ask.output) as events:
+        async with session.stream(ask.words, output=ask.output, **ask.settings) as events:
             async for last in events:
                 terminal += isinstance(last, CompleteEvent | ErrorEvent)
                 if not reader.agrees(last):
@@ -164,20 +164,20 @@ class Player:
         self.counts[move.kind] += 1
         match move.kind:
             case "switch":
-                await self._counted(partial(session.switch, move.target))
+                await self._counted(partial(session.switch, move.target), session)
             case "cancel":
-                await self._counted(partial(self._cancel, session))
+                await self._counted(partial(self._cancel, session), session)
             case "abandon":
                 caller.cancel()
             case "crash":
                 with suppress(ActorsError):  # it has none
                     await self._crash(session, move.target)
             case "compact":
-                await self._counted(partial(self._compact, session))
+                await self._counted(partial(self._compact, session), session)
             case "configure":
-                await self._counted(partial(self._configure, session, move))
+                await self._counted(partial(self._configure, session, move), session)
             case "run_tool":
-                await self._counted(partial(self._run_tool, session, move))
+                await self._counted(partial(self._run_tool, session, move), session)
             case "busy":
                 await self._crowd(session, move.name)
 
@@ -218,14 +218,18 @@ class Player:
         async with anyio.create_task_group() as tasks:
             for number in range(CROWD):
                 ask = f"{name.partition('.m')[0]}0{number}"
-                tasks.start_soon(self._counted, partial(self._answered, session, Said(ask, words(ask))))
+                tasks.start_soon(
+                    self._counted, partial(self._answered, session, Said(ask, words(ask))), session
+                )
 
-    async def _counted(self, action: Callable[[], Any]) -> None:  # Any: something to await
+    async def _counted(self, action: Callable[[], Any], session: Session) -> None:  # Any: something to await
         """Do something that may be refused, as is counted by the kind of refusal."""
         try:
             await action()
         except (Busy, SessionClosed, SessionError) as error:
             self.counts[type(error).__name__] += 1
+            if isinstance(error, OverBudget):
+                self._world.features.budgets.refused(session.id)
 
     async def _rest(self, talk: Talk) -> None:
         """Wait until a session has nothing to do; in liveness mode it has to answer then."""
@@ -236,7 +240,7 @@ class Player:
                     self._waits(talk.id)  # a crash may have hidden for a moment that it does
                     await anyio.sleep(1)
                 self._outside[talk.id].scope.cancel()
-                if self._world.faultless:
+                if self._world.faultless and talk.budget is None:
                     await self._last(session, talk)
             if patience.cancelled_caught:
                 self._world.problems.add("every session comes to rest", session.id)

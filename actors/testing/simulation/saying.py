@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from actors.core.asking import AskSettings
 from actors.core.content import Media
 from actors.testing.simulation.forms import FORMS
 from actors.testing.simulation.plan import Ask
@@ -14,15 +15,30 @@ PARTS: Mapping[str, tuple[str, ...]] = {
     "both": ("application/pdf", "image/png"),
 }
 """What stands between two texts, by media type."""
+SHORT = 12_347
+"""Tokens of a short answer. The number stands in no other request."""
+SETTINGS: Mapping[str, AskSettings] = {
+    "short": {"max_tokens": SHORT},
+    "cool": {"max_tokens": SHORT, "temperature": 0.25},
+    "one round": {"rounds": 1},
+    "two rounds": {"rounds": 2},
+    "no tools": {"tool_choice": "none"},
+    "some tool": {"tool_choice": "required"},
+    "in time": {"total": 4.0},
+    "few tokens": {"tokens": 1_500},
+    "no corrections": {"corrections": 0},
+}
+"""What asks set for themselves."""
 _BEGINS = {"image/png": b"\x89PNG\r\n\x1a\n", "application/pdf": b"%PDF-1.7"}
 
 
 class Said(NamedTuple):
-    """What a caller says in one ask, and the form that the answer is to have."""
+    """What a caller says in one ask, the form that the answer is to have, and what holds for this ask alone."""
 
     name: str
     words: Words
     output: Any = None  # Any: a type, or a JSON Schema
+    settings: AskSettings = AskSettings()
 
 
 def words(ask: str) -> str:
@@ -42,9 +58,10 @@ def attached(ask: str, mime: str) -> Media:
 
 def said(ask: Ask) -> Said:
     """Return what a planned ask says."""
-    form, parts = ask.wish("output"), ask.wish("parts")
+    form, parts, settings = ask.wish("output"), ask.wish("parts"), ask.wish("settings")
     message: Words = words(ask.name)
     if parts is not None:
         media = [attached(ask.name, mime) for mime in PARTS[parts.what]]
         message = [words(ask.name), *media, last_words(ask.name)]
-    return Said(ask.name, message, None if form is None else FORMS[form.what].output)
+    output = None if form is None else FORMS[form.what].output
+    return Said(ask.name, message, output, AskSettings() if settings is None else SETTINGS[settings.what])

@@ -21,7 +21,7 @@ from actors.testing.server import Exchange, LoopbackServer, ServerLimits
 from actors.testing.simulation.invariants import FeatureInvariants
 from actors.testing.simulation.model import Model
 from actors.testing.simulation.network import SimulatedNetwork
-from actors.testing.simulation.plan import EXTRAS, SimulationPlan, extra_of
+from actors.testing.simulation.plan import EXTRAS, PRICE, SimulationPlan, extra_of
 from actors.testing.simulation.toolbox import Toolbox
 from actors.testing.simulation.witness import Problems, Witness
 from actors.testing.standin import arguments as made_from
@@ -94,7 +94,14 @@ class World:
         backends = {name: self._backend(server) for name, server in self.servers.items()}
         pools = {name: _pool(policy) for name, policy in POOLS.items()}
         config = Config(FileSettings(backends=backends, pools=pools, limits=self.limits), {}, "a simulation")
-        return Runtime(config, environ={}, journal=self.witness, transport=self.network, seed=self.plan.seed)
+        return Runtime(
+            config,
+            environ={},
+            journal=self.witness,
+            transport=self.network,
+            seed=self.plan.seed,
+            prices={"*": PRICE},
+        )
 
     def _server(self, name: str) -> LoopbackServer:
         script = _Said(self.model)

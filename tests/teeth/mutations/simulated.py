@@ -90,4 +90,32 @@ MUTATIONS: tuple[Mutation, ...] = (
         "ask.log.prelude(), view)",
         SEEDS,
     ),
+    Mutation(
+        "simulated: at the limit of rounds tools stay on",
+        "actors/core/turn.py",
+        "if stuck or self._end.rounds >= self._bounds.rounds or",
+        "if stuck or self._end.rounds > self._bounds.rounds or",
+        SEEDS,
+    ),
+    Mutation(
+        "simulated: an ask's settings are in none of its requests",
+        "actors/steps.py",
+        '"none" if self._tools_off else choice, asked)',
+        '"none" if self._tools_off else choice, None)',
+        SEEDS,
+    ),
+    Mutation(
+        "simulated: a budget of tokens is not counted",
+        "actors/core/spending.py",
+        "if budget.tokens is not None and (tokens := used.tokens) >= budget.tokens:",
+        "if budget.tokens is not None and (tokens := used.tokens) >= 9 * budget.tokens:",
+        SEEDS,
+    ),
+    Mutation(
+        "simulated: a budget of rounds has one too many",
+        "actors/core/spending.py",
+        "if budget.rounds is not None and used.rounds >= budget.rounds:",
+        "if budget.rounds is not None and used.rounds > budget.rounds:",
+        SEEDS,
+    ),
 )

@@ -9,10 +9,12 @@ from typing import Protocol
 
 from actors.testing.simulation.invariants.answers import AnswerForms
 from actors.testing.simulation.invariants.arguments import GivenArguments
+from actors.testing.simulation.invariants.budgets import SessionBudgets
 from actors.testing.simulation.invariants.configured import ConfiguredRequests
 from actors.testing.simulation.invariants.order import ResourceWriters
 from actors.testing.simulation.invariants.parts import OrderedParts
 from actors.testing.simulation.invariants.program import ProgramCalls
+from actors.testing.simulation.invariants.settings import AskLimits
 from actors.testing.simulation.plan import WishOf
 from actors.testing.simulation.witness import Witness
 
@@ -39,13 +41,16 @@ class FeatureInvariants:
         self.parts = OrderedParts(witness, wish_of)
         self.order = ResourceWriters(witness)
         self.program = ProgramCalls(witness)
-        self._of_bodies: tuple[Invariant, ...] = (self.configured, self.parts)
+        self.limits = AskLimits(witness, wish_of)
+        self.budgets = SessionBudgets(witness)
+        self._of_bodies: tuple[Invariant, ...] = (self.configured, self.parts, self.limits)
 
     @property
     def counts(self) -> dict[str, int]:
         """How often each feature was met."""
-        each = self.configured, self.answers, self.arguments, self.parts, self.order, self.program
-        return {name: count for one in each for name, count in one.counts.items()}
+        of_asks = self.answers, self.parts, self.limits, self.budgets
+        of_calls = self.arguments, self.order, self.program
+        return {name: n for each in (self.configured, *of_asks, *of_calls) for name, n in each.counts.items()}
 
     def request(self, session: str, ask: str, body: bytes) -> None:
         """Hold a body against what each feature promises."""

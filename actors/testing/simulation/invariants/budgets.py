@@ -1,0 +1,85 @@
+"""Budgets: once one is used up, by the log's own count, no request is sent any more."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from actors.core import events
+from actors.core.identity import RUNTIME, Binding
+from actors.core.spending import Budget
+from actors.core.stream import Usage
+from actors.testing.simulation.plan import PRICE
+from actors.testing.simulation.witness import Witness
+
+
+@dataclass(slots=True)
+class _BudgetUse:
+    """What a session may use, and has used."""
+
+    budget: Budget
+    binding: Binding = RUNTIME
+    rounds: int = 0
+    seconds: float = 0.0
+    usage: Usage = field(default_factory=Usage)
+
+    @property
+    def is_over(self) -> str:
+        """Which part is used up; empty while there is some of each left."""
+        budget, tokens = self.budget, self.usage.input_tokens + self.usage.output_tokens
+        money = (self.usage.input_tokens * PRICE.input + self.usage.output_tokens * PRICE.output) / 1e6
+        used = {"rounds": self.rounds, "tokens": tokens, "money": money, "seconds": self.seconds}
+        limits = {name: getattr(budget, name) for name in used}
+        return next((name for name, most in limits.items() if most is not None and used[name] >= most), "")
+
+
+class SessionBudgets:
+    """Watches sessions that have one."""
+
+    def __init__(self, witness: Witness) -> None:
+        self._problems = witness.problems
+        self._accounts: dict[str, _BudgetUse] = {}
+        self.counts = Counter[str](budgets=0, budgets_used_up=0)
+        witness.tell(events.Opened, self._opened)
+        witness.tell(events.Bound, self._bound)
+        witness.tell(events.RequestSent, self._sent)
+        witness.tell(events.RoundEnded, self._answered)
+        witness.tell(events.Awaited, self._took)
+        witness.tell(events.TurnEnded, self._took)
+        witness.tell(events.Delegated, self._delegated)
+
+    def _opened(self, session: str, event: events.Opened) -> None:
+        if event.budget is not None:
+            self.counts["budgets"] += 1
+            self._accounts[session] = _BudgetUse(event.budget)
+
+    def _bound(self, session: str, event: events.Bound) -> None:
+        if (account := self._accounts.get(session)) is not None:
+            account.binding = event.binding
+
+    def _sent(self, session: str, event: events.RequestSent) -> None:
+        account = self._accounts.get(session)
+        if account is not None and account.is_over:
+            about = f"{session}: its {account.is_over} are used up, round {event.round} of turn {event.turn}"
+            self._problems.add("no request is sent when a budget is used up", about)
+
+    def _answered(self, session: str, event: events.RoundEnded) -> None:
+        account = self._accounts.get(session)
+        if account is not None and account.binding != RUNTIME:
+            account.rounds += 1
+            account.usage += event.usage
+
+    def _took(self, session: str, event: events.Awaited | events.TurnEnded) -> None:
+        if (account := self._accounts.get(session)) is not None:
+            account.seconds += event.seconds
+
+    def _delegated(self, session: str, event: events.Delegated) -> None:
+        if (account := self._accounts.get(session)) is not None:
+            account.rounds += event.used.rounds
+            for _, usage in event.used.usage:
+                account.usage += usage
+
+    def refused(self, session: str) -> None:
+        """Hold a refusal for want of a budget against what was used."""
+        account = self._accounts.get(session)
+        self.counts["budgets_used_up"] += 1
+        if account is None or not account.is_over:
+            self._problems.add("an ask is refused only when a budget is used up", session)

@@ -1,0 +1,97 @@
+"""Settings of one ask: they hold for its requests and for no others, and bound its rounds, tokens and seconds."""
+
+from collections import Counter
+from dataclasses import dataclass
+
+import anyio
+
+from actors.core import events
+from actors.core.asking import Asked
+from actors.testing.simulation.invariants.answers import CORRECTIONS
+from actors.testing.simulation.plan import WishOf
+from actors.testing.simulation.saying import SETTINGS, SHORT
+from actors.testing.simulation.witness import Witness
+
+ROUNDS = 5
+"""Rounds of a turn, where its ask says nothing else."""
+LATE = 1.0
+"""Seconds that an ask may take beyond its time: what runs has half a second to end."""
+
+
+@dataclass(slots=True)
+class _LimitedAsk:
+    """The ask that runs in a session. `waited`: for its caller, and no time limit ran meanwhile."""
+
+    asked: Asked
+    began: float
+    waited: bool = False
+    tokens: int = 0
+    aside: bool = False
+
+
+class AskLimits:
+    """Watches what asks set for themselves."""
+
+    def __init__(self, witness: Witness, wish_of: WishOf) -> None:
+        self._problems = witness.problems
+        self._wish_of = wish_of
+        self._running: dict[str, _LimitedAsk] = {}
+        self.counts = Counter[str](asks_with_settings=0, round_limits=0, token_limits=0, time_limits=0)
+        witness.tell(events.Submitted, self._submitted)
+        witness.tell(events.Awaited, self._awaited)
+        witness.tell(events.RequestSent, self._sent)
+        witness.tell(events.RoundEnded, self._answered)
+        witness.tell(events.Scheduled, self._scheduled)
+        witness.tell(events.TurnEnded, self._ended)
+
+    def _submitted(self, session: str, event: events.Submitted) -> None:
+        self._running[session] = _LimitedAsk(event.asked or Asked(), anyio.current_time())
+        self.counts["asks_with_settings"] += event.asked is not None and event.asked.output is None
+
+    def _awaited(self, session: str, event: events.Awaited) -> None:
+        self._running[session].waited = True
+
+    def _sent(self, session: str, event: events.RequestSent) -> None:
+        if (now := self._running.get(session)) is None:
+            return  # nobody asked yet: the program wants a summary
+        now.aside, asked = event.aside, now.asked
+        if event.aside:
+            return
+        self.counts["round_limits"] += event.tools_off
+        most = (asked.rounds or ROUNDS) + (CORRECTIONS if asked.output is not None else 0)
+        if event.round >= most and not event.tools_off:
+            about = f"{session}: turn {event.turn}, round {event.round}"
+            self._problems.add("the last round of a turn has its tools off", about)
+        if asked.tokens is not None and now.tokens >= asked.tokens:
+            about = f"{session}: turn {event.turn}, {now.tokens} tokens of {asked.tokens}"
+            self._problems.add("no request is sent when an ask's tokens are used up", about)
+
+    def _answered(self, session: str, event: events.RoundEnded) -> None:
+        if (now := self._running.get(session)) is not None:
+            now.tokens += event.usage.input_tokens + event.usage.output_tokens
+
+    def _scheduled(self, session: str, event: events.Scheduled) -> None:
+        if (now := self._running.get(session)) is not None and now.asked.tool_choice == "none":
+            self._problems.add("nothing runs where no tool may be called", f"{session}: {event.call_id}")
+
+    def _ended(self, session: str, event: events.TurnEnded) -> None:
+        if (now := self._running.get(session)) is None:
+            return
+        took, most = anyio.current_time() - now.began, now.asked.total
+        if most is not None and not now.waited and took > most + LATE:
+            self._problems.add("an ask ends when its time is over", f"{session}: {took:.1f} s of {most:g}")
+        if event.status != "handed_over":
+            del self._running[session]
+        self.counts["time_limits"] += "longer than" in event.why
+        self.counts["token_limits"] += "tokens" in event.why and "budget" not in event.why
+
+    def request(self, session: str, ask: str, body: bytes) -> None:
+        """Hold a body against the settings of its ask."""
+        now = self._running.get(session)
+        if now is None or now.aside:
+            return
+        wish = self._wish_of(ask, "settings")
+        wanted = wish is not None and "max_tokens" in SETTINGS[wish.what]
+        if (b":%d" % SHORT in body) != wanted:
+            about = f"{session}: {ask} has {wish.what if wish else 'no settings'}"
+            self._problems.add("a setting holds for the requests of its ask alone", about)
