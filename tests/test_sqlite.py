@@ -19,7 +19,7 @@ from actors.core.events import Closed, Event, Opened, Returned, Scheduled, Submi
 from actors.core.identity import CallId
 from actors.core.jsonio import Json
 from actors.core.packed import pack
-from actors.errors import ConfigError, JournalError, JournalUnavailable, SessionElsewhere
+from actors.errors import ConfigError, Fenced, JournalError, JournalUnavailable, SessionElsewhere
 from actors.storage import Entry
 from actors.storage.sqlite import SqliteStorage, hosts
 from actors.storage.sqlite import format as file_format
@@ -184,6 +184,23 @@ def test_a_host_whose_lease_is_over_is_taken_over_and_writes_only_what_nobody_to
     assert other.claim("one").fence == 2
     refused, written = late.append([Entry(name, claim.fence, (to("b"),)) for name, claim in claims.items()])
     assert (str(refused)[:31], written) == ("Session 'one' has another write", 2)
+    for storage in (late, other):
+        storage.close()
+
+
+def test_a_host_that_beats_after_it_was_taken_over_is_fenced_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late, other = SqliteStorage(tmp_path / "sessions.db", lease=10), SqliteStorage(tmp_path / "sessions.db")
+    stale = begin(late, "one")
+    now = moved_clock(monkeypatch)
+    now[0] += 11
+    live = other.claim("one")
+    other.append([Entry("one", live.fence, (to("live"),))])
+    late.beat()
+    (outcome,) = late.append([Entry("one", stale.fence, (to("stale"),))])
+    assert isinstance(outcome, Fenced)
+    assert other.read("one", 1) == [to("live")]
     for storage in (late, other):
         storage.close()
 

@@ -41,7 +41,7 @@ class Connections:
         self.erased = False
         """Whether the write-ahead log may still hold something that was erased."""
         self.changed = True
-        """Whether another process may have written since the last transaction."""
+        """Whether another process may have written since whoever remembers anything last set this back."""
 
     @contextmanager
     def transaction(self, *, synced: bool) -> Iterator[sqlite3.Connection]:
@@ -53,7 +53,7 @@ class Connections:
             connection.execute("BEGIN IMMEDIATE")
             try:
                 (seen,) = connection.execute("PRAGMA data_version").fetchone()
-                self.changed = seen != self._seen
+                self.changed |= seen != self._seen
                 yield connection
                 connection.execute("COMMIT")
                 self._seen = seen

@@ -52,8 +52,15 @@ MUTATIONS = (
     Mutation(
         "storage: rows are remembered though another process wrote",
         CONNECTION,
-        "self.changed = seen != self._seen",
+        "self.changed |= seen != self._seen",
         "self.changed = False",
+        (FILES,),
+    ),
+    Mutation(
+        "storage: that another process wrote is forgotten with the next transaction",
+        CONNECTION,
+        "self.changed |= seen != self._seen",
+        "self.changed = seen != self._seen",
         (FILES,),
     ),
     Mutation(
