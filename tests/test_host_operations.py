@@ -21,6 +21,9 @@ from actors import Runtime
 from actors.core.events import Bound, Closed, Event, TurnEnded
 from actors.errors import ForeignLoop, JournalError, SessionClosed, SessionExists
 from actors.handle import Session
+from actors.journal import ReleaseSession
+from actors.kernel.tasks import Work
+from actors.session_host import SessionHost
 from actors.storage.memory import MemoryStorage
 from actors.testing import Call, Say, ServerLimits, Stall, Turn
 from actors.testing.rules.reading import forget
@@ -250,6 +253,31 @@ async def test_a_log_that_cannot_be_erased_is_an_error_of_its_own() -> None:
         with pytest.raises(JournalError, match="could not be erased: OSError: read-only"):
             await runtime.forget("one")
         assert list(runtime.sessions) == []
+
+
+async def test_a_runtime_that_is_left_while_a_session_lets_go_of_its_log_reports_no_crash(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The journal has no room for that, and ends; it lets go of all logs then."""
+    crashes, waiting, storage, start = list[str](), list[str](), MemoryStorage(), SessionHost.start
+
+    def started(host: SessionHost, work: Work, name: str) -> None:
+        waiting.append(name)
+        start(host, work, name)
+
+    monkeypatch.setattr(SessionHost, "start", started)
+    monkeypatch.setattr("actors.telemetry.crashed", lambda name, _: crashes.append(name))
+    async with hosting(a=openai(), storage=storage) as runtime:
+        await runtime.open("a", id="one")
+        await runtime.open("a", id="two")
+        host, life = runtime._running(), runtime.system.cells["journal"].life
+        assert life is not None
+        life.hold()
+        while host.journal.offer(ReleaseSession("nobody", 0)):
+            pass
+    assert sorted(waiting) == ["one/release", "two/release"]
+    assert crashes == []
+    assert [stored.owner for stored in storage.sessions()] == [None, None]
 
 
 async def test_sessions_are_known_by_their_ids_in_a_view_that_may_change_under_a_loop() -> None:

@@ -11,6 +11,15 @@ OAUTH = "tests/test_oauth_accounts.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
+        "runtime: a session that lets go of its log when the journal ends is told of as a crash",
+        "actors/session_host.py",
+        "        with suppress(ActorStopped, Draining):  # as above\n            await self.journal.tell(command)",
+        "        await self.journal.tell(command)",
+        (
+            "tests/test_host_operations.py::test_a_runtime_that_is_left_while_a_session_lets_go_of_its_log_reports_no_crash",
+        ),
+    ),
+    Mutation(
         "refusal: the calls that a provider names are called as it calls them",
         "actors/core/lane.py",
         'named = [used.get(word) or used.get(word.rstrip(".:")) for word in',
