@@ -108,6 +108,8 @@ async def test_the_host_has_the_last_word_on_approval_and_on_which_tools_there_a
         assert [(tool.name, tool.approval) for tool in offer.tools] == [("add", "allow"), ("store", "allow")]
     async with offered(here(only=["add"], approval="deny")) as offer:
         assert offer.tools["add"].approval == "deny"
+    async with offered(here(only=["add", "store"], approval={"store": "ask", "*": "deny"})) as offer:
+        assert [(tool.name, tool.approval) for tool in offer.tools] == [("add", "deny"), ("store", "ask")]
 
 
 @ERAS

@@ -1,7 +1,7 @@
 """Who approves of a tool's calls: what the command line says, or else the person at the terminal."""
 
 import argparse
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
@@ -20,21 +20,33 @@ QUESTION = "[y]es, [n]o, [a]lways?"
 _WIDTH = 300
 
 
-def ruled(
-    tools: Sequence[Tool[..., Any]], options: argparse.Namespace
-) -> list[Tool[..., Any]]:  # Any: any function
-    """Return the tools as `--allow-tool` and `--deny-tool` rule.
+def rules(options: argparse.Namespace) -> dict[str, Literal["allow", "deny"]]:
+    """Return what `--allow-tool` and `--deny-tool` say, by tool.
 
     Raises:
-        ConfigError: One of them names no tool, or both name the same.
+        ConfigError: Both name the same.
     """
     rules: dict[str, Literal["allow", "deny"]] = dict.fromkeys(options.allow_tool, "allow")
     for name in options.deny_tool:
         if name in rules:
             raise ConfigError(f"--allow-tool and --deny-tool both name {name!r}; give one of them")
         rules[name] = "deny"
+    return rules
+
+
+def ruled(
+    tools: Sequence[Tool[..., Any]],  # Any: any function
+    rules: Mapping[str, Literal["allow", "deny"]],
+    *,
+    are_all: bool,
+) -> list[Tool[..., Any]]:  # Any: as above
+    """Return the tools as these rules say. `are_all`: there are no others, so that a rule names one of them.
+
+    Raises:
+        ConfigError: One names no tool.
+    """
     names = [tool.name for tool in tools]
-    for name in rules:
+    for name in rules if are_all else ():
         if name not in names:
             raise ConfigError(f"No tool {name!r} to {rules[name]}; --tools has {', '.join(names) or 'none'}")
     return [replace(tool, approval=rules.get(tool.name, tool.approval)) for tool in tools]

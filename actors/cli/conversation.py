@@ -5,7 +5,8 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from actors.cli.approvals import Approvals, ruled
+from actors.cli.approvals import Approvals, ruled, rules
+from actors.cli.servers import with_servers
 from actors.cli.targets import target, tools
 from actors.config import Config
 from actors.core.asking import AskSettings
@@ -14,6 +15,7 @@ from actors.errors import ConfigError, MissingKey
 from actors.handle import Session
 from actors.runtime import Runtime
 from actors.tools import Tool
+from actors.toolsets import Item
 
 
 @asynccontextmanager
@@ -25,9 +27,12 @@ async def conversation(
     Raises:
         ConfigError: An option, a file or a target cannot be used.
     """
-    async with _configured(options) as (config, name), Runtime(config) as runtime:
-        offered = ruled(_offered(options), options)
-        yield await _opened(runtime, name, offered, options, approve), config
+    verdicts = rules(options)
+    async with _configured(options) as (found, name):
+        config, servers = with_servers(found, options.mcp, verdicts)
+        offered: list[Item] = [*ruled(_offered(options), verdicts, are_all=not servers), *servers]
+        async with Runtime(config) as runtime:
+            yield await _opened(runtime, name, offered, options, approve), config
 
 
 def settings(options: argparse.Namespace) -> AskSettings:
@@ -43,7 +48,7 @@ def settings(options: argparse.Namespace) -> AskSettings:
 async def _opened(
     runtime: Runtime,
     name: str,
-    offered: Sequence[Tool[..., Any]],  # Any: any function
+    offered: Sequence[Item],
     options: argparse.Namespace,
     approve: Approvals,
 ) -> Session:

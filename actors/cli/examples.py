@@ -12,6 +12,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
             "actors run -m anthropic:claude-sonnet-5 --tools tools.py --max-rounds 5 'book a room'",
             "with tools",
         ),
+        (
+            "actors run -m openai:gpt-5.2 --mcp files='npx -y @modelcontextprotocol/server-filesystem .' 'which?'",
+            "with those of an MCP server",
+        ),
         ("actors run --offline --json 'please roll' | tail -1", "events; the last has the exit code"),
     ),
     "chat": (

@@ -176,6 +176,13 @@ def _conversation(command: Parser) -> None:
     _targets(command)
     _tools(command)
     command.add_argument(
+        "--mcp",
+        action="append",
+        default=[],
+        metavar="NAME[=COMMAND|URL]",
+        help="an MCP server: of --config by name, a program with its arguments, or an address; may be repeated",
+    )
+    command.add_argument(
         "--approve",
         choices=["ask", "allow", "deny"],
         default="ask",

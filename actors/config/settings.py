@@ -329,7 +329,8 @@ class McpSettings(Frozen):
 
     `env` names variables of this process that the program gets too. `bearer` names the one with the token that goes to
     the `url`; `headers` are as a backend's. `tools` are those it offers, by its names, all by default. `approval` is
-    `allow`, `ask` or `deny`, for all of them or by name. `timeout` (of a call), `opening` and `waiting` are seconds.
+    `allow`, `ask` or `deny`, for all of them or by name, `*` for the others. `timeout` (of a call), `opening` and
+    `waiting` are seconds.
     """
 
     command: Label | None = None

@@ -20,7 +20,7 @@ from actors import telemetry
 from actors.core.events import Effects
 from actors.core.jsonio import JsonValue
 from actors.errors import ToolDefinitionError, ToolsetDown
-from actors.mcp.options import McpServer
+from actors.mcp.options import REST, McpServer
 from actors.mcp.questions import elicitation, sampling
 from actors.mcp.results import returned
 from actors.mcp.transports import Transport
@@ -147,7 +147,7 @@ class ServerTools:
     def _approval(self, name: str, effects: Effects) -> Approval:
         said = self._server.approval
         if isinstance(said, Mapping):
-            said = said.get(name)
+            said = said.get(name) or said.get(REST)
         return said or ("allow" if effects == "pure" else "ask")
 
     def _caller(self, name: str) -> Callable[..., Any]:  # Any: any function

@@ -60,8 +60,8 @@ class McpOptions(TypedDict, total=False):
 
     Args:
         only: Tools to offer, by the server's names; all by default. One that the server does not have is no error.
-        approval: What happens before a call runs, for all of them, or by name. Without it a tool that says it only
-            reads runs, and the others are asked about.
+        approval: What happens before a call runs, for all of them, or by name, where `*` stands for the others. Without
+            it a tool that says it only reads runs, and the others are asked about.
         timeout: Seconds one call may take.
         elicit: Answers what the server asks the user. Without it the server is told that nobody can be asked.
         sample: Answers what the server asks a model. Without it the server is told that there is none.
@@ -92,6 +92,8 @@ class McpServer:
     listing: float = 30.0
 
 
+REST = "*"
+"""Stands for all tools that are not named."""
 _OF_SOURCE = ("shared", "opening", "waiting", "closing")
 _WORDS = ("allow", "ask", "deny")
 

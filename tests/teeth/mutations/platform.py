@@ -3,6 +3,7 @@
 from tests.teeth.mutations.mutation import Mutation
 
 SQLITE = "tests/test_sqlite.py"
+SERVERS = "tests/cli/test_mcp_servers.py"
 CHAT = "tests/cli/test_chat_terminal.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
@@ -33,5 +34,26 @@ MUTATIONS: tuple[Mutation, ...] = (
         "self._ended and self._is_terminal and not os.isatty(self._descriptor)",
         "False",
         (f"{CHAT}::test_what_nobody_can_be_shown_any_more_changes_no_exit_code",),
+    ),
+    Mutation(
+        "servers: what the command line says of a tool does not hold for those of MCP servers",
+        "actors/cli/servers.py",
+        "    if not rules:\n",
+        "    if rules:\n",
+        (SERVERS,),
+    ),
+    Mutation(
+        "servers: what is wrong with a server is quoted, secrets and all",
+        "actors/cli/servers.py",
+        'f"--mcp {name!r} is no program and no address; check its quotes"',
+        'f"--mcp {name!r} is no program and no address: {place}"',
+        (SERVERS,),
+    ),
+    Mutation(
+        "servers: a name is given to another server than the file's",
+        "actors/cli/servers.py",
+        "    if name in config.settings.mcp:\n",
+        "    if False:\n",
+        (SERVERS,),
     ),
 )

@@ -1,0 +1,123 @@
+"""`--mcp`: tools of MCP servers, of the configuration by name or said on the command line."""
+
+import json
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from actors.cli.servers import with_servers
+from actors.config import Config, load
+from actors.config.settings import FileSettings
+from actors.errors import ConfigError
+from actors.testing import Call, OpenAIServer, Say, Turn, serve
+from tests.cli.command import actors, actors_now
+from tests.mcp_servers import reference
+
+pytestmark = pytest.mark.anyio
+
+ARGUMENTS = [str(Path(reference.__file__))]
+PROGRAM = shlex.join([sys.executable, *ARGUMENTS])
+CALLS = Turn(Call("add", {"one": 1, "other": 2}), Call("store", {"key": "k"}))
+
+
+async def asked(*options: str, code: int = 0) -> dict[str, str]:
+    """Run with a server that calls two tools; return the result of each, by the tool."""
+    server = OpenAIServer([CALLS, Turn(Say("Done."))])
+    async with serve(server):
+        done = await actors("run", "Go.", "-m", "m", "--base-url", server.base_url, *options)
+    assert done.code == code, done.err
+    sent = json.loads(server.requests[-1].body)
+    results = [message["content"] for message in sent["messages"] if message["role"] == "tool"]
+    return dict(zip(("add", "store"), results, strict=True))
+
+
+async def test_a_program_is_named_on_the_command_line_and_strangers_tools_are_asked_about() -> None:
+    results = await asked("--mcp", f"ref={PROGRAM}", code=8)
+    assert results["add"] == "3"
+    assert "not approved" in results["store"]
+
+
+async def test_a_tool_of_a_server_is_allowed_or_denied_by_name() -> None:
+    results = await asked("--mcp", f"ref={PROGRAM}", "--allow-tool", "store", "--deny-tool", "add")
+    assert "not approved" in results["add"]
+    assert results["store"] == "stored k"
+
+
+async def test_a_server_of_the_file_is_named_and_the_options_have_the_last_word(tmp_path: Path) -> None:
+    file = tmp_path / "actors.toml"
+    server = OpenAIServer([CALLS, Turn(Say("Done."))])
+    async with serve(server):
+        file.write_text(
+            f'[backends.a]\nkind = "openai"\nmodel = "m"\nbase_url = "{server.endpoint}"\n'
+            f"[mcp.ref]\ncommand = {json.dumps(sys.executable)}\nargs = {json.dumps(ARGUMENTS)}\n"
+            'approval = "deny"\n'
+        )
+        env = {"OPENAI_API_KEY": "k"}
+        options = ("--config", str(file), "--mcp", "ref", "--allow-tool", "store")
+        done = await actors("chat", "--plain", *options, env=env, stdin="Go.\n")
+    assert done.code == 0
+    sent = json.loads(server.requests[-1].body)
+    said = [message["content"] for message in sent["messages"] if message["role"] == "tool"]
+    assert "not approved" in said[0]
+    assert said[1] == "stored k"
+
+
+SECRET = "s3cr3t-canary"
+
+WRONG = [
+    (["files"], "--config has no MCP server 'files'; it has none; or give files=COMMAND or files=URL"),
+    (["npx -y x"], "--mcp takes NAME, NAME=COMMAND or NAME=URL"),
+    ([f"a b={SECRET}"], "--mcp takes a name of letters"),
+    (["files="], "--mcp 'files' is no program and no address; check its quotes"),
+    ([f"files=run '{SECRET}"], "--mcp 'files' is no program and no address; check its quotes"),
+    ([f"files=https://me:{SECRET}@host/mcp"], "--mcp 'files': url takes a URL without user, password, query"),
+    (
+        [f"files=https://host/mcp?key={SECRET}"],
+        "--mcp 'files': url takes a URL without user, password, query",
+    ),
+    ([f"files=ftp://{SECRET}"], "--mcp 'files': url takes an http or https URL"),
+    (["files=one", "files=two"], "--mcp names 'files' twice; give each server a name of its own"),
+]
+
+
+@pytest.mark.parametrize(("given", "complaint"), WRONG)
+def test_what_cannot_be_used_is_told_in_one_line_without_what_may_be_secret(
+    given: list[str], complaint: str
+) -> None:
+    options = [word for text in given for word in ("--mcp", text)]
+    done = actors_now("run", "--offline", "hello", *options)
+    assert done.code == 3
+    assert done.complaint.startswith(complaint)
+    assert SECRET not in done.err + done.out
+
+
+def test_a_name_of_the_file_is_not_given_to_another_server(tmp_path: Path) -> None:
+    (tmp_path / "actors.toml").write_text('[mcp.files]\nurl = "https://host/mcp"\napproval = {a = "deny"}\n')
+    config = load(tmp_path / "actors.toml", {})
+    with pytest.raises(ConfigError, match="'files' is in --config already"):
+        with_servers(config, ["files=x"], {})
+    with pytest.raises(ConfigError, match="no MCP server 'file'; it has files;"):
+        with_servers(config, ["file"], {})
+    made, names = with_servers(config, ["files"], {"b": "allow"})
+    assert names == ["files"]
+    assert made.settings.mcp["files"].approval == {"a": "deny", "b": "allow"}
+
+
+def test_an_address_is_one_and_anything_else_is_a_program() -> None:
+    config = Config(FileSettings(), {})
+    made, names = with_servers(config, ["a=https://host/mcp/", "b=npx -y 'some server' /data"], {})
+    assert names == ["a", "b"]
+    assert made.settings.mcp["a"].url == "https://host/mcp"
+    assert (made.settings.mcp["b"].command, made.settings.mcp["b"].args) == (
+        "npx",
+        ("-y", "some server", "/data"),
+    )
+    assert config.settings.mcp == {}
+
+
+def test_a_rule_for_a_tool_that_nothing_has_is_a_mistake_where_there_is_no_server() -> None:
+    done = actors_now("run", "--offline", "hello", "--allow-tool", "stor")
+    assert (done.code, done.complaint) == (3, "No tool 'stor' to allow; --tools has roll")
+    assert actors_now("run", "--offline", "hello", "--mcp", f"r={PROGRAM}", "--allow-tool", "stor").code == 0
