@@ -31,11 +31,11 @@ def locked(storage: SqliteStorage) -> Iterator[None]:
 @contextmanager
 def full(storage: SqliteStorage) -> Iterator[None]:
     """Let the file grow no more."""
-    with storage._connections.transaction(synced=False) as connection:
+    with storage._connections.transaction() as connection:
         (pages,) = connection.execute("PRAGMA page_count").fetchone()
         connection.execute(f"PRAGMA max_page_count = {pages}")
     yield
-    with storage._connections.transaction(synced=False) as connection:
+    with storage._connections.transaction() as connection:
         connection.execute("PRAGMA max_page_count = 1000000")
 
 

@@ -44,12 +44,10 @@ class Connections:
         """Whether another process may have written since whoever remembers anything last set this back."""
 
     @contextmanager
-    def transaction(self, *, synced: bool) -> Iterator[sqlite3.Connection]:
-        """Give a transaction, alone among all processes; commit it, on the disk if `synced` and the level says so."""
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Give a transaction, alone among all processes; commit it, on the disk if the level says so."""
         with self._writing, translated(str(self.path)), self._lock:
             connection = self._writer = self._writer or self._opened()
-            is_full = synced and self._level == "power"
-            connection.execute(f"PRAGMA synchronous = {'FULL' if is_full else 'NORMAL'}")
             connection.execute("BEGIN IMMEDIATE")
             try:
                 (seen,) = connection.execute("PRAGMA data_version").fetchone()
@@ -70,7 +68,7 @@ class Connections:
         with self._reading, translated(str(self.path)):
             if self._reader is None:
                 if self._writer is None:
-                    with self.transaction(synced=False):
+                    with self.transaction():
                         pass  # the file is there then, and of this version
                 self._reader = self._connected()
             self._reader.execute("BEGIN")
@@ -131,6 +129,12 @@ class Connections:
             check_same_thread=False,
             cached_statements=_CACHED,
         )
-        for pragma in ("wal_autocheckpoint = 0", "secure_delete = ON", "trusted_schema = OFF"):
+        synchronous = "FULL" if self._level == "power" else "NORMAL"
+        for pragma in (
+            f"synchronous = {synchronous}",
+            "wal_autocheckpoint = 0",
+            "secure_delete = ON",
+            "trusted_schema = OFF",
+        ):
             connection.execute(f"PRAGMA {pragma}").fetchall()
         return connection

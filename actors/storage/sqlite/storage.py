@@ -58,14 +58,14 @@ class SqliteStorage:
 
     def open(self) -> None:
         """Make the file if there is none; bring it up to date if it is older."""
-        with self._connections.transaction(synced=True):
+        with self._connections.transaction():
             pass
 
     def close(self) -> None:
         """Release every session of this host and close the file."""
         try:
             if self._hosts.is_begun:
-                with self._connections.transaction(synced=False) as connection:
+                with self._connections.transaction() as connection:
                     self._release_all(connection)
         finally:
             self._rows.clear()
@@ -76,12 +76,12 @@ class SqliteStorage:
     def beat(self) -> None:
         """Prolong this host's lease, if it is one."""
         if self._hosts.is_begun:
-            with self._connections.transaction(synced=False) as connection:
+            with self._connections.transaction() as connection:
                 self._hosts.beat(connection)
 
     def claim(self, session: str) -> Claim:
         """Make the caller the session's live writer."""
-        with self._connections.transaction(synced=False) as connection:
+        with self._connections.transaction() as connection:
             row = self._row(connection, session) or self._new(connection, session)
             self._check_free(connection, row)
             self._hosts.begin(connection)
@@ -90,7 +90,7 @@ class SqliteStorage:
 
     def release(self, session: str, fence: int) -> None:
         """Let others claim the session."""
-        with self._connections.transaction(synced=False) as connection:
+        with self._connections.transaction() as connection:
             row = self._row(connection, session)
             if row is not None and row.fence == fence and row.owner is not None:
                 self._write(connection, row, fence, None)
@@ -101,7 +101,7 @@ class SqliteStorage:
         now, outcomes = time(), list[Appended]()
         rows, records = dict[str, SessionRow](), list[tuple[int, int, int, bytes]]()
         try:
-            with self._connections.transaction(synced=True) as connection:
+            with self._connections.transaction() as connection:
                 for entry, its_records in zip(entries, encoded, strict=True):
                     row = self._row(connection, entry.session)
                     if row is None or row.fence != entry.fence:
@@ -138,7 +138,7 @@ class SqliteStorage:
 
         A reader of another process may keep the latter until it has read and somebody writes.
         """
-        with self._connections.transaction(synced=True) as connection:
+        with self._connections.transaction() as connection:
             row = self._row(connection, session)
             if row is None or (not row.last and row.owner is None):
                 return

@@ -66,9 +66,23 @@ MUTATIONS = (
     Mutation(
         "storage: level power syncs like level process",
         CONNECTION,
-        "{'FULL' if is_full else 'NORMAL'}",
-        "NORMAL",
+        'synchronous = "FULL" if',
+        'synchronous = "NORMAL" if',
         (FILES,),
+    ),
+    Mutation(
+        "storage: a loss of power loses what level power told",
+        CONNECTION,
+        'synchronous = "FULL" if',
+        'synchronous = "NORMAL" if',
+        ("tests/test_power_loss.py",),
+    ),
+    Mutation(
+        "storage: a transaction that a loss of power tore is taken for damage",
+        WAL,
+        "if self._commits_from(place) >= 2 else None",
+        "if self._commits_from(place) >= 1 else None",
+        ("tests/test_power_loss.py",),
     ),
     Mutation(
         "storage: an older file is opened as it is",

@@ -1,0 +1,86 @@
+"""What a storage is asked to keep, in steps, and what its logs are after each."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import TypeAlias
+
+import pytest
+
+from actors.core.content import Message, Text
+from actors.core.events import Closed, Event, Opened, Submitted
+from actors.core.packed import pack
+from actors.storage import Entry, Level
+from actors.storage.sqlite import SqliteStorage, connection
+from tests.powerloss.layer import NotingLayer, NotingSqlite, Step
+
+Logs: TypeAlias = Mapping[str, tuple[Event, ...]]
+FILE = "sessions.db"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The logs when something was told to be done, after so many steps of the file layer."""
+
+    steps: int
+    logs: Logs
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """A run: what the file layer was asked, and what was told when."""
+
+    steps: list[Step]
+    told: list[Told]
+
+
+def recorded(folder: Path, level: Level, seed: int, steps: int) -> Recording:
+    """Let a storage keep logs, over a file layer that notes everything."""
+    layer = NotingLayer(f"noting-{level}-{seed}-{folder.name}")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(connection, "sqlite3", NotingSqlite(layer))
+        patch.setattr(connection, "CHECKPOINT", 60)
+        storage = SqliteStorage(folder / FILE, level=level)
+        told = [Told(0, {})]
+        for logs in _kept(storage, Random(seed), steps):
+            told.append(Told(len(layer.steps), dict(logs)))
+    layer.unregister()
+    return Recording(layer.steps, told)
+
+
+def _kept(storage: SqliteStorage, random: Random, steps: int) -> Iterator[Logs]:
+    """Ask for one thing after the other; yield the logs after each."""
+    logs, fences = dict[str, tuple[Event, ...]](), dict[str, int]()
+    names = [f"s{number}" for number in range(6)]
+    for _ in range(steps):
+        name, chance = random.choice(names), random.random()
+        if name not in fences or chance < 0.1:
+            for each in random.sample(names, random.randrange(1, 4)) if chance < 0.05 else [name]:
+                fences[each] = storage.claim(each).fence
+        elif chance < 0.15:
+            storage.erase(name)
+            logs.pop(name, None)
+            del fences[name]
+        elif chance < 0.18:
+            storage.close()
+            fences.clear()
+        else:
+            entries = [_entry(each, logs, fences, random) for each in {name, random.choice([*fences])}]
+            storage.append(entries)
+            for entry in entries:
+                logs[entry.session] = (*logs.get(entry.session, ()), *entry.events)
+                if isinstance(entry.events[-1], Closed):
+                    del fences[entry.session]
+        yield logs
+
+
+def _entry(name: str, logs: Logs, fences: Mapping[str, int], random: Random) -> Entry:
+    events: list[Event] = [] if name in logs else [Opened(name, "a")]
+    for _ in range(random.randrange(1, 4)):
+        words = random.choice((1, 30, 300, 900))
+        said = f"{len(logs.get(name, ()))} {random.random()} ".ljust(24) * words
+        events.append(Submitted(1, pack(Message("human", (Text(said),)))))
+    if random.random() < 0.05:
+        events.append(Closed())
+    return Entry(name, fences[name], tuple(events))
