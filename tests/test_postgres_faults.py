@@ -212,8 +212,9 @@ def test_a_server_that_may_not_be_written_to_is_left_for_one_that_may(postgres: 
     with postgres.connect() as owner:
         owner.execute(f"ALTER ROLE {role} SET default_transaction_read_only = on")
         _end_all(owner, role)
-        with pytest.raises(JournalUnavailable, match="read-only"):
-            storage.append([Entry("one", claim.fence, (to("b"),))])
+        for refused in (storage.beat, lambda: storage.append([Entry("one", claim.fence, (to("b"),))])):
+            with pytest.raises(JournalUnavailable, match="read-only"):
+                refused()
         owner.execute(f"ALTER ROLE {role} RESET default_transaction_read_only")
     assert storage.append([Entry("one", claim.fence, (to("c"),))]) == [2]
     storage.close()

@@ -4,37 +4,41 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from itertools import chain, pairwise
 from pathlib import Path
 from threading import Semaphore, Thread
 from time import monotonic, sleep
+from typing import Any
 
+import anyio
+import anyio.to_thread
 import pytest
 
+from actors import Runtime
 from actors.core.events import Event, SwitchApplied
 from actors.errors import JournalUnavailable, SessionElsewhere
 from actors.storage import Claim, Entry, Storage
 from actors.storage.named import storage_at
 from actors.storage.postgres import PostgresStorage
+from actors.testing import Call, OpenAIServer, Say, Turn, serve
 from tests.postgres import Server, made
 from tests.storages import begin, to
+from tests.takeover_host import tools
 
 LEASE = 1.5
 """Seconds. A test waits for it to be over."""
 
 
 class Child:
-    """A host in a process of its own (`tests.takeover_child`)."""
+    """A host in a process of its own."""
 
-    def __init__(self, where: str) -> None:
+    def __init__(self, where: str, *program: str) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "tests.takeover_child", str(LEASE)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
+            [sys.executable, "-m", *program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
-        assert self.ask(where) == ["open"]
+        self.tell(where)
 
     def tell(self, *words: object) -> None:
         """Tell it to do something."""
@@ -72,7 +76,9 @@ def where(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 def children(where: str) -> Iterator[list[Child]]:
-    two = [Child(where), Child(where)]
+    """Two hosts that do what they are told (`tests.takeover_child`)."""
+    two = [Child(where, "tests.takeover_child", str(LEASE)) for _ in range(2)]
+    assert [child.heard() for child in two] == [["open"], ["open"]]
     yield two
     for child in two:
         child.end()
@@ -230,3 +236,68 @@ def test_a_server_that_answers_no_more_is_unavailable_and_goes_on_where_it_was(p
         assert storage.append([Entry("one", claim.fence, (to("kept"),))]) == [2]
         assert storage.read("one", 1) == [to("kept")]
         storage.close()
+
+
+# Runtimes
+
+
+def _answer(request: dict[str, Any]) -> Turn:
+    """Call `note` when asked to pay, and `pay` when that is told; say that it is well otherwise."""
+    last = request["messages"][-1]
+    if last["role"] == "tool":
+        return Turn(Call("pay", {"amount": 5}))
+    return Turn(Call("note", {"text": "paying"})) if "pay" in last["content"] else Turn(Say("Well."))
+
+
+@asynccontextmanager
+async def hosted(where: str, backend: str, file: Path) -> AsyncIterator[tuple[Child, str]]:
+    """Give a runtime in a process of its own, whose session `trip` is paying, and the server of both."""
+    server = OpenAIServer(_answer)
+    async with serve(server):
+        child = Child(where, "tests.takeover_host", str(LEASE), backend, server.base_url, str(file))
+        try:
+            assert await anyio.to_thread.run_sync(child.heard) == ["paying"]
+            yield child, server.base_url
+        finally:
+            child.end()
+        assert server.refusals == []
+
+
+@pytest.mark.anyio
+@pytest.mark.requirement("PROMISE-7")
+async def test_a_runtime_that_is_killed_is_taken_over_and_no_tool_runs_twice(
+    where: str, tmp_path: Path, anyio_backend: str
+) -> None:
+    file = tmp_path / "ran"
+    with anyio.fail_after(120):
+        async with hosted(where, anyio_backend, file) as (child, base_url):
+            child.signal(signal.SIGKILL)
+            async with Runtime(environ={"OPENAI_BASE_URL": base_url}, journal=where) as runtime:
+                session = await runtime.resume("trip", tools=tools(file), wait=LEASE + 0.5)
+                note, pay = (await session.ledger()).interactions()
+                answer = await session.ask("And now?")
+    assert (note.status, note.reason) == ("complete", None)
+    assert (pay.status, pay.reason) == ("cancelled", "outcome_unknown")
+    assert answer.status == "complete"
+    assert sorted(file.read_text().split()) == ["note", "pay"]
+
+
+@pytest.mark.anyio
+@pytest.mark.requirement("PROMISE-6")
+async def test_a_runtime_that_stopped_and_goes_on_ends_the_session_that_was_taken_over_and_no_other(
+    where: str, tmp_path: Path, anyio_backend: str
+) -> None:
+    file = tmp_path / "ran"
+    with anyio.fail_after(120):
+        async with hosted(where, anyio_backend, file) as (child, base_url):
+            child.signal(signal.SIGSTOP)
+            async with Runtime(environ={"OPENAI_BASE_URL": base_url}, journal=where) as runtime:
+                session = await runtime.resume("trip", tools=tools(file), wait=LEASE + 0.5)
+                before = (await session.ask("And now?")).status
+                events = runtime.storage.read("trip")
+                child.tell("go on")
+                child.signal(signal.SIGCONT)
+                heard = [await anyio.to_thread.run_sync(child.heard) for _ in range(2)]
+                assert runtime.storage.read("trip") == events
+    assert before == "complete"
+    assert heard == [["trip", "Fenced"], ["spare", "complete"]]
