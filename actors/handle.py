@@ -448,6 +448,8 @@ class Session:
         return await self._put(query, whom)
 
     async def _put(self, query: Query[R], whom: Callable[[SessionActors], Ref[Any]]) -> R:  # Any: as above
+        if isinstance(query, Submit | Bring | Switch | Configure):
+            self._activation.host.admit()
         if self._activation.is_ending:
             await self._activation.put_away()
         try:

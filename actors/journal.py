@@ -24,6 +24,7 @@ from msgspec import Struct
 from actors.core.events import Event
 from actors.errors import Fenced, JournalError, JournalUnavailable, SessionElsewhere
 from actors.kernel import Actor, Context, Query
+from actors.outage import JournalMeter
 from actors.readers import Readers
 from actors.storage import Appended, Claim, Entry, Storage
 
@@ -163,9 +164,13 @@ class JournalActor(Actor[JournalCommand]):
 
     level: ClassVar[int] = 5
 
-    def __init__(self, storage: Storage, readers: Readers | None = None) -> None:
+    def __init__(
+        self, storage: Storage, readers: Readers | None = None, meter: JournalMeter | None = None
+    ) -> None:
         self._storage = storage
         self._readers = Readers() if readers is None else readers
+        self._meter = JournalMeter() if meter is None else meter
+        self._meter.began, self._meter.queued = None, 0  # of one that crashed
         self._queued: deque[JournalCommand] = deque()
         self._broken: dict[
             str, Exception
@@ -185,6 +190,7 @@ class JournalActor(Actor[JournalCommand]):
             return
         assert self._context is not None
         self._queued.append(command)
+        self._meter.queued += 1
         if len(self._queued) == BATCH:
             self._context.hold()
         if not self._is_working:
@@ -230,9 +236,12 @@ class JournalActor(Actor[JournalCommand]):
             is_full = len(self._queued) >= BATCH
             batch = [*self._queued]
             self._queued.clear()
+            self._meter.queued = 0
             if is_full:
                 self._context.release()
+            self._meter.begin(self._context.ref.system.now())
             await self._done(batch)
+            self._meter.end(self._context.ref.system.now())
         self._is_working = False
 
     async def _done(self, batch: list[JournalCommand]) -> None:
@@ -275,17 +284,22 @@ class JournalActor(Actor[JournalCommand]):
     def _may_write(self, append: Append) -> bool:
         """Refuse an append behind one of its session that was refused."""
         if (error := self._broken.get(append.session)) is not None:
-            append.refused(error)
+            self._refused(append, error)
         return error is None
 
     def _refused(self, command: JournalCommand, error: Exception) -> None:
         if isinstance(command, Append):
             self._broken[command.session] = error
+            self._meter.refused += len(command.entry.events)
+        if isinstance(error, JournalUnavailable):
+            self._meter.failed(error)
         command.refused(error)
 
     def _answered(self, command: Ask, answer: Any) -> None:  # Any: that of each
         if not isinstance(command, ReadLog) or command.anew:
             self._broken.pop(command.session, None)
+        if not isinstance(command, ReadLog):
+            self._meter.worked()
         command.reply.send(answer)
 
     def _written(self, append: Append, outcome: Appended) -> None:
@@ -293,6 +307,7 @@ class JournalActor(Actor[JournalCommand]):
         if isinstance(outcome, Fenced):
             append.refused(outcome)
             return
+        self._meter.worked()
         if append.session in self._readers.following:
             self._readers.grew(append.session, outcome)
         append.written(outcome)

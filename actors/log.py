@@ -16,6 +16,9 @@ from actors.core.state import Lanes, Rules, SessionState, rebuilt
 from actors.journal import Append, JournalCommand, Prelude, ReadLog, Told
 from actors.kernel import Context, Ref
 
+SENT = 16
+"""Events of one session that handlers may have on their way; then it handles nothing, so that others are written."""
+
 
 class LogWriter:
     """Writes a session's own events: the state is folded and the event is on its way in one step.
@@ -90,9 +93,13 @@ class LogWriter:
 
         def written(seq: int) -> None:
             self._sent -= 1
+            if self._sent == SENT - 1:
+                context.release()
             self._changed(event, then, seq)
 
         self._sent += 1
+        if self._sent == SENT:
+            context.hold()
         self.state = self.state.apply(event)
         append = Append(self.state.session, self._fence, (event,), self.prelude(), written, context.fail)
         context.tell(self._journal, append)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from actors.core.stats import BackendStats, ToolCounts
+from actors.outage import JournalMeter
 from actors.provider import Meter
 
 
@@ -16,12 +17,14 @@ class Meters:
         providers: Of provider actors, with the backend's name; those of one that was given up too.
         on_slow: Called with what held up all others, after it was counted.
         slow: How often that was.
+        journal: Of the journal.
     """
 
     on_slow: Callable[[str, str, float], object]
     tools: dict[str, ToolCounts] = field(default_factory=dict)
     providers: list[tuple[str, Meter]] = field(default_factory=list)
     slow: int = 0
+    journal: JournalMeter = field(default_factory=JournalMeter)
 
     def provider(self, backend: str) -> Meter:
         """Return the meter of a new provider actor."""

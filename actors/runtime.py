@@ -166,12 +166,12 @@ class Runtime:
         self._watch = LoopWatch(self.system.containment)
         self._may_use_threads = True
         limits = self.config.limits
-        readers, size = Readers(), limits.result_bytes
+        readers, size, meter = Readers(), limits.result_bytes, self._meters.journal
         kept = SizeLimits(max_bytes=size, max_string=size)
         self._host = SessionHost(
             self.system,
             self.storage,
-            self.system.spawn(lambda: JournalActor(self.storage, readers), "journal", depth=SHARED),
+            self.system.spawn(partial(JournalActor, self.storage, readers, meter), "journal", depth=SHARED),
             ToolLimits(limits.batch, limits.tool_threads, limits.tool_wait, kept),
             self.quarantine,
             Bounds(limits.rounds, limits.corrections, False, limits.tool_corrections, limits.repeats),
@@ -184,6 +184,7 @@ class Runtime:
             self._on_tool_error,
             readers,
             self._tracing,
+            meter,
         )
         self._host.keep_alive()
         return self
@@ -245,11 +246,13 @@ class Runtime:
 
         Raises:
             KernelError: The runtime is not running, or is being left.
+            JournalUnavailable: The journal is so slow that nothing new is taken in.
         """
         host = self._running()
         host.check()
         if not host.running:
             raise KernelError("This runtime is being left; no session is opened any more")
+        host.admit()
         return host
 
     async def open(
@@ -352,7 +355,7 @@ class Runtime:
         Raises:
             OwnSession: A tool of this session asks.
             SessionExists: It is just being opened or forgotten.
-            JournalError: The log cannot be erased. The session has ended all the same.
+            JournalError: The log cannot be written, and the session is open still; or erased, and it has ended.
         """
         host = self._running()
         host.check()
@@ -377,7 +380,8 @@ class Runtime:
         host = self._running()
         backends, open_, active = self._meters.backends(), len(self.sessions), len(host.active)
         held, slow = self.quarantine.by_tool(), self._meters.slow
-        return RuntimeStats(backends, open_, active, self.refused, held, slow, self.stalls)
+        journal = self._meters.journal.stats(self.storage.level, host.journal.waiting)
+        return RuntimeStats(backends, open_, active, self.refused, held, slow, self.stalls, journal)
 
     @property
     def stalls(self) -> Stalls:

@@ -19,12 +19,13 @@ from actors.core.closing import breaks_off
 from actors.core.events import Event
 from actors.core.state import Lanes, Rules, SessionState, rebuilt
 from actors.core.turn import Bounds
-from actors.errors import ActorStopped, Draining, ForeignLoop, JournalError
+from actors.errors import ActorStopped, Draining, ForeignLoop, JournalError, JournalUnavailable
 from actors.executor import ToolFailure, ToolLimits
-from actors.journal import Beat, JournalCommand, ReleaseSession
+from actors.journal import BATCH, Beat, JournalCommand, ReleaseSession
 from actors.kernel import Ref, System
 from actors.kernel.parking import running_loop
 from actors.kernel.tasks import Work
+from actors.outage import LAG, JournalMeter
 from actors.quarantine import Quarantine
 from actors.readers import Readers
 from actors.storage import Storage
@@ -75,6 +76,7 @@ class SessionHost:
         tool_failed: Told what goes wrong in a tool.
         readers: Who reads their events along.
         tracing: Traces their asks.
+        meter: How the journal stands.
         active: The sessions that have actors, those that were not used for longest first.
         passive: The sessions without actors of which more is kept than the log, likewise.
         lanes: Bytes of their lanes.
@@ -97,6 +99,7 @@ class SessionHost:
     tool_failed: Callable[[ToolFailure], object] | None = None
     readers: Readers = field(default_factory=Readers)
     tracing: Tracing | None = None
+    meter: JournalMeter = field(default_factory=JournalMeter)
     active: dict[str, Hosted] = field(default_factory=dict)
     passive: dict[str, Hosted] = field(default_factory=dict)
     lanes: int = 0
@@ -147,6 +150,16 @@ class SessionHost:
                 "A runtime and its sessions belong to the thread and event loop that entered the runtime; call from "
                 "there, as asyncio.run_coroutine_threadsafe and anyio.from_thread.run do"
             )
+
+    def admit(self) -> None:
+        """Refuse new work while what it writes would wait too long: what is under way comes first.
+
+        Raises:
+            JournalUnavailable: It would.
+        """
+        lag = self.meter.lag(self.journal.waiting, BATCH, self.system.now())
+        if lag > LAG:
+            raise JournalUnavailable(f"The journal is slow: an event would wait {lag:.0f} s; try again later")
 
     def start(self, work: Work, name: str) -> None:
         """Do something of the host's, that no caller takes back."""

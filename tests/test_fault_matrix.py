@@ -146,6 +146,23 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
         "test_unavailable.py": (
             "test_a_fault_of_the_disk_is_typed_loses_nothing_and_is_over_when_its_cause_is",
         ),
+        "test_outages.py": (
+            "test_wherever_a_turn_cannot_be_written_its_ask_is_told_and_the_session_goes_on_from_its_log",
+            "test_what_is_asked_of_an_idle_session_is_refused_and_it_is_as_it_was",
+            "test_who_uses_a_session_that_is_being_put_away_is_told_and_its_tools_are_cancelled",
+            "test_a_session_that_another_writer_has_ends_here_and_nothing_else_is_touched",
+        ),
+        "test_journal.py": ("test_no_log_has_an_event_whose_forerunner_was_refused",),
+        "test_slow_journal.py": (
+            "test_stats_say_since_when_and_why_the_journal_is_unavailable_and_so_does_prometheus",
+        ),
+    },
+    "storage: slow journal": {
+        "test_slow_journal.py": (
+            "test_a_flood_of_one_session_does_not_hold_up_what_others_write",
+            "test_while_the_journal_is_slow_callers_wait_and_when_it_is_too_slow_new_work_is_refused",
+            "test_how_long_one_more_would_wait_is_what_is_under_way_and_the_batches_ahead",
+        ),
     },
     "scheduler: every thread is held by a tool that hangs": {
         "test_tools_at_the_edge.py": (
@@ -173,13 +190,16 @@ def test_every_row_of_the_matrix_is_shown_by_tests_that_exist(row: str) -> None:
         assert set(named) <= names_in(file), file
 
 
-def test_every_test_about_faulty_answers_calls_and_tools_stands_in_the_matrix() -> None:
+def test_every_test_about_faulty_answers_calls_tools_and_journals_stands_in_the_matrix() -> None:
     mine = (
         "test_unreachable.py",
         "test_faulty_calls.py",
         "test_bad_tools.py",
         "test_cancels.py",
         "test_cut_sessions.py",
+        "test_unavailable.py",
+        "test_outages.py",
+        "test_slow_journal.py",
     )
     named = {(file, test) for row in MATRIX.values() for file, tests in row.items() for test in tests}
     assert {(file, test) for file in mine for test in names_in(file)} <= named

@@ -107,6 +107,30 @@ class Stalls:
 
 
 @dataclass(frozen=True, slots=True)
+class JournalStats:
+    """The journal.
+
+    Args:
+        level: What a log outlives.
+        unavailable_since: When it became unavailable, as `time.time` says it; None while it can write.
+        why: What its storage said then, without any content.
+        refused: Events that could not be written since the runtime was entered.
+        waiting: What waits to be written or read.
+    """
+
+    level: str = "memory"
+    unavailable_since: float | None = None
+    why: str = ""
+    refused: int = 0
+    waiting: int = 0
+
+    @property
+    def is_available(self) -> bool:
+        """Whether the journal could write what it was last given."""
+        return self.unavailable_since is None
+
+
+@dataclass(frozen=True, slots=True)
 class RuntimeStats:
     """A runtime at one moment.
 
@@ -118,6 +142,7 @@ class RuntimeStats:
         quarantined: Calls that are closed and still run, because their tools did not end: how many, by tool.
         slow_handlers: How often an actor held up all others.
         stalls: How often, and for how long, an async tool did.
+        journal: Whether it can write.
     """
 
     backends: dict[str, BackendStats]
@@ -127,6 +152,12 @@ class RuntimeStats:
     quarantined: dict[str, int]
     slow_handlers: int
     stalls: Stalls
+    journal: JournalStats
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether sessions can be used: the journal can write."""
+        return self.journal.is_available
 
     @property
     def total(self) -> ToolCounts:

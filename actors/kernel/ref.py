@@ -77,6 +77,13 @@ class Ref(Generic[C]):
     sent: int = 0
     watchers: list[Callable[[], object]] | None = None
 
+    @property
+    def waiting(self) -> int:
+        """How many messages are in the mailbox, and how many senders wait for room."""
+        return sum(
+            len(queue) + len(queue.waiting) for queue in (self.mail, self.control) if queue is not None
+        )
+
     def __repr__(self) -> str:
         return f"<Ref {self.name!r} {self.state}>"
 

@@ -66,6 +66,17 @@ def toolset_lost(toolset: str, error: BaseException | None, seconds: float) -> N
     _logger().warning("toolset_lost", toolset=toolset, error=kind, next_try=round(seconds, 1))
 
 
+def journal_unavailable(why: str) -> None:
+    """Log that the journal cannot write. It is said once, and again when it can."""
+    advice = "mend the cause; sessions go on from their logs then, without a restart"
+    _logger().error("journal_unavailable", why=why, advice=advice)
+
+
+def journal_available(seconds: float) -> None:
+    """Log that the journal can write again."""
+    _logger().warning("journal_available", seconds=round(seconds, 1))
+
+
 def tool_left_out(toolset: str, tool: str, error: ActorsError) -> None:
     """Log that a tool of a toolset is not offered, and why."""
     _logger().warning("tool_left_out", toolset=toolset, tool=tool[:200], error=_words(error))

@@ -75,6 +75,10 @@ class PrometheusCollector:
         yield held
         for name, text, value in _of_the_loop(stats):
             yield CounterMetricFamily(f"actors_{name}", text, value)
+        journal = stats.journal
+        yield GaugeMetricFamily("actors_journal_available", "1 while it can write.", journal.is_available)
+        yield GaugeMetricFamily("actors_journal_waiting", "What waits for the journal.", journal.waiting)
+        yield CounterMetricFamily("actors_journal_refused", "Events it could not write.", journal.refused)
 
 
 def _of_the_loop(stats: RuntimeStats) -> tuple[tuple[str, str, float], ...]:

@@ -14,6 +14,11 @@ _ANYWHERE = (
 _FENCED = f"{_OUTAGES}::test_a_session_that_another_writer_has_ends_here_and_nothing_else_is_touched"
 _WAITING = f"{_OUTAGES}::test_who_uses_a_session_that_is_being_put_away_is_told_and_its_tools_are_cancelled"
 _IDLE = f"{_OUTAGES}::test_what_is_asked_of_an_idle_session_is_refused_and_it_is_as_it_was"
+_SLOW = "tests/test_slow_journal.py"
+_TOO_SLOW = (
+    f"{_SLOW}::test_while_the_journal_is_slow_callers_wait_and_when_it_is_too_slow_new_work_is_refused"
+)
+_STATS = f"{_SLOW}::test_stats_say_since_when_and_why_the_journal_is_unavailable_and_so_does_prometheus"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -155,5 +160,68 @@ MUTATIONS: tuple[Mutation, ...] = (
         "            await self._activation.put_away()\n",
         "            pass\n",
         (_IDLE,),
+    ),
+    Mutation(
+        "one session has no more than so much on its way to the journal",
+        "actors/log.py",
+        "        if self._sent == SENT:\n            context.hold()\n",
+        "",
+        (f"{_SLOW}::test_a_flood_of_one_session_does_not_hold_up_what_others_write",),
+    ),
+    Mutation(
+        "a session that waited for the journal goes on",
+        "actors/log.py",
+        "            if self._sent == SENT - 1:\n                context.release()\n",
+        "",
+        (f"{_SLOW}::test_a_flood_of_one_session_does_not_hold_up_what_others_write",),
+    ),
+    Mutation(
+        "new work is refused while the journal is too slow",
+        "actors/session_host.py",
+        "        if lag > LAG:",
+        "        if lag > 1000 * LAG:",
+        (_TOO_SLOW,),
+    ),
+    Mutation(
+        "only new work is refused while the journal is too slow",
+        "actors/handle.py",
+        "        if isinstance(query, Submit | Bring | Switch | Configure):",
+        "        if query:",
+        (_TOO_SLOW,),
+    ),
+    Mutation(
+        "no session is opened while the journal is too slow",
+        "actors/runtime.py",
+        "        host.admit()\n",
+        "",
+        (_TOO_SLOW,),
+    ),
+    Mutation(
+        "what is written at once is one wait",
+        "actors/outage.py",
+        "ceil((waiting + self.queued) / batch)",
+        "(waiting + self.queued)",
+        (f"{_SLOW}::test_how_long_one_more_would_wait_is_what_is_under_way_and_the_batches_ahead",),
+    ),
+    Mutation(
+        "the stats say that the journal is unavailable",
+        "actors/journal.py",
+        "            self._meter.failed(error)\n",
+        "            pass\n",
+        (_STATS,),
+    ),
+    Mutation(
+        "the stats say that the journal works again",
+        "actors/outage.py",
+        '            self.since, self.why = None, ""\n',
+        "            pass\n",
+        (_STATS,),
+    ),
+    Mutation(
+        "an outage is logged once",
+        "actors/outage.py",
+        "        if self.since is None:\n            self.since",
+        "        if True:\n            self.since",
+        (_STATS,),
     ),
 )

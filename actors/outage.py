@@ -1,0 +1,67 @@
+"""Outages of the journal: since when it cannot write and why, and how long it makes those wait who write.
+
+The journal actor notes it, `Runtime.stats` tells it, and reading it asks nobody.
+"""
+
+from dataclasses import dataclass
+from math import ceil
+from time import time
+
+from actors import telemetry
+from actors.core.stats import JournalStats
+
+LAG = 5.0
+"""Seconds that an event would wait to be written from which on nothing new is taken in."""
+LONGEST = 300
+"""Characters that are kept of why."""
+
+
+@dataclass(slots=True)
+class JournalMeter:
+    """What the journal actor notes.
+
+    Args:
+        refused: Events that could not be written.
+        since: When it became unavailable, by the clock of the wall; None while it works.
+        why: What the storage said then.
+        began: When what is being written was begun, by the clock of the loop; None if nothing is.
+        took: Seconds that it took the last time.
+        queued: What the actor has taken from its mailbox, and not begun.
+    """
+
+    refused: int = 0
+    since: float | None = None
+    why: str = ""
+    began: float | None = None
+    took: float = 0.0
+    queued: int = 0
+
+    def failed(self, error: Exception) -> None:
+        """Note that the journal is unavailable."""
+        if self.since is None:
+            self.since, self.why = time(), str(error)[:LONGEST]
+            telemetry.journal_unavailable(self.why)
+
+    def worked(self) -> None:
+        """Note that something was written."""
+        if self.since is not None:
+            telemetry.journal_available(time() - self.since)
+            self.since, self.why = None, ""
+
+    def begin(self, now: float) -> None:
+        """Note that a batch is being written."""
+        self.began = now
+
+    def end(self, now: float) -> None:
+        """Note that it is done with."""
+        if (began := self.began) is not None:
+            self.began, self.took = None, now - began
+
+    def lag(self, waiting: int, batch: int, now: float) -> float:
+        """Return the seconds that one more would wait, where `waiting` are in the mailbox, written `batch` at once."""
+        under_way = 0.0 if self.began is None else now - self.began
+        return under_way + ceil((waiting + self.queued) / batch) * self.took
+
+    def stats(self, level: str, waiting: int) -> JournalStats:
+        """Return how the journal stands."""
+        return JournalStats(level, self.since, self.why, self.refused, waiting + self.queued)
