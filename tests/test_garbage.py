@@ -32,7 +32,8 @@ def read(path: str) -> str:
 def collecting() -> Iterator[list[str]]:
     """Give a list; when the block is left, it has the types of ours that only the collector could free.
 
-    Only what was made in the block counts: what an earlier test left behind may become garbage at any time.
+    Only what was made in the block counts. What an earlier test left behind may become garbage here: a first round of
+    the collector may do no more than close the coroutines that hold it.
     """
     found: list[str] = []
     gc.collect()
