@@ -27,6 +27,7 @@ from actors.kernel import Actor, Context, Query
 from actors.outage import JournalMeter
 from actors.readers import Readers
 from actors.storage import Appended, Claim, Entry, Storage
+from actors.storage.directory import Page, StoredSession
 
 R = TypeVar("R")
 
@@ -141,6 +142,16 @@ class ReleaseSession(LogQuery[None]):
 
 
 @dataclass(frozen=True)
+class ListSessions(LogQuery[list[StoredSession]]):
+    """Return the sessions that have a log, as `Storage.sessions` does."""
+
+    deed = "listed"
+    tenant: str | None = None
+    limit: int = 100
+    page: Page | None = None
+
+
+@dataclass(frozen=True)
 class Erase(LogQuery[None]):
     """Erase a session's log."""
 
@@ -155,7 +166,7 @@ class Beat(LogQuery[None]):
     session: str = ""
 
 
-Ask: TypeAlias = ReadLog | ClaimSession | ReleaseSession | Erase | Beat
+Ask: TypeAlias = ReadLog | ListSessions | ClaimSession | ReleaseSession | Erase | Beat
 JournalCommand: TypeAlias = Append | Ask
 
 
@@ -222,6 +233,8 @@ class JournalActor(Actor[JournalCommand]):
                 return partial(storage.claim, session)
             case ReleaseSession(session=session, fence=fence):
                 return partial(storage.release, session, fence)
+            case ListSessions(tenant=tenant, limit=limit, page=page):
+                return partial(storage.sessions, tenant=tenant, limit=limit, after=page)
             case Erase(session=session):
                 return partial(storage.erase, session)
             case Beat():

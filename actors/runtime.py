@@ -28,6 +28,7 @@ from actors.core.compaction import Compaction, settled
 from actors.core.content import Message
 from actors.core.diagnostics import Refusal
 from actors.core.dialect import Dialect
+from actors.core.exported import exported, imported
 from actors.core.fit import SizeLimits
 from actors.core.form import replace
 from actors.core.guards import Repeats
@@ -46,17 +47,20 @@ from actors.errors import (
 from actors.executor import ToolFailure, ToolLimits
 from actors.handle import Session, SessionIds
 from actors.imported import beginning
-from actors.journal import JournalActor
-from actors.kernel import SHARED, Ref, Restart, System
+from actors.journal import JournalActor, ListSessions
+from actors.kernel import SHARED, Ref, System
 from actors.meters import Meters
 from actors.opening import SessionsBelow
 from actors.provider import ProviderCommand
+from actors.providers import Providers
 from actors.quarantine import Quarantine
 from actors.readers import Readers
-from actors.resolver import BackendResolver, provider_at
+from actors.resolver import BackendResolver
+from actors.resuming import read
 from actors.session_host import SessionHost
 from actors.sessions import Equipped, Sessions
 from actors.storage import Storage
+from actors.storage.directory import Page, StoredSession
 from actors.storage.named import storage_for
 from actors.threads import THREADS
 from actors.tools import Toolset
@@ -138,7 +142,6 @@ class Runtime:
         self.compaction = settled(compaction, self.config.settings.compaction)
         self._random = Random(seed)  # noqa: S311  jitter, not secrets
         self._host: SessionHost | None = None
-        self._providers: dict[tuple[str, Binding], Ref[ProviderCommand]] = {}
         self._sessions = Sessions(Random(seed))  # noqa: S311  names, not secrets
         self._resolvers: WeakValueDictionary[tuple[Toolset, str | None], BackendResolver] = (
             WeakValueDictionary()
@@ -146,7 +149,7 @@ class Runtime:
         self.rules: Rules = lru_cache(LANES)(self._rules)
         """What a binding's lane is rendered with."""
         self._meters = Meters(telemetry.slow)
-        self._made = 0
+        self._providers = Providers(self.config, self.transport, self._random, self._meters)
         self._was_entered = self._was_left = False
         self.refusals: deque[Refusal] = deque(maxlen=EVIDENCE)
         """The last transcripts refused for their structure, oldest first: our bugs, with their evidence."""
@@ -347,6 +350,60 @@ class Runtime:
         equipped = Equipped(tools, approve, deps, repeats)
         return await self._sessions.resume(host, id, equipped, system, target, wait)
 
+    async def fork(self, source: str, /, at: int | None = None, *, id: str | None = None) -> str:  # noqa: A002
+        """Begin another session as this one was behind its event number `at`; return its id, to `resume` it by.
+
+        The other one stays as it is, whoever has it. What ran at that moment is `outcome_unknown` in the fork, and is
+        not run again; a turn that waited goes on waiting in both.
+
+        Args:
+            source: A session that has a log, open or not.
+            at: The number (`seq`) of the last event that the fork has; all if not given.
+            id: Its id; made up if not given.
+
+        Raises:
+            SessionUnknown: There is no such log.
+            UnknownSeq: It has no such number.
+            SessionExists: The id is taken.
+            JournalError: The log cannot be read, or the other not written.
+        """
+        return await self._sessions.fork(self._hosting(), source, at, id)
+
+    async def export(self, id: str) -> bytes:  # noqa: A002  the field's standard name
+        """Return a session's log as a file of JSON lines, without loss; those of its subagents are files of their own.
+
+        Raises:
+            SessionUnknown: It has no log.
+            JournalError: It cannot be read.
+        """
+        host = self._running()
+        host.check()
+        return exported(id, await read(host.journal, id))
+
+    async def import_session(self, file: bytes | str, /, *, id: str | None = None) -> str:  # noqa: A002
+        """Keep the session of an exported file, under its id or another; return that, to `resume` it by.
+
+        Raises:
+            TranscriptError: The file is not whole, or holds what cannot be a session's log; the message names the line.
+            SessionExists: A session of this id is open, or has a log.
+            JournalError: It cannot be written.
+        """
+        return await self._sessions.add(self._hosting(), imported(file), id)
+
+    async def stored(
+        self, *, tenant: str | None = None, limit: int = 100, after: Page | None = None
+    ) -> list[StoredSession]:
+        """Return the sessions that have a log, open or not, those used last first.
+
+        `tenant`: whose, `""` for those of none. `after`: `StoredSession.page` of the last one of the page before.
+
+        Raises:
+            JournalError: They cannot be read.
+        """
+        host = self._running()
+        host.check()
+        return await host.journal.ask(ListSessions("", tenant, limit, after))
+
     async def forget(self, id: str) -> None:  # noqa: A002  the field's standard name
         """End a session, if it is open, and erase its log, those of its subagents, and what of it is in `refusals`.
 
@@ -398,34 +455,8 @@ class Runtime:
         return codec.dialect, codec.encoder, self.config.reader(binding)
 
     def provider(self, member: str, binding: Binding) -> Ref[ProviderCommand]:
-        """Return the provider actor of a member, made at its first use under its target's name.
-
-        Raises:
-            ConfigError: The member cannot be used, or as many backends are in use as the limit allows.
-        """
-        if (known := self._providers.get((member, binding))) is not None:
-            return known
-        if len(self._providers) >= (most := self.config.limits.backends):
-            raise ConfigError(
-                f"{most} backends are in use, and {member!r} would be one more; raise limits.backends"
-            )
-        from actors.credentials.configured import credentials_of, headers_of
-
-        backend = self.config.backend(member)
-        codec = adapter(self.config.dialect(backend.dialect))
-        credentials, headers = credentials_of(self.config, member), partial(headers_of, self.config, member)
-        weights = {name: tenant.weight for name, tenant in self.config.settings.tenants.items()}
-        meter = self._meters.provider(backend.binding.backend)
-        make = partial(
-            provider_at, backend, codec, credentials, headers, self.transport, self._random, weights, meter
-        )
-        self._made += 1
-        name = f"provider/{backend.name}/{self._made}"
-        ref: Ref[ProviderCommand] = self.system.spawn(make, name, depth=SHARED, restart=Restart(intensity=10))
-        self._providers[member, binding] = ref
-        forget = partial(self._providers.pop, (member, binding), None)
-        self.system.watch(ref, forget)  # it was given up: a new one may do better
-        return ref
+        """Return the provider actor of a member."""
+        return self._providers.provider(self.system, member, binding)
 
     def _http(self) -> HttpTransport:
         limits = self.config.limits

@@ -4,7 +4,7 @@ An id belongs to one caller from the moment it is asked for: what is opened, res
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from random import Random
 from types import EllipsisType
@@ -14,19 +14,20 @@ import anyio
 from actors.activation import Activation
 from actors.backend import check_priced
 from actors.core.batch import Approve
-from actors.core.events import Opened
+from actors.core.closing import forked
+from actors.core.events import Event, Opened
 from actors.core.form import replace
 from actors.core.guards import Repeats
 from actors.core.history import History
 from actors.core.spending import Budget, checked_budget, checked_tenant
-from actors.errors import ActorsError, ConfigError, OwnSession, SessionClosed, SessionExists
+from actors.errors import ActorsError, ConfigError, OwnSession, SessionClosed, SessionExists, UnknownSeq
 from actors.executor import is_inside
 from actors.forgetting import erased
 from actors.handle import Session, SessionIds
 from actors.imported import opened_on
 from actors.journal import Append, ClaimSession
 from actors.opening import below_caller, opened_for
-from actors.resuming import Recalled, claimed, recalled, taken_up, unknown
+from actors.resuming import Recalled, claimed, read, recalled, taken_up, unknown
 from actors.session_host import Hosted, SessionHost
 from actors.storage import Claim
 from actors.toolsets import Item
@@ -94,9 +95,8 @@ class Sessions:
         tenant = checked_tenant(tenant)
         name, claim = await self._claimed(host, given)
         try:
-            key = f"{self._keys.getrandbits(48):012x}"
             opened = opened_on(name, target, history)
-            opened = replace(opened, key=key, tenant=tenant, budget=budget, above=opened_for())
+            opened = replace(opened, key=self._key(), tenant=tenant, budget=budget, above=opened_for())
             activation = await self._equipped(host, opened, claim.fence, equipped)
             return await self._begun(
                 activation,
@@ -160,6 +160,39 @@ class Sessions:
         )
         approve, deps = equipped.approve, equipped.deps
         return Activation(opened, fence, host, offer, approve, deps, below_caller(), bounds)
+
+    async def fork(self, host: SessionHost, source: str, at: int | None, given: str | None) -> str:
+        """Write a log that goes on from another's; return its id. See `Runtime.fork`."""
+        events = await read(host.journal, source)
+        last = len(events) if at is None else at
+        if not 0 < last <= len(events):
+            raise UnknownSeq(
+                f"Session {source!r} has events 1 to {len(events)}; it cannot be forked at {last}"
+            )
+        key = self._key()
+        return await self._kept(host, given, lambda name: forked(events[:last], name, key))
+
+    async def add(self, host: SessionHost, events: Sequence[Event], given: str | None) -> str:
+        """Write a log that was exported; return its id. See `Runtime.import_session`."""
+        first, *rest = events
+        assert isinstance(first, Opened)
+        name = given or first.session
+        return await self._kept(host, name, lambda name: (replace(first, session=name), *rest))
+
+    async def _kept(
+        self, host: SessionHost, given: str | None, make: Callable[[str], tuple[Event, ...]]
+    ) -> str:
+        """Write a log that no session here goes on with yet."""
+        name, claim = await self._claimed(host, given)
+        try:
+            await host.journal.ask(Append(name, claim.fence, make(name)))
+        finally:
+            self._reserved.discard(name)
+            host.release(name, claim.fence)
+        return name
+
+    def _key(self) -> str:
+        return f"{self._keys.getrandbits(48):012x}"
 
     async def _claimed(self, host: SessionHost, given: str | None) -> tuple[str, Claim]:
         """Return an id that has no log, reserved and claimed."""

@@ -12,9 +12,12 @@ from collections.abc import Sequence
 
 from actors.core.awaiting import edited, pending
 from actors.core.content import ToolCall
-from actors.core.events import ApprovalDecided, Event, Started
+from actors.core.events import ApprovalDecided, Cancelled, Closed, Event, Opened, Started, TurnEnded
+from actors.core.form import replace
 from actors.core.identity import CallId
 from actors.core.state import SessionState
+
+FORKED = "the session was forked during the ask"
 
 STARTS = 3
 """How often a call begins at most."""
@@ -40,6 +43,36 @@ def repeatable(state: SessionState, events: Sequence[Event]) -> tuple[ToolCall, 
             if 0 < begun[call.id] < STARTS and _may_run_again(state, call.id)
         ]
     )
+
+
+def forked(events: Sequence[Event], session: str, key: str) -> tuple[Event, ...]:
+    """Return a log that goes on from these events of another, as a session of its own.
+
+    What ran when they end is not known to it, so its turn is closed, and nothing of it is run again or decided anew.
+    One that waits for somebody goes on waiting.
+    """
+    first, *rest = events
+    assert isinstance(first, Opened)
+    log = (
+        replace(first, session=session, key=key, above=""),
+        *(each for each in rest if type(each) is not Closed),
+    )
+    state = SessionState()
+    for event in log:
+        state = state.apply(event)
+    if state.bound is None or (state.pause is not None and pending(state, state.ledger)):
+        return log
+    return (*log, *_ends(state), TurnEnded(state.turns, "interrupted", FORKED))
+
+
+def _ends(state: SessionState) -> list[Cancelled]:
+    """Return how the calls end that are open, in a log where nobody knows more of them."""
+    calls = state.history[-1].calls if state.history.length else ()
+    ends = [Cancelled(call.id, "never_started") for call in calls if call.id not in state.ledger]
+    for known in state.ledger.interactions():
+        if known.status == "pending":
+            ends.append(Cancelled(known.call_id, "outcome_unknown" if known.started else "never_started"))
+    return ends
 
 
 def _may_run_again(state: SessionState, call_id: CallId) -> bool:

@@ -4,7 +4,7 @@ from tests.teeth.mutations.mutation import Mutation
 
 CLOSING, RECOVERY = "actors/core/closing.py", "actors/recovery.py"
 AGAIN, CORE = "tests/test_run_again.py", "tests/core/test_closing.py"
-RESUME = "tests/test_resume.py"
+RESUME, CARRIED = "tests/test_resume.py", "tests/test_carried_sessions.py"
 
 MUTATIONS = (
     Mutation(
@@ -55,6 +55,36 @@ MUTATIONS = (
         "            if fence and name not in self._open:\n",
         "            if not fence:\n",
         (f"{RESUME}::test_what_cannot_be_resumed_is_told_in_one_line",),
+    ),
+    Mutation(
+        "fork: what ran is run again in the fork",
+        CLOSING,
+        "    return (*log, *_ends(state), TurnEnded(",
+        "    return log or (TurnEnded(",
+        (
+            f"{CARRIED}::test_a_session_can_be_forked_at_every_event_and_what_ran_then_is_unknown_and_never_run_again",
+        ),
+    ),
+    Mutation(
+        "fork: services take the calls of a fork for those of the other",
+        CLOSING,
+        "replace(first, session=session, key=key, above=",
+        "replace(first, session=session, above=",
+        (f"{CARRIED}::test_a_fork_is_a_session_of_its_own_that_goes_on_with_the_same_history",),
+    ),
+    Mutation(
+        "import: records may stand in any order",
+        "actors/core/exported.py",
+        "if (why := disorder(state, event)) is not None:",
+        "if (why := disorder(state, event)) == '':",
+        (f"{CARRIED}::test_what_is_no_log_is_refused_with_its_line_and_reason",),
+    ),
+    Mutation(
+        "import: a record that was changed is taken",
+        "actors/core/exported.py",
+        'if _digest(records) != opening.get("sha256"):',
+        'if not opening.get("sha256"):',
+        (f"{CARRIED}::test_what_is_no_log_is_refused_with_its_line_and_reason",),
     ),
     Mutation(
         "recovery: nothing is run again",
