@@ -62,6 +62,7 @@ LONG = (
     "test_outside_judges.py",
     "test_outside_judges_of_vendors.py",
     "test_power_loss.py",
+    "test_postgres_sessions.py",
     "test_rebuild.py",
     "test_recovery_of_sessions.py",
     "test_shutdowns.py",

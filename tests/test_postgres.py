@@ -6,11 +6,12 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg import sql
 
 from actors import Runtime
 from actors.config import load
 from actors.core.codec import encode_event
-from actors.core.events import Returned
+from actors.core.events import Closed, Returned
 from actors.core.identity import CallId
 from actors.core.jsonio import Json
 from actors.errors import ConfigError, Fenced, JournalDamaged, JournalError, SessionElsewhere
@@ -18,9 +19,11 @@ from actors.storage import Entry
 from actors.storage.named import storage_at
 from actors.storage.postgres import PostgresStorage
 from actors.storage.postgres import format as tables
-from tests.postgres import PASSWORD, Server
+from tests.postgres import PASSWORD, Server, made
 from tests.storages import begin, to
+from tests.test_sqlite import LOG
 
+GOLDEN = sorted((Path(__file__).parent / "golden_journals").glob("postgres_*.sql"))
 LARGE = Returned(CallId("c"), Json(b'"' + b"many words " * 4000 + b'"'))
 
 
@@ -50,6 +53,50 @@ def direct(postgres: Server, schema: str) -> Iterator[psycopg.Connection[tuple[A
     """A connection of somebody else."""
     with postgres.connect(schema) as connection:
         yield connection
+
+
+def write_golden(path: Path) -> None:
+    """Write the tables of this version, as SQL: `python -m tests.test_postgres FILE`."""
+    with made() as server:
+        server.start()
+        storage = PostgresStorage(server.url())
+        for session, end in (("one", ()), ("two", (Closed(),))):
+            log = (*LOG, *end)
+            storage.append([Entry(session, storage.claim(session).fence, log)])
+        storage.close()
+        with server.connect() as connection, path.open("w") as file:
+            file.write(tables.SCHEMA)
+            for (table,) in connection.execute(
+                "SELECT relname FROM pg_class WHERE relkind = 'r' AND relname LIKE 'actors\\_%' ORDER BY oid"
+            ).fetchall():
+                for row in (
+                    connection.execute(f"SELECT * FROM {table}").fetchall() if table != "actors_meta" else []
+                ):
+                    values = ", ".join(sql.Literal(value).as_string(connection) for value in row)
+                    file.write(f"INSERT INTO {table} VALUES ({values});\n")
+
+
+@pytest.mark.parametrize("golden", GOLDEN, ids=lambda path: path.stem)
+def test_tables_of_every_version_are_read_and_written_on(
+    golden: Path, storage: PostgresStorage, direct: psycopg.Connection[Any], schema: str
+) -> None:
+    storage.close()
+    direct.execute(f"DROP SCHEMA {schema} CASCADE")
+    direct.execute(f"CREATE SCHEMA {schema}")
+    direct.execute(golden.read_text())
+    assert storage.read("one") == list(LOG)
+    assert storage.read("two") == [*LOG, Closed()]
+    claim = storage.claim("one")
+    assert claim.last == len(LOG)
+    assert storage.append([Entry("one", claim.fence, (to("c"),))]) == [len(LOG) + 1]
+    assert {stored.id: stored.state for stored in storage.sessions(tenant="t")} == {
+        "one": "idle",
+        "two": "closed",
+    }
+
+
+def test_there_are_golden_tables_of_this_version() -> None:
+    assert [path.stem for path in GOLDEN][-1] == f"postgres_v{tables.VERSION}"
 
 
 def test_older_tables_are_brought_up_to_date_and_newer_ones_are_refused(
@@ -291,3 +338,9 @@ async def test_a_runtime_keeps_its_logs_in_the_database_that_it_is_given(
     async with Runtime(environ=environ, journal=postgres.url(schema)) as runtime:
         (stored,) = runtime.storage.sessions()
     assert (stored.id, stored.events, stored.owner) == ("one", 1, None)
+
+
+if __name__ == "__main__":
+    import sys
+
+    write_golden(Path(sys.argv[1]))

@@ -1,0 +1,92 @@
+"""Sessions on a Postgres journal whose server is killed and started again while they work.
+
+The runtime compares each session with its rebuilt log when it ends (`tests.runtime_support`).
+"""
+
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import anyio.to_thread
+import pytest
+
+from actors import ToolContext, tool
+from actors.core.events import Submitted
+from actors.errors import JournalUnavailable
+from actors.handle import Session
+from actors.storage.postgres import PostgresStorage
+from actors.testing import Call, OpenAIServer, Say, Turn
+from tests.postgres import Server, made
+from tests.runtime_support import assert_paired, bodies, hosting, restarted
+
+pytestmark = pytest.mark.anyio
+
+SESSIONS, ASKS, KILLS = 6, 8, 3
+
+
+def _answer(request: dict[str, Any]) -> Turn:
+    """Use the tool, and say what was asked for."""
+    if request["messages"][-1]["role"] == "tool":
+        return Turn(Say("Done."))
+    return Turn(Call("work", {"name": "a"}), Call("work", {"name": "b"}))
+
+
+class Work:
+    """The asks of several sessions, each made again until it is answered."""
+
+    def __init__(self) -> None:
+        self.answered = anyio.Semaphore(0)
+        self.runs: list[str] = []
+        self.outages = 0
+
+    async def all(self, session: Session) -> None:
+        """Make all asks of a session."""
+        for number in range(ASKS):
+            while not await self._is_answered(session, f"{session.id} {number}"):
+                self.outages += 1
+                await anyio.lowlevel.checkpoint()
+            self.answered.release()
+
+    async def _is_answered(self, session: Session, words: str) -> bool:
+        try:
+            return (await session.ask(words)).status == "complete"
+        except JournalUnavailable:
+            return False
+
+
+@pytest.mark.requirement("PROMISE-6", "PROMISE-7")
+async def test_sessions_whose_database_is_killed_and_started_again_lose_no_answer_and_run_no_tool_twice(
+    postgres: Server,
+) -> None:
+    all_work = Work()
+
+    @tool
+    async def work(context: ToolContext[object], name: str) -> str:
+        """Work."""
+        all_work.runs.append(context.idempotency_key)
+        return name
+
+    server = OpenAIServer(_answer)
+    with made() as database, anyio.fail_after(300):
+        await anyio.to_thread.run_sync(database.start)
+        storage = PostgresStorage(database.url(), patience=0.05)
+        async with hosting(a=server, storage=storage) as runtime:
+            sessions = [await runtime.open("a", id=f"s{number}", tools=[work]) for number in range(SESSIONS)]
+            async with anyio.create_task_group() as tasks:
+                for session in sessions:
+                    tasks.start_soon(all_work.all, session)
+                for _ in range(KILLS):
+                    for _ in range(SESSIONS):
+                        await all_work.answered.acquire()
+                    await anyio.to_thread.run_sync(database.kill)
+                    await anyio.to_thread.run_sync(database.start)
+            assert restarted(runtime) == []
+            for session in sessions:
+                log = storage.read(session.id)
+                said = [repr(event.message) for event in log if isinstance(event, Submitted)]
+                for number in range(ASKS):
+                    assert any(f"{session.id} {number}" in words for words in said)
+    assert all_work.outages > 0
+    assert len(all_work.runs) == len(set(all_work.runs))
+    for body in bodies(server):
+        assert_paired(body)
