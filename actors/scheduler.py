@@ -31,6 +31,7 @@ from actors.core.events import (
     Denied,
     Failed,
     Reason,
+    Refused,
     Returned,
     Started,
     is_repeated,
@@ -38,6 +39,7 @@ from actors.core.events import (
 from actors.core.guards import HEEDLESS, Heed, again
 from actors.core.identity import CallId
 from actors.core.jsonio import JsonValue
+from actors.core.stats import ToolCounts
 from actors.errors import JournalError, KernelError, SessionError
 from actors.executor import Executor
 from actors.journal import Prelude
@@ -90,6 +92,7 @@ class RunBatch(Query[BatchEnded]):
         waited: They are calls that waited for that, and are scheduled already.
         heed: What their turn has learned of calls like them.
         again: They had begun before. One that cannot be run as it was is not answered, and stays open.
+        counts: Where it is counted what is recorded of them, whoever hears of the batch's end.
     """
 
     calls: tuple[ToolCall, ...]
@@ -100,6 +103,7 @@ class RunBatch(Query[BatchEnded]):
     waited: bool = False
     heed: Heed = HEEDLESS
     again: bool = False
+    counts: ToolCounts = field(default_factory=ToolCounts)
 
 
 @dataclass(frozen=True)
@@ -203,7 +207,7 @@ class SchedulerActor(Actor[SchedulerCommand]):
         )
         if command.again:
             planned = replace(planned, answered=(), waits=())
-        return _Batch(planned, self._ledger, self._executor, command.heed)
+        return _Batch(planned, self._ledger, self._executor, command.heed, command.counts)
 
     async def _run(self, command: RunBatch, batch: "_Batch") -> None:
         try:
@@ -230,9 +234,10 @@ class _Batch:
     """One batch while it runs."""
 
     def __init__(
-        self, planned: Plan, ledger: Ref[LedgerCommand], executor: Executor, heed: Heed = HEEDLESS
+        self, planned: Plan, ledger: Ref[LedgerCommand], executor: Executor, heed: Heed, counts: ToolCounts
     ) -> None:
         self._plan = planned
+        self._counts = counts
         self._heed, self._repeated = heed, 0
         self._ledger = ledger
         self._executor = executor
@@ -334,6 +339,9 @@ class _Batch:
             if isinstance(event, Returned | Failed | Cancelled | Denied):
                 self._ends[event.call_id] = type(event).__name__.lower()
         self._seq = await self._ledger.ask(Record(events, prelude))
+        for event in events:
+            self._counts.tool_calls_invalid_args += isinstance(event, Refused)
+            self._counts.tool_calls_repeated += is_repeated(event)
 
     def _why(self) -> Reason:
         return self._stopping or "interrupted"

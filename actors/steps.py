@@ -359,15 +359,20 @@ class TurnSteps:
             self._guard.take(history, self._known, history.length - 1)
             heed = self._guard.heed(step.calls)
             batch = RunBatch(
-                step.calls, self._ask.variables, prelude, self._view(), step.approved, step.approved, heed
+                step.calls,
+                self._ask.variables,
+                prelude,
+                self._view(),
+                step.approved,
+                step.approved,
+                heed,
+                counts=self._backend.counts,
             )
             ended = await scheduler.ask(batch)
         finally:
             self._ask.finished()
         for delegated in ended.delegated:
             self._log.hold(delegated, lambda _: None)
-        self._backend.counts.tool_calls_invalid_args += ended.refused
-        self._backend.counts.tool_calls_repeated += ended.repeated
         if not (ended.external or ended.approvals):
             results = await self._ends() if step.approved else (ended.ends, ended.repeated)
             self._show_results(ended.seq, *results)

@@ -20,6 +20,7 @@ from actors.runtime import Runtime
 from actors.telemetry.prometheus import PrometheusCollector
 from actors.testing import SERVER_ERROR, Call, Disconnect, Say, Stall, Status, Turn
 from tests.runtime_support import Gate, anthropic, gathered, hosting, log, openai
+from tests.test_rebuild import crash
 
 pytestmark = pytest.mark.anyio
 
@@ -109,6 +110,21 @@ async def test_a_call_that_was_noticed_to_repeat_is_counted_and_a_recount_finds_
         counts = runtime.stats().backends["a"].tools
         assert counts.tool_calls_repeated == noticed
         assert counted(runtime) == recounted(runtime) == recount_events(shown) == retold(runtime)
+
+
+@pytest.mark.requirement("U-08")
+async def test_calls_that_a_crash_ended_are_counted_as_the_log_has_them() -> None:
+    """One call of the batch was refused, and that is recorded; the other runs when the session crashes."""
+    gate = Gate()
+    batch = Turn(Call("work", {"nam": "b"}), Call("work", {"name": "a"}))
+    async with hosting(a=openai(batch, ENDING)) as runtime:
+        session = await runtime.open("a", tools=[gate.tool])
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(session.ask, "Do it.")
+            await gate.started("a")
+            await crash(session, "session")
+        assert counted(runtime) == recounted(runtime)
+        assert runtime.stats().total == ToolCounts(tool_calls_total=2, tool_calls_invalid_args=1)
 
 
 @pytest.mark.requirement("U-08")

@@ -7,10 +7,11 @@ The table is total: a figure that is neither counted again nor excused fails a t
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
+from actors.core.identity import RUNTIME
 from actors.core.stats import COUNTERS, BackendStats, RuntimeStats, ToolCounts, recount
 from actors.testing.simulation.world import World
 
@@ -27,7 +28,8 @@ class Recount:
         self.tools: dict[str, ToolCounts] = defaultdict(ToolCounts)
         for session in witness.seen:
             for backend, counts in recount(witness.read(session)).items():
-                self.tools[backend] = self.tools[backend].plus(counts)
+                if backend != RUNTIME.backend:  # no model made the calls of a program
+                    self.tools[backend] = self.tools[backend].plus(counts)
 
 
 def _of_tools(name: str) -> Callable[[Recount, str], int]:
@@ -57,9 +59,10 @@ EXCUSED: Mapping[str, str] = {
 """Figures that are not counted again, and why."""
 
 
-def figures(stats: RuntimeStats) -> Iterator[tuple[str, str, int]]:
+def figures(stats: RuntimeStats, backends: Iterable[str]) -> Iterator[tuple[str, str, int]]:
     """Yield the name, the backend if it is one's, and the value of each figure that is counted again."""
-    for backend, each in stats.backends.items():
+    for backend in backends:
+        each = stats.backends.get(backend, BackendStats(ToolCounts()))
         for name in OF_A_BACKEND:
             held, _, inner = name.rpartition(".")
             yield name, backend, getattr(each.tools if held else each, inner)
@@ -70,7 +73,7 @@ def figures(stats: RuntimeStats) -> Iterator[tuple[str, str, int]]:
 
 def differences(stats: RuntimeStats, seen: Recount) -> Iterator[str]:
     """Yield a line for each figure that is not what was seen."""
-    for name, backend, value in figures(stats):
+    for name, backend, value in figures(stats, {**stats.backends, **seen.requests, **seen.tools}):
         must = OF_A_BACKEND[name](seen, backend) if backend else OF_ALL[name](seen)
         if value != must:
             yield f"{name} of {backend or 'all'}: {value}, and {must} were seen"

@@ -238,8 +238,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "tools: the caller's context variables do not reach them",
         "actors/steps.py",
-        "step.calls, self._ask.variables, prelude, self._view(), step.approved",
-        "step.calls, type(self._ask.variables)(), prelude, self._view(), step.approved",
+        "                self._ask.variables,\n                prelude,",
+        "                type(self._ask.variables)(),\n                prelude,",
         (f"{EDGE}::test_tools_see_the_context_variables_of_the_asks_caller",),
     ),
     Mutation(

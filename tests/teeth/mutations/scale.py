@@ -3,6 +3,8 @@
 from tests.teeth.mutations.mutation import Mutation
 
 COUNTED = "tests/test_stats.py::test_a_recount_of_the_logs_and_one_of_the_events_give_the_counters"
+STATS = "tests/test_stats.py"
+CRASHED = "tests/test_stats.py::test_calls_that_a_crash_ended_are_counted_as_the_log_has_them"
 TOLD = "tests/test_stats.py::test_events_tell_a_turn_at_its_limit_once_and_calls_that_failed_are_not_invalid"
 HELD = "tests/test_stats.py::test_calls_that_run_on_and_stalls_are_in_the_stats_and_in_prometheus"
 RAN = "tests/cli/test_stats.py::test_what_run_printed_is_counted_by_backend"
@@ -66,6 +68,13 @@ MUTATIONS: tuple[Mutation, ...] = (
         (
             "tests/test_stats.py::test_a_request_is_refused_for_its_structure_only_if_its_own_turn_rewrites_it_for_that",
         ),
+    ),
+    Mutation(
+        "scale: what was recorded of a batch that a crash ended is not counted",
+        "actors/steps.py",
+        "                counts=self._backend.counts,\n",
+        "",
+        (f"{STATS}::test_a_recount_of_the_logs_and_one_of_the_events_give_the_counters", CRASHED),
     ),
     Mutation(
         "scale: a request of an earlier turn counts as refused",

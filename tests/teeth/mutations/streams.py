@@ -83,8 +83,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "stats: a repetition that is noticed is in no counter",
-        "actors/steps.py",
-        "        self._backend.counts.tool_calls_repeated += ended.repeated\n",
+        "actors/scheduler.py",
+        "            self._counts.tool_calls_repeated += is_repeated(event)\n",
         "",
         (REPEATED,),
     ),
