@@ -48,6 +48,7 @@ LONG = (
     "test_all_dialects.py",
     "test_bad_tools.py",
     "test_benchmarks.py",
+    "test_peers.py",
     "test_cancel.py",
     "test_cut_sessions.py",
     "test_damage.py",

@@ -8,13 +8,15 @@ from importlib.util import find_spec
 from actors.cli.exits import Exit
 from actors.cli.screen import complain, safe
 from actors.testing.bench.comparing import Incomparable, compared, lines
-from actors.testing.bench.figures import Extent, Loop, Measure
+from actors.testing.bench.figures import Extent, Library, Loop, Measure
 from actors.testing.bench.goals import MEASURES
 from actors.testing.bench.plotting import plotted
 from actors.testing.bench.report import BenchReport, UnreadableReport, measured, read
 
 
-def main(options: argparse.Namespace, measures: Sequence[Measure] = MEASURES) -> Exit:
+def main(
+    options: argparse.Namespace, measures: Sequence[Measure] = MEASURES, libraries: Sequence[Library] = ()
+) -> Exit:
     """Measure and print the report, or compare two; 1 if a measurement failed, whatever the figures are."""
     if options.compare is not None:
         return _compared(*options.compare)
@@ -26,9 +28,8 @@ def main(options: argparse.Namespace, measures: Sequence[Measure] = MEASURES) ->
     if options.plot is not None and find_spec("matplotlib") is None:
         complain("matplotlib is not installed; pip install 'llm-actors[bench]', or leave --plot out")
         return Exit.CONFIG
-    report = measured(
-        measures, Extent(not options.full, _loops(options.backend), options.postgres), only, _progress
-    )
+    extent = Extent(not options.full, _loops(options.backend), options.postgres, tuple(libraries))
+    report = measured(measures, extent, only, _progress)
     print(report.json() if options.json else safe("\n".join(report.lines())))
     drawn = options.plot is None or _drawn(report, options.plot)
     return _code(report) if drawn else Exit.USAGE

@@ -7,7 +7,7 @@ in the same process. Where a goal is a plain number (bytes, objects, distributio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 Loop: TypeAlias = Literal["asyncio", "trio"]
 
@@ -30,21 +30,6 @@ def needed(module: str) -> Any:  # Any: a module that is not there everywhere, s
 
 
 @dataclass(frozen=True, slots=True)
-class Extent:
-    """What to measure, and how long.
-
-    Args:
-        quick: Fewer repeats and smaller sizes; the rows are the same.
-        backends: Event loops, where the loop matters.
-        postgres: Address of a database that may be written to; empty if there is none.
-    """
-
-    quick: bool = False
-    backends: tuple[Loop, ...] = ("asyncio", "trio")
-    postgres: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class Peer:
     """What another library takes for the same, in the same run.
 
@@ -57,6 +42,44 @@ class Peer:
     name: str
     value: float | None = None
     note: str = ""
+
+
+class Library(Protocol):
+    """Another library, at the same work. What cannot be had of it raises `NotMeasured`, which says why."""
+
+    name: str
+    """With its version."""
+    note: str
+    """What a reader must know beside its figures."""
+
+    def turns(self, url: str, count: int, *, stream: bool) -> float:
+        """Return the CPU milliseconds of a fresh conversation's turn, as a mean: model, 5 tools at once, model."""
+
+    def import_ms(self) -> float:
+        """Return the CPU milliseconds of a process that imports what a turn needs."""
+
+    def import_mb(self) -> float:
+        """Return the resident megabytes of such a process."""
+
+    def size(self) -> tuple[int, float]:
+        """Return how many distributions its installation is, and their megabytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """What to measure, and how long.
+
+    Args:
+        quick: Fewer repeats and smaller sizes; the rows are the same.
+        backends: Event loops, where the loop matters.
+        postgres: Address of a database that may be written to; empty if there is none.
+        libraries: Those that are measured beside us.
+    """
+
+    quick: bool = False
+    backends: tuple[Loop, ...] = ("asyncio", "trio")
+    postgres: str = ""
+    libraries: tuple[Library, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,8 @@ from actors.core.segments import Segments
 from actors.handle import Session
 from actors.runtime import Runtime
 from actors.testing.bench.by_hand import QUESTION, Client
-from actors.testing.bench.figures import Extent, Figure, Loop, Measure
+from actors.testing.bench.figures import Extent, Figure, Library, Loop, Measure
+from actors.testing.bench.others import Others
 from actors.testing.bench.stub import DESCRIPTORS, running
 from actors.testing.bench.timing import Passes, async_calls, async_cpu_ms, on_loop
 from actors.testing.bench.turn import SEARCH
@@ -92,14 +93,21 @@ def _b2(options: Extent) -> list[Figure]:
             works: list[tuple[Loop, Callable[[], Awaitable[Cost]]]]
             works = [("asyncio", partial(_baseline, url, stream, count))]
             works += [(backend, partial(_turns, url, stream, count)) for backend in options.backends]
-            samples = [[anyio.run(work, backend=backend) for backend, work in works] for _ in range(passes)]
+            others, samples = Others(options.libraries), list[list[Cost]]()
+            for _ in range(passes):
+                samples.append([anyio.run(work, backend=backend) for backend, work in works])
+                others.take(partial(_of_library, url, stream, count))
             baseline, *ours = (_median(column) for column in zip(*samples, strict=True))
             taken = Passes.of([cost.ms for cost in costs] for costs in samples)
             case = "streamed" if stream else "plain"
             for work, (backend, cost) in enumerate(zip(options.backends, ours, strict=True), 1):
                 row = _beside("B2", f"{backend}, {case}", 6.0, cost, baseline, "first step: 14.5 x")
-                rows.append(replace(row, spread=taken.spread(work, 0)))
+                rows.append(replace(row, spread=taken.spread(work, 0), peers=others.peers()))
     return rows
+
+
+def _of_library(url: str, stream: bool, count: int, library: Library) -> float:
+    return library.turns(url, count, stream=stream)
 
 
 def _beside(

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import actors
 from actors.testing.bench.figures import Extent, Figure, Measure, needed
+from actors.testing.bench.others import Others
 from actors.testing.bench.timing import Passes
 
 ROOT = Path(actors.__file__).parents[1]
@@ -41,13 +42,15 @@ def _output(program: str, *arguments: str) -> str:
 def _d1(options: Extent) -> list[Figure]:
     programs = ("import pydantic", "import actors", "from actors import Runtime")
     passes = 3 if options.quick else 9
-    taken = Passes.of(
-        [child_cpu_ms((sys.executable, "-c", program)) for program in programs] for _ in range(passes)
-    )
+    others, samples = Others(options.libraries), list[list[float]]()
+    for _ in range(passes):
+        samples.append([child_cpu_ms((sys.executable, "-c", program)) for program in programs])
+        others.take(lambda library: library.import_ms())
+    taken = Passes.of(samples)
     loaded = _output("import actors; " + _LAZY)
     note = "no provider module loaded" if loaded == "[]" else f"loads {loaded}"
     row = Figure("D1", _QUESTIONS["D1"], programs[1], "ms", 2.0, note=f"baseline: import pydantic; {note}")
-    host = replace(row, case=programs[2], note="all that a host loads before it opens")
+    host = replace(row, case=programs[2], note="all that a host loads before it opens", peers=others.peers())
     return [taken.filled(row, 1, 0), taken.filled(host, 2, 0), _help(passes)]
 
 
@@ -59,11 +62,25 @@ def _help(passes: int) -> Figure:
 def _d2(options: Extent) -> list[Figure]:
     question = _QUESTIONS["D2"]
     found = installed("llm-actors")
+    counts, sizes, resident = (Others(options.libraries) for _ in range(3))
+    counts.take(lambda library: library.size()[0])
+    sizes.take(lambda library: library.size()[1])
+    resident.take(lambda library: library.import_mb())
     megabytes = sum(map(_bytes, found.values())) / 1e6
     return [
-        Figure("D2", question, "install", "distributions", 14, len(found), note="without extras"),
-        Figure("D2", question, "install", "MB", 26, megabytes, note="without .pyc"),
-        *(_resident(program) for program in ("import actors", "from actors import Runtime")),
+        Figure(
+            "D2",
+            question,
+            "install",
+            "distributions",
+            14,
+            len(found),
+            note="without extras",
+            peers=counts.peers(),
+        ),
+        Figure("D2", question, "install", "MB", 26, megabytes, note="without .pyc", peers=sizes.peers()),
+        _resident("import actors"),
+        replace(_resident("from actors import Runtime"), peers=resident.peers()),
     ]
 
 

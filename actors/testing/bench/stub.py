@@ -23,6 +23,8 @@ from actors.testing.bench.start import ROOT
 DESCRIPTORS = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 _TAIL = 64 * 1024
 """Bytes of a body's end in which its last message begins."""
+_EDGE = 4096
+"""Bytes of either end of a body in which its settings are: some clients send the messages last."""
 PAUSE = 0.0005
 """Seconds between two events of a text that is sent word by word."""
 
@@ -65,7 +67,7 @@ class Stub(asyncio.Protocol):
 
     def __init__(self, together: int, waiting: list[Waiting], words: tuple[bytes, ...]) -> None:
         self._together, self._waiting, self._words = together, waiting, words
-        self._session, self._left, self._tail = b"", 0, b""
+        self._session, self._left, self._start, self._tail = b"", 0, b"", b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -79,8 +81,9 @@ class Stub(asyncio.Protocol):
                 return
             at = self._session.lower().index(b"content-length:") + 15
             self._left = int(self._session[at : self._session.index(b"\r\n", at)])
-            data, self._session, self._tail = self._session[end + 4 :], b"", b""
+            data, self._session, self._start, self._tail = self._session[end + 4 :], b"", b"", b""
         self._left -= len(data)
+        self._start = (self._start + data)[:_EDGE]
         self._tail = (self._tail + data)[-_TAIL:]
         if not self._left:
             self._asked(self._tail)
@@ -90,7 +93,8 @@ class Stub(asyncio.Protocol):
             self._say(iter(self._words))
             return
         last = tail.rfind(b'"role":')
-        kind = STREAMED if b'"stream":true' in tail.replace(b" ", b"")[-4096:] else PLAIN
+        edges = self._start + tail[-_EDGE:]
+        kind = STREAMED if b'"stream":true' in edges.replace(b" ", b"") else PLAIN
         self._waiting.append((self._transport, kind[b'"tool"' in tail[last : last + 20]]))
         if len(self._waiting) >= self._together:
             for transport, pieces in self._waiting:

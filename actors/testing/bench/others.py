@@ -1,0 +1,38 @@
+"""Other libraries at the same work, in the same passes: each in a process and an environment of its own.
+
+None comes with this package. Who has some hands them in (`Extent.libraries`); the repository has eight of them.
+"""
+
+from collections.abc import Callable, Sequence
+from statistics import median
+
+from actors.testing.bench.figures import Library, NotMeasured, Peer
+
+
+class Others:
+    """What other libraries take, pass by pass."""
+
+    def __init__(self, libraries: Sequence[Library]) -> None:
+        self._libraries = libraries
+        self._taken: dict[str, list[float]] = {library.name: [] for library in libraries}
+        self._missing: dict[str, str] = {}
+
+    def take(self, measure: Callable[[Library], float]) -> None:
+        """Measure each once. One that could not be measured is left out from then on."""
+        for library in self._libraries:
+            if library.name not in self._missing:
+                try:
+                    self._taken[library.name].append(measure(library))
+                except NotMeasured as error:
+                    self._missing[library.name] = str(error)
+
+    def peers(self) -> tuple[Peer, ...]:
+        """Return the median of each, or why there is none."""
+        return tuple(
+            [
+                Peer(name, None, self._missing[name])
+                if (name := library.name) in self._missing
+                else Peer(name, median(self._taken[name]), library.note)
+                for library in self._libraries
+            ]
+        )

@@ -1,0 +1,39 @@
+"""`actors bench` with eight other libraries beside us, in the same passes.
+
+python -m benchmarks.peers                     what they are measured at: a turn over HTTP, import, size
+python -m benchmarks.peers --peers litellm,strands --only B2
+The other options are those of `actors bench`. The first run installs what is missing, which takes minutes.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from actors.cli.bench import main as bench
+from actors.cli.options import parser
+from benchmarks.__main__ import MEASURES
+from benchmarks.peers.pins import LIBRARIES
+from benchmarks.peers.process import running
+
+GOALS = "B2,D1,D2"
+"""Where others are measured."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run `actors bench` with these arguments and the other libraries."""
+    names = [pinned.name for pinned in LIBRARIES]
+    own = argparse.ArgumentParser(add_help=False)
+    own.add_argument("--peers", default=",".join(names))
+    given, rest = own.parse_known_args(sys.argv[1:] if arguments is None else arguments)
+    wanted = given.peers.split(",")
+    if unknown := sorted(set(wanted) - set(names)):
+        print(f"no library {', '.join(unknown)}; there are {', '.join(names)}", file=sys.stderr)
+        return 2
+    options = parser().read(["bench", *rest])
+    options.only = options.only or GOALS
+    with running([pinned for pinned in LIBRARIES if pinned.name in wanted]) as libraries:
+        return bench(options, MEASURES, libraries)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,23 @@
+"""litellm: a client; the loop is by hand."""
+
+from typing import Any
+
+import litellm
+from working import TOOLS, Turn, by_loop, serve
+
+litellm.telemetry = False
+
+
+async def prepared(url: str, stream: bool) -> Turn:
+    asked = {"model": "openai/model-1", "api_base": url, "api_key": "none", "tools": TOOLS, "stream": stream}
+
+    async def complete(messages: list[Any]) -> dict[str, Any]:
+        answer = await litellm.acompletion(messages=messages, **asked)
+        if stream:
+            answer = litellm.stream_chunk_builder([chunk async for chunk in answer], messages=messages)
+        return answer.choices[0].message.model_dump(exclude_none=True)
+
+    return lambda: by_loop(complete)
+
+
+serve(prepared)

@@ -1,0 +1,173 @@
+"""Other libraries beside us: pinned, each in a process of its own, whose turns count only if they were made.
+
+None is installed here. What stands for one is a program of the standard library that talks to the same server.
+"""
+
+import ast
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from actors.testing.bench import http
+from actors.testing.bench.figures import Extent, NotMeasured, Peer
+from actors.testing.bench.others import Others
+from actors.testing.bench.stub import running as serving
+from benchmarks.peers import environments, process
+from benchmarks.peers.__main__ import main
+from benchmarks.peers.pins import LIBRARIES, Pinned
+
+PROGRAMS = environments.FOLDER / "programs"
+BY_HAND = """
+import asyncio, json, urllib.request
+from working import TOOLS, by_loop, serve
+
+async def prepared(url, stream):
+    def asked(messages):
+        body = json.dumps({"model": "m", "stream": stream, "tools": TOOLS, "messages": messages}).encode()
+        with urllib.request.urlopen(url + "/chat/completions", body) as answer:
+            said = answer.read()
+        if not stream:
+            return json.loads(said)["choices"][0]["message"]
+        deltas = [json.loads(line[6:]) for line in said.split(b"\\n\\n") if line.startswith(b"data: {")]
+        deltas = [each["choices"][0]["delta"] for each in deltas if each["choices"]]
+        calls = [call for delta in deltas for call in delta.get("tool_calls", ())]
+        text = "".join(delta.get("content") or "" for delta in deltas)
+        return {"content": text, "tool_calls": calls}
+    async def complete(messages):
+        return asked(messages)
+    return lambda: by_loop(complete)
+
+serve(prepared)
+"""
+"""A client with a loop, without a library; it sends its messages last, as some clients do."""
+LAZY = BY_HAND.replace("return lambda: by_loop(complete)", "return lambda: nothing()").replace(
+    "serve(prepared)", "async def nothing():\n    return 'An answer.'\n\nserve(prepared)"
+)
+STAND_IN = Pinned("stand_in", ("stand-in==1.0",), "import json", "by hand")
+
+
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The path of a program that stands for a library, to be written."""
+    folder = tmp_path / "programs"
+    folder.mkdir()
+    shutil.copy(PROGRAMS / "working.py", folder)
+    monkeypatch.setattr(process, "FOLDER", tmp_path)
+    monkeypatch.setattr(process, "python_of", lambda pinned: Path(sys.executable))
+    monkeypatch.setattr(process, "install", lambda pinned: None)
+    return folder / "run_stand_in.py"
+
+
+@pytest.fixture
+def url() -> Iterator[str]:
+    """The address of the server that all ask."""
+    with serving() as found:
+        yield found
+
+
+def test_each_library_is_pinned_and_has_a_program_that_imports_what_is_weighed() -> None:
+    assert len(LIBRARIES) == 8
+    assert {path.stem for path in PROGRAMS.glob("run_*.py")} == {f"run_{each.name}" for each in LIBRARIES}
+    for pinned in LIBRARIES:
+        assert all("==" in requirement for requirement in pinned.requirements), pinned
+        assert pinned.title.endswith(f" {pinned.version}")
+        used = _modules((PROGRAMS / f"run_{pinned.name}.py").read_text())
+        assert _modules(pinned.imports) <= used, pinned
+
+
+def _modules(source: str) -> set[str]:
+    found = set[str]()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom):
+            found.add(str(node.module))
+        elif isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+    return found
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_program_makes_whole_turns_and_says_what_they_took(program: Path, url: str, stream: bool) -> None:
+    program.write_text(BY_HAND)
+    with process.running([STAND_IN]) as (library,):
+        assert [library.turns(url, 2, stream=stream) > 0 for _ in range(2)] == [True, True]
+    assert (library.name, library.note) == ("stand-in 1.0", "by hand")
+
+
+@pytest.mark.parametrize(
+    ("source", "why"),
+    [
+        (LAZY, "ValueError: the answer is 'An answer.'"),
+        (BY_HAND.replace("by_loop(complete)", "None"), "TypeError"),
+        ("import no_such_library", "ended without an answer"),
+        (BY_HAND.replace('"messages": messages', '"messages": messages[:1]'), ""),
+    ],
+)
+def test_turns_that_were_not_made_do_not_count(program: Path, url: str, source: str, why: str) -> None:
+    """The last one never ends: it is asked for tools again and again. Its time is cut short here."""
+    program.write_text(source)
+    shared = program.parent / "working.py"
+    shared.write_text(
+        shared.read_text().replace("SECONDS = 60.0", "SECONDS = 0.5" if not why else "SECONDS = 60.0")
+    )
+    with process.running([STAND_IN]) as (library,), pytest.raises(NotMeasured, match=why or "TimeoutError"):
+        library.turns(url, 1, stream=False)
+
+
+def test_a_library_that_cannot_be_installed_says_what_pip_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(environments, "FOLDER", tmp_path)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    missing = replace(STAND_IN, requirements=("no-such-library-at-all==1.0",))
+    with pytest.raises(NotMeasured, match=r"could not be installed: .*no-such-library-at-all"):
+        environments.install(missing)
+
+
+class Steady:
+    """A library that always takes the same, or cannot be measured."""
+
+    note = "noted"
+
+    def __init__(self, name: str, ms: float | None) -> None:
+        self.name, self._ms, self.asked = name, ms, 0
+
+    def turns(self, url: str, count: int, *, stream: bool) -> float:
+        self.asked += 1
+        if self._ms is None:
+            raise NotMeasured("could not be installed")
+        return self._ms
+
+    def import_ms(self) -> float:
+        raise NotMeasured("not here")
+
+    import_mb = import_ms
+
+    def size(self) -> tuple[int, float]:
+        raise NotMeasured("not here")
+
+
+def test_libraries_are_measured_in_each_pass_and_one_that_cannot_be_is_left_out_with_its_reason() -> None:
+    good, gone = Steady("good 1", 7.0), Steady("gone 1", None)
+    others = Others([good, gone])
+    for _ in range(3):
+        others.take(lambda library: library.turns("", 1, stream=False))
+    assert others.peers() == (Peer("good 1", 7.0, "noted"), Peer("gone 1", None, "could not be installed"))
+    assert (good.asked, gone.asked) == (3, 1)
+
+
+def test_a_turn_over_http_has_the_other_libraries_beside_it() -> None:
+    good = Steady("good 1", 7.0)
+    (measure,) = [each for each in http.MEASURES if each.goal == "B2"]
+    rows = measure.figures(Extent(quick=True, backends=("asyncio",), libraries=(good,)))
+    assert [row.case for row in rows] == ["asyncio, plain", "asyncio, streamed"]
+    assert all(row.value and row.best_peer == Peer("good 1", 7.0, "noted") for row in rows)
+
+
+def test_a_library_that_does_not_exist_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--peers", "litellm,nobody"]) == 2
+    assert "no library nobody; there are pydantic_ai, " in capsys.readouterr().err
