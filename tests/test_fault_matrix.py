@@ -142,9 +142,12 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
             "test_a_tool_below_a_session_cannot_close_it_and_no_tool_asks_a_session_beside_its_own",
         ),
     },
-    "storage: short write, failing disk, full, too large, locked": {
+    "storage: short write, failing disk, full, too large, locked, read-only, moved": {
         "test_unavailable.py": (
             "test_a_fault_of_the_disk_is_typed_loses_nothing_and_is_over_when_its_cause_is",
+            "test_what_is_not_open_yet_is_not_read_from_another_file",
+            "test_a_file_that_may_only_be_read_is_refused_until_it_may_be_written",
+            "test_a_lock_that_was_deleted_is_taken_anew_so_that_no_two_write_at_once",
         ),
         "test_outages.py": (
             "test_wherever_a_turn_cannot_be_written_its_ask_is_told_and_the_session_goes_on_from_its_log",

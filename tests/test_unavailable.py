@@ -1,11 +1,13 @@
 """A journal whose disk or lock fails: what is asked is refused, typed, and it works again when the cause is gone."""
 
 import errno
+import os
 import resource
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TypeAlias
 
 import pytest
@@ -13,6 +15,7 @@ import pytest
 from actors.errors import JournalUnavailable
 from actors.storage import Entry
 from actors.storage.sqlite import SqliteStorage
+from actors.storage.sqlite.locks import WriteLock
 from tests.storages import begin, to
 
 Fault: TypeAlias = Callable[[SqliteStorage], AbstractContextManager[None]]
@@ -23,9 +26,11 @@ def locked(storage: SqliteStorage) -> Iterator[None]:
     """Hold the file as another program would."""
     other = sqlite3.connect(storage.path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    yield
-    other.rollback()
-    other.close()
+    try:
+        yield
+    finally:
+        other.rollback()
+        other.close()
 
 
 @contextmanager
@@ -34,9 +39,11 @@ def full(storage: SqliteStorage) -> Iterator[None]:
     with storage._connections.transaction() as connection:
         (pages,) = connection.execute("PRAGMA page_count").fetchone()
         connection.execute(f"PRAGMA max_page_count = {pages}")
-    yield
-    with storage._connections.transaction() as connection:
-        connection.execute("PRAGMA max_page_count = 1000000")
+    try:
+        yield
+    finally:
+        with storage._connections.transaction() as connection:
+            connection.execute("PRAGMA max_page_count = 1000000")
 
 
 @contextmanager
@@ -45,8 +52,10 @@ def limited(storage: SqliteStorage) -> Iterator[None]:
     size = storage.path.with_name(f"{storage.path.name}-wal").stat().st_size + 6000
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 @contextmanager
@@ -61,7 +70,56 @@ def failing(_: SqliteStorage) -> Iterator[None]:
         yield
 
 
-FAULTS: dict[str, Fault] = {
+@contextmanager
+def moved(storage: SqliteStorage) -> Iterator[None]:
+    """Move the folder away."""
+    folder = storage.path.parent
+    away = folder.with_name(f"{folder.name}-away")
+    folder.rename(away)
+    try:
+        yield
+    finally:
+        away.rename(folder)
+
+
+@contextmanager
+def replaced(storage: SqliteStorage) -> Iterator[None]:
+    """Put another file in its place."""
+    away = storage.path.with_suffix(".away")
+    storage.path.rename(away)
+    storage.path.touch()
+    try:
+        yield
+    finally:
+        away.rename(storage.path)
+
+
+@contextmanager
+def without_log(storage: SqliteStorage) -> Iterator[None]:
+    """Move the write-ahead log away."""
+    log = storage.path.with_name(f"{storage.path.name}-wal")
+    away = log.with_suffix(".away")
+    log.rename(away)
+    try:
+        yield
+    finally:
+        away.rename(log)
+
+
+@contextmanager
+def nobody() -> Iterator[None]:
+    """Be a user whom the modes of files bind."""
+    user = os.geteuid()
+    if user == 0:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(user)
+
+
+AWAY: dict[str, Fault] = {"moved": moved, "replaced": replaced, "without log": without_log}
+FAULTS: dict[str, Fault] = AWAY | {
     "locked": locked,
     "full": full,
     "limited": limited,
@@ -74,8 +132,11 @@ FAULTS: dict[str, Fault] = {
 def test_a_fault_of_the_disk_is_typed_loses_nothing_and_is_over_when_its_cause_is(
     fault: str, tmp_path: Path
 ) -> None:
-    storage = SqliteStorage(tmp_path / "sessions.db", patience=0.01)
+    (folder := tmp_path / "logs").mkdir()
+    storage = SqliteStorage(folder / "sessions.db", patience=0.01)
     claim, written = begin(storage, "one"), 1
+    if fault in AWAY:
+        assert len(storage.read("one")) == 1  # what is open already can be read all the same
     for round_ in range(5):
         with FAULTS[fault](storage):
             written += refused_in_the_end(storage, claim.fence)
@@ -94,3 +155,48 @@ def refused_in_the_end(storage: SqliteStorage, fence: int) -> int:
         except JournalUnavailable:
             return number
     raise AssertionError("nothing was refused")
+
+
+@pytest.mark.parametrize("fault", AWAY)
+def test_what_is_not_open_yet_is_not_read_from_another_file(fault: str, tmp_path: Path) -> None:
+    (folder := tmp_path / "logs").mkdir()
+    storage = SqliteStorage(folder / "sessions.db")
+    begin(storage, "one")
+    with AWAY[fault](storage), pytest.raises(JournalUnavailable):
+        storage.read("one")
+    assert len(storage.read("one")) == 1
+    storage.close()
+
+
+def test_a_file_that_may_only_be_read_is_refused_until_it_may_be_written() -> None:
+    with TemporaryDirectory() as folder:
+        Path(folder).chmod(0o777)
+        storage = SqliteStorage(Path(folder) / "sessions.db")
+        claim = begin(storage, "one")
+        storage.close()
+        storage.path.chmod(0o444)
+        storage.path.with_name("sessions.db-lock").chmod(0o666)
+        with nobody():
+            for _ in range(3):
+                with pytest.raises(JournalUnavailable, match="it is read-only; make it writable"):
+                    storage.append([Entry("one", claim.fence, (to("a"),))])
+        storage.close()
+        for file in Path(folder).iterdir():  # SQLite made those beside it as it was
+            file.chmod(0o666)
+        with nobody():
+            assert storage.append([Entry("one", claim.fence, (to("a"),))]) == [2]
+            storage.close()
+
+
+def test_a_lock_that_was_deleted_is_taken_anew_so_that_no_two_write_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "sessions.db-lock"
+    one, two = WriteLock(path, 0.01), WriteLock(path, 0.01)
+    with one:
+        assert path.exists()
+    path.unlink()
+    with one, pytest.raises(JournalUnavailable, match="another process has been writing"), two:
+        raise AssertionError("both hold it")
+    with two:
+        assert path.exists()
+    one.close()
+    two.close()

@@ -3,12 +3,15 @@
 Neither checkpoints by itself, and both are closed under the lock, for the last one that is closed checkpoints.
 """
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
+from typing import TypeAlias
 
+from actors.errors import JournalUnavailable
 from actors.storage import Level
 from actors.storage.sqlite.faults import translated
 from actors.storage.sqlite.format import prepare
@@ -18,6 +21,9 @@ from actors.storage.sqlite.wal import check_wal
 CHECKPOINT = 2048
 """Pages of the write-ahead log, as far as they are known, from which it is checkpointed."""
 _CACHED = 256
+
+FileId: TypeAlias = tuple[int, int]
+"""The device of a file, and its number there."""
 
 
 class Connections:
@@ -36,6 +42,7 @@ class Connections:
         self._writer: sqlite3.Connection | None = None
         self._reader: sqlite3.Connection | None = None
         self._seen = -1
+        self._files: tuple[FileId, ...] = ()  # what the writer has open
         self.pages = 0
         """Written since the last checkpoint, about."""
         self.erased = False
@@ -48,6 +55,7 @@ class Connections:
         """Give a transaction, alone among all processes; commit it, on the disk if the level says so."""
         with self._writing, translated(str(self.path)), self._lock:
             connection = self._writer = self._writer or self._opened()
+            self._check_there()
             connection.execute("BEGIN IMMEDIATE")
             try:
                 (seen,) = connection.execute("PRAGMA data_version").fetchone()
@@ -62,6 +70,16 @@ class Connections:
                 raise
             self._checkpoint(connection)
 
+    def _check_there(self) -> None:
+        """Refuse to write into files that were moved or deleted: that succeeds, and nobody finds it again."""
+        wal = self.path.with_name(f"{self.path.name}-wal")
+        files = tuple([_file_id(path) for path in (self.path, wal)])
+        self._files = self._files or files
+        if files != self._files:
+            raise JournalUnavailable(
+                f"{self.path}: it was replaced while it was open; put back what was there"
+            )
+
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """Give a connection that sees one moment of the file."""
@@ -70,6 +88,7 @@ class Connections:
                 if self._writer is None:
                     with self.transaction():
                         pass  # the file is there then, and of this version
+                self._check_there()
                 self._reader = self._connected()
             self._reader.execute("BEGIN")
             try:
@@ -102,7 +121,7 @@ class Connections:
                         if connection is not None:
                             connection.close()
             self._reader = self._writer = None
-            self._seen = -1
+            self._seen, self._files = -1, ()
             self._lock.close()
 
     def _opened(self) -> sqlite3.Connection:
@@ -138,3 +157,8 @@ class Connections:
         ):
             connection.execute(f"PRAGMA {pragma}").fetchall()
         return connection
+
+
+def _file_id(path: Path) -> FileId:
+    found = os.stat(path)
+    return found.st_dev, found.st_ino

@@ -47,15 +47,26 @@ class WriteLock:
         self._file: int | None = None
 
     def __enter__(self) -> None:
-        if self._file is None:
-            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         until = monotonic() + self._patience
-        while not _locked(self._file):
+        while not (_locked(self._opened()) and self._is_there()):
             if monotonic() > until:
                 raise JournalUnavailable(
                     f"{self._path}: another process has been writing for {self._patience:g} s; it may have stopped"
                 )
             sleep(PAUSE)
+
+    def _opened(self) -> int:
+        if self._file is None:
+            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        return self._file
+
+    def _is_there(self) -> bool:
+        """Tell whether others who come lock the same file; if not, open theirs next."""
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(self._opened()), os.stat(self._path)):
+                return True
+        self.close()
+        return False
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

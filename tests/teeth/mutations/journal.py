@@ -224,4 +224,28 @@ MUTATIONS: tuple[Mutation, ...] = (
         "        if True:\n            self.since",
         (_STATS,),
     ),
+    Mutation(
+        "nothing is written into a file that was moved away",
+        "actors/storage/sqlite/connection.py",
+        "            self._check_there()\n            connection.execute",
+        "            connection.execute",
+        (_DISK,),
+    ),
+    Mutation(
+        "no log is read from another file",
+        "actors/storage/sqlite/connection.py",
+        "                self._check_there()\n                self._reader",
+        "                self._reader",
+        ("tests/test_unavailable.py::test_what_is_not_open_yet_is_not_read_from_another_file",),
+    ),
+    Mutation(
+        "a lock that was deleted locks nobody out",
+        "actors/storage/sqlite/locks.py",
+        "_locked(self._opened()) and self._is_there()",
+        "_locked(self._opened())",
+        (
+            "tests/test_unavailable.py"
+            "::test_a_lock_that_was_deleted_is_taken_anew_so_that_no_two_write_at_once",
+        ),
+    ),
 )
