@@ -1,6 +1,7 @@
 """The Postgres database: what others and older versions made, blobs, who is alive, and what is never told."""
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from actors.core.jsonio import Json
 from actors.errors import ConfigError, Fenced, JournalDamaged, JournalError, SessionElsewhere
 from actors.storage import Entry
 from actors.storage.named import storage_at
-from actors.storage.postgres import PostgresStorage
+from actors.storage.postgres import PostgresStorage, statements
 from actors.storage.postgres import format as tables
 from tests.postgres import PASSWORD, Server, made
 from tests.storages import begin, to
@@ -53,6 +54,11 @@ def direct(postgres: Server, schema: str) -> Iterator[psycopg.Connection[tuple[A
     """A connection of somebody else."""
     with postgres.connect(schema) as connection:
         yield connection
+
+
+def _age(direct: psycopg.Connection[Any], seconds: float) -> None:
+    """Let so much time go by for the leases."""
+    direct.execute("UPDATE actors_host SET until = until - make_interval(secs => %s)", (seconds,))
 
 
 def write_golden(path: Path) -> None:
@@ -171,11 +177,49 @@ def test_a_large_value_is_kept_once_and_goes_with_the_last_log_that_has_it(
     assert kept() == 0
 
 
+def test_of_many_that_write_and_erase_the_same_large_value_at_once_none_loses_it_and_none_leaves_it(
+    storage: PostgresStorage, other: PostgresStorage, direct: psycopg.Connection[Any]
+) -> None:
+    def write_and_erase(host: PostgresStorage, name: str) -> list[int]:
+        lengths = list[int]()
+        for number in range(40):
+            session = f"{name}{number}"
+            host.append([Entry(session, host.claim(session).fence, (LARGE, to("b")))])
+            lengths.append(len(host.read(session)))
+            host.erase(session)
+        return lengths
+
+    with ThreadPoolExecutor(2) as threads:
+        done = list(threads.map(write_and_erase, (storage, other), ("a", "b")))
+    assert done == [[2] * 40] * 2
+    for table in ("actors_blob", "actors_blob_use", "actors_record"):
+        assert direct.execute(f"SELECT count(*) FROM {table}").fetchall() == [(0,)]
+
+
+def test_of_two_that_erase_the_last_logs_with_a_large_value_the_second_erases_that(
+    postgres: Server, storage: PostgresStorage, direct: psycopg.Connection[Any]
+) -> None:
+    for session in ("one", "two"):
+        storage.append([Entry(session, begin(storage, session).fence, (LARGE,))])
+    waits = "SELECT count(*) FROM pg_stat_activity WHERE application_name = %s AND wait_event_type = 'Lock'"
+    with ThreadPoolExecutor(1) as threads, postgres.connect() as watching:
+        with direct.transaction():  # as another host would
+            (key,) = direct.execute("SELECT key FROM actors_session WHERE name = 'two'").fetchall()[0]
+            (digest,) = direct.execute(statements.LOCK_BLOBS, (key,)).fetchall()[0]
+            direct.execute(statements.ERASE_USES, (key,))
+            direct.execute(statements.ERASE_BLOBS, ([digest],))
+            erasing = threads.submit(storage.erase, "one")
+            while not erasing.done() and watching.execute(waits, (storage._name,)).fetchall() == [(0,)]:
+                pass
+        erasing.result(60)
+    assert direct.execute("SELECT count(*) FROM actors_blob").fetchall() == [(0,)]
+
+
 def test_a_fenced_writer_leaves_no_blob_behind(
     storage: PostgresStorage, other: PostgresStorage, direct: psycopg.Connection[Any]
 ) -> None:
     stale = begin(storage, "one")
-    storage.release("one", stale.fence)
+    _age(direct, 11)
     other.claim("one")
     (outcome,) = storage.append([Entry("one", stale.fence, (LARGE,))])
     assert isinstance(outcome, Fenced)
@@ -197,11 +241,6 @@ def test_two_storages_of_one_database_are_two_hosts(storage: PostgresStorage, ot
         storage.claim("one")
     other.close()
     assert storage.claim("one").last == 2
-
-
-def _age(direct: psycopg.Connection[Any], seconds: float) -> None:
-    """Let so much time go by for the leases."""
-    direct.execute("UPDATE actors_host SET until = until - make_interval(secs => %s)", (seconds,))
 
 
 def test_a_host_whose_lease_is_over_is_taken_over_and_writes_only_what_nobody_took(

@@ -191,6 +191,20 @@ MUTATIONS = (
         (TABLES,),
     ),
     Mutation(
+        "postgres: who erases a blob does not wait for who refers to it",
+        STATEMENTS,
+        "ORDER BY hash FOR UPDATE",
+        "ORDER BY hash",
+        (f"{TABLES}::test_of_two_that_erase_the_last_logs_with_a_large_value_the_second_erases_that",),
+    ),
+    Mutation(
+        "postgres: who refers to a blob that was just erased is refused",
+        FAULTS,
+        'AGAIN = ("40001", "40P01", "23503")',
+        'AGAIN = ("40001", "40P01")',
+        (FAILURES,),
+    ),
+    Mutation(
         "postgres: a fenced writer's blobs are kept",
         STATEMENTS,
         "AS b (session, hash, bytes) JOIN written w ON w.key = b.session",
