@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 from msgspec import Struct
 
 from actors.backend import Resolver
+from actors.budgets import Share, SharedBudget
 from actors.core.events import Configured
 from actors.tools import Tool, Toolset
 from actors.tools.handover import Handover
@@ -63,11 +64,15 @@ class Configuration(Struct, gc=False):
         system: The system prompt.
         offer: What the session's model may call.
         toolsets: They are given what the session no longer uses.
+
+    `shared`: the budget that a subagent shares with others. `lent`: that of the session, as those below share it.
     """
 
     system: str | None
     offer: Offer
     toolsets: Toolsets
+    shared: SharedBudget | None = None
+    lent: SharedBudget | None = None
     _change: Change | None = None
     _unwritten: tuple[Unwritten, ...] = ()
 
@@ -149,6 +154,12 @@ class Equipment:
         self._configuration, self._resolve, self._change = configuration, resolve, change
         self.tools: dict[str, Tool[..., Any]] = {}  # Any: any function
         self._take_over()
+
+    @property
+    def share(self) -> Share | None:
+        """The session's share of a budget; None if it has one of its own, or none."""
+        shared = self._configuration.shared
+        return None if shared is None else Share(shared)
 
     def refresh(self) -> Resolver:
         """Take over what the session's toolsets offer now, and return what targets mean with these tools.

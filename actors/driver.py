@@ -14,6 +14,7 @@ import anyio
 from msgspec.structs import replace
 
 from actors.backend import ResolvedBackend, over_budget
+from actors.budgets import Share
 from actors.choosing import MemberChoice, Warmth
 from actors.core import turn as turns
 from actors.core.asking import Asked
@@ -213,6 +214,8 @@ class TurnDriver:
         if (why := over_budget(ask.resolver, state)) is None:
             shrinker = Shrinker(ask, backend, provider, number)
             result = await how(shrinker)
+            if (share := ask.equipment.share) is not None:
+                share.settle(backend.binding, result.usage, is_round=False)
             why, cause = result.why, shrinker.cause
         else:
             result, cause = CompactionResult(why=why), Cause("limit")
@@ -396,32 +399,49 @@ class TurnDriver:
     async def _turn(
         self, served: TurnSteps, conversation: Generator[Step, Outcome], step: Step
     ) -> CloseStep | AwaitStep:
-        while not isinstance(step, CloseStep | AwaitStep):
-            if self.ask.cancelled or (isinstance(step, turns.RenderStep) and self._is_used_up()):
-                outcome: Outcome = turns.Stopped()
-            else:
-                follows_batch = isinstance(step, turns.RenderStep) and step.round > 1
-                handed = await self._handing.wanted() if follows_batch else None
-                outcome = handed or await served.do(step)
-            if self.ask.cancelled and not isinstance(outcome, turns.Stopped):
-                outcome = _stopped(outcome)
-            step = conversation.send(outcome)
+        share = self.ask.equipment.share
+        try:
+            while not isinstance(step, CloseStep | AwaitStep):
+                if self.ask.cancelled or (isinstance(step, turns.RenderStep) and await self._is_over(share)):
+                    outcome: Outcome = turns.Stopped()
+                else:
+                    follows_batch = isinstance(step, turns.RenderStep) and step.round > 1
+                    handed = await self._handing.wanted() if follows_batch else None
+                    outcome = handed or await served.do(step)
+                if share is not None:
+                    _settle(share, served.binding, outcome)
+                if self.ask.cancelled and not isinstance(outcome, turns.Stopped):
+                    outcome = _stopped(outcome)
+                step = conversation.send(outcome)
+        finally:
+            if share is not None:
+                share.ended()
         if isinstance(step, CloseStep):
             step = self.ask.ended(step)
             await served.close(step)
             self.ask.tally.closed(step, self.ask.resolver.cost(served.binding, step.usage))
         return step
 
-    def _is_used_up(self) -> bool:
-        """Say whether the turn ends before a request: a budget is used up."""
+    async def _is_over(self, share: Share | None) -> bool:
+        """Say whether the turn ends before a request: a budget is used up, or it was cancelled while it waited."""
         state, used = self.ask.log.state, self.ask.tally.tokens
         most = None if state.asked is None else state.asked.tokens
         why = over_budget(self.ask.resolver, state)
+        if why is None and share is not None:
+            why = await self._unadmitted(share)
         if most is not None and used >= most:
             why = f"the ask used {used} tokens of the {most} that its setting tokens allows"
         if why is not None:
             self.ask.cancelled, self.ask.halted, self.ask.bound = True, why, Cause("limit")
         return self.ask.cancelled
+
+    async def _unadmitted(self, share: Share) -> str | None:
+        """Wait for room under a budget that others use too; return why there will be none."""
+        self.ask.stoppable(lambda _: share.look_again())
+        try:
+            return await share.admitted(lambda: self.ask.cancelled)
+        finally:
+            self.ask.finished()
 
     def _bounded(self) -> Bounds:
         """Return how long a turn may go on. One that may call no tools has one round."""
@@ -439,6 +459,14 @@ class _Served(NamedTuple):
     binding: Binding
     step: CloseStep | AwaitStep
     sent: int = 0
+
+
+def _settle(share: Share, binding: Binding, outcome: Outcome) -> None:
+    """Count what a request has used, as the log will."""
+    if isinstance(outcome, turns.Answered | turns.Broke | turns.Stopped):
+        share.settle(binding, outcome.usage, is_round=outcome.message is not None)
+    elif isinstance(outcome, turns.Shrunk):
+        share.settle(binding, outcome.usage, is_round=False)
 
 
 def _stopped(outcome: Outcome) -> turns.Stopped:

@@ -6,10 +6,11 @@ from contextvars import ContextVar
 from functools import partial
 from itertools import count
 
-from actors.activation import Activation
+from actors.activation import Activation, SessionActors
+from actors.budgets import SharedBudget
 from actors.children import Above
 from actors.core.content import ToolCall
-from actors.core.spending import Budget, left
+from actors.core.spending import Budget
 from actors.errors import SessionClosed, SessionExists, TooDeep
 from actors.handle import Session
 from actors.kernel import SHARED
@@ -44,7 +45,7 @@ class SessionsBelow:
                 f"A subagent of session {above.session!r} would stand {outer.depth + 1} levels deep; "
                 f"limits.depth is {self._most}"
             )
-        tenant, budget = _inherited(outer)
+        tenant, shared, budget = _inherited(outer)
         opening = partial(
             self._open,
             options.target or outer.target,
@@ -57,6 +58,7 @@ class SessionsBelow:
         )
         session = await _numbered(above, outer.key, opening)
         session._activation.above = above
+        session._activation.configuration.shared = shared
         return session, session._activation
 
 
@@ -80,8 +82,8 @@ def opened_for() -> str:
     return _ABOVE.get()
 
 
-def _inherited(outer: Activation) -> tuple[str, Budget | None]:
-    """Return whose a session below is, and what it may use, while a tool of the one above runs.
+def _inherited(outer: Activation) -> tuple[str, SharedBudget | None, Budget | None]:
+    """Return whose a session below is, with whom it shares a budget, and what is left of that.
 
     Raises:
         SessionClosed: No tool of it runs any more.
@@ -89,10 +91,19 @@ def _inherited(outer: Activation) -> tuple[str, Budget | None]:
     """
     if (acting := outer.actors) is None:
         raise SessionClosed(f"Session {outer.name!r} has no tool that runs")
-    state = acting.state
-    if state.budget is None or state.used is None:
-        return state.tenant, None
-    return state.tenant, left(state.budget, state.used, acting.equipment.resolver.cost)
+    tenant, shared = acting.state.tenant, _shared(outer, acting)
+    return tenant, shared, None if shared is None else shared.left
+
+
+def _shared(outer: Activation, acting: SessionActors) -> SharedBudget | None:
+    """Return the budget that the sessions below share: that of the session above, if it has none from further above."""
+    state, configuration = acting.state, outer.configuration
+    if configuration.shared is not None or state.budget is None or state.used is None:
+        return configuration.shared
+    if configuration.lent is None or configuration.lent.before != state.used:  # of a batch that is over
+        cost, parking = acting.equipment.resolver.cost, outer.host.system.parking
+        configuration.lent = SharedBudget(state.budget, state.used, cost, parking)
+    return configuration.lent
 
 
 async def _nobody(call: ToolCall) -> bool:

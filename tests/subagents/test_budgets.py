@@ -2,16 +2,20 @@
 
 from typing import Any
 
+import anyio
+import anyio.lowlevel
 import pytest
 
-from actors import Budget, Session, subagent
+from actors import Binding, Budget, Session, ToolContext, subagent, tool
+from actors.budgets import Share, SharedBudget
 from actors.commands import Look
 from actors.core.events import Delegated, Event
 from actors.core.spending import Used, left
 from actors.core.stream import Usage
 from actors.errors import OverBudget
+from actors.kernel.parking import parking
 from actors.runtime import Runtime
-from actors.testing import Call, Say, Turn
+from actors.testing import Call, OpenAIServer, Say, Stall, Turn
 from tests.runtime_support import Gate, bodies, hosting, log, openai, results
 
 pytestmark = pytest.mark.anyio
@@ -69,6 +73,135 @@ async def test_a_subagent_stops_when_what_was_left_is_used_up_and_so_does_the_se
     assert "budget of 1 rounds is used up" in str(known.completion.error)
 
 
+THREE = Turn(*[Call("helper", {"task": f"Find {number}."}) for number in range(3)], usage=(90, 10))
+
+
+def working(request: dict[str, Any]) -> Turn:  # Any: a request's body
+    """Answer every task by calling a tool, twice, and then in words; each request has 100 tokens."""
+    results = sum(message["role"] == "tool" for message in request["messages"])
+    said = Call("work", {"name": "a"}) if results < 2 else Say("120.")
+    return Turn(said, usage=(90, 10))
+
+
+@pytest.mark.parametrize(
+    ("budget", "rounds"),
+    [
+        (Budget(rounds=4), 4),
+        (Budget(tokens=150), 2),
+        (Budget(tokens=550), 6),
+        (Budget(rounds=100, tokens=10**6), 11),
+    ],
+)
+async def test_subagents_that_run_at_the_same_time_keep_the_budget_as_one_session_does(
+    budget: Budget, rounds: int
+) -> None:
+    """Each of three would need three rounds, and there are two above. What one session keeps: a request too many."""
+    below = OpenAIServer(working)
+    async with hosting(a=openai(THREE, Turn(Say("Done."), usage=(90, 10))), b=below) as runtime:
+        session = await opened(runtime, budget)
+        result = await session.ask("Go.")
+        spent = await used(session)
+    assert (spent.rounds, spent.tokens) == (rounds, rounds * 100)
+    assert len(below.requests) == rounds - (1 if rounds < 11 else 2)
+    assert (result.status == "complete") is (rounds == 11)
+
+
+async def test_a_subagent_that_waits_for_room_ends_when_its_ask_is_cancelled() -> None:
+    """One request stays in flight; what it may come to leaves no room for another."""
+    asked = anyio.Event()
+
+    def stalls(number: int, _: object) -> Stall:
+        asked.set()
+        return Stall()
+
+    async with hosting(a=openai(THREE, DONE), b=openai(FOUND, faults=stalls)) as runtime:
+        session = await opened(runtime, Budget(tokens=150))
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(session.ask, "Go.")
+            await asked.wait()
+            while len(runtime.sessions) < 4:
+                await anyio.lowlevel.checkpoint()
+            assert await session.cancel()
+        assert list(runtime.sessions) == ["trip"]
+        assert (await used(session)).tokens == 100
+        assert [call.status for call in (await session.ledger()).interactions()] == ["cancelled"] * 3
+
+
+async def test_one_that_waits_for_room_is_cancelled_while_the_other_goes_on() -> None:
+    asked, ended = anyio.Event(), list[str]()
+
+    def stalls(number: int, _: object) -> Stall:
+        asked.set()
+        return Stall()
+
+    @tool
+    async def helper(task: str, context: ToolContext[None]) -> str:
+        """Help."""
+        async with (
+            context.subagent("b") as one,
+            context.subagent("b") as other,
+            anyio.create_task_group() as tasks,
+        ):
+            tasks.start_soon(one.ask, task)
+            await asked.wait()
+
+            async def ask() -> None:
+                ended.append((await other.ask(task)).status)
+                tasks.cancel_scope.cancel()
+
+            tasks.start_soon(ask)
+            await anyio.wait_all_tasks_blocked()
+            assert await other.cancel()
+        return "done"
+
+    async with hosting(
+        a=openai(Turn(Call("helper", {"task": "Go."}), usage=(90, 10)), DONE), b=openai(FOUND, faults=stalls)
+    ) as runtime:
+        session = await runtime.open("a", tools=[helper], id="trip", budget=Budget(tokens=250))
+        with anyio.fail_after(20):
+            assert (await session.ask("Go.")).status == "complete"
+    assert ended == ["cancelled"]
+
+
+A = Binding("a", "m")
+
+
+def shared(budget: Budget, before: Used) -> SharedBudget:
+    return SharedBudget(budget, before, lambda _, usage: usage.output_tokens / 10, parking())
+
+
+async def test_a_request_in_flight_counts_as_what_it_may_come_to_until_it_is_answered() -> None:
+    for budget in (Budget(rounds=6), Budget(tokens=800), Budget(money=8.0)):
+        account = shared(budget, Used(2, 0.0, ((A, Usage(180, 20)),)))  # 100 tokens, 10 of them said, in each
+        one, other, third = (Share(account) for _ in range(3))
+        stopped = anyio.Event()
+        for share in (one, other):
+            assert await share.admitted(stopped.is_set) is None
+        one.settle(A, Usage(180, 20), is_round=True)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(third.admitted, stopped.is_set)
+            await anyio.wait_all_tasks_blocked()
+            assert third._is_counted is (budget.rounds is not None)
+            other.ended()
+            await anyio.wait_all_tasks_blocked()
+            assert third._is_counted
+        third.settle(A, Usage(900, 100), is_round=True)
+        told = await one.admitted(stopped.is_set)
+        assert (told is None) is (budget.rounds is not None)
+
+
+async def test_what_one_uses_another_is_not_given() -> None:
+    account = shared(Budget(rounds=4, tokens=1000, seconds=60.0), Used(1, 5.0, ((A, Usage(90, 10)),)))
+    assert account.left == Budget(3, 900)
+    Share(account).settle(A, Usage(300, 100), is_round=True)
+    assert account.left == Budget(2, 500)
+    Share(account).settle(A, Usage(400, 100), is_round=False)
+    with pytest.raises(
+        OverBudget, match="No subagent is opened: the session's budget of 1000 tokens is used up"
+    ):
+        _ = account.left
+
+
 async def test_where_nothing_is_left_no_subagent_is_opened_and_the_model_is_told() -> None:
     twice = Turn(Call("helper", {"task": "One."}), Say("Wait."))
     async with hosting(a=openai(twice, DONE), b=openai(FOUND)) as runtime:
@@ -90,8 +223,6 @@ async def test_without_a_budget_nothing_is_counted_and_nothing_written() -> None
 
 
 def test_what_is_left_is_the_budget_without_what_was_used() -> None:
-    from actors import Binding
-
     spent = Used(3, 9.0, ((Binding("a", "b"), Usage(100, 20)),))
     budget = Budget(rounds=10, tokens=1000, money=5.0, seconds=60.0)
     assert left(budget, spent, lambda _, usage: usage.output_tokens / 10) == Budget(7, 880, 3.0, None)

@@ -27,8 +27,36 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "subagents: each is given the whole budget again",
         "actors/opening.py",
-        "left(state.budget, state.used, acting.equipment.resolver.cost)",
-        "state.budget",
+        "None if shared is None else shared.left",
+        "acting.state.budget",
+        (BUDGETS,),
+    ),
+    Mutation(
+        "subagents: those that run at the same time know nothing of each other",
+        "actors/opening.py",
+        "        session._activation.configuration.shared = shared\n",
+        "",
+        (BUDGETS,),
+    ),
+    Mutation(
+        "subagents: a request in flight counts as nothing",
+        "actors/budgets.py",
+        "if not self._in_flight or self._is_roomy():",
+        "if True:",
+        (BUDGETS,),
+    ),
+    Mutation(
+        "subagents: one that waits for room does not hear that it is cancelled",
+        "actors/driver.py",
+        "self.ask.stoppable(lambda _: share.look_again())",
+        "self.ask.stoppable(lambda _: None)",
+        (BUDGETS,),
+    ),
+    Mutation(
+        "subagents: what a request has used is not counted for the others",
+        "actors/driver.py",
+        "share.settle(binding, outcome.usage, is_round=outcome.message is not None)",
+        "share.ended()",
         (BUDGETS,),
     ),
     Mutation(
