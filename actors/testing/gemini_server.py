@@ -14,6 +14,7 @@ from actors.testing.rules import validate
 from actors.testing.rules.base import Json, Mode, RuleBroken, ServerRefusal, dumped
 from actors.testing.rules.gemini_rules import GeminiProfile, GeminiSettings
 from actors.testing.rules.gemini_shape import shaped
+from actors.testing.rules.reading import came
 from actors.testing.script import Behaviour, Script, Turn
 from actors.testing.server import LoopbackServer, ServerLimits, bearer
 from actors.testing.wires.gemini import GeminiWire
@@ -97,7 +98,7 @@ class GeminiServer(LoopbackServer):
         if not isinstance(body, dict) or route is None:
             return body
         try:
-            body = shaped(body, ids=True)
+            body = came(shaped, body, True)
         except RuleBroken:  # the rules say what is wrong with it
             return body
         return {**body, "model": route["model"]}

@@ -10,7 +10,7 @@ from actors.testing.rules import anthropic_messages, anthropic_schema, anthropic
 from actors.testing.rules.anthropic_messages import cache_mark, check_name, check_text, field, only
 from actors.testing.rules.anthropic_rules import RULES
 from actors.testing.rules.base import AnthropicProfile, AnthropicSettings, Json, Mode, dumped, unknown_key
-from actors.testing.rules.reading import came, parse
+from actors.testing.rules.reading import came, fresh, parse, standard_of
 
 _COUNTED_NAMES = (
     "cache_control messages model output_config speed system thinking tool_choice tools user_profile_id "
@@ -41,6 +41,7 @@ _CHOICE_KEYS: Mapping[str, frozenset[str]] = {
     "tool": frozenset({"type", "name", "disable_parallel_tool_use"}),
     "none": frozenset({"type"}),
 }
+_TOOL = standard_of("ANT tool")
 _MIN_BUDGET = 1024
 _LEAST_TOP = 0.95  # while the model thinks
 
@@ -223,7 +224,7 @@ def _check_tools(tools: Json) -> None:
         return
     if not isinstance(tools, list):
         raise RULES["ANT-S02"].refused(path="tools", kind="list")
-    for at, tool in enumerate(tools):
+    for at, tool in fresh(tools, _TOOL):
         if not isinstance(tool, dict):
             raise RULES["ANT-S02"].refused(path=f"tools.{at}", kind="dictionary")
         _check_tool(tool, f"tools.{at}")

@@ -37,7 +37,7 @@ def validate(body: bytes, mode: Mode, settings: GeminiSettings) -> None:
         Refused: At the first rule that is broken.
     """
     profile = profile_of(settings)
-    request = shaped(_parsed(body), ids=not settings.vertex)
+    request = came(shaped, _parsed(body), not settings.vertex)
     contents = request.get("contents") or []
     if not contents:
         raise RULES["GEM-07"].refused("contents")

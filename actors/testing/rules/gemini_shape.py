@@ -89,7 +89,7 @@ _SCALARS: Mapping[str, tuple[tuple[type, ...], str]] = {
 _PACKAGE = "type.googleapis.com/google.ai.generativelanguage.v1beta"
 
 
-def shaped(request: dict[str, Json], *, ids: bool) -> dict[str, Json]:
+def shaped(request: dict[str, Json], ids: bool) -> dict[str, Json]:
     """Read a request as the provider's parser does, and return it in the spelling of JSON.
 
     Args:

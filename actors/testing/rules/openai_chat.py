@@ -32,7 +32,7 @@ from actors.testing.rules.openai_messages import (
     only,
     require,
 )
-from actors.testing.rules.reading import parse
+from actors.testing.rules.reading import fresh, parse, standard_of
 
 _NAMES = (
     "audio frequency_penalty function_call functions logit_bias logprobs max_completion_tokens max_tokens "
@@ -199,7 +199,7 @@ def _check_tools(request: dict[str, Json], context: RequestContext) -> None:
         raise RULES["OAC-04"].refused("tools", path="tools")
     if len(tools) > _MAX_TOOLS:
         raise RULES["OAC-09"].refused("tools", path="tools", limit=_MAX_TOOLS, length=len(tools))
-    for at, tool in enumerate(tools):
+    for at, tool in fresh(tools, standard_of("OAC tool", context.host, context.mode, context.profile)):
         _check_tool(tool, f"tools[{at}]", context)
     _check_choice(request.get("tool_choice"), tools, context.host.choices)
     if (

@@ -28,13 +28,14 @@ _WHOLE = 2000
 _SMALL = 4000
 """Bytes of a part that is kept. A larger one is read, and judged, each time."""
 _MOST = 20_000
-"""Parts that are kept. When there are more, all are forgotten."""
+"""Parts, and what they were made into, that are kept. When there are more, all are forgotten."""
 _DEEP = 100
 """Brackets in a part that may lie so deep that where it stands decides whether it can be read."""
 
 _parts: dict[bytes, Json] = {}
 _came: dict[int, tuple[Json, dict[Hashable, Json]]] = {}
 """By the identity of a part, which so stays its own: the part, and what walks made of it."""
+_UNKNOWN: tuple[Json, dict[Hashable, Json]] = None, {}
 
 
 def parse(body: bytes) -> Json:
@@ -67,12 +68,12 @@ def fresh(values: Sequence[Json], standard: object) -> Iterator[tuple[int, Json]
 
     Who asks for the next lets the one before it pass; who raises does not. `standard` is from `standard_of`.
     """
-    for at, value in enumerate(values):
-        if (kept := _came.get(id(value))) is None:
-            yield at, value
-        elif standard not in kept[1]:
-            yield at, value
-            kept[1][standard] = None
+    known = [_came.get(id(value), _UNKNOWN)[1] for value in values]
+    new = [at for at, passed in enumerate(known) if standard not in passed]
+    for at in new:
+        yield at, values[at]
+        if known[at] is not _UNKNOWN[1]:
+            known[at][standard] = None
 
 
 @lru_cache(maxsize=1000)
@@ -94,10 +95,16 @@ def _part(text: bytes) -> Json:
         return _parts[text]
     value = _read(text)
     if len(text) <= _SMALL and isinstance(value, dict | list):
-        if len(_parts) >= _MOST:
-            forget()
-        _parts[text], _came[id(value)] = value, (value, {})
+        _keep(value)
+        _parts[text] = value
     return value
+
+
+def _keep(value: Json) -> None:
+    if len(_came) >= _MOST:
+        _parts.clear()
+        _came.clear()
+    _came[id(value)] = value, {}
 
 
 def _read(text: bytes) -> Json:
@@ -111,7 +118,10 @@ def _latest(body: bytes) -> Json:
         taken = _taken_apart(body)
     except ValueError:
         taken = None
-    return _read(body) if taken is None else taken
+    value = _read(body) if taken is None else taken
+    if isinstance(value, dict):
+        _keep(value)
+    return value
 
 
 def _taken_apart(body: bytes) -> dict[str, Json] | None:

@@ -9,15 +9,15 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "reading: what was refused once is let pass from then on",
         READING,
-        "            yield at, value\n            kept[1][standard] = None",
-        "            kept[1][standard] = None\n            yield at, value",
+        "        yield at, values[at]\n",
+        "        known[at][standard] = None\n        yield at, values[at]\n",
         TESTS,
     ),
     Mutation(
         "reading: what one walk let pass, each does",
         READING,
-        "elif standard not in kept[1]:",
-        "elif not kept[1]:",
+        "if standard not in passed]",
+        "if not passed]",
         TESTS,
     ),
     Mutation(
@@ -51,8 +51,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "reading: parts are kept without end",
         READING,
-        "if len(_parts) >= _MOST:",
-        "if len(_parts) < 0:",
+        "if len(_came) >= _MOST:",
+        "if len(_came) < 0:",
         TESTS,
     ),
     Mutation(
