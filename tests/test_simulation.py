@@ -55,6 +55,9 @@ FEATURES = (
     "time_limits",
     "budgets",
     "budgets_used_up",
+    "subagents_that_answered",
+    "subagents_that_were_ended",
+    "handed_over",
 )
 
 

@@ -10,7 +10,7 @@ from actors.handle import Session
 from actors.renderer import AdoptedLanes
 from actors.runtime import Runtime
 from actors.testing.simulation.recount import Recount, differences
-from actors.testing.simulation.world import World, session_of
+from actors.testing.simulation.world import World
 
 
 async def judged(world: World, runtime: Runtime) -> None:
@@ -18,7 +18,7 @@ async def judged(world: World, runtime: Runtime) -> None:
     for name in tuple(runtime.sessions):
         await _rebuilds(world, runtime, runtime.session(name))
     for key in world.toolbox.returned:
-        if (session := session_of(key)) not in world.crashed:
+        if (session := world.session_of(key)) not in world.crashed:
             world.witness.returned(session, key)
     for refusal in runtime.refusals:
         if refusal.by == "judge":

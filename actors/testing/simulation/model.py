@@ -10,6 +10,8 @@ from actors.testing.rules.base import Json
 from actors.testing.script import Call, Part, Say, Think, Turn
 from actors.testing.simulation.forms import WRONG, answer, is_explained
 from actors.testing.simulation.plan import (
+    DELEGATE,
+    HANDOFFS,
     Ask,
     PlannedCall,
     PlannedRound,
@@ -18,11 +20,13 @@ from actors.testing.simulation.plan import (
     Wish,
     WishKind,
 )
+from actors.testing.simulation.saying import is_task, task
 from actors.testing.windows import BYTES
 
 ASK = b"[ask "
 SUMMARY = b"Write that summary now"
-ASKED = re.compile(rb"\[ask (\d+)\.(\d+)\]")
+TASK = b"[task "
+ASKED = re.compile(rb"\[(?:ask|task) ([\w.]+)\]")
 """How a user's message names its ask."""
 CORRECTIONS = 3
 GUESS = 0.3
@@ -32,8 +36,8 @@ GUESS = 0.3
 def asked(body: bytes) -> str | None:
     """Return the ask that a body ends with; None if it holds none."""
     at = body.rfind(ASK)
-    found = ASKED.match(body, at) if at >= 0 else None
-    return None if found is None else f"{int(found[1])}.{int(found[2])}"
+    found = ASKED.match(body, body.rfind(TASK) if at < 0 else at)
+    return None if found is None else found[1].decode()
 
 
 @dataclass(slots=True)
@@ -86,24 +90,32 @@ class Model:
 
     def __post_init__(self) -> None:
         self._asks = {ask.name: (talk, ask) for talk in self.plan.talks for ask in talk.asks}
+        for talk, ask in tuple(self._asks.values()):
+            for call in (call for round_ in ask.rounds for call in round_.calls if call.tool == DELEGATE):
+                below = Ask(call.key, 0.0, False, call.below, call.faults, ())
+                self._asks[call.key] = talk, below
+
+    def _known(self, name: str | None) -> tuple[Talk, Ask] | None:
+        """Return what is planned for an ask, or for the task of a call, which names the answer that made it too."""
+        return None if name is None else self._asks.get(name) or self._asks.get(name.rpartition("a")[0])
 
     def read(self, body: bytes) -> None:
         """Read a request: whose it is, and what the model is told in it."""
         self.size = len(body)
-        self.told = body[max(0, body.rfind(ASK)) :]
+        self.told = body[max(0, body.rfind(ASK), 0 if ASK in body else body.rfind(TASK)) :]
         self.now, self.summarises = asked(body), SUMMARY in self.told
         self.progress.setdefault(self.now or "", Progress()).requests += not self.summarises
 
     def fault(self, number: int, request: object) -> object:
         """Return the fault that the present request meets."""
-        if self.summarises or (known := self._asks.get(self.now or "")) is None:
+        if self.summarises or (known := self._known(self.now)) is None:
             return None
-        at = self.progress[known[1].name].requests - 1
+        at = self.progress[self.now or ""].requests - 1
         return next((each.fault for each in known[1].faults if each.request == at), None)
 
     def turn(self, request: object) -> Turn:
         """Return what the model says to the present request, without going on from there."""
-        known, progress = self._asks.get(self.now or ""), self.progress.get(self.now or "", Progress())
+        known, progress = self._known(self.now), self.progress.get(self.now or "", Progress())
         if self.summarises or known is None:
             return Turn(Say(f"That is all about {self.now}."), usage=self._usage)
         talk, ask = known
@@ -121,7 +133,7 @@ class Model:
         """Go on: the answer went out whole."""
         if self.summarises:
             return
-        known, progress = self._asks.get(self.now or ""), self.progress.get(self.now or "")
+        known, progress = self._known(self.now), self.progress.get(self.now or "")
         if known is None or progress is None:
             return
         talk, ask = known
@@ -178,11 +190,18 @@ class Model:
     def _call(self, call: PlannedCall, answer: int, *, is_wrong: bool) -> Call:
         if (arguments := self.arguments.get(call.tool)) is not None:
             return Call(call.tool, arguments)
-        return _written(call, answer, is_wrong=is_wrong and bool(call.blunder))
+        key = f"{call.key}a{answer}"
+        if call.tool == DELEGATE:
+            return Call(call.tool, {"task": task(key)})
+        if call.tool in HANDOFFS:
+            return Call(call.tool, {})
+        if self.now is not None and is_task(self.now):
+            key = f"{self.now}/{key}"
+        return _written(call, key, is_wrong=is_wrong and bool(call.blunder))
 
 
-def _written(call: PlannedCall, answer: int, *, is_wrong: bool) -> Call:
-    arguments = {"key": f"{call.key}a{answer}", "manner": call.manner, "seconds": round(call.seconds, 3)}
+def _written(call: PlannedCall, key: str, *, is_wrong: bool) -> Call:
+    arguments = {"key": key, "manner": call.manner, "seconds": round(call.seconds, 3)}
     match call.blunder if is_wrong else "":
         case "malformed":
             return Call(call.tool, raw=json.dumps(arguments)[:-9])

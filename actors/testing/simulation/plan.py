@@ -76,9 +76,16 @@ MANNERS = ("fine",) * 12 + BAD_MANNERS
 
 OWN_TOOLS = ("work", "work", "work", "work", "approved", "outside")
 """The simulation's tools that every session has; those of its extra one come beside them."""
-EXTRAS = ("write",)
-"""Tools that only some sessions have, so that requests stay small. Only calls of these and of those above are ever
-wrong as the model writes them."""
+HANDOFFS = {"hand_over": "gemini", "hand_all_over": "either"}
+"""Tools that hand the conversation over, and to whom."""
+DELEGATE = "delegate"
+EXTRAS = ("write", DELEGATE, *HANDOFFS)
+"""Tools of which a session has one, so that requests stay small."""
+BELOW = ("work", "work", "approved")
+STUBBORN = ("swallows",) * 6 + MANNERS
+"""Tools of a subagent, and how they behave: many do not end when they are told to."""
+MISWRITTEN = (*OWN_TOOLS, "write")
+"""Tools whose calls are wrong at times, as the model writes them."""
 BLUNDERS: tuple[Blunder, ...] = ("malformed", "missing", "wrong", "unknown")
 CRASHING = ("session", "scheduler", "ledger", "renderer")
 ASK_SETTINGS = (
@@ -111,6 +118,8 @@ class PlannedCall:
         manner: How the tool behaves, one of `MANNERS`.
         seconds: How long it takes.
         blunder: What is wrong with it at first.
+        below: What a subagent's model does with the task of this call.
+        faults: What its requests meet.
     """
 
     key: str
@@ -118,6 +127,8 @@ class PlannedCall:
     manner: str
     seconds: float
     blunder: Blunder = ""
+    below: tuple["PlannedRound", ...] = ()
+    faults: tuple["FaultAt", ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +236,7 @@ class Odds:
     output: float = 0.06
     parts: float = 0.04
     settings: float = 0.08
-    budget: float = 0.1
+    budget: float = 0.06
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,14 +351,25 @@ class _PlanAuthor:
 
     def _call(self, key: str) -> PlannedCall:
         random, tool = self._random, self._random.choice(self._tools)
-        is_wrong = self._happens(self._odds.blunder) and tool in (*OWN_TOOLS, *EXTRAS)
-        return PlannedCall(
-            key,
-            tool,
-            random.choice(MANNERS),
-            random.expovariate(1.0),
-            random.choice(BLUNDERS) if is_wrong else "",
-        )
+        is_wrong = self._happens(self._odds.blunder) and tool in MISWRITTEN
+        manner, seconds = random.choice(MANNERS), random.expovariate(1.0)
+        if tool == DELEGATE:
+            return PlannedCall(key, tool, manner, seconds, "", *self._below(key))
+        return PlannedCall(key, tool, manner, seconds, random.choice(BLUNDERS) if is_wrong else "")
+
+    def _below(self, key: str) -> tuple[tuple[PlannedRound, ...], tuple[FaultAt, ...]]:
+        """Return what a subagent goes through."""
+        apart = self._apart(key, DELEGATE)
+        rounds = []
+        for at in range(apart.choice((0, 1, 1, 2))):
+            names = [f"{key}.b{at}c{number}" for number in range(apart.choice((1, 2)))]
+            calls = (
+                PlannedCall(name, apart.choice(BELOW), apart.choice(STUBBORN), apart.expovariate(1.0))
+                for name in names
+            )
+            rounds.append(PlannedRound(f"{key}.b{at}", tuple(calls)))
+        met = [at for at in range(len(rounds) + 1) if apart.random() < self._odds.fault]
+        return tuple(rounds), tuple(FaultAt(f"{key}.f{at}", at, apart.choice(FAULTS)) for at in met)
 
     def _wishes(self, name: str) -> Iterator[Wish]:
         apart = self._apart(name, "output")

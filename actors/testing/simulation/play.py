@@ -19,7 +19,7 @@ from actors.kernel import Command, Ref
 from actors.runtime import Runtime
 from actors.testing.simulation.invariants.configured import prompt
 from actors.testing.simulation.outsider import Outsider
-from actors.testing.simulation.plan import MANNERS, Ask, Move, Talk
+from actors.testing.simulation.plan import EXTRAS, MANNERS, Ask, Move, Talk
 from actors.testing.simulation.saying import Said, said, words
 from actors.testing.simulation.world import World
 
@@ -91,7 +91,7 @@ class Player:
             self._world.kit(talk.id, "all"),
             self._world.toolbox.approve if talk.number % 3 == 0 else None,
         )
-        system = prompt(talk.id) if talk.number % 2 else None
+        system = prompt(talk.id) if talk.number // len(EXTRAS) % 2 else None
         self._world.features.configured.offered(talk.id, tuple(each.name for each in tools))
         session = await self._runtime.open(
             talk.target, id=talk.id, tools=tools, system=system, approve=approve, budget=talk.budget

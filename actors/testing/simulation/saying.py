@@ -46,6 +46,16 @@ def words(ask: str) -> str:
     return f"[ask {ask}] Go on, please."
 
 
+def task(call: str) -> str:
+    """Return what a subagent is told by a call."""
+    return f"[task {call}] Do it."
+
+
+def is_task(ask: str) -> bool:
+    """Say whether an ask is one of a subagent, which is named after the call above."""
+    return ".r" in ask
+
+
 def last_words(ask: str) -> str:
     """Return what stands behind images and documents."""
     return f"[seen {ask}] Go by these."

@@ -5,15 +5,19 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any
+from typing import Any, TypeAlias
 
 import anyio
 
+from actors.subagents import handoff, subagent
 from actors.testing.rules.base import Json
-from actors.testing.simulation.invariants.configured import described
+from actors.testing.simulation.invariants.configured import described, prompt
 from actors.testing.simulation.invariants.order import shelf
+from actors.testing.simulation.plan import HANDOFFS
 from actors.testing.simulation.witness import OUTSIDE
 from actors.tools import Tool, tool
+
+AnyTool: TypeAlias = Tool[..., Any]  # Any: any function
 
 LIMIT = 5.0
 """Seconds that one call may take."""
@@ -40,7 +44,7 @@ class Toolbox:
     running: Counter[str] = field(default_factory=Counter)
     returned: list[str] = field(default_factory=list)
 
-    def tools(self, extra: str) -> list[Tool[..., Any]]:  # Any: any function
+    def tools(self, extra: str) -> list[AnyTool]:
         """Return the tools that all sessions have, and behind them one that only some have."""
 
         async def work(key: str, manner: str, seconds: float) -> object:
@@ -58,8 +62,9 @@ class Toolbox:
 
         made = tool(timeout=LIMIT)(work)
         outside = Tool.external(OUTSIDE, f"Done elsewhere. {described(OUTSIDE)}", made.schema, read_only=True)
-        extras = {"write": tool(timeout=LIMIT, resources=lambda given: shelf(given["seconds"]))(write)}
-        return [made, tool(timeout=LIMIT, approval="ask")(approved), outside, extras[extra]]
+        asks = tool(timeout=LIMIT, approval="ask")(approved)
+        writes = tool(timeout=LIMIT, resources=lambda given: shelf(given["seconds"]))(write)
+        return [made, asks, outside, writes if extra == "write" else _passing_on(extra, made, asks)]
 
     async def approve(self, call: object) -> bool:
         """Approve of most calls, after a while."""
@@ -77,6 +82,18 @@ class Toolbox:
         token = f"<<{key}>>"
         self.returned.append(key)
         return _RESULTS[manner](token) if manner in _RESULTS else f"{token} done"
+
+
+def _passing_on(name: str, work: AnyTool, asks: AnyTool) -> AnyTool:
+    """Return the tool of a name that has others do the work."""
+    says = f"Have somebody else do it. {described(name)}"
+    match name:
+        case "hand_over":
+            return handoff(name, says, target=HANDOFFS[name])
+        case "hand_all_over":
+            return handoff(name, says, target=HANDOFFS[name], system=prompt("handed over"), tools=[work])
+        case _:
+            return subagent(name, says, system=prompt("below"), tools=[work, asks], timeout=4 * LIMIT)
 
 
 async def _raises(seconds: float) -> None:

@@ -25,8 +25,10 @@ TOKEN = re.compile(rb"<<[^<>]{1,40}>>")
 """Stands in each result that a simulated tool returns, once in a run."""
 KEY = re.compile(rb'"key":\s*"([^"]+)"')
 """Names a call of a simulated tool, in its arguments."""
-ASK = re.compile(r"\[ask ([\d.]+)\]")
-"""Names an ask, in what the user says."""
+ASK = re.compile(r"\[(?:ask|task) ([\w.]+)\]")
+"""Names an ask, in what the user says, or in what a subagent is told."""
+TASK = re.compile(rb"\[task ([\w.]+)\]")
+"""Names what a subagent is told, in the arguments of a call."""
 SYNTHETIC = b"[No result was recorded for this tool call"
 OUTSIDE = "outside"
 """The tool whose calls are answered from outside."""
@@ -102,6 +104,8 @@ class Witness(MemoryStorage):
         """Tries that a server saw and that were not the first of their round, by backend."""
         self.waits: Callable[[str], None] = lambda session: None
         """Told of each session of which a turn begins to wait."""
+        self.is_handing: Callable[[str], bool] = lambda session: False
+        """Says whether the turn of a session is about to be handed over."""
 
     def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
         """Look at what is appended, and append it."""
@@ -242,7 +246,7 @@ class Witness(MemoryStorage):
                 seen.held = target
             case events.SwitchApplied(target=target, held=held):
                 seen.left = seen.bound is not None  # before a continuation, a little ahead of the turn's end
-                if held and target != seen.held:
+                if held and target != seen.held and not (seen.held is None and self.is_handing(session)):
                     self._wrong("the switch that is applied is the one that was held", session, target)
                 seen.target, seen.held = target, None if held else seen.held
             case events.SwitchFailed():
@@ -285,6 +289,8 @@ class Witness(MemoryStorage):
     def returned(self, session: str, key: str) -> None:
         """Hold a tool that came to its end against the log, some time later."""
         seen = self.seen[session]
+        if seen.closed:
+            return  # what a tool returns after its session's end is dropped
         if (call := seen.keys.get(key)) is not None and call not in seen.ended:
             self._wrong("a real result is recorded, however late", session, f"{key} ({call})")
 

@@ -22,6 +22,7 @@ from actors.testing.simulation.invariants import FeatureInvariants
 from actors.testing.simulation.model import Model
 from actors.testing.simulation.network import SimulatedNetwork
 from actors.testing.simulation.plan import EXTRAS, PRICE, SimulationPlan, extra_of
+from actors.testing.simulation.saying import is_task
 from actors.testing.simulation.toolbox import Toolbox
 from actors.testing.simulation.witness import Problems, Witness
 from actors.testing.standin import arguments as made_from
@@ -76,8 +77,9 @@ class World:
         self.servers = {name: self._server(name) for name in DIALECTS}
         self.network = SimulatedNetwork(self.servers, self.random, self._seen)
         members = {name: frozenset({name}) for name in DIALECTS}
-        self.witness = Witness(self.problems, members | dict.fromkeys(POOLS, frozenset(DIALECTS)))
-        self.features = FeatureInvariants(self.witness, frozenset(arguments), self.model.wish_of)
+        members |= dict.fromkeys(POOLS, frozenset(DIALECTS))
+        self.witness = Witness(self.problems, members)
+        self.features = FeatureInvariants(self.witness, members, frozenset(arguments), self.model.wish_of)
         self.toolbox = Toolbox(self.random, self._begun, self._writing)
         self._made = {extra: tuple(self.toolbox.tools(extra)) for extra in EXTRAS}
         self._own = tuple(tools)
@@ -88,6 +90,11 @@ class World:
         """Return tools that a session is given: `all` it may have, or `some`; the user's own are among them."""
         made = self._made[extra_of(int(session[1:]))]
         return (*(made if name == "all" else made[:1]), *self._own)
+
+    def session_of(self, call: str) -> str:
+        """Return the session that a call belongs to."""
+        task = call.partition("/")[0] if "/" in call else ""
+        return self.features.below.session_of(task) if task else f"s{call.partition('.')[0]}"
 
     def runtime(self) -> Runtime:
         """Return the runtime, not yet entered."""
@@ -147,23 +154,19 @@ class World:
         if (ask := self.model.now) is None:
             self.problems.add("a body holds what the user said", backend)
         else:
-            self.witness.request(session_of(ask), backend, body)
-            self.features.request(session_of(ask), ask, body)
+            session = self.session_of(f"{ask}/" if is_task(ask) else ask)
+            self.witness.request(session, backend, body)
+            self.features.request(session, ask, body)
 
     def _writing(self, key: str, resource: str) -> AbstractContextManager[None]:
-        return self.features.order.writing(session_of(key), key, resource)
+        return self.features.order.writing(self.session_of(key), key, resource)
 
     def _begun(self, key: str, arguments: Mapping[str, Json]) -> None:
-        session = session_of(key)
+        session = self.session_of(key)
         self.witness.runs(session, key)
         self.features.arguments.begun(session, key, arguments)
         if self.toolbox.runs[key] > 1:
             self.problems.add("a call is run once", f"{session}: {key}")
-
-
-def session_of(name: str) -> str:
-    """Return the session that an ask or a call belongs to."""
-    return f"s{name.partition('.')[0]}"
 
 
 def _uncached(request: HttpRequest, parsed: Json) -> None:

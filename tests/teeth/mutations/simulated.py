@@ -118,4 +118,32 @@ MUTATIONS: tuple[Mutation, ...] = (
         "if budget.rounds is not None and used.rounds > budget.rounds:",
         SEEDS,
     ),
+    Mutation(
+        "simulated: a call ends before the session that its tool opened",
+        "actors/calls.py",
+        "            self._subagents.over(partial(self.site.ended, self, event))\n",
+        "            self.site.ended(self, event)\n",
+        SEEDS,
+    ),
+    Mutation(
+        "simulated: who hands over keeps the conversation",
+        "actors/handing_over.py",
+        "known.completion and not known.completion.error:",
+        "known.completion and known.completion.error:",
+        SEEDS,
+    ),
+    Mutation(
+        "simulated: a conversation is handed over and the session keeps its target",
+        "actors/handing_over.py",
+        "        for wanted in (self._ask.log.state.held, target):\n",
+        "        for wanted in (self._ask.log.state.held,):\n",
+        SEEDS,
+    ),
+    Mutation(
+        "simulated: what a handoff changes goes before what the host configured",
+        "actors/handing_over.py",
+        "        equipment.hold(change, behind=True)\n",
+        "        equipment.hold(change)\n",
+        SEEDS,
+    ),
 )

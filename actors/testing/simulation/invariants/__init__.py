@@ -4,13 +4,15 @@ A feature has a module, and a class in it that hears of the events and bodies th
 met is counted, so that a run that never played one shows it.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Protocol
 
 from actors.testing.simulation.invariants.answers import AnswerForms
 from actors.testing.simulation.invariants.arguments import GivenArguments
+from actors.testing.simulation.invariants.below import EndedSubagents
 from actors.testing.simulation.invariants.budgets import SessionBudgets
 from actors.testing.simulation.invariants.configured import ConfiguredRequests
+from actors.testing.simulation.invariants.handing_over import HandoverTurns
 from actors.testing.simulation.invariants.order import ResourceWriters
 from actors.testing.simulation.invariants.parts import OrderedParts
 from actors.testing.simulation.invariants.program import ProgramCalls
@@ -30,12 +32,18 @@ class FeatureInvariants:
     """All of them, told by the witness of a run's logs.
 
     Args:
+        members: Which backends a target stands for.
         own: Names of the user's tools.
         wish_of: Says what an ask wants beside an answer.
     """
 
-    def __init__(self, witness: Witness, own: Collection[str], wish_of: WishOf) -> None:
-        self.configured = ConfiguredRequests(witness, own)
+    def __init__(
+        self, witness: Witness, members: Mapping[str, frozenset[str]], own: Collection[str], wish_of: WishOf
+    ) -> None:
+        self.handing = HandoverTurns(witness, members)
+        witness.is_handing = self.handing.is_handing
+        self.configured = ConfiguredRequests(witness, own, self.handing.is_handing)
+        self.below = EndedSubagents(witness)
         self.arguments = GivenArguments(witness)
         self.answers = AnswerForms(witness, wish_of)
         self.parts = OrderedParts(witness, wish_of)
@@ -49,7 +57,7 @@ class FeatureInvariants:
     def counts(self) -> dict[str, int]:
         """How often each feature was met."""
         of_asks = self.answers, self.parts, self.limits, self.budgets
-        of_calls = self.arguments, self.order, self.program
+        of_calls = self.arguments, self.order, self.program, self.below, self.handing
         return {name: n for each in (self.configured, *of_asks, *of_calls) for name, n in each.counts.items()}
 
     def request(self, session: str, ask: str, body: bytes) -> None:

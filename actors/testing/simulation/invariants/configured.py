@@ -6,7 +6,7 @@ Prompts and descriptions of tools have marks, which are looked for in each body.
 """
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from actors.core import events
@@ -39,10 +39,15 @@ class _Preamble:
 
 
 class ConfiguredRequests:
-    """Watches system prompts and tools. `own`: the user's tools, which have no marks."""
+    """Watches system prompts and tools.
 
-    def __init__(self, witness: Witness, own: Collection[str]) -> None:
-        self._own = own
+    Args:
+        own: Names of the user's tools, which have no marks.
+        is_handing: Says whether the turn of a session is about to be handed over.
+    """
+
+    def __init__(self, witness: Witness, own: Collection[str], is_handing: Callable[[str], bool]) -> None:
+        self._own, self._is_handing = own, is_handing
         self._problems: Problems = witness.problems
         self.counts = Counter[str](configured=0)
         self._known: dict[str, _Preamble] = {}
@@ -65,17 +70,24 @@ class ConfiguredRequests:
 
     def _configured(self, session: str, event: events.Configured) -> None:
         known = self._known[session]
-        if known.is_bound:
+        is_handing = self._is_handing(session)
+        if known.is_bound and not is_handing:
             self._problems.add("a turn ends with what it began with", session)
         known.system, known.tools = event.system, event.tools
         self.counts["configured"] += 1
+        if is_handing:
+            self._is_as_wanted(session, known)
 
     def _bound(self, session: str, event: events.Bound) -> None:
         known = self._known[session]
         known.is_bound = True
         if known.ask == event.ask:
             return  # what a turn began with holds for its ask
-        known.ask, wants, known.wants = event.ask, known.wants, {}
+        known.ask = event.ask
+        self._is_as_wanted(session, known)
+
+    def _is_as_wanted(self, session: str, known: _Preamble) -> None:
+        wants, known.wants = known.wants, {}
         if any(getattr(known, name) != value for name, value in wants.items()):
             self._problems.add("what was configured is in force from the next ask on", session)
 

@@ -1,0 +1,98 @@
+"""Subagents: a session below a call has ended, with every call of its own, before the call has; and both say so."""
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+
+from actors.core import events
+from actors.core.identity import CallId, number_of
+from actors.core.packed import unpack
+from actors.testing.simulation.witness import ASK, TASK, Witness
+
+_CALL = re.compile(r"-c(\d+)")
+"""Names the call in a subagent's id."""
+
+
+@dataclass(slots=True)
+class _Below:
+    """A session that the tool of a call opened."""
+
+    above: str
+    call: int
+    task: str = ""
+
+
+class EndedSubagents:
+    """Watches sessions that tools open."""
+
+    def __init__(self, witness: Witness) -> None:
+        self._problems = witness.problems
+        self._seen = witness.seen
+        self._keys: dict[str, str] = {}
+        self._below: dict[str, _Below] = {}
+        self._open: dict[str, set[str]] = {}
+        self._tasks: dict[tuple[str, CallId], str] = {}
+        self._session_of: dict[str, str] = {}
+        self.counts = Counter[str](subagents=0, subagents_that_answered=0, subagents_that_were_ended=0)
+        witness.tell(events.Opened, self._opened)
+        witness.tell(events.Submitted, self._submitted)
+        witness.tell(events.Closed, self._closed)
+        witness.tell(events.Scheduled, self._scheduled)
+        witness.tell(events.Returned, self._returned)
+        witness.tell(events.Failed, self._ended)
+        witness.tell(events.Cancelled, self._ended)
+        witness.tell(events.TurnEnded, self._turn_ended)
+
+    def session_of(self, task: str) -> str:
+        """Return the session that was given a task."""
+        return self._session_of[task]
+
+    def _opened(self, session: str, event: events.Opened) -> None:
+        self._keys[event.key] = session
+        if not event.above:
+            return
+        above, named = self._keys[event.above], _CALL.search(session)
+        call = int(named[1]) if named else 0
+        self._below[session] = _Below(above, call)
+        self._open.setdefault(above, set()).add(session)
+        self.counts["subagents"] += 1
+        if not any(number_of(each) == call for each in self._seen[above].open_calls):
+            self._problems.add("a subagent is opened for a call that runs", session)
+
+    def _submitted(self, session: str, event: events.Submitted) -> None:
+        if session in self._below and (named := ASK.search(unpack(event.message).text)) is not None:
+            self._session_of[named[1]] = session
+            self._below[session].task = named[1]
+
+    def _closed(self, session: str, event: events.Closed) -> None:
+        if (below := self._below.get(session)) is None:
+            return
+        self._open[below.above].discard(session)
+        if self._seen[session].open_calls:
+            self._problems.add("a subagent ends with every call of it closed", session)
+
+    def _scheduled(self, session: str, event: events.Scheduled) -> None:
+        if (named := TASK.search(event.arguments)) is not None:
+            self._tasks[session, event.call_id] = named[1].decode()
+
+    def _returned(self, session: str, event: events.Returned) -> None:
+        self._ended(session, event)
+        task = self._tasks.get((session, event.call_id))
+        if task is None:
+            return
+        self.counts["subagents_that_answered"] += 1
+        if bytes(event.content).find(task.encode()) < 0:
+            self._problems.add("a call returns what its subagent answered", f"{session}: {event.call_id}")
+
+    def _ended(self, session: str, event: events.Returned | events.Failed | events.Cancelled) -> None:
+        if (session, event.call_id) not in self._tasks:
+            return
+        self.counts["subagents_that_were_ended"] += not isinstance(event, events.Returned)
+        number = number_of(event.call_id)
+        late = [name for name in self._open.get(session, ()) if self._below[name].call == number]
+        if late:
+            self._problems.add("a call does not end before its subagent", f"{session}: {late}")
+
+    def _turn_ended(self, session: str, event: events.TurnEnded) -> None:
+        if self._open.get(session):
+            self._problems.add("a turn does not end before its subagents", f"{session}: turn {event.turn}")

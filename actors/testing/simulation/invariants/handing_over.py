@@ -1,0 +1,95 @@
+"""Handing over: the turn ends in the place of its next round, and the ask goes on with the new target."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from actors.core import events
+from actors.core.identity import CallId
+from actors.testing.simulation.plan import HANDOFFS
+from actors.testing.simulation.witness import Witness
+
+
+@dataclass(slots=True)
+class _Batch:
+    """The calls of a batch that hand over, and to whom; those of them that returned; and the ask that is to go on."""
+
+    calls: dict[CallId, str] = field(default_factory=dict)
+    returned: set[CallId] = field(default_factory=set)
+    switched: bool = False
+    ask: int = 0
+
+
+class HandoverTurns:
+    """Watches who goes on. `members`: which backends a target stands for."""
+
+    def __init__(self, witness: Witness, members: Mapping[str, frozenset[str]]) -> None:
+        self._problems = witness.problems
+        self._seen = witness.seen
+        self._members = members
+        self._batches: dict[str, _Batch] = {}
+        self._held: dict[str, str] = {}
+        self.counts = Counter[str](handed_over=0)
+        witness.tell(events.RoundEnded, self._answered)
+        witness.tell(events.Scheduled, self._scheduled)
+        witness.tell(events.Returned, self._returned)
+        witness.tell(events.RequestSent, self._sent)
+        witness.tell(events.SwitchHeld, self._hold)
+        witness.tell(events.SwitchFailed, self._drop)
+        witness.tell(events.SwitchApplied, self._switched)
+        witness.tell(events.TurnEnded, self._ended)
+        witness.tell(events.Bound, self._bound)
+
+    def is_handing(self, session: str) -> bool:
+        """Say whether the turn of a session is about to be handed over."""
+        return session in self._batches and bool(self._batches[session].returned)
+
+    def _answered(self, session: str, event: events.RoundEnded) -> None:
+        self._batches[session] = _Batch()
+
+    def _scheduled(self, session: str, event: events.Scheduled) -> None:
+        if event.tool in HANDOFFS:
+            self._batches[session].calls[event.call_id] = HANDOFFS[event.tool]
+
+    def _returned(self, session: str, event: events.Returned) -> None:
+        batch = self._batches.get(session)
+        if batch is not None and event.call_id in batch.calls:
+            batch.returned.add(event.call_id)
+
+    def _sent(self, session: str, event: events.RequestSent) -> None:
+        if self.is_handing(session) and not event.aside:
+            about = f"{session}: turn {event.turn}, round {event.round}"
+            self._problems.add("a turn that hands over has no further round", about)
+
+    def _hold(self, session: str, event: events.SwitchHeld) -> None:
+        self._held[session] = event.target
+
+    def _drop(self, session: str, event: events.SwitchFailed) -> None:
+        self._held.pop(session, None)
+
+    def _switched(self, session: str, event: events.SwitchApplied) -> None:
+        """Hold who goes on against what the host held, and else against what the model called."""
+        held = self._held.pop(session, None)
+        if not self.is_handing(session):
+            return
+        batch = self._batches[session]
+        batch.switched = True
+        if event.target not in ([held] if held else batch.calls.values()):
+            about = f"{session}: {event.target}, and not {held or batch.calls}"
+            self._problems.add("a conversation is handed over to whom the model named", about)
+
+    def _ended(self, session: str, event: events.TurnEnded) -> None:
+        hands = self.is_handing(session) and event.status == "handed_over"
+        if hands and not self._batches[session].switched:
+            self._problems.add("a conversation that is handed over has a new target", session)
+        self._batches[session] = _Batch(ask=self._seen[session].ask if hands else 0)
+
+    def _bound(self, session: str, event: events.Bound) -> None:
+        batch = self._batches.get(session)
+        if batch is None or not batch.ask:
+            return
+        target, batch.ask, ask = self._seen[session].target, 0, batch.ask
+        self.counts["handed_over"] += 1
+        if event.ask != ask or event.binding.backend not in self._members[target]:
+            about = f"{session}: turn {event.turn} on {event.binding.backend}, not {target}"
+            self._problems.add("an ask that is handed over goes on with its new target", about)
