@@ -11,7 +11,7 @@ from actors.testing.simulation.witness import Witness
 
 
 @dataclass(slots=True)
-class _Batch:
+class _HandingBatch:
     """The calls of a batch that hand over, and to whom; those of them that returned; and the ask that is to go on."""
 
     calls: dict[CallId, str] = field(default_factory=dict)
@@ -27,7 +27,7 @@ class HandoverTurns:
         self._problems = witness.problems
         self._seen = witness.seen
         self._members = members
-        self._batches: dict[str, _Batch] = {}
+        self._batches: dict[str, _HandingBatch] = {}
         self._held: dict[str, str] = {}
         self.counts = Counter[str](handed_over=0)
         witness.tell(events.RoundEnded, self._answered)
@@ -45,7 +45,7 @@ class HandoverTurns:
         return session in self._batches and bool(self._batches[session].returned)
 
     def _answered(self, session: str, event: events.RoundEnded) -> None:
-        self._batches[session] = _Batch()
+        self._batches[session] = _HandingBatch()
 
     def _scheduled(self, session: str, event: events.Scheduled) -> None:
         if event.tool in HANDOFFS:
@@ -82,7 +82,7 @@ class HandoverTurns:
         hands = self.is_handing(session) and event.status == "handed_over"
         if hands and not self._batches[session].switched:
             self._problems.add("a conversation that is handed over has a new target", session)
-        self._batches[session] = _Batch(ask=self._seen[session].ask if hands else 0)
+        self._batches[session] = _HandingBatch(ask=self._seen[session].ask if hands else 0)
 
     def _bound(self, session: str, event: events.Bound) -> None:
         batch = self._batches.get(session)
