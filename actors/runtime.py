@@ -42,6 +42,7 @@ from actors.core.turn import Bounds
 from actors.dumps import Dumps, OnRefusal
 from actors.errors import (
     ConfigError,
+    JournalError,
     KernelError,
 )
 from actors.executor import ToolFailure, ToolLimits
@@ -225,7 +226,10 @@ class Runtime:
             THREADS.leave()
             self._watch.close()
         await self.transport.close()
-        await self._with_storage(self.storage.close)
+        try:
+            await self._with_storage(self.storage.close)
+        except JournalError as error:  # what was told is written; whoever comes next may wait for the lease
+            telemetry.journal_unclosed(error)
 
     async def _with_storage(self, use: Callable[[], None]) -> None:
         """Open or close the storage, where it cannot hold up the loop."""

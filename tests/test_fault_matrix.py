@@ -155,6 +155,10 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
             "test_who_uses_a_session_that_is_being_put_away_is_told_and_its_tools_are_cancelled",
             "test_a_session_that_another_writer_has_ends_here_and_nothing_else_is_touched",
         ),
+        "test_outages_of_files.py": (
+            "test_whatever_fails_in_the_midst_of_a_turn_the_session_goes_on_when_it_does_no_more",
+            "test_a_runtime_is_left_while_the_file_cannot_be_written_and_what_was_told_is_in_it",
+        ),
         "test_journal.py": ("test_no_log_has_an_event_whose_forerunner_was_refused",),
         "test_slow_journal.py": (
             "test_stats_say_since_when_and_why_the_journal_is_unavailable_and_so_does_prometheus",
@@ -202,6 +206,7 @@ def test_every_test_about_faulty_answers_calls_tools_and_journals_stands_in_the_
         "test_cut_sessions.py",
         "test_unavailable.py",
         "test_outages.py",
+        "test_outages_of_files.py",
         "test_slow_journal.py",
     )
     named = {(file, test) for row in MATRIX.values() for file, tests in row.items() for test in tests}

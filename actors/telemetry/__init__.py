@@ -77,6 +77,11 @@ def journal_available(seconds: float) -> None:
     _logger().warning("journal_available", seconds=round(seconds, 1))
 
 
+def journal_unclosed(error: BaseException) -> None:
+    """Log that the journal could not be closed in order when its runtime was left."""
+    _logger().warning("journal_unclosed", error=_words(error))
+
+
 def tool_left_out(toolset: str, tool: str, error: ActorsError) -> None:
     """Log that a tool of a toolset is not offered, and why."""
     _logger().warning("tool_left_out", toolset=toolset, tool=tool[:200], error=_words(error))

@@ -248,4 +248,14 @@ MUTATIONS: tuple[Mutation, ...] = (
             "::test_a_lock_that_was_deleted_is_taken_anew_so_that_no_two_write_at_once",
         ),
     ),
+    Mutation(
+        "a runtime is left in order while its journal is unavailable",
+        "actors/runtime.py",
+        "        except JournalError as error:  # what was told",
+        "        except KernelError as error:  # what was told",
+        (
+            "tests/test_outages_of_files.py"
+            "::test_a_runtime_is_left_while_the_file_cannot_be_written_and_what_was_told_is_in_it",
+        ),
+    ),
 )
