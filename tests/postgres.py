@@ -13,10 +13,10 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 import pytest
 
@@ -205,9 +205,7 @@ def _initialise(folder: Path) -> None:
 def shared(run: str) -> Iterator[Server]:
     """Give the server that all processes of a test run share. The first one that asks starts it."""
     meeting = Path(tempfile.gettempdir()) / f"actors-tests-{os.getuid()}-{run}"
-    meeting.mkdir(exist_ok=True)
-    with (meeting / "users").open("w") as users, (meeting / "first").open("w") as first:
-        fcntl.flock(users, fcntl.LOCK_SH)
+    with _user_of(meeting), (meeting / "first").open("w") as first:
         fcntl.flock(first, fcntl.LOCK_EX)
         where = meeting / "where"
         if not where.exists():
@@ -220,17 +218,32 @@ def shared(run: str) -> Iterator[Server]:
         yield Server(Path(where.read_text()))
 
 
+def _user_of(meeting: Path) -> TextIO:
+    """Return the lock of a user of a server; there is one, or nobody has started it yet."""
+    while True:
+        meeting.mkdir(exist_ok=True)
+        with suppress(FileNotFoundError):  # it ends just now
+            users = (meeting / "users").open("w")
+            fcntl.flock(users, fcntl.LOCK_SH)
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(users.fileno()), (meeting / "users").stat()):
+                    return users
+            users.close()
+
+
 def serve(meeting: Path) -> None:
     """Serve until nobody holds the lock of the users."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # who ends the tests by it ends them, and they this
+    over = meeting.with_name(f"{meeting.name}-over-{os.getpid()}")
     try:
         with made() as server, (meeting / "users").open("w") as users:
             server.start()
             (meeting / "where.new").write_text(str(server.folder))
             (meeting / "where.new").rename(meeting / "where")
             fcntl.flock(users, fcntl.LOCK_EX)
+            meeting.rename(over)  # who comes now starts another
     finally:
-        shutil.rmtree(meeting, ignore_errors=True)
+        shutil.rmtree(over, ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from actors.cli.exits import Exit
 from actors.cli.screen import complain, safe
-from actors.errors import JournalError
+from actors.errors import ConfigError, JournalError
 from actors.storage.sqlite import SqliteStorage
 from actors.storage.sqlite.check import Damage, JournalFile, salvage
 
@@ -16,8 +16,11 @@ def main(options: argparse.Namespace) -> Exit:
     """Print what is damaged, one line each, and what is whole.
 
     Raises:
+        ConfigError: It is not a file that is named.
         JournalError: The file is no journal, or cannot be read at all.
     """
+    if "://" in options.file:  # which may hold a password
+        raise ConfigError("fsck looks at a file; for a Postgres journal ask its server, as by pg_amcheck")
     path = Path(options.file)
     with closing(JournalFile(path)) as file:
         damage = list(file.damage())

@@ -64,3 +64,10 @@ def test_a_file_that_is_no_journal_is_refused(tmp_path: Path) -> None:
     done = actors_now("fsck", str(tmp_path / "nowhere.db"))
     assert (done.code, done.out) == (1, "")
     assert done.complaint == f"{tmp_path}/nowhere.db: there is no such file; name a journal"
+
+
+def test_a_database_is_not_looked_at_and_its_password_not_told() -> None:
+    done = actors_now("fsck", "postgresql://owner:secret@db/actors")
+    assert done.code == 3
+    assert "ask its server" in done.err
+    assert "secret" not in f"{done.out} {done.err}"
