@@ -47,6 +47,14 @@ serve(prepared)
 LAZY = BY_HAND.replace("return lambda: by_loop(complete)", "return lambda: nothing()").replace(
     "serve(prepared)", "async def nothing():\n    return 'An answer.'\n\nserve(prepared)"
 )
+IDLE = """
+import working
+async def asleep():
+    return working.ANSWER
+
+serve(prepared)
+"""
+"""The answer that is expected, without a turn."""
 STAND_IN = Pinned("stand_in", ("stand-in==1.0",), "import json", "by hand")
 
 
@@ -114,6 +122,15 @@ def test_turns_that_were_not_made_do_not_count(program: Path, url: str, source: 
         shared.read_text().replace("SECONDS = 60.0", "SECONDS = 0.5" if not why else "SECONDS = 60.0")
     )
     with process.running([STAND_IN]) as (library,), pytest.raises(NotMeasured, match=why or "TimeoutError"):
+        library.turns(url, 1, stream=False)
+
+
+def test_turns_whose_calls_did_not_run_do_not_count(program: Path, url: str) -> None:
+    program.write_text(BY_HAND.replace("by_loop(complete)", "asleep()").replace("serve(prepared)", IDLE))
+    with (
+        process.running([STAND_IN]) as (library,),
+        pytest.raises(NotMeasured, match="0 calls ran in 3 turns"),
+    ):
         library.turns(url, 1, stream=False)
 
 

@@ -5,6 +5,7 @@ Each is a misunderstanding someone could have, not a syntax error. `old` occurs 
 
 from tests.teeth.mutations import (
     asking,
+    bench,
     caches,
     cli,
     compaction,
@@ -57,6 +58,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     *runtime.MUTATIONS,
     *transport.MUTATIONS,
     *servers.MUTATIONS,
+    *bench.MUTATIONS,
     *caches.MUTATIONS,
     *simulated.MUTATIONS,
     *simulation.MUTATIONS,
