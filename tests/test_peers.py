@@ -4,6 +4,7 @@ None is installed here. What stands for one is a program of the standard library
 """
 
 import ast
+import json
 import shutil
 import sys
 from collections.abc import Iterator
@@ -12,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from actors.testing.bench import http
-from actors.testing.bench.figures import Extent, NotMeasured, Peer
+from actors.testing.bench import http, render
+from actors.testing.bench.figures import Extent, Figure, NotMeasured, Peer
 from actors.testing.bench.others import Others
 from actors.testing.bench.stub import running as serving
 from benchmarks.peers import environments, process
@@ -23,7 +24,9 @@ from benchmarks.peers.pins import LIBRARIES, Pinned
 PROGRAMS = environments.FOLDER / "programs"
 BY_HAND = """
 import asyncio, json, urllib.request
-from working import TOOLS, by_loop, serve
+from working import Histories, TOOLS, by_loop, serve
+
+HELD = Histories(list, lambda messages: messages)
 
 async def prepared(url, stream):
     def asked(messages):
@@ -41,18 +44,18 @@ async def prepared(url, stream):
         return asked(messages)
     return lambda: by_loop(complete)
 
-serve(prepared)
+serve(prepared, HELD)
 """
 """A client with a loop, without a library; it sends its messages last, as some clients do."""
 LAZY = BY_HAND.replace("return lambda: by_loop(complete)", "return lambda: nothing()").replace(
-    "serve(prepared)", "async def nothing():\n    return 'An answer.'\n\nserve(prepared)"
+    "serve(prepared, HELD)", "async def nothing():\n    return 'An answer.'\n\nserve(prepared, HELD)"
 )
 IDLE = """
 import working
 async def asleep():
     return working.ANSWER
 
-serve(prepared)
+serve(prepared, HELD)
 """
 """The answer that is expected, without a turn."""
 STAND_IN = Pinned("stand_in", ("stand-in==1.0",), "import json", "by hand")
@@ -126,7 +129,9 @@ def test_turns_that_were_not_made_do_not_count(program: Path, url: str, source: 
 
 
 def test_turns_whose_calls_did_not_run_do_not_count(program: Path, url: str) -> None:
-    program.write_text(BY_HAND.replace("by_loop(complete)", "asleep()").replace("serve(prepared)", IDLE))
+    program.write_text(
+        BY_HAND.replace("by_loop(complete)", "asleep()").replace("serve(prepared, HELD)", IDLE)
+    )
     with (
         process.running([STAND_IN]) as (library,),
         pytest.raises(NotMeasured, match="0 calls ran in 3 turns"),
@@ -159,6 +164,11 @@ class Steady:
             raise NotMeasured("could not be installed")
         return self._ms
 
+    def render_ms(self, history: Path, *, more: bool) -> float:
+        said = json.loads(history.read_text())
+        assert (len(said["messages"]) > 1000, len(said["more"])) == (True, 8 if more else 0)
+        return self.turns("", 1, stream=False)
+
     def import_ms(self) -> float:
         raise NotMeasured("not here")
 
@@ -183,6 +193,43 @@ def test_a_turn_over_http_has_the_other_libraries_beside_it() -> None:
     rows = measure.figures(Extent(quick=True, backends=("asyncio",), libraries=(good,)))
     assert [row.case for row in rows] == ["asyncio, plain", "asyncio, streamed"]
     assert all(row.value and row.best_peer == Peer("good 1", 7.0, "noted") for row in rows)
+
+
+def test_rendering_has_the_other_libraries_beside_it_and_is_held_against_the_fastest() -> None:
+    libraries = (Steady("slow 1", 9000.0), Steady("fast 1", 7000.0), Steady("gone 1", None))
+    extent = Extent(quick=True, backends=("asyncio",), libraries=libraries)
+    rows = {(row.goal, row.question, row.case): row for row in (*_rows("A1", extent), *_rows("A3", extent))}
+    (appended,) = [row for key, row in rows.items() if key[0] == "A1" and key[2] == "openai_chat"]
+    assert appended.best_peer == Peer("fast 1", 7000.0, "noted")
+    cold, against = [row for key, row in rows.items() if key[0] == "A3" and key[2] == "openai_chat"]
+    assert [peer.value for peer in cold.peers] == [9000.0, 7000.0, None]
+    assert (against.value, against.baseline, against.limit, against.met) == (cold.value, 7000.0, 0.6, True)
+    assert all(not row.peers for key, row in rows.items() if key[2] == "anthropic")
+
+
+def _rows(goal: str, extent: Extent) -> list[Figure]:
+    (measure,) = [each for each in render.MEASURES if each.goal == goal]
+    return measure.figures(extent)
+
+
+def test_without_other_libraries_the_row_against_the_fastest_says_where_they_are() -> None:
+    *_, against = _rows("A3", Extent(quick=True, backends=("asyncio",)))
+    assert (against.value, against.met) == (None, None)
+    assert "python -m benchmarks.peers" in against.note
+
+
+@pytest.mark.parametrize("more", [False, True])
+def test_a_history_is_rendered_whole_or_does_not_count(program: Path, tmp_path: Path, more: bool) -> None:
+    result = {"role": "tool", "tool_call_id": "c1", "content": "x" * 1000}
+    history = tmp_path / "history.json"
+    history.write_text(json.dumps({"messages": [result] * 10, "more": [result] * 2}))
+    program.write_text(BY_HAND)
+    with process.running([STAND_IN]) as (library,):
+        assert [library.render_ms(history, more=more) > 0 for _ in range(2)] == [True, True]
+    program.write_text(BY_HAND.replace("lambda messages: messages", "lambda messages: messages[1:]"))
+    why = "11 of 12 results" if more else "9 of 10 results"
+    with process.running([STAND_IN]) as (library,), pytest.raises(NotMeasured, match=why):
+        library.render_ms(history, more=more)
 
 
 def test_a_library_that_does_not_exist_is_named(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,6 +4,7 @@ import json
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import IO, Any
 
 from actors.testing.bench.by_hand import QUESTION
@@ -30,10 +31,18 @@ class Installed:
 
     def turns(self, url: str, count: int, *, stream: bool) -> float:
         """Have the program make turns; see `Library.turns`."""
+        return self._told({"do": "turns", "url": url, "count": count, "stream": stream})
+
+    def render_ms(self, history: Path, *, more: bool) -> float:
+        """Have the program render; see `Library.render_ms`."""
+        return self._told({"do": "render", "path": str(history), "more": more})
+
+    def _told(self, order: dict[str, object]) -> float:
+        """Return what the program says to an order."""
         install(self._pinned)
         orders, answers = self._pipes()
         try:
-            orders.write(json.dumps({"url": url, "count": count, "stream": stream}) + "\n")
+            orders.write(json.dumps(order) + "\n")
             orders.flush()
             line = answers.readline()
         except OSError as error:

@@ -7,6 +7,7 @@ in the same process. Where a goal is a plain number (bytes, objects, distributio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import Any, Literal, Protocol, TypeAlias
 
 Loop: TypeAlias = Literal["asyncio", "trio"]
@@ -54,6 +55,13 @@ class Library(Protocol):
 
     def turns(self, url: str, count: int, *, stream: bool) -> float:
         """Return the CPU milliseconds of a fresh conversation's turn, as a mean: model, 5 tools at once, model."""
+
+    def render_ms(self, history: Path, *, more: bool) -> float:
+        """Return the CPU milliseconds until the Chat Completions messages of a file are JSON again.
+
+        From the library's own messages, by its own mapping. The file has `messages`, and 8 in `more`, which are
+        appended first, each time, where that is asked for.
+        """
 
     def import_ms(self) -> float:
         """Return the CPU milliseconds of a process that imports what a turn needs."""

@@ -7,14 +7,18 @@ A4   `from_wire` to `encode`: another provider's wire messages to a body; baseli
 """
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from actors import dialect, encode, from_wire, render
 from actors.core.profiles import PROFILES
-from actors.testing.bench.figures import Extent, Figure, Measure, needed
+from actors.testing.bench.figures import Extent, Figure, Library, Measure, needed
+from actors.testing.bench.others import Others
 from actors.testing.bench.timing import cpu_ms, interleaved, python_calls
 from actors.testing.bench.workload import DIALECTS, FAMILIES, Live, Step
 
@@ -56,6 +60,37 @@ def _handed_on(segments: tuple[bytes, ...]) -> int:
     return len(segments)
 
 
+class _Beside:
+    """Other libraries at the same history, in the file that they read it from."""
+
+    def __init__(self, others: Others, history: Path) -> None:
+        self._others, self._history = others, history
+        self.peers = others.peers
+
+    def take(self, measure: Callable[[Library, Path], float]) -> None:
+        """Measure each once."""
+        self._others.take(lambda library: measure(library, self._history))
+
+
+@contextmanager
+def _beside(
+    name: str, options: Extent, messages: list[Any], more: list[Any]
+) -> Iterator[_Beside]:  # Any: JSON
+    """Write a history down for other libraries; they speak the dialect that all of them speak."""
+    with TemporaryDirectory() as folder:
+        history = Path(folder) / "history.json"
+        history.write_text(json.dumps({"messages": messages, "more": more}))
+        yield _Beside(Others(options.libraries if name == "openai_chat" else ()), history)
+
+
+def _rendered_by(library: Library, history: Path) -> float:
+    return library.render_ms(history, more=False)
+
+
+def _appended_by(library: Library, history: Path) -> float:
+    return library.render_ms(history, more=True)
+
+
 def _a1(options: Extent) -> list[Figure]:
     rows = []
     for name in DIALECTS:
@@ -64,9 +99,12 @@ def _a1(options: Extent) -> list[Figure]:
         live.append(live.author.turn())
         last = wire(live.next())[before:]  # 8 messages, or 4 where results are blocks of one
         repeats = 7 if options.quick else 25
-        passes = interleaved(repeats, lambda live=live: appended(live), _by_hand(last))  # type: ignore[misc]  # the default binds the loop's variable
+        works = lambda live=live: appended(live), _by_hand(last)  # the default binds the loop's variable
+        with _beside(name, options, wire(live.next()), last) as others:
+            passes = interleaved(repeats, *works, beside=partial(others.take, _appended_by))
         note = f"baseline: {len(last)} wire messages behind a kept prefix"
-        rows.append(passes.filled(Figure("A1", _QUESTIONS["A1"], name, "ms", 3.0, note=note)))
+        row = Figure("A1", _QUESTIONS["A1"], name, "ms", 3.0, note=note, peers=others.peers())
+        rows.append(passes.filled(row))
     return rows
 
 
@@ -95,15 +133,29 @@ def _a3(options: Extent) -> list[Figure]:
         live = Live(origin, name, 2000)
         dicts = wire(live.cold())
         repeats = 7 if options.quick else 15
-        passes = interleaved(
-            repeats,
-            lambda live=live: cpu_ms(live.cold),  # type: ignore[misc]  # as above
-            lambda dicts=dicts: cpu_ms(lambda: orjson.dumps(dicts)),  # type: ignore[misc]  # as above
+        works = (
+            lambda live=live: cpu_ms(live.cold),
+            lambda dicts=dicts: cpu_ms(lambda: orjson.dumps(dicts)),
         )
+        with _beside(name, options, dicts, []) as others:
+            passes = interleaved(repeats, *works, beside=partial(others.take, _rendered_by))
         size = sum(map(len, live.cold())) / 1e6
-        note = f"{size:.2f} MB from {origin}"
-        rows.append(passes.filled(Figure("A3", _QUESTIONS["A3"], name, "ms", 5.0, note=note)))
-    return rows
+        note, peers = f"{size:.2f} MB from {origin}", others.peers()
+        rows.append(passes.filled(Figure("A3", _QUESTIONS["A3"], name, "ms", 5.0, note=note, peers=peers)))
+    return [*rows, _against_the_fastest(rows[0])]
+
+
+def _against_the_fastest(row: Figure) -> Figure:
+    """Return the row that holds a cold render against the fastest other library."""
+    against = replace(row, question=_FASTEST, limit=0.6, baseline=None, spread=None, peers=(), value=None)
+    best = row.best_peer
+    if best is None:
+        return replace(
+            against, note="other libraries are measured in the repository: python -m benchmarks.peers"
+        )
+    return replace(
+        against, value=row.value, baseline=best.value, note=f"baseline: {best.name}, which checks nothing"
+    )
 
 
 def _a4(options: Extent) -> list[Figure]:
@@ -127,6 +179,7 @@ def _converted(messages: list[Any], origin: str, target: str) -> bytes:  # Any: 
     return encode(render(*from_wire(messages, origin), dialect(target)), model="model-1")
 
 
+_FASTEST = "the same against the fastest other library"
 _QUESTIONS = {
     "A1": "next request after 8 more messages on 2,000",
     "A2": "A1 at 10,000 messages against 20",

@@ -100,15 +100,21 @@ def spread(values: Sequence[float]) -> float | None:
     return (most - least) / 2 / middle
 
 
-def interleaved(repeats: int, *works: Callable[[], float]) -> Passes:
+def interleaved(
+    repeats: int, *works: Callable[[], float], beside: Callable[[], object] = lambda: None
+) -> Passes:
     """Return what each of `works` returns; one pass over all of them, then the next.
 
-    What was built before does not weigh on the collector: it is frozen meanwhile.
+    What was built before does not weigh on the collector: it is frozen meanwhile. `beside` is called after each pass.
     """
     gc.collect()
     gc.freeze()
     try:
-        return Passes.of([work() for work in works] for _ in range(repeats))
+        rows = []
+        for _ in range(repeats):
+            rows.append([work() for work in works])
+            beside()
+        return Passes.of(rows)
     finally:
         gc.unfreeze()
 

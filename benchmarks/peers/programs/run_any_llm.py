@@ -3,7 +3,7 @@
 from typing import Any
 
 from any_llm import AnyLLM
-from working import TOOLS, Turn, by_loop, serve
+from working import TOOLS, Histories, Turn, by_loop, serve
 
 
 async def prepared(url: str, stream: bool) -> Turn:
@@ -30,4 +30,4 @@ async def _whole(chunks: Any) -> dict[str, Any]:
     return {"role": "assistant", "content": text, **({"tool_calls": calls} if calls else {})}
 
 
-serve(prepared)
+serve(prepared, Histories(list, lambda messages: messages))  # it hands on what it is given

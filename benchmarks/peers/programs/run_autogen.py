@@ -1,8 +1,18 @@
 """autogen: an AssistantAgent for each conversation."""
 
+from typing import Any
+
 from autogen_agentchat.agents import AssistantAgent
+from autogen_core import FunctionCall
+from autogen_core.models import (
+    AssistantMessage,
+    FunctionExecutionResult,
+    FunctionExecutionResultMessage,
+    UserMessage,
+)
 from autogen_ext.models.openai import OpenAIChatCompletionClient
-from working import QUESTION, Turn, search, serve
+from autogen_ext.models.openai._openai_client import to_oai_type
+from working import QUESTION, Histories, Turn, search, serve
 
 INFO = {
     "vision": False,
@@ -31,4 +41,23 @@ async def prepared(url: str, stream: bool) -> Turn:
     return turn
 
 
-serve(prepared)
+def made(messages: list[Any]) -> list[Any]:
+    return [_made(message) for message in messages]
+
+
+def _made(message: dict[str, Any]) -> Any:
+    match message["role"]:
+        case "user":
+            return UserMessage(content=message["content"], source="user")
+        case "tool":
+            told = {"name": "search", "content": message["content"], "call_id": message["tool_call_id"]}
+            return FunctionExecutionResultMessage(content=[FunctionExecutionResult(**told, is_error=False)])
+    calls = [FunctionCall(id=call["id"], **call["function"]) for call in message.get("tool_calls", ())]
+    return AssistantMessage(content=calls or message["content"], source="agent")
+
+
+def mapped(messages: list[Any]) -> list[Any]:
+    return [wire for message in messages for wire in to_oai_type(message)]
+
+
+serve(prepared, Histories(made, mapped))

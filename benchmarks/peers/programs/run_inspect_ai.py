@@ -1,9 +1,13 @@
 """inspect-ai: a model's own loop of generating and running tools."""
 
+import json
+from typing import Any
+
 import working
-from inspect_ai.model import ChatMessageUser, get_model
-from inspect_ai.tool import Tool, tool
-from working import QUESTION, Turn, serve
+from inspect_ai.model import ChatMessageAssistant, ChatMessageTool, ChatMessageUser, get_model
+from inspect_ai.model._openai import messages_to_openai
+from inspect_ai.tool import Tool, ToolCall, tool
+from working import QUESTION, Histories, Turn, serve
 
 
 @tool
@@ -30,4 +34,23 @@ async def prepared(url: str, stream: bool) -> Turn:
     return turn
 
 
-serve(prepared)
+def made(messages: list[Any]) -> list[Any]:
+    return [_made(message) for message in messages]
+
+
+def _made(message: dict[str, Any]) -> Any:
+    match message["role"]:
+        case "user":
+            return ChatMessageUser(content=message["content"])
+        case "tool":
+            return ChatMessageTool(
+                content=message["content"], tool_call_id=message["tool_call_id"], function="search"
+            )
+    calls = [
+        ToolCall(call["id"], call["function"]["name"], json.loads(call["function"]["arguments"]))
+        for call in message.get("tool_calls", ())
+    ]
+    return ChatMessageAssistant(content=message.get("content") or "", tool_calls=calls or None)
+
+
+serve(prepared, Histories(made, messages_to_openai))

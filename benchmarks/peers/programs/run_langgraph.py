@@ -1,9 +1,10 @@
 """langgraph: langchain's agent, a graph of a model and its tools."""
 
 from langchain.agents import create_agent
+from langchain_core.messages import convert_to_messages
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
-from working import QUESTION, Turn, search, serve
+from working import QUESTION, Histories, Turn, search, serve
 
 
 async def prepared(url: str, stream: bool) -> Turn:
@@ -17,4 +18,6 @@ async def prepared(url: str, stream: bool) -> Turn:
     return turn
 
 
-serve(prepared)
+MODEL = ChatOpenAI(model="model-1", base_url="http://127.0.0.1:9/v1", api_key="none")
+
+serve(prepared, Histories(convert_to_messages, lambda said: MODEL._get_request_payload(said)["messages"]))

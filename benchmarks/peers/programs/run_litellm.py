@@ -3,7 +3,8 @@
 from typing import Any
 
 import litellm
-from working import TOOLS, Turn, by_loop, serve
+from litellm.llms.openai.chat.gpt_transformation import OpenAIGPTConfig
+from working import TOOLS, Histories, Turn, by_loop, serve
 
 litellm.telemetry = False
 
@@ -20,4 +21,8 @@ async def prepared(url: str, stream: bool) -> Turn:
     return lambda: by_loop(complete)
 
 
-serve(prepared)
+def mapped(messages: list[Any]) -> Any:
+    return OpenAIGPTConfig().transform_request("model-1", messages, {}, {}, {})["messages"]
+
+
+serve(prepared, Histories(list, mapped))

@@ -1,8 +1,11 @@
 """openai-agents: its runner over Chat Completions. Tracing would send every turn to OpenAI."""
 
+from typing import Any
+
 from agents import Agent, OpenAIChatCompletionsModel, Runner, function_tool, set_tracing_disabled
+from agents.models.chatcmpl_converter import Converter
 from openai import AsyncOpenAI
-from working import QUESTION, Turn, search, serve
+from working import QUESTION, Histories, Turn, search, serve
 
 set_tracing_disabled(True)
 
@@ -23,4 +26,18 @@ async def prepared(url: str, stream: bool) -> Turn:
     return streamed if stream else turn
 
 
-serve(prepared)
+def made(messages: list[Any]) -> list[Any]:
+    items: list[Any] = []
+    for message in messages:
+        if message["role"] == "tool":
+            output = {"call_id": message["tool_call_id"], "output": message["content"]}
+            items.append({"type": "function_call_output", **output})
+            continue
+        if message.get("content"):
+            items.append({"role": message["role"], "content": message["content"]})
+        for call in message.get("tool_calls", ()):
+            items.append({"type": "function_call", "call_id": call["id"], **call["function"]})
+    return items
+
+
+serve(prepared, Histories(made, Converter.items_to_messages))

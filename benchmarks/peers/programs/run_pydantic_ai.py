@@ -1,9 +1,20 @@
 """pydantic-ai: an agent with one tool."""
 
+from typing import Any
+
 from pydantic_ai import Agent
+from pydantic_ai.messages import (
+    ModelRequest,
+    ModelResponse,
+    TextPart,
+    ToolCallPart,
+    ToolReturnPart,
+    UserPromptPart,
+)
+from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.models.openai import OpenAIChatModel
 from pydantic_ai.providers.openai import OpenAIProvider
-from working import QUESTION, Turn, search, serve
+from working import QUESTION, Histories, Turn, search, serve
 
 
 async def prepared(url: str, stream: bool) -> Turn:
@@ -20,4 +31,25 @@ async def prepared(url: str, stream: bool) -> Turn:
     return streamed if stream else turn
 
 
-serve(prepared)
+MODEL = OpenAIChatModel("model-1", provider=OpenAIProvider(base_url="http://127.0.0.1:9/v1", api_key="none"))
+
+
+def made(messages: list[Any]) -> list[Any]:
+    return [_made(message) for message in messages]
+
+
+def _made(message: dict[str, Any]) -> ModelRequest | ModelResponse:
+    match message["role"]:
+        case "user":
+            return ModelRequest([UserPromptPart(message["content"])])
+        case "tool":
+            return ModelRequest([ToolReturnPart("search", message["content"], message["tool_call_id"])])
+    said = [TextPart(message["content"])] if message.get("content") else []
+    calls = [
+        ToolCallPart(call["function"]["name"], call["function"]["arguments"], call["id"])
+        for call in message.get("tool_calls", ())
+    ]
+    return ModelResponse([*said, *calls])
+
+
+serve(prepared, Histories(made, lambda said: MODEL._map_messages(said, ModelRequestParameters())))

@@ -1,9 +1,12 @@
 """strands: an agent for each conversation, over one client."""
 
+import json
+from typing import Any
+
 from openai import AsyncOpenAI
 from strands import Agent, tool
 from strands.models.openai import OpenAIModel
-from working import QUESTION, Turn, search, serve
+from working import QUESTION, Histories, Turn, search, serve
 
 
 async def prepared(url: str, stream: bool) -> Turn:
@@ -18,4 +21,23 @@ async def prepared(url: str, stream: bool) -> Turn:
     return turn
 
 
-serve(prepared)
+def made(messages: list[Any]) -> list[Any]:
+    return [_made(message) for message in messages]
+
+
+def _made(message: dict[str, Any]) -> dict[str, Any]:
+    if message["role"] == "tool":
+        told = {
+            "toolUseId": message["tool_call_id"],
+            "status": "success",
+            "content": [{"text": message["content"]}],
+        }
+        return {"role": "user", "content": [{"toolResult": told}]}
+    said: list[Any] = [{"text": message["content"]}] if message.get("content") else []
+    for call in message.get("tool_calls", ()):
+        given = json.loads(call["function"]["arguments"])
+        said.append({"toolUse": {"toolUseId": call["id"], "name": call["function"]["name"], "input": given}})
+    return {"role": message["role"], "content": said}
+
+
+serve(prepared, Histories(made, OpenAIModel.format_request_messages))

@@ -1,16 +1,21 @@
 """What every program here shares: the tool, the question, and the loop that takes orders on standard input.
 
-An order is a line of JSON: `{"url": ..., "stream": false, "count": 20}`; the answer is one too: `{"ms": 12.3}`, the
-mean CPU milliseconds of this process for a turn, or `{"error": ...}`. This file is run by each library's own
-environment, so it imports nothing but the standard library.
+An order is a line of JSON, and so is its answer: `{"ms": 12.3}`, CPU milliseconds of this process, or `{"error": ...}`.
+
+    {"do": "turns", "url": ..., "stream": false, "count": 20}    a turn, as a mean
+    {"do": "render", "path": ..., "more": true}                  a history as JSON, or with 8 messages more
+
+This file is run by each library's own environment, so it imports nothing but the standard library.
 """
 
 import asyncio
 import gc
+import inspect
 import json
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 QUESTION, RESULT, ANSWER = json.loads(sys.argv[1]) if len(sys.argv) > 1 else ("", "", "")
@@ -86,15 +91,60 @@ async def _made(turn: Turn, count: int) -> None:
         raise ValueError(f"{len(ran)} calls ran in {count} turns")
 
 
-def serve(prepared: Callable[[str, bool], Awaitable[Turn]]) -> None:
+class Histories:
+    """Renders what was said, as the library's own messages, to the wire messages that its client would send.
+
+    Args:
+        made: Makes the library's messages of wire messages.
+        mapped: Makes wire messages of those, as for each request.
+    """
+
+    def __init__(self, made: Callable[[list[Any]], list[Any]], mapped: Callable[[list[Any]], Any]) -> None:
+        self._made, self._mapped = made, mapped
+        self._held: dict[str, tuple[list[Any], list[Any], int]] = {}
+
+    def _load(self, path: str) -> None:
+        said = json.loads(Path(path).read_bytes())
+        self._held[path] = self._made(said["messages"]), said["more"], _results(said["messages"])
+
+    async def render(self, path: str, more: bool) -> float:
+        """Return the milliseconds until a history is JSON; with `more`, messages are appended each time."""
+        if path not in self._held:
+            self._load(path)
+        history, new, results = self._held[path]
+        gc.collect()
+        gc.freeze()
+        began = time.process_time()
+        if more:
+            history.extend(self._made(new))
+        mapped = self._mapped(history)
+        wire = await mapped if inspect.isawaitable(mapped) else mapped
+        size = len(json.dumps(wire, ensure_ascii=False, separators=(",", ":")).encode())
+        took = (time.process_time() - began) * 1e3
+        gc.unfreeze()
+        results += _results(new) if more else 0
+        self._held[path] = history, new, results
+        if _results(wire) != results or size < 500 * results:
+            raise ValueError(f"{_results(wire)} of {results} results, {size} bytes, were rendered")
+        return took
+
+
+def _results(messages: list[Any]) -> int:
+    return sum(message["role"] == "tool" for message in messages)
+
+
+def serve(prepared: Callable[[str, bool], Awaitable[Turn]], histories: Histories) -> None:
     """Take orders until standard input ends. What a library keeps for an address is made once."""
     turns: dict[tuple[str, bool], Turn] = {}
 
-    async def done(url: str, stream: bool, count: int) -> float:
+    async def measured(url: str, stream: bool, count: int) -> float:
+        if (url, stream) not in turns:
+            turns[url, stream] = await prepared(url, stream)
+        return await _measured(turns[url, stream], count)
+
+    async def done(do: str, **order: Any) -> float:
         async with asyncio.timeout(SECONDS):
-            if (url, stream) not in turns:
-                turns[url, stream] = await prepared(url, stream)
-            return await _measured(turns[url, stream], count)
+            return await (histories.render(**order) if do == "render" else measured(**order))
 
     with asyncio.Runner() as runner:
         for order in _orders():
