@@ -22,6 +22,7 @@ from actors.errors import JournalUnavailable, SessionElsewhere
 from actors.storage import Claim, Entry, Storage
 from actors.storage.named import storage_at
 from actors.storage.postgres import PostgresStorage
+from actors.storage.sqlite.locks import is_held
 from actors.testing import Call, OpenAIServer, Say, Turn, serve
 from tests.postgres import Server, made
 from tests.storages import begin, to
@@ -58,6 +59,16 @@ class Child:
     def signal(self, number: signal.Signals) -> None:
         """Send it a signal."""
         os.kill(self._process.pid, number)
+
+    def stop(self, where: str) -> None:
+        """Stop it, but not while it holds the lock of a file: then all others would wait until it goes on."""
+        lock = Path(f"{where}-lock")
+        while True:
+            self.signal(signal.SIGSTOP)
+            os.waitid(os.P_PID, self._process.pid, os.WSTOPPED)
+            if not lock.exists() or not is_held(lock):
+                return
+            self.signal(signal.SIGCONT)
 
     def end(self) -> None:
         """Kill it, if it lives."""
@@ -121,13 +132,13 @@ def test_a_host_that_is_killed_is_taken_over_with_all_that_it_told_and_nothing_t
 
 @pytest.mark.requirement("PROMISE-6")
 def test_a_host_that_stopped_and_goes_on_writes_nothing_that_was_taken_over(
-    children: list[Child], mine: Storage
+    where: str, children: list[Child], mine: Storage
 ) -> None:
     stopped, _ = children
     for session in ("one", "two"):
         assert stopped.ask("claim", session) == ["claimed", "1", "0"]
     assert stopped.ask("append", "one", 1, "before") == ["1"]
-    stopped.signal(signal.SIGSTOP)
+    stopped.stop(where)
     assert taken_over(mine, "one") == Claim(2, 1)
     stopped.tell("append", "one", 1, "stale")
     stopped.tell("append", "two", 1, "own")
@@ -301,7 +312,7 @@ async def test_a_runtime_that_stopped_and_goes_on_ends_the_session_that_was_take
     file = tmp_path / "ran"
     with anyio.fail_after(120):
         async with hosted(where, anyio_backend, file) as (child, base_url):
-            child.signal(signal.SIGSTOP)
+            child.stop(where)
             async with Runtime(environ={"OPENAI_BASE_URL": base_url}, journal=where) as runtime:
                 session = await runtime.resume("trip", tools=tools(file), wait=LEASE + 0.5)
                 before = (await session.ask("And now?")).status
