@@ -63,7 +63,7 @@ class Sessions:
         self._keys = keys
         self._open: dict[str, Session] = {}
         self._reserved: set[str] = set()
-        self._named = 0
+        self._named, self._apart = 0, ""
         self.ids = SessionIds(self._open)
         """Their ids, oldest first: a view that is always up to date."""
 
@@ -209,6 +209,7 @@ class Sessions:
             host.release(name, claim.fence)
             if given is not None:
                 raise SessionExists(f"Session {name!r} has a log; resume it, or take another id")
+            self._apart = f"-{self._key()}"  # of the sessions that others made in this journal
 
     async def _begun(self, activation: Activation, opened: Opened) -> Session:
         session = self._open[opened.session] = Session(activation)
@@ -251,7 +252,7 @@ class Sessions:
         """Return the id of a session to be opened, which nobody else can take meanwhile."""
         if given is None:
             self._named += 1
-            given = f"session-{self._named}"
+            given = f"session-{self._named}{self._apart}"
         if not SESSION_ID.fullmatch(given):
             raise ConfigError(
                 f"Session id {given[:80]!r} is not usable; it takes 1 to 64 letters, digits, '_' or '-'"

@@ -10,6 +10,7 @@ import os
 import signal
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -25,6 +26,11 @@ settings.register_profile(
 )
 settings.load_profile("eighth")
 compare_readings()
+_DATA = TemporaryDirectory(
+    prefix="actors-data-"
+)  # no test writes where the user's own conversations are kept
+os.environ["XDG_DATA_HOME"] = _DATA.name
+os.environ.pop("ACTORS_JOURNAL", None)
 gc.disable()  # until all is collected: a million objects that stay would be looked through again and again
 
 

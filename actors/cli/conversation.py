@@ -3,11 +3,14 @@
 import argparse
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from datetime import datetime
+from secrets import token_hex
 from typing import Any
 
 from actors.cli.approvals import Approvals, ruled, rules
+from actors.cli.journal import journal
 from actors.cli.servers import with_servers
-from actors.cli.targets import target, tools
+from actors.cli.targets import configured, target, tools
 from actors.config import Config
 from actors.core.asking import AskSettings
 from actors.core.spending import Budget
@@ -31,8 +34,12 @@ async def conversation(
     async with _configured(options) as (found, name):
         config, servers = with_servers(found, options.mcp, verdicts)
         offered: list[Item] = [*ruled(_offered(options), verdicts, are_all=not servers), *servers]
-        async with Runtime(config) as runtime:
-            yield await _opened(runtime, name, offered, options, approve), config
+        async with Runtime(config, journal=journal(options, config)) as runtime:
+            if goes_on(options):
+                yield await _resumed(runtime, name, offered, options, approve), config
+            else:
+                assert name is not None
+                yield await _opened(runtime, name, offered, options, approve), config
 
 
 def settings(options: argparse.Namespace) -> AskSettings:
@@ -45,6 +52,42 @@ def settings(options: argparse.Namespace) -> AskSettings:
     return bounds
 
 
+def goes_on(options: argparse.Namespace) -> bool:
+    """Say whether the options name a conversation that is kept."""
+    return bool(options.goes_on) or options.resume is not None or options.fork is not None
+
+
+async def _resumed(
+    runtime: Runtime,
+    name: str | None,
+    offered: Sequence[Item],
+    options: argparse.Namespace,
+    approve: Approvals,
+) -> Session:
+    kept = options.resume or options.fork or await _last(runtime)
+    if options.fork is not None:
+        kept = await runtime.fork(kept, id=options.id or _made_up())
+    system = ... if options.system is None else options.system
+    return await runtime.resume(kept, tools=offered, system=system, target=name, approve=approve)
+
+
+async def _last(runtime: Runtime) -> str:
+    """Return the session that was used last and can be gone on with.
+
+    Raises:
+        ConfigError: There is none.
+    """
+    for each in await runtime.stored():
+        if each.state != "closed":
+            return each.id
+    raise ConfigError("No conversation is kept here; begin one without --continue, or name a --journal")
+
+
+def _made_up() -> str:
+    """Return an id that tells people when it began."""
+    return f"{datetime.now().astimezone():%Y%m%d-%H%M%S}-{token_hex(2)}"
+
+
 async def _opened(
     runtime: Runtime,
     name: str,
@@ -55,7 +98,12 @@ async def _opened(
     budget = None if options.max_cost is None else Budget(money=options.max_cost)
     try:
         return await runtime.open(
-            name, tools=offered, system=options.system, id=options.id, approve=approve, budget=budget
+            name,
+            tools=offered,
+            system=options.system,
+            id=options.id or _made_up(),
+            approve=approve,
+            budget=budget,
         )
     except MissingKey as error:
         raise MissingKey(f"{error}; --offline asks a stand-in that needs none") from None
@@ -70,9 +118,9 @@ def _offered(options: argparse.Namespace) -> list[Tool[..., Any]]:  # Any: any f
 
 
 @asynccontextmanager
-async def _configured(options: argparse.Namespace) -> AsyncIterator[tuple[Config, str]]:
+async def _configured(options: argparse.Namespace) -> AsyncIterator[tuple[Config, str | None]]:
     if not options.offline:
-        yield target(options)
+        yield configured(options) if goes_on(options) else target(options)
         return
     from actors.cli.offline import stand_ins
 

@@ -23,6 +23,11 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("actors chat --config actors.toml -m mine --tools app.tools:all", "your backends and tools"),
         ("actors chat --offline --plain", "whole lines only, for screen readers"),
     ),
+    "sessions": (
+        ("actors sessions list", "what is kept, those used last first"),
+        ("actors sessions fork trip --at 12", "another conversation, as this one was behind event 12"),
+        ("actors sessions export trip --out trip.jsonl", "a file that `import` takes on another machine"),
+    ),
     "models": (("actors models", "providers, and whose keys are set"),),
     "doctor": (("actors doctor --config actors.toml --network", "whether everything is there and answers"),),
     "explain": (

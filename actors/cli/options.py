@@ -6,12 +6,12 @@ Only the standard library is imported here, so that `--help` answers at once.
 import argparse
 import sys
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Never, TypeAlias
 
 from actors.cli.examples import examples
 from actors.cli.screen import complain
+from actors.cli.values import chance, count, money, port, seconds
 
 if TYPE_CHECKING:
     Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
@@ -114,6 +114,7 @@ def parser() -> Parser:
         _stress,
         _bench,
         _stats,
+        _sessions,
         _fsck,
         _completion,
     ):
@@ -197,6 +198,15 @@ def _conversation(command: Parser) -> None:
             metavar="NAME",
             help=f"{word} the calls of this tool, whatever it says itself; may be repeated",
         )
+    _journal(command)
+    command.add_argument("--no-journal", action="store_true", help="keep nothing of this conversation")
+    command.add_argument(
+        "-c", "--continue", dest="goes_on", action="store_true", help="go on with the last one"
+    )
+    command.add_argument("-r", "--resume", metavar="ID", help="go on with this one (`actors sessions list`)")
+    command.add_argument(
+        "--fork", nargs="?", const="", metavar="ID", help="go on with a copy of this one, or of the last"
+    )
     command.add_argument("--system", metavar="TEXT", help="system prompt")
     command.add_argument("--id", metavar="NAME", help="the session's id; one is made up otherwise")
     _bounds(command)
@@ -206,14 +216,14 @@ def _bounds(command: Parser) -> None:
     """Add what ends a turn that goes on for too long."""
     command.add_argument(
         "--max-rounds",
-        type=_count,
+        type=count,
         metavar="N",
         help="requests of a turn; the last asks for a final text, without tools",
     )
     command.add_argument(
-        "--max-cost", type=_money, metavar="MONEY", help="of the session; the models need prices in --config"
+        "--max-cost", type=money, metavar="MONEY", help="of the session; the models need prices in --config"
     )
-    command.add_argument("--timeout", type=_seconds, metavar="SECONDS", help="stop a turn after this long")
+    command.add_argument("--timeout", type=seconds, metavar="SECONDS", help="stop a turn after this long")
 
 
 def _tools(command: Parser) -> None:
@@ -293,7 +303,7 @@ def _simulate(commands: "Commands") -> None:
         commands, "simulate", "simulate", "run a server that refuses what a provider refuses", _DIALECTS
     )
     simulate.add_argument("--dialect", required=True, metavar="DIALECT", help="what it speaks")
-    simulate.add_argument("--port", type=_port, default=0, help="0, the default, takes a free one")
+    simulate.add_argument("--port", type=port, default=0, help="0, the default, takes a free one")
     simulate.add_argument(
         "--host", default="127.0.0.1", metavar="ADDRESS", help="where to listen; 127.0.0.1 by default"
     )
@@ -309,7 +319,7 @@ def _simulate(commands: "Commands") -> None:
         "--mode", choices=["strict", "hosted"], default="strict", help="hosted takes what the host does"
     )
     simulate.add_argument(
-        "--requests", type=_count, metavar="N", help="stop after so many; 1 if any was refused"
+        "--requests", type=count, metavar="N", help="stop after so many; 1 if any was refused"
     )
     _backend(simulate)
 
@@ -324,8 +334,8 @@ def _stress(commands: "Commands") -> None:
     )
     stress.add_argument("--config", metavar="FILE", help="an actors.toml; without it, the environment alone")
     _tools(stress)
-    stress.add_argument("--sessions", type=_count, default=100, metavar="N", help="at once; 100 by default")
-    stress.add_argument("--turns", type=_count, default=10, metavar="N", help="asks of each; 10 by default")
+    stress.add_argument("--sessions", type=count, default=100, metavar="N", help="at once; 100 by default")
+    stress.add_argument("--turns", type=count, default=10, metavar="N", help="asks of each; 10 by default")
     stress.add_argument(
         "--switch-to", action="append", default=[], metavar="TARGET", help="another target; may be repeated"
     )
@@ -335,14 +345,14 @@ def _stress(commands: "Commands") -> None:
     ):
         stress.add_argument(
             f"--{name}",
-            type=_chance,
+            type=chance,
             default=usual,
             metavar="CHANCE",
             help=f"chance {what}; {usual} by default",
         )
-    stress.add_argument("--think", type=_seconds, default=0.0, metavar="SECONDS", help="between two asks")
+    stress.add_argument("--think", type=seconds, default=0.0, metavar="SECONDS", help="between two asks")
     stress.add_argument(
-        "--seconds", type=_seconds, metavar="SECONDS", help="begin no more asks after this long"
+        "--seconds", type=seconds, metavar="SECONDS", help="begin no more asks after this long"
     )
     stress.add_argument("--seed", type=int, default=0, metavar="N", help="of the chances")
     stress.add_argument(
@@ -382,6 +392,39 @@ def _stats(commands: "Commands") -> None:
     stats.add_argument("--json", action="store_true", help="print one JSON object, by backend")
 
 
+def _sessions(commands: "Commands") -> None:
+    sessions = _command(
+        commands, "sessions", "sessions", "list, show, export, import, fork or forget what is kept"
+    )
+    sessions.add_argument(
+        "what",
+        choices=["list", "show", "export", "import", "fork", "forget"],
+        metavar="WHAT",
+        help="list, show, export, import, fork or forget",
+    )
+    sessions.add_argument(
+        "id", nargs="?", metavar="ID|FILE", help="which session; for `import` a file, or `-`"
+    )
+    sessions.add_argument(
+        "--at", type=count, metavar="N", help="fork: behind this event; the last by default"
+    )
+    sessions.add_argument("--to", metavar="NAME", help="fork, import: the id it gets")
+    sessions.add_argument("--out", metavar="FILE", help="export: where to; standard output by default")
+    sessions.add_argument(
+        "--limit", type=count, default=20, metavar="N", help="list: how many; 20 by default"
+    )
+    sessions.add_argument("--tenant", metavar="NAME", help="list: of this tenant")
+    sessions.add_argument("--json", action="store_true", help="list, show: one JSON object a line")
+    _file(sessions)
+    _journal(sessions)
+
+
+def _journal(command: Parser) -> None:
+    command.add_argument(
+        "--journal", metavar="FILE|URL", help="where conversations are kept; by default a file of yours"
+    )
+
+
 def _fsck(commands: "Commands") -> None:
     fsck = _command(commands, "fsck", "fsck", "say what is damaged in a journal, and save what is whole")
     fsck.add_argument("file", help="a journal; nothing is written there")
@@ -398,25 +441,6 @@ def _completion(commands: "Commands") -> None:
     completion.add_argument(
         "shell", choices=["bash", "zsh", "fish"], metavar="SHELL", help="bash, zsh or fish"
     )
-
-
-def _port(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) > 65535:
-        raise argparse.ArgumentTypeError(f"{text} is not a port; give a number from 0 to 65535")
-    return int(text)
-
-
-def _chance(text: str) -> float:
-    with suppress(ValueError):
-        if 0 <= (chance := float(text)) <= 1:
-            return chance
-    raise argparse.ArgumentTypeError(f"{text} is not a chance; give a number from 0 to 1")
-
-
-def _count(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or not 0 < int(text) < 10**9:
-        raise argparse.ArgumentTypeError(f"{text} is not a count; give a whole number from 1")
-    return int(text)
 
 
 def _command(commands: "Commands", name: str, module: str, summary: str, more: str = "") -> Parser:
@@ -441,20 +465,6 @@ def _command(commands: "Commands", name: str, module: str, summary: str, more: s
 
 def _backend(command: Parser) -> None:
     command.add_argument("--backend", choices=["asyncio", "trio"], default="asyncio", help="the event loop")
-
-
-def _money(text: str) -> float:
-    with suppress(ValueError):
-        if 0 < (money := float(text)) < 1e9:
-            return money
-    raise argparse.ArgumentTypeError(f"{text} is not a sum; give a number above 0")
-
-
-def _seconds(text: str) -> float:
-    with suppress(ValueError):
-        if 0 < (seconds := float(text)) < 1e9:
-            return seconds
-    raise argparse.ArgumentTypeError(f"{text} is not a time; give seconds above 0")
 
 
 class _Version(argparse.Action):

@@ -30,6 +30,23 @@ def target(options: argparse.Namespace) -> tuple[Config, str]:
         ConfigError: No target is named and there is not just one, or an option's value cannot be used.
         UnknownTarget: `--dialect` names none.
     """
+    config, name = configured(options)
+    if name is not None:
+        return config, name
+    if len(config.targets) == 1:
+        return config, config.targets[0]
+    names = ", ".join(config.targets)
+    hint = f"one of {names}" if names else "PROVIDER:MODEL, as openai:gpt-5.2"
+    raise ConfigError(f"No target is named; give -m with {hint}, or --offline for a stand-in")
+
+
+def configured(options: argparse.Namespace) -> tuple[Config, str | None]:
+    """Return the configuration that the options name, and the target, if they name one.
+
+    Raises:
+        ConfigError: An option's value cannot be used.
+        UnknownTarget: `--dialect` names none.
+    """
     environ: Mapping[str, str] = os.environ
     if options.base_url is not None:
         if options.config is not None:
@@ -38,14 +55,7 @@ def target(options: argparse.Namespace) -> tuple[Config, str]:
     for option in ("dialect", "auth"):
         if getattr(options, option) is not None:
             raise ConfigError(f"--{option} is said of the server at --base-url; give that too")
-    config = load(options.config, environ)
-    if options.model is not None:
-        return config, options.model
-    if len(config.targets) == 1:
-        return config, config.targets[0]
-    names = ", ".join(config.targets)
-    hint = f"one of {names}" if names else "PROVIDER:MODEL, as openai:gpt-5.2"
-    raise ConfigError(f"No target is named; give -m with {hint}, or --offline for a stand-in")
+    return load(options.config, environ), options.model
 
 
 def _server(options: argparse.Namespace) -> BackendSettings:

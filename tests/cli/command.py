@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, mkdtemp
 
 import anyio
 import anyio.to_thread
@@ -33,9 +33,10 @@ class Done:
 
 
 def environ(extra: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the process's environment without keys and base URLs, and with `extra`."""
+    """Return the process's environment without keys and base URLs, with a place for conversations, and with `extra`."""
     kept = {name: value for name, value in os.environ.items() if not name.endswith(("_API_KEY", "_BASE_URL"))}
-    return {**kept, **(extra or {})}
+    place = mkdtemp(dir=os.environ["XDG_DATA_HOME"])
+    return {**kept, "XDG_DATA_HOME": place, **(extra or {})}
 
 
 def command(*arguments: str) -> list[str]:

@@ -42,6 +42,7 @@ COMMANDS = (
     "simulate",
     "stress",
     "bench",
+    "sessions",
     "fsck",
     "stats",
     "completion",

@@ -53,11 +53,10 @@ LAST = "It costs 120."
 NAME = "parity"
 
 RECORDING = """
-from functools import partial
 from pathlib import Path
 import actors.cli.conversation as conversation
 from tests.file_storage import FileStorage
-conversation.Runtime = partial(conversation.Runtime, journal=FileStorage(Path({log!r})))
+conversation.journal = lambda options, config: FileStorage(Path({log!r}))
 """
 """Has a command keep its sessions' logs in a file."""
 

@@ -1,0 +1,86 @@
+"""Where a command keeps conversations: a file of the user's, unless something else is named.
+
+In this order: `--journal`, `ACTORS_JOURNAL`, the `[journal]` of `--config`, and a file under the user's data directory.
+`--no-journal` keeps nothing, and neither does a stand-in (`--offline`), unless a journal is named.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+
+from actors.cli.screen import complain
+from actors.config import Config
+from actors.errors import JournalError
+from actors.storage import Storage
+from actors.storage.memory import MemoryStorage
+from actors.storage.named import storage_at, storage_for
+
+
+def journal(options: argparse.Namespace, config: Config) -> Storage:
+    """Return the journal of a conversation. If the user's own file cannot be used, they are told, and nothing is kept.
+
+    Raises:
+        ConfigError: What is named cannot be used.
+    """
+    if options.no_journal:
+        return MemoryStorage()
+    if (found := named(options)) is not None:
+        return storage_at(found)
+    settings = config.settings.journal
+    if settings.path is not None or settings.url is not None:
+        return storage_for(None, settings)
+    path = default(os.environ)
+    if path is None or getattr(options, "offline", False):
+        return MemoryStorage()
+    return _own(path)
+
+
+def kept(options: argparse.Namespace, config: Config) -> Storage:
+    """Return the journal that a command works on which is about what is kept there.
+
+    Raises:
+        ConfigError: None is named, and this user has no place for one.
+        JournalError: It cannot be used.
+    """
+    if (found := named(options)) is not None:
+        return storage_at(found)
+    settings = config.settings.journal
+    if settings.path is not None or settings.url is not None:
+        return storage_for(None, settings)
+    path = default(os.environ)
+    if path is None:
+        return MemoryStorage()
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return storage_at(path)
+
+
+def named(options: argparse.Namespace) -> str | None:
+    """Return what the user named."""
+    found: str | None = options.journal or os.environ.get("ACTORS_JOURNAL")
+    return found or None
+
+
+def default(environ: Mapping[str, str]) -> Path | None:
+    """Return the user's own file; None where there is no place for it, or files cannot be locked."""
+    if find_spec("fcntl") is None:
+        return None
+    if data := environ.get("XDG_DATA_HOME"):
+        return Path(data, "actors", "sessions.db")
+    if not (home := environ.get("HOME")):
+        return None
+    place = ("Library", "Application Support") if sys.platform == "darwin" else (".local", "share")
+    return Path(home, *place, "actors", "sessions.db")
+
+
+def _own(path: Path) -> Storage:
+    storage = storage_at(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        storage.open()
+    except (OSError, JournalError) as error:
+        complain(f"nothing of this conversation is kept: {error}; --journal FILE names another place")
+        return MemoryStorage()
+    return storage

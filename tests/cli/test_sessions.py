@@ -1,0 +1,114 @@
+"""Conversations that are kept: gone on with, listed, shown, carried, forgotten; and where, and when not."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from actors.testing import Call, OpenAIServer, Say, Turn, serve
+from tests.cli.command import Done, actors, actors_now
+
+TOOLS = '''
+from actors import tool
+
+
+@tool
+def weather(city: str) -> str:
+    """Current weather of a city."""
+    return f"{city}: 21 C"
+'''
+
+
+def at(server: OpenAIServer, tmp_path: Path, *more: str) -> list[str]:
+    """Return the options that ask a server, with a tool and a journal."""
+    (tmp_path / "tools.py").write_text(TOOLS)
+    url = ["--base-url", server.base_url, "-m", "gpt", "--tools", str(tmp_path / "tools.py")]
+    return [*url, "--journal", str(tmp_path / "kept.db"), *more]
+
+
+def kept(tmp_path: Path, *words: str) -> Done:
+    """Run `actors sessions` on that journal."""
+    return actors_now("sessions", *words, "--journal", str(tmp_path / "kept.db"))
+
+
+@pytest.mark.anyio
+async def test_a_conversation_goes_on_in_another_process_and_can_be_read_carried_and_forgotten(
+    tmp_path: Path,
+) -> None:
+    script = [
+        Turn(Call("weather", {"city": "Oslo"})),
+        *[Turn(Say(text)) for text in ("21 C.", "Yes.", "No.", "Bye.")],
+    ]
+    server = OpenAIServer(script)
+    async with serve(server):
+        first = await actors("run", "Weather?", *at(server, tmp_path, "--id", "trip"))
+        assert (first.code, first.out) == (0, "21 C.\n"), first.err
+        again = await actors("run", "Warm?", *at(server, tmp_path, "--continue"))
+        assert (again.code, again.out) == (0, "Yes.\n"), again.err
+        fork = await actors("run", "Cold?", *at(server, tmp_path, "--fork", "--id", "other"))
+        assert (fork.code, fork.out) == (0, "No.\n"), fork.err
+        last = await actors("run", "So?", *at(server, tmp_path, "--resume", "trip"))
+        assert (last.code, last.out) == (0, "Bye.\n"), last.err
+    texts = [[each["content"] for each in json.loads(body.body)["messages"]] for body in server.requests]
+    assert texts[4][: len(texts[2])] == texts[2]  # the fork left the other as it was
+    assert "Cold?" not in json.dumps(texts[4])
+    listed = [json.loads(line) for line in kept(tmp_path, "list", "--json").out.splitlines()]
+    assert [(each["id"], each["state"]) for each in listed] == [("trip", "idle"), ("other", "idle")]
+    assert kept(tmp_path, "list").out.startswith("trip ")
+    shown = kept(tmp_path, "show", "trip")
+    assert "user: Weather?" in shown.out
+    assert 'calls weather {"city": "Oslo"}' in shown.out
+    assert shown.out.splitlines()[-1].endswith("Bye.")
+    _carried(tmp_path)
+
+
+def _carried(tmp_path: Path) -> None:
+    """Export, import, fork and forget one."""
+    out = tmp_path / "trip.jsonl"
+    assert kept(tmp_path, "export", "trip", "--out", str(out)).code == 0
+    assert kept(tmp_path, "export", "trip").out == out.read_text()
+    assert kept(tmp_path, "import", str(out), "--to", "copy").out == "copy\n"
+    taken = kept(tmp_path, "import", str(out))
+    assert (taken.code, "'trip' has a log" in taken.complaint) == (1, True)
+    assert kept(tmp_path, "fork", "trip", "--at", "2", "--to", "early").out == "early\n"
+    assert len(kept(tmp_path, "show", "early", "--json").out.splitlines()) < 10
+    assert kept(tmp_path, "forget", "trip").code == 0
+    gone = kept(tmp_path, "show", "trip")
+    assert (gone.code, "No session 'trip'" in gone.complaint) == (1, True)
+    names = [json.loads(line)["id"] for line in kept(tmp_path, "list", "--json").out.splitlines()]
+    assert set(names) == {"copy", "other", "early"}
+
+
+@pytest.mark.anyio
+async def test_a_conversation_is_kept_in_a_file_of_the_user_s_unless_something_else_is_said(
+    tmp_path: Path,
+) -> None:
+    server, home = OpenAIServer([Turn(Say("Yes."))] * 4), {"XDG_DATA_HOME": str(tmp_path / "data")}
+    own = tmp_path / "data" / "actors" / "sessions.db"
+    async with serve(server):
+        line = ["run", "x", "--base-url", server.base_url, "-m", "gpt"]
+        assert (await actors(*line, "--no-journal", env=home)).code == 0
+        assert not own.exists()
+        named = {**home, "ACTORS_JOURNAL": str(tmp_path / "named.db")}
+        assert (await actors(*line, env=named)).code == 0
+        assert (own.exists(), (tmp_path / "named.db").exists()) == (False, True)
+        assert (await actors(*line, env=home)).code == 0
+        assert own.exists()
+        assert len(actors_now("sessions", "list", env=home).out.splitlines()) == 1
+        (tmp_path / "file").write_text("")
+        unusable = await actors(*line, env={"XDG_DATA_HOME": str(tmp_path / "file")})
+        assert (unusable.code, unusable.out) == (0, "Yes.\n")
+        assert "nothing of this conversation is kept" in unusable.complaint
+
+
+def test_what_cannot_be_gone_on_with_is_told_with_the_way_out(tmp_path: Path) -> None:
+    journal = ["--journal", str(tmp_path / "kept.db")]
+    none = actors_now("run", "x", "--continue", *journal)
+    assert (none.code, "No conversation is kept here" in none.complaint) == (3, True)
+    unknown = actors_now("run", "x", "--resume", "nobody", *journal)
+    assert (unknown.code, "'nobody'" in unknown.complaint) == (1, True)
+    missing = actors_now("sessions", "show", *journal)
+    assert (missing.code, missing.complaint) == (2, "`actors sessions show` takes an id")
+    empty = actors_now("sessions", "list", *journal)
+    assert (empty.code, empty.out) == (0, "")
+    assert "no session is kept here" in empty.complaint
