@@ -14,7 +14,7 @@ from typing import Any
 import anyio
 import pytest
 
-from actors.core.stats import BackendStats, RuntimeStats, Stalls, ToolCounts
+from actors.core.stats import BackendStats, JournalStats, RuntimeStats, Stalls, ToolCounts
 from actors.errors import ConfigError
 from actors.testing import Odds, SimulationReport, simulate
 from actors.testing.simulation import Mode, SimulationPlan, loop
@@ -107,9 +107,9 @@ def test_each_figure_that_is_not_what_was_seen_is_told(name: str) -> None:
     tools = ToolCounts(**{name.removeprefix("tools."): 1}) if name.startswith("tools.") else ToolCounts()
     own: dict[str, Any] = {name: 1} if name in BackendStats.__slots__ else {}
     here = replace(BackendStats(tools), **own)
-    whole: dict[str, Any] = {"sessions": 0, "refused": 0, "quarantined": {}}
+    whole: dict[str, Any] = {"sessions": 0, "refused": 0, "quarantined": {}, "journal": JournalStats()}
     if name in OF_ALL:
-        whole[name] = {"work": 1} if name == "quarantined" else 1
+        whole[name] = {"quarantined": {"work": 1}, "journal": JournalStats(refused=1)}.get(name, 1)
     stats = RuntimeStats({"mistral": here}, active=0, slow_handlers=0, stalls=Stalls(), **whole)
     (line,) = differences(stats, Recount(World(plan)))
     assert line.startswith(f"{name} of {'mistral' if name in OF_A_BACKEND else 'all'}: 1, and 0")

@@ -12,7 +12,7 @@ from dataclasses import fields
 from typing import Any
 
 from actors.core.identity import RUNTIME
-from actors.core.stats import COUNTERS, BackendStats, RuntimeStats, ToolCounts, recount
+from actors.core.stats import COUNTERS, BackendStats, JournalStats, RuntimeStats, ToolCounts, recount
 from actors.testing.simulation.world import World
 
 
@@ -48,6 +48,7 @@ OF_ALL: Mapping[str, Callable[[Recount], int]] = {
     "sessions": lambda seen: seen.sessions,
     "refused": lambda seen: sum(each.tool_api_400_total for each in seen.tools.values()),
     "quarantined": lambda seen: seen.running,
+    "journal": lambda seen: 0,
 }
 """Figures of the whole runtime that are counted again. A transcript that the judge refuses is a problem of its own."""
 EXCUSED: Mapping[str, str] = {
@@ -67,8 +68,19 @@ def figures(stats: RuntimeStats, backends: Iterable[str]) -> Iterator[tuple[str,
             held, _, inner = name.rpartition(".")
             yield name, backend, getattr(each.tools if held else each, inner)
     for name in OF_ALL:
-        value = getattr(stats, name)
-        yield name, "", sum(value.values()) if isinstance(value, dict) else value
+        yield name, "", _count(getattr(stats, name))
+
+
+def _count(value: int | dict[str, int] | JournalStats) -> int:
+    match value:
+        case JournalStats(
+            refused=refused, waiting=waiting
+        ):  # its storage never fails here, and all is at rest
+            return refused + waiting
+        case dict():
+            return sum(value.values())
+        case _:
+            return value
 
 
 def differences(stats: RuntimeStats, seen: Recount) -> Iterator[str]:
