@@ -4,12 +4,14 @@ Every runtime that these tests make compares each session with its rebuilt log w
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 
 import anyio
 import anyio.lowlevel
 import pytest
 
+from actors import subagent
 from actors.core.feed import SessionEvent
 from actors.errors import Fenced, JournalUnavailable, SessionClosed
 from actors.handle import Session
@@ -28,12 +30,14 @@ DONE = [Turn(Say("Done."))] * 8
 class Outage(MemoryStorage):
     """A storage that is unavailable from its append number `at` on, until it `works`; for one session, if it is named.
 
-    `refused`: how many appends were.
+    `refused`: how many appends were. If it is `in_doubt`, the first of them was made all the same.
     """
 
-    def __init__(self, at: int = 1_000_000, *, only: str = "", blocking: bool = False) -> None:
+    def __init__(
+        self, at: int = 1_000_000, *, only: str = "", blocking: bool = False, in_doubt: bool = False
+    ) -> None:
         super().__init__()
-        self.blocking = blocking
+        self.blocking, self.in_doubt = blocking, in_doubt
         self.at, self.only, self.refused = at, only, 0
 
     def works(self) -> None:
@@ -45,6 +49,9 @@ class Outage(MemoryStorage):
             self.at -= 1
             if self.at < 0:
                 self.refused += 1
+                if self.in_doubt:
+                    self.in_doubt = False
+                    super().append(entries)
                 raise JournalUnavailable("sessions.db: the disk is full; make room")
         return super().append(entries)
 
@@ -80,12 +87,12 @@ async def assert_in_log(session: Session, events: Sequence[SessionEvent]) -> Non
 
 
 @pytest.mark.requirement("PROMISE-2", "PROMISE-6", "PROMISE-7", "PROMISE-8")
-@pytest.mark.parametrize("blocking", [False, True])
+@pytest.mark.parametrize(("blocking", "in_doubt"), [(False, False), (True, False), (False, True)])
 @pytest.mark.parametrize("at", range(8))
 async def test_wherever_a_turn_cannot_be_written_its_ask_is_told_and_the_session_goes_on_from_its_log(
-    at: int, blocking: bool
+    at: int, blocking: bool, in_doubt: bool
 ) -> None:
-    storage, gate = Outage(only="one", blocking=blocking), Gate()
+    storage, gate = Outage(only="one", blocking=blocking, in_doubt=in_doubt), Gate()
     gate.open("a", "b")
     server = anthropic(WORK, *DONE)
     async with hosting(a=server, b=openai(*DONE), storage=storage) as runtime:
@@ -139,6 +146,9 @@ async def test_a_session_that_another_writer_has_ends_here_and_nothing_else_is_t
             runtime.session("one")
         await session.close()
         assert len(storage.read("one")) == written
+        assert (await (await runtime.resume("one", tools=[gate.tool])).ask("And now?")).status == "complete"
+        with pytest.raises(Fenced):
+            await session.ask("Are you there?")
         assert (await other.ask("And you?")).status == "complete"
         assert restarted(runtime) == []
 
@@ -231,3 +241,47 @@ async def test_what_is_asked_of_an_idle_session_is_refused_and_it_is_as_it_was(
         if intake != "provide":  # it comes too late, and is a duplicate
             await INTAKE[intake](session, call)
         assert session.target == ("b" if intake == "switch" else "a")
+
+
+@pytest.mark.requirement("PROMISE-2")
+@pytest.mark.parametrize("at", range(6))
+async def test_a_turn_that_waits_loses_nothing_wherever_what_is_brought_for_it_cannot_be_written(
+    at: int,
+) -> None:
+    storage, look_up = Outage(only="one"), Tool.external("look_up", "Look it up.", {"type": "object"})
+    server = anthropic(Turn(Call("look_up", {}), Call("look_up", {})), *DONE)
+    async with hosting(a=server, storage=storage) as runtime:
+        session = await runtime.open("a", id="one", tools=[look_up])
+        await session.ask("Hello.")
+        first, second = [each.call.id for each in session.pending]
+        storage.at = at
+        for call in (first, second):
+            with suppress(JournalUnavailable):
+                await session.provide({call: "found"})
+        storage.works()
+        while session.busy or session.pending:
+            for each in session.pending:
+                await session.provide({each.call.id: "found"})
+        assert (await session.ask("And now?")).status == "complete"
+        ledger = await session.ledger()
+        assert [item.status for item in ledger.interactions()] == ["complete", "complete"]
+        for body in bodies(server):
+            assert_paired(body)
+
+
+@pytest.mark.requirement("PROMISE-8")
+@pytest.mark.parametrize("at", range(1, 8))
+async def test_a_subagent_ends_with_its_call_wherever_it_cannot_be_written(at: int) -> None:
+    storage = Outage()
+    server = anthropic(Turn(Call("helper", {"task": "Help."})), *DONE)
+    async with hosting(a=server, b=openai(*DONE), storage=storage) as runtime:
+        helper = subagent("helper", "It helps.", target="b")
+        session = await runtime.open("a", id="one", tools=[helper])
+        storage.at = at
+        events, was_refused = await heard(session, "Look.")
+        storage.works()
+        assert (await session.ask("And now?")).status == "complete"
+        await assert_in_log(session, events)
+        assert list(runtime.sessions) == ["one"]
+        assert restarted(runtime) == []
+        assert was_refused == bool(storage.refused)

@@ -258,4 +258,11 @@ MUTATIONS: tuple[Mutation, ...] = (
             "::test_a_runtime_is_left_while_the_file_cannot_be_written_and_what_was_told_is_in_it",
         ),
     ),
+    Mutation(
+        "a subagent whose end cannot be written ends with its call",
+        "actors/children.py",
+        "            await owned.close(in_order=False)\n",
+        "            pass\n",
+        (f"{_OUTAGES}::test_a_subagent_ends_with_its_call_wherever_it_cannot_be_written",),
+    ),
 )
