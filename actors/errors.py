@@ -248,9 +248,10 @@ class JournalError(ActorsError):
 
 
 class JournalUnavailable(JournalError):
-    """The journal's disk is full, or it is locked, read-only, failing or out of reach. What was asked was not done.
+    """The journal's disk is full, or it is locked, read-only, failing, out of reach or too slow.
 
-    Nothing that was announced is lost. It works again, without a restart, when the cause is gone.
+    What was asked was not done, and nothing that was announced is lost. It works again, without a restart,
+    when the cause is gone.
     """
 
 
