@@ -12,9 +12,11 @@ from typing import Any, TypeVar
 import psycopg
 import pytest
 
+from actors.core.events import Opened
 from actors.errors import ActorsError, ConfigError, Fenced, JournalDamaged, JournalError, JournalUnavailable
 from actors.storage import Claim, Entry
 from actors.storage.postgres import PostgresStorage, statements
+from actors.storage.postgres.batch import Batch
 from actors.storage.postgres.connection import TRIES
 from actors.storage.postgres.faults import meaning_at_connect
 from tests.postgres import PASSWORD, Server
@@ -165,6 +167,30 @@ def test_a_fault_of_the_server_is_typed_and_what_was_asked_was_not_done(
     assert "words of a record" not in message
     assert storage.append([Entry("one", claim.fence, (to("c"),))]) == [2]
     assert storage.read("one", 1) == [to("c")]
+
+
+def test_what_a_table_cannot_hold_is_refused_and_leaves_no_doubt(
+    storage: PostgresStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    claim, other = storage.claim("one"), begin(storage, "two")
+    with pytest.raises(JournalError, match="22021") as raised:
+        storage.append([Entry("one", claim.fence, (Opened("one", "a", tenant="a\0b"),))])
+    refused(JournalError, raised)
+    with pytest.raises(JournalError, match="NUL") as raised:
+        storage.claim("a\0b")
+    refused(JournalError, raised)
+
+    def fails(self: Batch) -> object:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Batch, "parameters", property(fails))
+        with pytest.raises(KeyboardInterrupt):
+            storage.append([Entry("two", other.fence, (to("lost"),))])
+    assert storage.append([Entry("two", other.fence, (to("b"),))]) == [2]
+    storage._writer.close()  # the next one takes back what is in doubt: nothing is
+    assert storage.append([Entry("two", other.fence, (to("c"),))]) == [3]
+    assert storage.read("two", 1) == [to("b"), to("c")]
 
 
 @pytest.mark.parametrize("code", ["40001", "40P01", "23503"])

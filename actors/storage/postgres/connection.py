@@ -15,7 +15,7 @@ import psycopg
 from psycopg.abc import PQGen
 from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
 
-from actors.errors import ConfigError, JournalUnavailable
+from actors.errors import ActorsError, ConfigError, JournalUnavailable
 from actors.storage.postgres.faults import AGAIN, ELSEWHERE, is_lost, meaning, meaning_at_connect
 
 R = TypeVar("R")
@@ -76,10 +76,10 @@ class Link:
                 except JournalUnavailable:
                     if not self._is_patient():
                         raise
-                except Exception:
+                except ActorsError:
                     raise  # of what was found; the connection is as good as before
                 except BaseException:
-                    self._drop()
+                    self._drop()  # whatever it was asked then, the next one takes back
                     raise
                 else:
                     self._out_since = None

@@ -6,7 +6,7 @@ Of an error only its code and its first line are told: its details may hold what
 from collections.abc import Mapping
 from typing import Any
 
-from psycopg import Connection, Error
+from psycopg import Connection, DataError, Error
 from psycopg.pq import TransactionStatus
 
 from actors.errors import ActorsError, ConfigError, JournalDamaged, JournalError, JournalUnavailable
@@ -73,6 +73,8 @@ def meaning(error: Error, where: str) -> ActorsError:
     for length in (5, 3, 2):
         if (why := _UNAVAILABLE.get(code[:length])) is not None:
             return JournalUnavailable(said.format(why))
+    if not code and isinstance(error, DataError):
+        return JournalError(f"{where}: it holds no text with a NUL")
     if not code:
         return JournalUnavailable(f"{where}: the connection was lost; nothing is told as written that is not")
     return JournalError(said.format("it refused a statement"))
