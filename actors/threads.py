@@ -30,7 +30,7 @@ class Place:
 
     def run(self, work: Callable[[], object]) -> None:
         """Run `work` in a thread. It must not raise."""
-        self._pool._run(self, work)
+        self._pool.begin(self, work)
 
     def give_back(self) -> None:
         """Give the place to others."""
@@ -46,6 +46,8 @@ class Threads:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self.begin: Callable[[Place, Callable[[], object]], None] = self._run
+        """Runs a piece of work in a thread, and gives its place back then. Simulations have something else there."""
         self._idle: list[_Worker] = []
         self.users = 0
         """Runtimes that may need threads."""

@@ -6,6 +6,7 @@ The long form: `python -m tests.test_simulation --count 10000 --workers 2`; `tes
 import os
 import subprocess
 import sys
+import threading
 from collections import Counter
 from dataclasses import replace
 from functools import cache
@@ -15,7 +16,6 @@ import anyio
 import pytest
 
 from actors.core.stats import BackendStats, JournalStats, RuntimeStats, Stalls, ToolCounts
-from actors.errors import ConfigError
 from actors.testing import Odds, SimulationReport, simulate
 from actors.testing.simulation import Mode, SimulationPlan, loop
 from actors.testing.simulation.plan import Ask, Made, Move, Talk
@@ -58,6 +58,8 @@ FEATURES = (
     "subagents_that_answered",
     "subagents_that_were_ended",
     "handed_over",
+    "calls_in_threads",
+    "threads_that_were_late",
 )
 
 
@@ -159,13 +161,20 @@ def test_tools_of_ones_own_are_called_and_what_they_do_wrong_is_found() -> None:
     assert simulate(1, sessions=5, turns=4, tools=[book]).problems == ()
     assert len(met) > 5
 
-    @tool
-    def plain() -> str:
-        """Block a thread."""
-        return ""
 
-    with pytest.raises(ConfigError, match="'plain' is not async"):
-        simulate(1, sessions=1, turns=1, tools=[plain])
+def test_tools_that_are_not_async_are_called_in_the_loop_in_place_of_a_thread() -> None:
+    where = set[int]()
+
+    @tool
+    def plain(hotel: str) -> str:
+        """Say where it is called."""
+        where.add(threading.get_ident())
+        return hotel
+
+    report = simulate(1, sessions=5, turns=4, tools=[plain])
+    assert report.problems == ()
+    assert where == {threading.get_ident()}
+    assert simulate(1, sessions=5, turns=4, tools=[plain]) == report
 
 
 @pytest.mark.requirement("U-06")

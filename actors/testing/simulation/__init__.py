@@ -12,7 +12,6 @@ same seed gives the same run, to the last byte, in every process.
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from actors.errors import ConfigError
 from actors.testing.simulation.plan import Mode, Odds, SimulationPlan, planned
 from actors.testing.simulation.report import SimulationReport, played
 from actors.testing.simulation.world import TARGETS
@@ -39,16 +38,14 @@ def simulate(
         turns: Asks of each.
         mode: `safety` has faults to the end; in `liveness` they stop, and then every session must answer.
         odds: How often what goes wrong.
-        tools: Your own; they are called beside the simulation's, with arguments made from their schemas. Async ones:
-            a thread knows nothing of virtual time. What they wait for must be of the event loop (`anyio.sleep`).
+        tools: Your own; they are called beside the simulation's, with arguments made from their schemas. What they wait
+            for must be of the event loop (`anyio.sleep`). One that is not async is called in the loop too, in place of
+            a thread: at a moment that the seed decides, and in one step.
         only: Names of the parts of the plan that are played, as a shrunk report gives them; all by default.
 
     Raises:
-        ConfigError: trio is not installed, or a tool is not async.
+        ConfigError: trio is not installed.
     """
-    for each in tools:
-        if not each.is_async:
-            raise ConfigError(f"Tool {each.name!r} is not async, and a thread knows nothing of virtual time")
     names = [each.name for each in tools]
     plan = planned(seed, sessions, turns, TARGETS, names, mode, odds or Odds())
     return played(plan if only is None else plan.only(only), tools)

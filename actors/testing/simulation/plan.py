@@ -79,12 +79,12 @@ OWN_TOOLS = ("work", "work", "work", "work", "approved", "outside")
 HANDOFFS = {"hand_over": "gemini", "hand_all_over": "either"}
 """Tools that hand the conversation over, and to whom."""
 DELEGATE = "delegate"
-EXTRAS = ("write", DELEGATE, *HANDOFFS)
+EXTRAS = ("write", DELEGATE, *HANDOFFS, "block")
 """Tools of which a session has one, so that requests stay small."""
 BELOW = ("work", "work", "approved")
 STUBBORN = ("swallows",) * 6 + MANNERS
 """Tools of a subagent, and how they behave: many do not end when they are told to."""
-MISWRITTEN = (*OWN_TOOLS, "write")
+MISWRITTEN = (*OWN_TOOLS, "write", "block")
 """Tools whose calls are wrong at times, as the model writes them."""
 BLUNDERS: tuple[Blunder, ...] = ("malformed", "missing", "wrong", "unknown")
 CRASHING = ("session", "scheduler", "ledger", "renderer")

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from actors.testing.simulation import loop
+from actors.testing.simulation.inline_threads import inline_threads
 from actors.testing.simulation.judge import counted, judged
 from actors.testing.simulation.plan import Odds, SimulationPlan
 from actors.testing.simulation.play import Player
@@ -70,7 +71,8 @@ def played_in(world: World, tools: Tools = ()) -> SimulationReport:
     players: list[Player] = []
 
     async def main() -> None:
-        async with world.runtime() as runtime:
+        threads = inline_threads(world.random, world.toolbox.running)
+        async with threads, world.runtime() as runtime:
             players.append(Player(world, runtime))
             await players[0].play()
             await judged(world, runtime)

@@ -27,6 +27,8 @@ KEY = re.compile(rb'"key":\s*"([^"]+)"')
 """Names a call of a simulated tool, in its arguments."""
 ASK = re.compile(r"\[(?:ask|task) ([\w.]+)\]")
 """Names an ask, in what the user says, or in what a subagent is told."""
+THREADED = "block"
+"""The tool that is not async: its thread may begin when its call is closed, and no other call of it runs."""
 TASK = re.compile(rb"\[task ([\w.]+)\]")
 """Names what a subagent is told, in the arguments of a call."""
 SYNTHETIC = b"[No result was recorded for this tool call"
@@ -73,6 +75,7 @@ class Sighting:
     scheduled: set[CallId] = field(default_factory=set)
     started: set[CallId] = field(default_factory=set)
     external: set[CallId] = field(default_factory=set)
+    threaded: set[CallId] = field(default_factory=set)
     ended: dict[CallId, str] = field(default_factory=dict)
     sealed: set[CallId] = field(default_factory=set)
     marked: set[CallId] = field(default_factory=set)
@@ -168,6 +171,8 @@ class Witness(MemoryStorage):
             seen.scheduled.add(call)
             if event.tool == OUTSIDE:
                 seen.external.add(call)
+            elif event.tool == THREADED:
+                seen.threaded.add(call)
             if (named := KEY.search(event.arguments)) is not None:
                 seen.keys[named[1].decode()] = call
         elif isinstance(event, events.Started):
@@ -283,7 +288,7 @@ class Witness(MemoryStorage):
         call = seen.keys.get(key)
         if call is None or call not in seen.started:
             self._wrong("that a call began is in the log before it runs", session, key)
-        elif call in seen.ended:
+        elif call in seen.ended and call not in seen.threaded:
             self._wrong("what is recorded is not run again", session, key)
 
     def returned(self, session: str, key: str) -> None:

@@ -146,4 +146,11 @@ MUTATIONS: tuple[Mutation, ...] = (
         "        equipment.hold(change)\n",
         SEEDS,
     ),
+    Mutation(
+        "simulated: who is told to end does not wait for its thread",
+        "actors/calls.py",
+        "        elif self._thread is None:\n            self._task.cancel()\n\n    def close",
+        "        else:\n            self._task.cancel()\n\n    def close",
+        SEEDS,
+    ),
 )

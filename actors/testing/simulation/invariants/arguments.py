@@ -19,7 +19,7 @@ class GivenArguments:
         self._seen = witness.seen
         self._logged: dict[tuple[str, CallId], Json] = {}
         self._edited: set[tuple[str, CallId]] = set()
-        self.counts = Counter[str](edited_approvals=0)
+        self.counts = Counter[str](edited_approvals=0, calls_in_threads=0, threads_that_were_late=0)
         witness.tell(events.Scheduled, self._scheduled)
         witness.tell(events.ApprovalDecided, self._decided)
 
@@ -36,6 +36,10 @@ class GivenArguments:
         call = self._seen[session].keys.get(key)
         if call is None:
             return
+        seen = self._seen[session]
+        if call in seen.threaded:
+            self.counts["calls_in_threads"] += 1
+            self.counts["threads_that_were_late"] += call not in seen.open_calls
         self.counts["edited_approvals"] += (session, call) in self._edited
         logged = json.loads(self._logged[session, call])
         if logged != arguments:
