@@ -36,7 +36,15 @@ def sample(mode: Mode, seed: int) -> SimulationReport:
 
 MODES: tuple[Mode, ...] = ("safety", "liveness")
 OFTEN = Odds(
-    fault=0.06, cancel=0.5, abandon=0.15, compact=0.2, output=0.15, run_tool=0.1, settings=0.2, budget=0.5
+    fault=0.06,
+    cancel=0.5,
+    abandon=0.15,
+    compact=0.2,
+    output=0.15,
+    run_tool=0.1,
+    settings=0.2,
+    budget=0.5,
+    configure=0.12,
 )
 FEATURES = (
     "configured",
@@ -60,6 +68,9 @@ FEATURES = (
     "handed_over",
     "calls_in_threads",
     "threads_that_were_late",
+    "toolsets_opened",
+    "toolsets_refused",
+    "toolset_calls",
 )
 
 

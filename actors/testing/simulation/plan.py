@@ -85,6 +85,8 @@ BELOW = ("work", "work", "approved")
 STUBBORN = ("swallows",) * 6 + MANNERS
 """Tools of a subagent, and how they behave: many do not end when they are told to."""
 MISWRITTEN = (*OWN_TOOLS, "write", "block")
+OF_A_TOOLSET = "lookup"
+"""The tool of a toolset. Models call it also where there is none."""
 """Tools whose calls are wrong at times, as the model writes them."""
 BLUNDERS: tuple[Blunder, ...] = ("malformed", "missing", "wrong", "unknown")
 CRASHING = ("session", "scheduler", "ledger", "renderer")
@@ -104,7 +106,17 @@ PRICE = Price(input=2.0, output=10.0)
 """Of every model."""
 BUDGETS = (Budget(rounds=7), Budget(tokens=9_000), Budget(money=0.02), Budget(seconds=30.0))
 """What some sessions may use."""
-CHANGES = ("system", "no system", "some tools", "all tools", "both")
+CHANGES = (
+    "system",
+    "no system",
+    "some tools",
+    "all tools",
+    "both",
+    "toolset",
+    "toolset",
+    "broken toolset",
+    "slow toolset",
+)
 """What is configured."""
 
 
@@ -275,7 +287,7 @@ def planned(
     seed: int, sessions: int, turns: int, targets: Sequence[str], tools: Sequence[str], mode: Mode, odds: Odds
 ) -> SimulationPlan:
     """Return the plan of a seed. `tools` are the names of the user's own."""
-    names = [(*OWN_TOOLS, *(extra,) * 3, *tools, *tools) for extra in EXTRAS]
+    names = [(*OWN_TOOLS, *(extra,) * 3, OF_A_TOOLSET, *tools, *tools) for extra in EXTRAS]
     talks = tuple(
         _PlanAuthor(seed, number, targets, names[number % len(EXTRAS)], odds).talk(turns)
         for number in range(sessions)

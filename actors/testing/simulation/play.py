@@ -13,7 +13,7 @@ from anyio.abc import TaskGroup
 
 from actors.core.feed import CompleteEvent, ErrorEvent, SessionEvent, StatusEvent, TextEvent, TurnResult
 from actors.core.jsonio import JsonValue
-from actors.errors import ActorsError, Busy, OverBudget, SessionClosed, SessionError
+from actors.errors import ActorsError, Busy, OverBudget, SessionClosed, SessionError, ToolsetFailed
 from actors.handle import Session
 from actors.kernel import Command, Ref
 from actors.runtime import Runtime
@@ -87,12 +87,10 @@ class Player:
 
     async def _talk(self, talk: Talk, outside: TaskGroup) -> None:
         """Have a session's caller do all it does. Every third is asked for approvals, those of others go outside."""
-        tools, approve = (
-            self._world.kit(talk.id, "all"),
-            self._world.toolbox.approve if talk.number % 3 == 0 else None,
-        )
+        approve = self._world.toolbox.approve if talk.number % 3 == 0 else None
+        tools, names = self._world.kit(talk.id, "toolset" if talk.number % 7 == 3 else "all tools")
         system = prompt(talk.id) if talk.number // len(EXTRAS) % 2 else None
-        self._world.features.configured.offered(talk.id, tuple(each.name for each in tools))
+        self._world.features.configured.offered(talk.id, names)
         session = await self._runtime.open(
             talk.target, id=talk.id, tools=tools, system=system, approve=approve, budget=talk.budget
         )
@@ -194,14 +192,14 @@ class Player:
     async def _configure(self, session: Session, move: Move) -> None:
         """Have another system prompt, other tools, or both."""
         change: dict[str, Any] = {}  # Any: fields of `configure`
+        wants: dict[str, object] = {}
         if move.target in ("system", "no system", "both"):
-            change["system"] = None if move.target == "no system" else prompt(move.name)
-        if move.target in ("some tools", "all tools", "both"):
-            change["tools"] = self._world.kit(session.id, "all" if move.target == "all tools" else "some")
+            wants["system"] = change["system"] = None if move.target == "no system" else prompt(move.name)
+        if move.target.endswith(("tools", "both", "toolset")):
+            kit = "some tools" if move.target == "both" else move.target
+            change["tools"], wants["tools"] = self._world.kit(session.id, kit)
         await session.configure(**change)
-        if "tools" in change:
-            change["tools"] = tuple(each.name for each in change["tools"])
-        self._world.features.configured.wants(session.id, **change)
+        self._world.features.configured.wants(session.id, **wants)
 
     async def _crash(self, session: Session, which: str) -> None:
         self._world.crashed.add(session.id)
@@ -226,7 +224,7 @@ class Player:
         """Do something that may be refused, as is counted by the kind of refusal."""
         try:
             await action()
-        except (Busy, SessionClosed, SessionError) as error:
+        except (Busy, SessionClosed, SessionError, ToolsetFailed) as error:
             self.counts[type(error).__name__] += 1
             if isinstance(error, OverBudget):
                 self._world.features.budgets.refused(session.id)

@@ -77,6 +77,7 @@ def played_in(world: World, tools: Tools = ()) -> SimulationReport:
             await players[0].play()
             await judged(world, runtime)
             await counted(world, runtime)
+        world.toolsets.left()
 
     try:
         loop.run(plan.seed, main, LONGEST)
@@ -103,4 +104,5 @@ def _counts(world: World) -> dict[str, int]:
         "invalid_without_feedback": guessing.invalid,
         "rounds_without_feedback": guessing.rounds,
         **world.features.counts,
+        **world.toolsets.counts,
     }

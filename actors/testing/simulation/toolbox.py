@@ -71,6 +71,16 @@ class Toolbox:
         own: dict[str, AnyTool] = {"write": writes, "block": tool(timeout=LIMIT)(block)}
         return [made, asks, outside, own[extra] if extra in own else _passing_on(extra, made, asks)]
 
+    def of_a_toolset(self, called: Callable[[str], None]) -> AnyTool:
+        """Return the tool of a toolset, which is told of its calls."""
+
+        async def lookup(key: str, manner: str, seconds: float) -> object:
+            """Look something up elsewhere. [tool lookup]"""
+            called(key)
+            return await self._run(key, manner, seconds)
+
+        return tool(timeout=2 * LIMIT)(lookup)
+
     async def approve(self, call: object) -> bool:
         """Approve of most calls, after a while."""
         await anyio.sleep(self.random.expovariate(1.0))

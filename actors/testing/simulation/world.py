@@ -18,15 +18,17 @@ from actors.testing.rules import AnthropicProfile, AnthropicSettings
 from actors.testing.rules.base import Json
 from actors.testing.script import Script, Turn
 from actors.testing.server import Exchange, LoopbackServer, ServerLimits
+from actors.testing.simulation.benches import SimulatedToolsets
 from actors.testing.simulation.invariants import FeatureInvariants
 from actors.testing.simulation.model import Model
 from actors.testing.simulation.network import SimulatedNetwork
-from actors.testing.simulation.plan import EXTRAS, PRICE, SimulationPlan, extra_of
+from actors.testing.simulation.plan import EXTRAS, OF_A_TOOLSET, PRICE, SimulationPlan, extra_of
 from actors.testing.simulation.saying import is_task
 from actors.testing.simulation.toolbox import Toolbox
 from actors.testing.simulation.witness import Problems, Witness
 from actors.testing.standin import arguments as made_from
 from actors.tools import Tool
+from actors.toolsets import Item
 
 DIALECTS = ("openai_chat", "anthropic", "openai_responses", "gemini", "mistral", "bedrock")
 """What the servers speak, one each."""
@@ -83,13 +85,22 @@ class World:
         self.toolbox = Toolbox(self.random, self._begun, self._writing)
         self._made = {extra: tuple(self.toolbox.tools(extra)) for extra in EXTRAS}
         self._own = tuple(tools)
+        self.toolsets = SimulatedToolsets(self.random, self.problems)
+        self.toolsets.tools = (self.toolbox.of_a_toolset(self.toolsets.called),)
         self.digest = hashlib.blake2b(digest_size=16)
         self.faults = 0
 
-    def kit(self, session: str, name: str) -> Tools:
-        """Return tools that a session is given: `all` it may have, or `some`; the user's own are among them."""
+    def kit(self, session: str, name: str) -> tuple[Sequence[Item], tuple[str, ...]]:
+        """Return what a session is given, and the names of the tools; the user's own are among them.
+
+        It is `all tools` that it may have, or `some tools`, or all of them and a toolset.
+        """
         made = self._made[extra_of(int(session[1:]))]
-        return (*(made if name == "all" else made[:1]), *self._own)
+        tools = (*(made[:1] if name == "some tools" else made), *self._own)
+        names = tuple(each.name for each in tools)
+        if not name.endswith("toolset"):
+            return tools, names
+        return (*tools, self.toolsets.source(name)), (*names, OF_A_TOOLSET)
 
     def session_of(self, call: str) -> str:
         """Return the session that a call belongs to."""

@@ -153,4 +153,11 @@ MUTATIONS: tuple[Mutation, ...] = (
         "        else:\n            self._task.cancel()\n\n    def close",
         SEEDS,
     ),
+    Mutation(
+        "simulated: a toolset is opened for each session that uses it",
+        "actors/toolsets/__init__.py",
+        "            if source.shared:\n",
+        "            if not source.shared:\n",
+        SEEDS,
+    ),
 )

@@ -1,0 +1,101 @@
+"""Toolsets of a simulation: one that all sessions may share and that is lost now and then, and some that never open.
+
+Each notes what is done to it: a toolset is open while a call of its tools begins, is opened once for all its sessions,
+is left in the task that entered it, and nothing of one is open when its runtime was left.
+"""
+
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from random import Random
+from typing import Any, TypeAlias
+
+import anyio
+
+from actors.testing.simulation.witness import Problems
+from actors.tools import Tool
+from actors.toolsets import ToolSource
+
+Offering: TypeAlias = Sequence[Tool[..., Any]]  # Any: any function
+LIVES = 60.0
+"""Seconds until an open toolset is lost, on average."""
+PATIENCE = 3.0
+"""Seconds that opening one may take."""
+
+
+class SharedBench:
+    """What the block of the shared toolset gives."""
+
+    def __init__(self, tools: Offering, random: Random) -> None:
+        self.tools = tools
+        self._random = random
+
+    async def changed(self) -> None:
+        """Fail when the connection is lost."""
+        await anyio.sleep(self._random.expovariate(1 / LIVES))
+        raise ConnectionResetError("lost")
+
+
+class SimulatedToolsets:
+    """The toolsets of one run.
+
+    Args:
+        random: Decides how long what takes.
+        problems: Where it is told what was wrong.
+
+    Attributes:
+        tools: Those of the shared one.
+    """
+
+    def __init__(self, random: Random, problems: Problems) -> None:
+        self._random, self._problems = random, problems
+        self.tools: Offering = ()
+        self.counts = Counter[str](toolsets_opened=0, toolsets_refused=0, toolset_calls=0)
+        self._open = 0
+        self._sources = {
+            "toolset": ToolSource(self._shared, "bench", waiting=PATIENCE),
+            "broken toolset": ToolSource(self._never(fails=True), "broken", opening=PATIENCE),
+            "slow toolset": ToolSource(self._never(fails=False), "slow", opening=PATIENCE),
+        }
+
+    def source(self, kind: str) -> ToolSource:
+        """Return a toolset."""
+        return self._sources[kind]
+
+    def called(self, key: str) -> None:
+        """Note that a call of one of its tools begins."""
+        self.counts["toolset_calls"] += 1
+        if not self._open:
+            self._problems.add("a toolset is open when its tools are called", key)
+
+    def left(self) -> None:
+        """Note that the runtime was left."""
+        if self._open:
+            self._problems.add("no toolset is open when its runtime was left", f"{self._open} are")
+
+    @asynccontextmanager
+    async def _shared(self) -> AsyncIterator[SharedBench]:
+        task = anyio.get_current_task().id
+        await anyio.sleep(self._random.expovariate(2.0))
+        self._open += 1
+        self.counts["toolsets_opened"] += 1
+        if self._open > 1:
+            self._problems.add("a toolset that sessions share is opened once", f"{self._open} times")
+        try:
+            yield SharedBench(self.tools, self._random)
+        finally:
+            self._open -= 1
+            if anyio.get_current_task().id != task:
+                self._problems.add("a toolset is left in the task that entered it", "bench")
+
+    def _never(self, *, fails: bool) -> Callable[[], AbstractAsyncContextManager[Offering]]:
+        @asynccontextmanager
+        async def opening() -> AsyncIterator[Offering]:
+            self.counts["toolsets_refused"] += 1
+            await anyio.sleep(self._random.expovariate(2.0))
+            if fails:
+                raise ConnectionRefusedError("nobody is there")
+            await anyio.sleep_forever()
+            yield ()
+
+        return opening
