@@ -170,7 +170,7 @@ def test_tools_of_ones_own_are_called_and_what_they_do_wrong_is_found() -> None:
         return hotel
 
     assert simulate(1, sessions=5, turns=4, tools=[book]).problems == ()
-    assert len(met) > 5
+    assert len(met) > 3
 
 
 def test_tools_that_are_not_async_are_called_in_the_loop_in_place_of_a_thread() -> None:

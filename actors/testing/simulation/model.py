@@ -217,6 +217,8 @@ def _written(call: PlannedCall, key: str, *, is_wrong: bool) -> Call:
 
 def _explains(told: bytes, call: PlannedCall) -> bool:
     """Say whether a model that reads can see from what it is told what was wrong with its call."""
+    if f"There is no tool {call.tool}.".encode() in told:
+        return True  # it is gone, and writing its call in another way will not bring it back
     match call.blunder:
         case "malformed":
             return b"JSON" in told or b"missing" in told  # some wires have no place for what is not JSON
