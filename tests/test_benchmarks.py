@@ -29,7 +29,7 @@ def test_the_repository_has_rows_of_its_own_in_the_same_table(capsys: pytest.Cap
     assert {row["case"] for row in rows if row["goal"] == "T1"} == {"The README's tests", "All"}
 
 
-@pytest.mark.parametrize("goal", ["A3", "A4", "D2", "P2D"])
+@pytest.mark.parametrize("goal", ["A3", "A4", "D2", "E2", "P2D"])
 def test_a_measurement_gives_figures_beside_their_goal(goal: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dialects, "ANSWERS", 1)
     monkeypatch.setattr(

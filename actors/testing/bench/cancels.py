@@ -91,8 +91,8 @@ async def _ask(session: Session) -> None:
 def _x1(options: Extent) -> list[Figure]:
     cases: Sequence[tuple[str, int, float]] = (
         ("cooperative", 100 if options.quick else 500, 20.0),
-        ("deaf", 4 if options.quick else 20, 1000.0),
-        ("blocking", 4 if options.quick else 20, 1000.0),
+        ("deaf", 2 if options.quick else 20, 1000.0),
+        ("blocking", 2 if options.quick else 20, 1000.0),
     )
     return [_row(backend, *case) for backend in options.backends for case in cases]
 

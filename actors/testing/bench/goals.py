@@ -13,6 +13,7 @@ from actors.testing.bench import (
     render,
     start,
     turn,
+    waking,
 )
 from actors.testing.bench.figures import Extent, Figure, Measure, NotMeasured
 
@@ -35,7 +36,7 @@ MEASURES: tuple[Measure, ...] = (
     *events.MEASURES,
     *start.MEASURES,
     *memory.MEASURES,
-    _later("E2", "a hibernated session; waking one of 200 blocks", "sessions do not hibernate to a file yet"),
+    *waking.MEASURES,
     *durable.MEASURES,
     *kernel.MEASURES,
     *caches.MEASURES,

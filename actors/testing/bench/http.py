@@ -101,7 +101,7 @@ def _b2(options: Extent) -> list[Figure]:
             taken = Passes.of([cost.ms for cost in costs] for costs in samples)
             case = "streamed" if stream else "plain"
             for work, (backend, cost) in enumerate(zip(options.backends, ours, strict=True), 1):
-                row = _beside("B2", f"{backend}, {case}", 6.0, cost, baseline, "first step: 14.5 x")
+                row = _beside("B2", f"{backend}, {case}", 6.0, cost, baseline, "")
                 rows.append(replace(row, spread=taken.spread(work, 0), peers=others.peers()))
     return rows
 

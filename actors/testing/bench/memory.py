@@ -177,7 +177,7 @@ def _measured(what: str, count: int, backend: Loop) -> Weight:
 
 
 def _e1(options: Extent) -> list[Figure]:
-    count = 300 if options.quick else 10_000
+    count = 150 if options.quick else 10_000
     baseline = _measured("buffers", count, "asyncio")
     rows = []
     for backend in options.backends:
@@ -216,7 +216,7 @@ def _c2(options: Extent) -> list[Figure]:
 
 
 def _e3(options: Extent) -> list[Figure]:
-    count = 60 if options.quick else 1000
+    count = 30 if options.quick else 1000
     rows = []
     for backend in options.backends:
         ours = _measured("forgotten", count, backend)

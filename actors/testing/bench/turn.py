@@ -30,6 +30,7 @@ from actors.tools import Tool, tool
 RESULT = Author(binding("openai_chat")).text(1000, 1024)
 TARGET = "openai:model-1"
 OTHER = "deepseek:model-1"
+ENVIRON = {"OPENAI_API_KEY": "none", "DEEPSEEK_API_KEY": "none"}
 
 
 async def search(query: str, limit: int = 10) -> str:
@@ -48,9 +49,7 @@ SEARCH: Tool[..., Any] = tool(search)  # Any: the function's own result
 @asynccontextmanager
 async def hosted() -> AsyncIterator[Runtime]:
     """Give a runtime whose model is in this process."""
-    async with Runtime(
-        environ={"OPENAI_API_KEY": "none", "DEEPSEEK_API_KEY": "none"}, transport=Canned()
-    ) as runtime:
+    async with Runtime(environ=ENVIRON, transport=Canned()) as runtime:
         yield runtime
 
 
