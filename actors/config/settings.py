@@ -334,10 +334,10 @@ class McpSettings(Frozen):
     """
 
     command: Label | None = None
-    args: Annotated[tuple[str, ...], Field(max_length=256, strict=False)] = ()
+    args: Annotated[tuple[str, ...], Field(max_length=256, strict=False, repr=False)] = ()
     env: Annotated[tuple[Variable, ...], Field(max_length=64, strict=False)] = ()
     cwd: Label | None = None
-    url: Endpoint | None = None
+    url: Annotated[Endpoint | None, Field(repr=False)] = None
     bearer: Variable | None = None
     headers: Annotated[dict[str, SecretStr | HeaderVariable], BeforeValidator(_headers)] = {}
     tools: Annotated[tuple[str, ...], Field(strict=False)] | None = None

@@ -10,13 +10,17 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeAlias
+from urllib.parse import unquote, urlsplit
 
 import anyio
-from httpx2 import AsyncClient, Timeout
+from httpx2 import AsyncBaseTransport, AsyncClient, AsyncHTTPTransport, Proxy, Request, Response, Timeout
 from mcp.client._transport import ReadStream, TransportStreams
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
+
+from actors.transport.origin import target
+from actors.transport.proxy import proxy_for
 
 Transport: TypeAlias = Callable[[Callable[[], None]], AbstractAsyncContextManager[TransportStreams]]
 """Opens a connection; what it is given is called when the server has ended it."""
@@ -45,18 +49,53 @@ def child(
 
 
 def remote(url: str, headers: Mapping[str, str]) -> Transport:
-    """Return the transport to an address."""
+    """Return the transport to an address.
+
+    The SDK and its client log addresses, and their errors quote them. So user, password and query are not in the one
+    that they are given: the client adds them to what it sends.
+    """
+    parts = urlsplit(url)
+    plain = parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
 
     @asynccontextmanager
     async def opened(ended: Callable[[], None]) -> AsyncIterator[TransportStreams]:
-        timeout = Timeout(CONNECT, read=SILENCE)
+        user, timeout = (parts.username, parts.password), Timeout(CONNECT, read=SILENCE)
+        auth = None if user == (None, None) else (unquote(user[0] or ""), unquote(user[1] or ""))
+        below = WithQuery(parts.query, plain) if parts.query else None
         async with (
-            AsyncClient(headers=dict(headers), timeout=timeout) as client,
-            streamable_http_client(url, http_client=client) as (heard, said),
+            AsyncClient(headers=dict(headers), timeout=timeout, auth=auth, transport=below) as client,
+            streamable_http_client(plain, http_client=client) as (heard, said),
         ):
             yield Watched(heard, ended), said
 
     return opened
+
+
+class WithQuery(AsyncBaseTransport):
+    """Sends requests with a query that they do not show.
+
+    Args:
+        query: What is added.
+        url: Where they go, which says what proxy of the environment they take.
+    """
+
+    def __init__(self, query: str, url: str) -> None:
+        self._query = query.encode()
+        found = proxy_for(target(url).origin, os.environ)
+        proxy = None
+        if found is not None:
+            proxy = Proxy(f"{found.origin.scheme}://{found.origin.authority}", headers=[*found.headers])
+        self._below = AsyncHTTPTransport(proxy=proxy)
+
+    async def handle_async_request(self, request: Request) -> Response:
+        url = request.url.copy_with(query=self._query)
+        stream, extensions = request.stream, request.extensions
+        return await self._below.handle_async_request(
+            Request(request.method, url, headers=request.headers, stream=stream, extensions=extensions)
+        )
+
+    async def aclose(self) -> None:
+        await self._below.aclose()
 
 
 class Watched(ReadStream[SessionMessage | Exception]):

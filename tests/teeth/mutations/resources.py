@@ -12,6 +12,34 @@ RESULTS = "actors/mcp/results.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
+        "servers: the SDK is told an address with the user and the password in it",
+        "actors/mcp/transports.py",
+        'netloc=parts.netloc.rpartition("@")[2], query=""',
+        'query=""',
+        ("tests/test_mcp_secrets.py::test_an_address_that_refuses",),
+    ),
+    Mutation(
+        "servers: the SDK is told an address with its query",
+        "actors/mcp/transports.py",
+        '.rpartition("@")[2], query="", fragment=""',
+        '.rpartition("@")[2], fragment=""',
+        ("tests/test_mcp_secrets.py::test_an_address_that_refuses",),
+    ),
+    Mutation(
+        "servers: the query of an address is not sent",
+        "actors/mcp/transports.py",
+        "request.url.copy_with(query=self._query)",
+        "request.url",
+        ("tests/test_mcp_secrets.py::test_an_address_that_refuses",),
+    ),
+    Mutation(
+        "servers: a configuration shows the arguments of a program",
+        "actors/config/settings.py",
+        "Field(max_length=256, strict=False, repr=False)",
+        "Field(max_length=256, strict=False)",
+        ("tests/test_mcp_secrets.py::test_a_configuration_and_what_the_command_line_says_of_it",),
+    ),
+    Mutation(
         "toolsets: a session waits for those it used to be left",
         "actors/activation.py",
         "                await self._end()\n",
