@@ -215,7 +215,7 @@ class Player:
     async def _crowd(self, session: Session, name: str) -> None:
         async with anyio.create_task_group() as tasks:
             for number in range(CROWD):
-                ask = f"{name.partition('.m')[0]}0{number}"
+                ask = f"{name.partition('.m')[0]}9{number}"  # as a number too it is no other's
                 tasks.start_soon(
                     self._counted, partial(self._answered, session, Said(ask, words(ask))), session
                 )
