@@ -352,7 +352,7 @@ class TurnDriver:
             return _Served(binding, CloseStep("failed", str(error), elsewhere=True))
         self._bind(Bound(number, state.asks, served.binding))
         self._instruct(served.backend)
-        conversation = turns.turn(self._bounded())
+        conversation = turns.turn(self._bounded(), malformed=self.ask.tally.malformed)
         step = await self._turn(served, conversation, next(conversation))
         return _Served(served.binding, step, served.sent)
 

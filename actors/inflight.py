@@ -64,6 +64,7 @@ class Tally:
     seconds: float = 0.0  # its waits left out, and what its turn takes now
     report: Report | None = None
     lost: tuple[str, ...] = ()
+    malformed: int = 0  # answers that had not the form asked for, and were corrected
     _last: tuple[int, int] = (0, 0)
 
     def sent(self, turn: int, number: int) -> None:
@@ -89,6 +90,7 @@ class Tally:
     def closed(self, step: CloseStep, cost: float | None) -> None:
         """Take note of what a turn brought. `cost`: of its usage."""
         self.usage += step.usage
+        self.malformed = step.malformed
         if step.usage != Usage():
             self.cost = total((self.cost, cost))
         self.text = step.message.text if step.message is not None else self.text

@@ -134,6 +134,7 @@ class CloseStep(Struct, frozen=True):
     Then the turn has ended, as all else here says.
     `message` is its last word, `visible` whether any of a failed answer reached the caller, `elsewhere` whether another
     backend may be asked instead; `handover` is the target that the ask goes on with, where the model said so.
+    `malformed` counts the answers of the ask that had not its form, and were corrected.
     """
 
     status: TurnStatus
@@ -147,6 +148,7 @@ class CloseStep(Struct, frozen=True):
     elsewhere: bool = False
     cause: Cause | None = None
     handover: str | None = None
+    malformed: int = 0
 
 
 Asking: TypeAlias = (
@@ -247,12 +249,12 @@ Outcome: TypeAlias = (
 )
 
 
-def turn(bounds: Bounds, waited: AwaitStep | None = None) -> Generator[Step, Outcome]:
-    """Conduct one turn, or the rest of one that waited.
+def turn(bounds: Bounds, waited: AwaitStep | None = None, malformed: int = 0) -> Generator[Step, Outcome]:
+    """Conduct one turn, or the rest of one that waited. `malformed`: as turns of its ask before it left it.
 
     Send it the outcome of each step it yields; the last is a `CloseStep`, which has none.
     """
-    rules = _TurnRules(bounds, waited.so_far if waited is not None else TurnProgress())
+    rules = _TurnRules(bounds, waited.so_far if waited is not None else TurnProgress(malformed=malformed))
     step: Step = waited or rules.render()
     while not isinstance(step, CloseStep):
         step = rules.next(step, (yield step))
@@ -264,10 +266,12 @@ class _TurnRules:
 
     def __init__(self, bounds: Bounds, so_far: TurnProgress) -> None:
         self._bounds = bounds
-        self._misses, self._malformed = so_far.misses, so_far.malformed
+        self._misses = so_far.misses
         self._tools_off = bounds.rounds <= 1
         self._rewritten, self._was_shrunk = so_far.rewritten, False
-        self._end = CloseStep("complete", "", rounds=so_far.rounds, usage=so_far.usage)
+        self._end = CloseStep(
+            "complete", "", rounds=so_far.rounds, usage=so_far.usage, malformed=so_far.malformed
+        )
 
     def render(self) -> RenderStep:
         return RenderStep(self._end.rounds, self._tools_off)
@@ -355,17 +359,16 @@ class _TurnRules:
     def _checked(self, correction: str | None) -> Step:
         if correction is None:
             return self._close("complete", "")
-        if self._malformed >= self._bounds.corrections:
+        if self._end.malformed >= self._bounds.corrections:
             return self._close("failed", "the answer does not have the form asked for")
-        self._malformed += 1
-        self._end = replace(self._end, rounds=self._end.rounds + 1)
+        self._end = replace(self._end, rounds=self._end.rounds + 1, malformed=self._end.malformed + 1)
         return InstructStep(correction)
 
     def _ran(self, calls: int, ran: Ran) -> Step:
         self._misses = self._misses + 1 if ran.refused == calls else 0
         if ran.external or ran.approvals:
             end = self._end
-            so_far = TurnProgress(end.rounds, end.usage, self._misses, self._rewritten, self._malformed)
+            so_far = TurnProgress(end.rounds, end.usage, self._misses, self._rewritten, end.malformed)
             return AwaitStep(ran.external, ran.approvals, so_far)
         return self._following(ran.stuck)
 

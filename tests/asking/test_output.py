@@ -20,7 +20,7 @@ from actors.core.output import OUTPUT_TOOL, as_text, correction, value_of
 from actors.core.profiles import PROFILES, dialect
 from actors.errors import ConfigError
 from actors.output import output_of
-from actors.testing import SERVER_ERROR, Call, Say, Turn, validate
+from actors.testing import SERVER_ERROR, Call, Say, Status, Turn, validate
 from actors.testing.dialects import SERVERS, strict_server
 from tests.asking.test_settings import sent
 from tests.runtime_support import Gate, anthropic, assert_paired, bodies, hosting, log, openai
@@ -211,6 +211,18 @@ async def test_a_model_that_never_gives_the_form_fails_the_ask_after_a_few_corre
         assert (answer.status, answer.output, answer.rounds) == ("failed", None, 3)
         assert answer.why == "the answer does not have the form asked for"
         assert (await session.ask("And now?")).text == "free again"
+
+
+@pytest.mark.anyio
+async def test_who_takes_over_goes_on_counting_the_corrections_of_the_ask() -> None:
+    no = Turn(Say("no"))
+    first, second = openai(no, faults={1: Status(401)}), openai(no, no, Turn(Say("never")))
+    pools = {"both": PoolSettings(members=("a", "b"))}
+    async with hosting(pools=pools, a=first, b=second) as runtime:
+        session = await runtime.open("both")
+        answer = await session.ask("Which city?", output=City, corrections=2)
+        assert (answer.status, answer.why) == ("failed", "the answer does not have the form asked for")
+        assert (len(bodies(first)), len(bodies(second))) == (2, 2)
 
 
 @pytest.mark.anyio

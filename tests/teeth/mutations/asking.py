@@ -8,10 +8,17 @@ SPENDING = "tests/asking/test_spending.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
+        "asking: who takes over may correct as often again",
+        "actors/driver.py",
+        "turns.turn(self._bounded(), malformed=self.ask.tally.malformed)",
+        "turns.turn(self._bounded())",
+        ("tests/asking/test_output.py::test_who_takes_over_goes_on_counting_the_corrections_of_the_ask",),
+    ),
+    Mutation(
         "output: after a wait an answer is corrected as often again",
         "actors/core/turn.py",
-        "self._misses, self._malformed = so_far.misses, so_far.malformed",
-        "self._misses, self._malformed = so_far.misses, 0",
+        "usage=so_far.usage, malformed=so_far.malformed)",
+        "usage=so_far.usage)",
         ("tests/test_after_a_wait.py::test_the_corrections_of_an_answer_are_counted_on",),
     ),
     Mutation(
@@ -66,8 +73,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "output: a model is corrected for ever",
         "actors/core/turn.py",
-        "if self._malformed >= self._bounds.corrections:",
-        "if self._malformed >= 20:",
+        "if self._end.malformed >= self._bounds.corrections:",
+        "if self._end.malformed >= 20:",
         (OUTPUT,),
     ),
     Mutation(

@@ -37,8 +37,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "simulated: an answer is corrected without end",
         "actors/core/turn.py",
-        "        if self._malformed >= self._bounds.corrections:\n",
-        "        if self._malformed >= 99:\n",
+        "        if self._end.malformed >= self._bounds.corrections:\n",
+        "        if self._end.malformed >= 99:\n",
         SEEDS,
     ),
     Mutation(
