@@ -121,8 +121,11 @@ def test_each_figure_that_is_not_what_was_seen_is_told(name: str) -> None:
     own: dict[str, Any] = {name: 1} if name in BackendStats.__slots__ else {}
     here = replace(BackendStats(tools), **own)
     whole: dict[str, Any] = {"sessions": 0, "refused": 0, "quarantined": {}, "journal": JournalStats()}
-    if name in OF_ALL:
-        whole[name] = {"quarantined": {"work": 1}, "journal": JournalStats(refused=1)}.get(name, 1)
+    if name in whole:
+        whole[name] = {"work": 1} if name == "quarantined" else 1
+    elif name in OF_ALL:
+        held: dict[str, Any] = {name.removeprefix("journal."): 1}
+        whole["journal"] = JournalStats(**held)
     stats = RuntimeStats({"mistral": here}, active=0, slow_handlers=0, stalls=Stalls(), **whole)
     (line,) = differences(stats, Recount(World(plan)))
     assert line.startswith(f"{name} of {'mistral' if name in OF_A_BACKEND else 'all'}: 1, and 0")

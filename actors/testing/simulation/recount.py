@@ -9,6 +9,7 @@ The table is total: a figure that is neither counted again nor excused fails a t
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import fields
+from functools import reduce
 from typing import Any
 
 from actors.core.identity import RUNTIME
@@ -48,7 +49,8 @@ OF_ALL: Mapping[str, Callable[[Recount], int]] = {
     "sessions": lambda seen: seen.sessions,
     "refused": lambda seen: sum(each.tool_api_400_total for each in seen.tools.values()),
     "quarantined": lambda seen: seen.running,
-    "journal": lambda seen: 0,
+    "journal.refused": lambda seen: 0,
+    "journal.waiting": lambda seen: 0,
 }
 """Figures of the whole runtime that are counted again. A transcript that the judge refuses is a problem of its own."""
 EXCUSED: Mapping[str, str] = {
@@ -56,6 +58,9 @@ EXCUSED: Mapping[str, str] = {
     "active": "which idle sessions have actors is nothing that a log or a server knows",
     "slow_handlers": "by the clock of the machine, which no run decides",
     "stalls": "by the clock of the machine, which no run decides",
+    "journal.level": "a name",
+    "journal.unavailable_since": "a state and no count",
+    "journal.why": "words",
 }
 """Figures that are not counted again, and why."""
 
@@ -65,22 +70,14 @@ def figures(stats: RuntimeStats, backends: Iterable[str]) -> Iterator[tuple[str,
     for backend in backends:
         each = stats.backends.get(backend, BackendStats(ToolCounts()))
         for name in OF_A_BACKEND:
-            held, _, inner = name.rpartition(".")
-            yield name, backend, getattr(each.tools if held else each, inner)
+            yield name, backend, _figure(each, name)
     for name in OF_ALL:
-        yield name, "", _count(getattr(stats, name))
+        yield name, "", _figure(stats, name)
 
 
-def _count(value: int | dict[str, int] | JournalStats) -> int:
-    match value:
-        case JournalStats(
-            refused=refused, waiting=waiting
-        ):  # its storage never fails here, and all is at rest
-            return refused + waiting
-        case dict():
-            return sum(value.values())
-        case _:
-            return value
+def _figure(stats: object, name: str) -> int:
+    value: Any = reduce(getattr, name.split("."), stats)  # Any: a number, or some by name
+    return sum(value.values()) if isinstance(value, dict) else int(value)
 
 
 def differences(stats: RuntimeStats, seen: Recount) -> Iterator[str]:
@@ -91,12 +88,17 @@ def differences(stats: RuntimeStats, seen: Recount) -> Iterator[str]:
             yield f"{name} of {backend or 'all'}: {value}, and {must} were seen"
 
 
-def names_of(kind: Any = RuntimeStats) -> Iterator[str]:  # Any: a dataclass
+def names_of(kind: Any = RuntimeStats, within: str = "") -> Iterator[str]:  # Any: a dataclass
     """Yield the name of each figure that stats have."""
     for each in fields(kind):
-        if each.name == "backends":
-            yield from names_of(BackendStats)
-        elif each.name == "tools":
-            yield from (f"tools.{name}" for name in COUNTERS)
+        if each.name in _PARTS:
+            yield from names_of(*_PARTS[each.name])
         else:
-            yield each.name
+            yield within + each.name
+
+
+_PARTS = {
+    "backends": (BackendStats, ""),
+    "tools": (ToolCounts, "tools."),
+    "journal": (JournalStats, "journal."),
+}

@@ -17,8 +17,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "output: after a wait an answer is corrected as often again",
         "actors/core/turn.py",
-        "usage=so_far.usage, malformed=so_far.malformed)",
-        "usage=so_far.usage)",
+        "usage=so_far.usage, malformed=so_far.malformed\n",
+        "usage=so_far.usage\n",
         ("tests/test_after_a_wait.py::test_the_corrections_of_an_answer_are_counted_on",),
     ),
     Mutation(

@@ -68,8 +68,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "awaiting: a turn that goes on begins to count its rounds anew",
         "actors/core/turn.py",
-        'CloseStep("complete", "", rounds=so_far.rounds, usage=so_far.usage)',
-        'CloseStep("complete", "", rounds=1, usage=so_far.usage)',
+        '"complete", "", rounds=so_far.rounds,',
+        '"complete", "", rounds=1,',
         (f"{EXTERNAL}::test_at_the_limit_of_rounds_a_turn_that_waited_is_bounded_as_any",),
     ),
     Mutation(
