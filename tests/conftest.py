@@ -63,6 +63,7 @@ LONG = (
     "test_faulty_streams.py",
     "test_fsck.py",
     "test_generated_histories.py",
+    "test_killing.py",
     "test_mcp.py",
     "test_outside_frames.py",
     "test_outside_gemini.py",
