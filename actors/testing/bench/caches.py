@@ -1,13 +1,15 @@
 """M1: what prompt caches are worth to sessions that switch, cancel, fail over and are configured anew.
 
 Of the tokens that an ideal cache had read, how many are not read, by the strict servers' own count. The sessions are
-those of a simulation, in virtual time, over hosts whose caches expire as their providers' do. No turn comes to its
-limit of rounds, and no tool is called wrongly until it is taken away: where a request forbids tools that the one before
-had, Anthropic reads no messages, which nobody can help.
+those of a simulation, in virtual time, over hosts whose caches expire as their providers' do. Of what a simulation can
+do, that happens which a cache outlives. A request that forbids tools or asks for another form than the last is not
+among it (a turn at its limit of rounds, a tool called wrongly until it is taken away, settings of one ask): Anthropic
+reads no messages then, which nobody can help.
 """
 
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import fields, replace
 from typing import ClassVar
 
 import anyio
@@ -24,6 +26,9 @@ _QUESTION = "tokens not read from the prompt cache, of those that an ideal one h
 _LIMIT = 1.0
 """Per cent."""
 _TURNS = 12
+_HAPPENS = frozenset({"fault", "switch", "cancel", "abandon", "crash", "busy", "compact", "configure"})
+ODDS = replace(Odds(), **{each.name: 0.0 for each in fields(Odds) if each.name not in _HAPPENS})
+"""As a simulation has them, but for what is not named above."""
 
 
 class CachedWorld(World):
@@ -45,7 +50,7 @@ def counted(seeds: int, sessions: int) -> tuple[Counter[str], Counter[str]]:
     """Return by dialect the tokens that were read, and those that an ideal cache had read."""
     read, ideal = Counter[str](), Counter[str]()
     for seed in range(seeds):
-        world = CachedWorld(planned(seed, sessions, _TURNS, TARGETS, (), "safety", Odds(blunder=0)))
+        world = CachedWorld(planned(seed, sessions, _TURNS, TARGETS, (), "safety", ODDS))
         report = played_in(world)
         assert not report.problems, report
         for name, server in world.servers.items():
