@@ -76,7 +76,7 @@ async def test_ids_are_checked_made_up_and_never_used_twice() -> None:
         with pytest.raises(SessionExists, match="open already"):
             await runtime.open("a", id=first.id)
         await first.close()
-        with pytest.raises(SessionExists, match="its log is kept"):
+        with pytest.raises(SessionExists, match="has a log; resume it"):
             await runtime.open("a", id=first.id)
         with pytest.raises(SessionClosed, match="open it first"):
             runtime.session(first.id)
