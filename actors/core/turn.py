@@ -280,7 +280,7 @@ class _TurnRules:
         """Return what follows; the table above, row by row."""
         match step, outcome:
             case _, Stopped():
-                self._take(outcome)
+                self._take(outcome, cause=None)  # what ended it is the cancel
                 return replace(
                     self._close("cancelled", "cancelled", outcome.message), awaited=outcome.awaited
                 )

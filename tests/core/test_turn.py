@@ -6,6 +6,7 @@ from itertools import pairwise
 import pytest
 
 from actors.core.content import Message, Text, ToolCall
+from actors.core.progress import Cause
 from actors.core.stream import Usage
 from actors.core.turn import (
     Answered,
@@ -188,6 +189,13 @@ def test_a_refused_transcript_is_rewritten_once_in_a_turn() -> None:
     ]
     assert ended is not None
     assert (ended.status, ended.elsewhere) == ("failed", False)
+
+
+def test_a_refusal_that_was_got_over_is_not_the_cause_of_a_cancelled_turn() -> None:
+    refused = Unfit("400", cause=Cause("transcript", 400))
+    _, ended = played(turn(Bounds()), iter([Ready(), refused, Ready(), Ready(), Stopped()]))
+    assert ended is not None
+    assert (ended.status, ended.cause) == ("cancelled", None)
 
 
 def test_refused_reasoning_is_left_out_before_everything_is_said_in_plain_words() -> None:

@@ -160,4 +160,11 @@ MUTATIONS: tuple[Mutation, ...] = (
         "            if not source.shared:\n",
         SEEDS,
     ),
+    Mutation(
+        "simulated: a refusal that was got over is the cause of a cancelled turn",
+        "actors/core/turn.py",
+        "self._take(outcome, cause=None)  # what ended it is the cancel",
+        "self._take(outcome)",
+        ("tests/core/test_turn.py::test_a_refusal_that_was_got_over_is_not_the_cause_of_a_cancelled_turn",),
+    ),
 )
