@@ -28,6 +28,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("actors sessions fork trip --at 12", "another conversation, as this one was behind event 12"),
         ("actors sessions export trip --out trip.jsonl", "a file that `import` takes on another machine"),
     ),
+    "replay": (
+        ("actors replay trip --to mistral", "what Mistral would have been sent, and what it would refuse"),
+        ("actors replay trip.jsonl --to anthropic --json", "of an exported file, for a program to read"),
+    ),
     "models": (("actors models", "providers, and whose keys are set"),),
     "doctor": (("actors doctor --config actors.toml --network", "whether everything is there and answers"),),
     "explain": (

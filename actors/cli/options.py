@@ -115,6 +115,7 @@ def parser() -> Parser:
         _bench,
         _stats,
         _sessions,
+        _replay,
         _fsck,
         _completion,
     ):
@@ -417,6 +418,17 @@ def _sessions(commands: "Commands") -> None:
     sessions.add_argument("--json", action="store_true", help="list, show: one JSON object a line")
     _file(sessions)
     _journal(sessions)
+
+
+def _replay(commands: "Commands") -> None:
+    replay = _command(
+        commands, "replay", "replay", "say what another provider would have been sent", _DIALECTS
+    )
+    replay.add_argument("id", metavar="ID|FILE", help="a session that is kept, or an exported file")
+    replay.add_argument("--to", required=True, metavar="DIALECT", help="whom each request is rendered for")
+    replay.add_argument("--json", action="store_true", help="print one JSON object a line")
+    _file(replay)
+    _journal(replay)
 
 
 def _journal(command: Parser) -> None:

@@ -43,6 +43,7 @@ COMMANDS = (
     "stress",
     "bench",
     "sessions",
+    "replay",
     "fsck",
     "stats",
     "completion",

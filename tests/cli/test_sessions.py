@@ -1,6 +1,7 @@
 """Conversations that are kept: gone on with, listed, shown, carried, forgotten; and where, and when not."""
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -63,9 +64,16 @@ async def test_a_conversation_goes_on_in_another_process_and_can_be_read_carried
 
 
 def _carried(tmp_path: Path) -> None:
-    """Export, import, fork and forget one."""
+    """Export, replay, import, fork and forget one."""
     out = tmp_path / "trip.jsonl"
     assert kept(tmp_path, "export", "trip", "--out", str(out)).code == 0
+    for to in ("anthropic", "mistral", "gemini"):
+        named = actors_now("replay", "trip", "--to", to, "--json", "--journal", str(tmp_path / "kept.db"))
+        assert named.out == actors_now("replay", str(out), "--to", to, "--json").out
+        requests = [json.loads(line) for line in named.out.splitlines()]
+        assert [(each["turn"], each["round"]) for each in requests] == [(1, 1), (1, 2), (2, 1), (3, 1)]
+        assert [each["faults"] for each in requests] == [[]] * 4
+        assert all(before["bytes"] < after["bytes"] for before, after in pairwise(requests))
     assert kept(tmp_path, "export", "trip").out == out.read_text()
     assert kept(tmp_path, "import", str(out), "--to", "copy").out == "copy\n"
     taken = kept(tmp_path, "import", str(out))
