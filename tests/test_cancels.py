@@ -1,9 +1,14 @@
 """Cancels at random moments (`python -m tests.cancels` does so 1,000 times, and prints how long they took)."""
 
 import anyio
+import anyio.lowlevel
 import pytest
 
+from actors.core.events import Scheduled
+from actors.testing import Call, Say, Turn
 from tests.cancels import FRESH, PHASES, Storm
+from tests.runtime_support import Gate, hosting, openai
+from tests.test_recovery_of_sessions import Held
 
 pytestmark = pytest.mark.anyio
 
@@ -21,3 +26,21 @@ async def test_after_cancels_at_random_moments_every_call_is_closed_and_fifty_fr
     assert set(outcome.seconds) == set(PHASES)
     assert outcome.ends["cancelled"] > outcome.ends["complete"]
     assert sum(outcome.ends.values()) == 60
+
+
+async def test_a_batch_that_is_cancelled_while_its_beginning_is_written_starts_no_tool() -> None:
+    gate, storage = Gate(), Held(Scheduled)
+    gate.open("a")
+    server = openai(Turn(Call("work", {"name": "a"})), Turn(Say("Next.")))
+    async with hosting(a=server, storage=storage) as runtime:
+        session = await runtime.open("a", tools=[gate.tool])
+        async with session.stream("Do it.") as events, anyio.create_task_group() as tasks:
+            await storage.begun.wait()
+            tasks.start_soon(session.cancel)
+            for _ in range(20):
+                await anyio.lowlevel.checkpoint()
+            storage.freed.set()
+            assert [event async for event in events][-1].type == "complete"
+        assert gate.runs == []
+        assert (await session.ask("And now?")).text == "Next."
+    assert server.refusals == []
