@@ -71,6 +71,8 @@ FEATURES = (
     "toolsets_opened",
     "toolsets_refused",
     "toolset_calls",
+    "summaries_in_asks",
+    "requests_too_long",
 )
 
 

@@ -99,6 +99,8 @@ def _counts(world: World) -> dict[str, int]:
         "calls": seen["Scheduled"],
         "switches": seen["SwitchApplied"],
         "faults": world.faults,
+        "requests_too_long": world.too_long,
+        "summaries_in_asks": seen["summaries_in_asks"],
         "invalid_with_feedback": heeding.invalid,
         "rounds_with_feedback": heeding.rounds,
         "invalid_without_feedback": guessing.invalid,

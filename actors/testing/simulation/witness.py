@@ -68,6 +68,10 @@ class Sighting:
     ask: int = 0
     round: int | None = None
     tries: int = 0
+    requests: int = 0
+    elsewhere: str = ""
+    aside: bool = False
+    is_next: bool = False
     left: bool = False
     closed: bool = False
     open_calls: set[CallId] = field(default_factory=set)
@@ -84,6 +88,7 @@ class Sighting:
     due: set[bytes] = field(default_factory=set)
     keys: dict[str, CallId] = field(default_factory=dict)
     said: str = ""
+    over: bool = True
     usage: dict[str, Usage] = field(default_factory=dict)
     rounds: Counter[str] = field(default_factory=Counter)
 
@@ -157,7 +162,7 @@ class Witness(MemoryStorage):
         seen.due.update(seen.tokens)  # late results too: they go ahead of this message
         named = ASK.search(unpack(event.message).text)
         seen.said = named[1] if named is not None else ""
-        seen.usage[seen.said] = Usage()
+        seen.usage[seen.said], seen.over = Usage(), False
 
     def _call(self, session: str, seen: Sighting, event: events.CallHappening) -> None:
         call = event.call_id
@@ -205,7 +210,7 @@ class Witness(MemoryStorage):
             case events.RequestSent():
                 self._sent(session, seen, event)
             case events.RoundEnded(message=message, usage=usage):
-                if event.round:  # a summary that the program wants is no ask's
+                if event.round or not seen.over:  # a summary that the program wants is no ask's
                     seen.usage[seen.said] += usage
                 calls = unpack(message).calls if message is not None else ()
                 seen.open_calls.update(call.id for call in calls)
@@ -216,29 +221,41 @@ class Witness(MemoryStorage):
                 if seen.open_calls:
                     self._wrong("every call is closed when its turn ends", session, sorted(seen.open_calls))
                 seen.bound = seen.round = None
+                seen.over = event.status != "handed_over"
 
     def _bound(self, session: str, seen: Sighting, event: events.Bound) -> None:
         if seen.bound is not None:
             self._wrong("one turn at a time", session, event.turn)
-        if event.ask != seen.ask:  # a continuation may go anywhere in its pool
-            if seen.held is not None:
-                self._wrong("a held switch is settled before the next ask", session, seen.held)
+        if event.ask != seen.ask and seen.held is not None:
+            self._wrong("a held switch is settled before the next ask", session, seen.held)
+        if event.ask != seen.ask or seen.is_next:  # a continuation may go anywhere in its pool
             is_asked = event.binding != RUNTIME  # else the program does it itself
             if is_asked and event.binding.backend not in self._members.get(seen.target, ()):
-                about = f"turn {event.turn} on {event.binding.backend}, not {seen.target}"
-                self._wrong("a turn begins on the selected target", session, about)
-        seen.bound, seen.ask, seen.left = event.binding, event.ask, False
+                seen.elsewhere = f"turn {event.turn} on {event.binding.backend}, not {seen.target}"
+        seen.is_next = False
+        seen.bound, seen.ask, seen.left, seen.requests = event.binding, event.ask, False, 0
 
     def _sent(self, session: str, seen: Sighting, event: events.RequestSent) -> None:
         if seen.left:
             self._wrong("a switch is applied at a turn's end", session, seen.target)
         if event.binding != seen.bound:
             self._wrong("the binding is constant within a turn", session, event.binding.backend)
+        self._asked_whom(session, seen, event)
         for call, _ in event.seals:
             if call in seen.ended:
                 self._wrong("a synthetic result never replaces a real one", session, call)
             seen.sealed.add(call)
         seen.round, seen.tries = event.round, 0
+
+    def _asked_whom(self, session: str, seen: Sighting, event: events.RequestSent) -> None:
+        """Hold whom an ask begins with against the target. Whoever answered last writes a summary ahead of it."""
+        if not event.aside and seen.elsewhere:
+            self._wrong("a turn begins on the selected target", session, seen.elsewhere)
+        if event.aside and not seen.requests:
+            seen.is_next = True  # the ask itself begins with the next turn
+        self.counts["summaries_in_asks"] += event.aside and not seen.over
+        seen.elsewhere, seen.aside = "", event.aside
+        seen.requests += 1
 
     def _switch(
         self,
@@ -277,6 +294,8 @@ class Witness(MemoryStorage):
             count = tokens.pop(token, 0)
             if count == 0 and (call in seen.marked or call in seen.named):
                 continue  # it was made shorter: a mark says so, or a summary has it by name
+            if count == 0 and seen.aside:
+                continue  # what is to be summarised are the turns before
             if count > 1 or (count == 0 and (token in seen.due or call not in seen.sealed)):
                 self._wrong("a real result is shown once", session, f"{call}: {count} times")
         if tokens:

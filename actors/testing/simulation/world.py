@@ -27,6 +27,7 @@ from actors.testing.simulation.saying import is_task
 from actors.testing.simulation.toolbox import Toolbox
 from actors.testing.simulation.witness import Problems, Witness
 from actors.testing.standin import arguments as made_from
+from actors.testing.windows import BYTES, window
 from actors.tools import Tool
 from actors.toolsets import Item
 
@@ -34,6 +35,10 @@ DIALECTS = ("openai_chat", "anthropic", "openai_responses", "gemini", "mistral",
 """What the servers speak, one each."""
 POOLS = {"either": "failover", "by-turns": "round_robin"}
 TARGETS = (*DIALECTS, *POOLS)
+KNOWN = {"openai_chat": 1_800}
+"""Backends of which the window is known, in tokens: histories are made shorter before it is full."""
+WINDOWS = {"gemini": 1_500}
+"""Servers that refuse what is longer, and nobody knows it."""
 
 Tools: TypeAlias = Sequence[Tool[..., Any]]  # Any: any function
 
@@ -88,7 +93,7 @@ class World:
         self.toolsets = SimulatedToolsets(self.random, self.problems)
         self.toolsets.tools = (self.toolbox.of_a_toolset(self.toolsets.called),)
         self.digest = hashlib.blake2b(digest_size=16)
-        self.faults = 0
+        self.faults = self.too_long = 0
 
     def kit(self, session: str, name: str) -> tuple[Sequence[Item], tuple[str, ...]]:
         """Return what a session is given, and the names of the tools; the user's own are among them.
@@ -126,9 +131,11 @@ class World:
         server: LoopbackServer
         if name == "anthropic":  # the strictest signatures
             settings = AnthropicSettings(profile=AnthropicProfile(prefix_bound=True))
-            server = AnthropicServer(script, settings=settings, faults=self._fault, limits=_SERVER)
+            server = AnthropicServer(
+                script, settings=settings, faults=partial(self._fault, name), limits=_SERVER
+            )
         else:
-            server = strict_server(name, faults=self._fault, limits=_SERVER)
+            server = strict_server(name, faults=partial(self._fault, name), limits=_SERVER)
             server.script = script
         server.on_exchange = partial(self._judged, name)
         self.prompts(server)
@@ -142,7 +149,13 @@ class World:
         speaks = {"kind": kind_of(dialect(server.dialect)), "dialect": server.dialect}
         model = self.models.get(server.dialect, "model")
         return BackendSettings.model_validate(
-            {"model": model, "base_url": server.endpoint, "limits": _BACKEND, **speaks}
+            {
+                "model": model,
+                "base_url": server.endpoint,
+                "limits": _BACKEND,
+                "context": KNOWN.get(server.dialect),
+                **speaks,
+            }
         )
 
     def _judged(self, backend: str, exchange: Exchange) -> None:
@@ -151,7 +164,11 @@ class World:
             about = f"{backend}, ask {self.model.now}: {verdict.rule}: {verdict.message[:200]}"
             self.problems.add("no body is refused for its structure", about)
 
-    def _fault(self, number: int, request: Json) -> Any:  # Any: a fault or None
+    def _fault(self, name: str, number: int, request: Json) -> Any:  # Any: a fault or None
+        most = WINDOWS.get(name)
+        if most is not None and self.model.size > most * BYTES:
+            self.too_long += 1
+            return window(name, most)(number, request)
         if self.faultless or (fault := self.model.fault(number, request)) is None:
             return None
         self.faults += 1

@@ -167,4 +167,12 @@ MUTATIONS: tuple[Mutation, ...] = (
         "self._take(outcome)",
         ("tests/core/test_turn.py::test_a_refusal_that_was_got_over_is_not_the_cause_of_a_cancelled_turn",),
     ),
+    Mutation(
+        "simulated: a summary that an ask needed is not in its usage",
+        "actors/driver.py",
+        "        ask.tally.closed(step, ask.resolver.cost(backend.binding, step.usage))\n        await self._end("
+        "backend.binding, step, last=last)",
+        "        await self._end(backend.binding, step, last=last)",
+        SEEDS,
+    ),
 )
