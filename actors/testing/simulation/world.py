@@ -38,7 +38,7 @@ TARGETS = (*DIALECTS, *POOLS)
 KNOWN = {"openai_chat": 1_800}
 """Backends of which the window is known, in tokens: histories are made shorter before it is full."""
 WINDOWS = {"gemini": 1_500}
-"""Servers that refuse what is longer, and nobody knows it."""
+"""Servers that refuse what is longer, as long as there are faults, and nobody knows it."""
 
 Tools: TypeAlias = Sequence[Tool[..., Any]]  # Any: any function
 
@@ -166,7 +166,7 @@ class World:
 
     def _fault(self, name: str, number: int, request: Json) -> Any:  # Any: a fault or None
         most = WINDOWS.get(name)
-        if most is not None and self.model.size > most * BYTES:
+        if most is not None and not self.faultless and self.model.size > most * BYTES:
             self.too_long += 1
             return window(name, most)(number, request)
         if self.faultless or (fault := self.model.fault(number, request)) is None:
