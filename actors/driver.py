@@ -19,7 +19,7 @@ from actors.choosing import MemberChoice, Warmth
 from actors.core import turn as turns
 from actors.core.asking import Asked
 from actors.core.awaiting import digest, pending, so_far
-from actors.core.compaction import AFTER, CompactionResult, began_at, cut
+from actors.core.compaction import AFTER, CompactionResult, cut
 from actors.core.content import Message, Text, ToolCall, ToolResult
 from actors.core.events import (
     ApprovalAsked,
@@ -82,7 +82,6 @@ class TurnDriver:
         member = await choice.first(pool)
         message = self._with_form(member, message, asked)
         event = Submitted(number, message, asked)
-        self.ask.start = log.state.history.length
         log.hold(event, partial(self._told, event, log.state.turns + 1))
         await self._make_room(member)
         await self._turns(pool, choice, [member], lambda: self._served(member))
@@ -124,7 +123,6 @@ class TurnDriver:
         assert binding is not None
         self.ask.tally = Tally.resumed(pause.awaited, state.history[-1].text)
         self._began = anyio.current_time()
-        self.ask.start = began_at(state.history, state.turns)
         resumed, told = Resumed(state.turns), self.ask.telling("resumed")
         if waits and not self.ask.cancelled:  # what is run must not be taken up again after a crash
             await self.ask.log.write(resumed, told)
@@ -178,7 +176,7 @@ class TurnDriver:
         most = window * settings.threshold
         if ask.scale.estimated(ask.log.state.history, known) < most:
             return
-        if not cut(ask.log.state.history.since(0), settings.keep, ask.start):
+        if not cut(ask.log.state.history.since(0), settings.keep, ask.log.state.asked_at):
             return
         await self._shrunk(member, lambda shrinker: shrinker.to_fit(round(most * AFTER)), last=False)
 

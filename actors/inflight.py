@@ -156,7 +156,6 @@ class AskInFlight:
         output: The form its answer is to have.
         is_instructed: Whether the model was told that form in words.
         scale: What the session's last request measured.
-        start: Where in the history it begins.
     """
 
     log: LogWriter
@@ -171,7 +170,6 @@ class AskInFlight:
     output: Output[Any] | None = None  # Any: its values
     is_instructed: bool = False
     scale: Scale = field(default_factory=Scale)
-    start: int = 0
     _stop: Stop | None = None
 
     @property

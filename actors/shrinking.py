@@ -66,16 +66,16 @@ class Shrinker:
     async def to_fit(self, tokens: int) -> CompactionResult:
         """Make room before a turn, until a request has about so many tokens: by marks alone if they do."""
         known = await self._known()
-        short = self._cheap(known, old=False, before=self._ask.start)
+        short = self._cheap(known, old=False, before=self._log.state.asked_at)
         if short and self._left(known, short) <= tokens:
             return await self._shorten(short)
-        return await self._summarised(self._ask.start)
+        return await self._summarised(self._log.state.asked_at)
 
     async def after_overflow(self) -> CompactionResult:
         """Make room in the midst of a turn whose request was too long: everything that may be shortened is."""
         known = await self._known()
         before = self._ask.scale.estimated(self._log.state.history, known)
-        short = self._cheap(known, old=True, before=self._ask.start)
+        short = self._cheap(known, old=True, before=self._log.state.asked_at)
         short |= self._cheap(known, old=False, before=self._log.state.history.length)
         made = await self._shorten(short) if short else CompactionResult()
         if short and self._ask.scale.estimated(self._log.state.history, known) <= before * (1 - ENOUGH):
@@ -85,11 +85,11 @@ class Shrinker:
 
     async def _in_parts(self) -> CompactionResult:
         """Have the turns before this one summarised; if they are too long at once, the older half of them."""
-        whole = await self._dear(self._ask.start)
+        whole = await self._dear(self._log.state.asked_at)
         if whole.messages or self.cause is None or self.cause.kind not in ("overflow", "too_big_for_bucket"):
             return whole
         messages = self._log.state.history.since(0)
-        older = [at for at in compaction.edges(messages) if 0 < at <= self._ask.start // 2]
+        older = [at for at in compaction.edges(messages) if 0 < at <= self._log.state.asked_at // 2]
         if not older:
             return whole
         half = await self._dear(older[-1])
@@ -148,7 +148,6 @@ class Shrinker:
             return CompactionResult(why=written.why, usage=written.usage)
         stands_for = compaction.needed(self._log.state.history, await self._known(), stop)
         await self._hold(Compacted(0, stop, compaction.summary(written.words, stands_for, self._settings)))
-        self._ask.start = max(0, self._ask.start - stop + 1)
         return CompactionResult(stop, usage=written.usage)
 
     async def _written(self, before: int) -> _Written:

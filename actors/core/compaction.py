@@ -120,16 +120,6 @@ def _within(messages: Sequence[Message], last: int, at: int) -> bool:
     return later is not None and later.turn == messages[last].turn
 
 
-def began_at(history: History, turn: int) -> int:
-    """Return where the messages of a turn that is under way begin, the one it answers included."""
-    messages, at = history.since(0), history.length
-    while at and messages[at - 1].turn == turn:
-        at -= 1
-    while at and messages[at - 1].speaker == "human":
-        at -= 1
-    return at
-
-
 def cut(messages: Sequence[Message], keep: int, before: int) -> int:
     """Return how many messages become a summary, at most `before`; 0 where there is nothing to summarise.
 

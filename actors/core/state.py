@@ -55,7 +55,8 @@ class SessionState(Form, frozen=True):
     Its id (`session`) is empty before `Opened`. `target`: a backend or a pool, as the user named it; `held`: that of a
     switch that waits for the turn's end; `bound`: the binding of the turn in flight; `pause`: what that turn waits for;
     `asked`: the settings of the last ask; `preamble`: digest of the system prompt and the tools. `calls` counts the
-    canonical call ids that have been used. `used` is counted where there is a `budget`.
+    canonical call ids that have been used. `used` is counted where there is a `budget`. `asked_at` is where in the
+    history the last ask begins.
     """
 
     session: str = ""
@@ -74,6 +75,7 @@ class SessionState(Form, frozen=True):
     budget: Budget | None = None
     used: Used | None = None
     preamble: str = ""
+    asked_at: int = 0
 
     def apply(self, event: Event) -> "SessionState":  # noqa: C901  a case for each event
         match event:
@@ -86,13 +88,15 @@ class SessionState(Form, frozen=True):
                     used = used.plus(self.bound, event.usage)
                 return replace(self, history=history, calls=self.calls + calls, used=used)
             case events.Submitted(ask=ask, message=message, asked=asked):
-                return replace(self, asks=ask, asked=asked, history=self.history.extended((message,)))
+                at, history = self.history.length, self.history.extended((message,))
+                return replace(self, asks=ask, asked=asked, asked_at=at, history=history)
             case events.Instructed(message=message):
                 return replace(self, history=self.history.extended((message,)))
             case events.Delegated(used=below):
                 return replace(self, used=None if self.used is None else self.used.joined(below))
             case events.Compacted(start=start, stop=stop, summary=summary):
-                return replace(self, history=self.history.replaced(start, stop, summary))
+                history, at = self.history.replaced(start, stop, summary), self.asked_at
+                return replace(self, history=history, asked_at=max(0, at - (stop - start) + 1))
             case events.Shortened(results=results):
                 return replace(self, history=self.history.shortened(results))
             case EpochBegan() | events.ApprovalAsked():

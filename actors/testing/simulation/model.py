@@ -28,6 +28,8 @@ SUMMARY = b"Write that summary now"
 TASK = b"[task "
 ASKED = re.compile(rb"\[(?:ask|task) ([\w.]+)\]")
 """How a user's message names its ask."""
+ABOUT = re.compile(rb"That is all about ([\w.]+)\.")
+"""How a summary names the last one that it stands for."""
 CORRECTIONS = 3
 GUESS = 0.3
 """How often a model finds out by itself what was wrong with its call."""
@@ -104,6 +106,8 @@ class Model:
         self.size = len(body)
         self.told = body[max(0, body.rfind(ASK), 0 if ASK in body else body.rfind(TASK)) :]
         self.now, self.summarises = asked(body), SUMMARY in self.told
+        if self.now is None and self.summarises and (about := ABOUT.findall(body)):
+            self.now = about[-1].decode()  # the user's words may be in an earlier summary by then
         self.progress.setdefault(self.now or "", Progress()).requests += not self.summarises
 
     def fault(self, number: int, request: object) -> object:

@@ -90,9 +90,11 @@ class EndedSubagents:
         self.counts["subagents_that_were_ended"] += not isinstance(event, events.Returned)
         number = number_of(event.call_id)
         late = [name for name in self._open.get(session, ()) if self._below[name].call == number]
-        if late:
+        if late and not (
+            isinstance(event, events.Cancelled) and event.reason == "outcome_unknown"
+        ):  # a crash
             self._problems.add("a call does not end before its subagent", f"{session}: {late}")
 
     def _turn_ended(self, session: str, event: events.TurnEnded) -> None:
-        if self._open.get(session):
+        if self._open.get(session) and event.status != "interrupted":
             self._problems.add("a turn does not end before its subagents", f"{session}: turn {event.turn}")

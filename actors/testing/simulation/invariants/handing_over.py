@@ -9,15 +9,21 @@ from actors.core.identity import CallId
 from actors.testing.simulation.plan import HANDOFFS
 from actors.testing.simulation.witness import Witness
 
+GOES_ON = "an ask that is handed over goes on with its new target"
+
 
 @dataclass(slots=True)
 class _HandingBatch:
-    """The calls of a batch that hand over, and to whom; those of them that returned; and the ask that is to go on."""
+    """The calls of a batch that hand over, and to whom; those of them that returned; and the ask that is to go on.
+
+    `elsewhere`: on whom a turn of it began that is not the new target. It may make room for that one, and no more.
+    """
 
     calls: dict[CallId, str] = field(default_factory=dict)
     returned: set[CallId] = field(default_factory=set)
     switched: bool = False
     ask: int = 0
+    elsewhere: str = ""
 
 
 class HandoverTurns:
@@ -45,7 +51,8 @@ class HandoverTurns:
         return session in self._batches and bool(self._batches[session].returned)
 
     def _answered(self, session: str, event: events.RoundEnded) -> None:
-        self._batches[session] = _HandingBatch()
+        if not self._made_room(session):
+            self._batches[session] = _HandingBatch()
 
     def _scheduled(self, session: str, event: events.Scheduled) -> None:
         if event.tool in HANDOFFS:
@@ -60,6 +67,10 @@ class HandoverTurns:
         if self.is_handing(session) and not event.aside:
             about = f"{session}: turn {event.turn}, round {event.round}"
             self._problems.add("a turn that hands over has no further round", about)
+        batch = self._batches.get(session)
+        if batch is not None and batch.elsewhere and not event.aside:
+            about = f"{session}: turn {event.turn} on {batch.elsewhere}, not {self._seen[session].target}"
+            self._problems.add(GOES_ON, about)
 
     def _hold(self, session: str, event: events.SwitchHeld) -> None:
         self._held[session] = event.target
@@ -82,14 +93,21 @@ class HandoverTurns:
         hands = self.is_handing(session) and event.status == "handed_over"
         if hands and not self._batches[session].switched:
             self._problems.add("a conversation that is handed over has a new target", session)
-        self._batches[session] = _HandingBatch(ask=self._seen[session].ask if hands else 0)
+        goes_on = self._seen[session].ask if hands or self._made_room(session) else 0
+        self._batches[session] = _HandingBatch(ask=goes_on)
+
+    def _made_room(self, session: str) -> bool:
+        return session in self._batches and bool(self._batches[session].elsewhere)
 
     def _bound(self, session: str, event: events.Bound) -> None:
         batch = self._batches.get(session)
         if batch is None or not batch.ask:
             return
-        target, batch.ask, ask = self._seen[session].target, 0, batch.ask
-        self.counts["handed_over"] += 1
-        if event.ask != ask or event.binding.backend not in self._members[target]:
-            about = f"{session}: turn {event.turn} on {event.binding.backend}, not {target}"
-            self._problems.add("an ask that is handed over goes on with its new target", about)
+        backend, target = event.binding.backend, self._seen[session].target
+        if event.ask != batch.ask:
+            self._problems.add(GOES_ON, f"{session}: ask {event.ask}, not {batch.ask}")
+        if backend in self._members[target]:
+            batch.ask = 0
+            self.counts["handed_over"] += 1
+        else:
+            batch.elsewhere = backend
