@@ -469,7 +469,7 @@ def _settle(share: Share, binding: Binding, outcome: Outcome) -> None:
 
 def _stopped(outcome: Outcome) -> turns.Stopped:
     """Return what a step came to in a turn that was cancelled meanwhile: what it brought is kept, not run."""
-    if isinstance(outcome, turns.Answered | turns.Broke):
+    if isinstance(outcome, turns.Answered | turns.Broke | turns.Shrunk):
         return turns.Stopped(outcome.message, outcome.usage)
     if isinstance(outcome, turns.Ran):
         return turns.Stopped(awaited=(*outcome.external, *outcome.approvals))
