@@ -408,8 +408,8 @@ class TurnDriver:
                     outcome = handed or await served.do(step)
                 if share is not None:
                     _settle(share, served.binding, outcome)
-                if self.ask.cancelled and not isinstance(outcome, turns.Stopped):
-                    outcome = _stopped(outcome)
+                if self.ask.cancelled:
+                    outcome = stopped(outcome)
                 step = conversation.send(outcome)
         finally:
             if share is not None:
@@ -467,10 +467,12 @@ def _settle(share: Share, binding: Binding, outcome: Outcome) -> None:
         share.settle(binding, outcome.usage, is_round=False)
 
 
-def _stopped(outcome: Outcome) -> turns.Stopped:
+def stopped(outcome: Outcome) -> turns.Stopped:
     """Return what a step came to in a turn that was cancelled meanwhile: what it brought is kept, not run."""
     if isinstance(outcome, turns.Answered | turns.Broke | turns.Shrunk):
         return turns.Stopped(outcome.message, outcome.usage)
+    if isinstance(outcome, turns.Stopped):
+        return outcome
     if isinstance(outcome, turns.Ran):
         return turns.Stopped(awaited=(*outcome.external, *outcome.approvals))
     return turns.Stopped()

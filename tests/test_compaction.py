@@ -3,15 +3,20 @@
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any, get_args
 
 import anyio
 import anyio.lowlevel
 import pytest
+from msgspec.structs import fields
 
 from actors import Compaction, CompactionResult, Runtime, tool
 from actors.config import Config, FileSettings
 from actors.core.events import Compacted, RequestSent, Shortened, TurnEnded
 from actors.core.feed import StatusEvent
+from actors.core.stream import Usage
+from actors.core.turn import Outcome
+from actors.driver import stopped
 from actors.errors import CompactionFailed
 from actors.handle import Session
 from actors.testing import SERVER_ERROR, Call, Say, Script, Stall, Turn
@@ -265,3 +270,14 @@ async def test_a_compaction_that_is_cancelled_leaves_the_history_as_it_was() -> 
         assert came == [CompactionResult(why="it was cancelled")]
         assert await session.history() == said
         assert not any(isinstance(event, Shortened | Compacted) for event in log(runtime, session))
+
+
+@pytest.mark.parametrize("outcome", [kind for kind in get_args(Outcome) if "usage" in kind.__struct_fields__])
+def test_what_a_step_used_counts_in_a_turn_that_is_cancelled_meanwhile(
+    outcome: Any,
+) -> None:  # Any: a step's outcome, by its class
+    used = Usage(7, 1)
+    given: dict[str, Any] = {
+        field.name: None for field in fields(outcome) if field.required
+    }  # Any: its fields
+    assert stopped(outcome(**{**given, "usage": used})).usage == used

@@ -232,3 +232,15 @@ def test_a_ledger_of_an_import_learns_of_its_calls_and_of_others() -> None:
     assert state.apply(Returned(CallId("c"), quote("other"))).ledger.get(CallId("c")) == replace(
         History(IMPORTED).ledger.interactions()[0], duplicates=(Returned(CallId("c"), quote("other")).result,)
     )
+
+
+def test_where_an_ask_begins_is_known_through_all_its_turns_and_what_is_made_shorter() -> None:
+    said, answer = pack(Message("human", (Text("Go."),))), pack(Message("model", (Text("Well."),)))
+    turn = (Bound(1, 1, CLAUDE), RoundEnded(1, 1, answer), TurnEnded(1, "complete"))
+    second = (Bound(2, 2, CLAUDE), RoundEnded(2, 1, answer), TurnEnded(2, "handed_over"))
+    third = (Bound(3, 2, OPENAI), RoundEnded(3, 1, answer))
+    log: list[Event] = [Opened("s", "a"), Submitted(1, said), *turn, Submitted(2, said), *second, *third]
+    assert rebuilt(log, rules)[0].asked_at == 2
+    assert rebuilt([*log, Compacted(0, 2, said)], rules)[0].asked_at == 1
+    over: list[Event] = [*log, TurnEnded(3, "complete"), Compacted(0, 4, said)]
+    assert rebuilt(over, rules)[0].asked_at == 0

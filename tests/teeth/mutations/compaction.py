@@ -114,4 +114,25 @@ MUTATIONS = (
         "ask.resolver.compaction.by or member",
         (f"{SESSIONS}::test_a_switch_to_a_smaller_window_makes_room_first_on_who_has_the_larger",),
     ),
+    Mutation(
+        "compaction: an ask is thought to begin with its turn",
+        STATE,
+        "                return replace(self, turns=turn, bound=binding)",
+        "                return replace(self, turns=turn, bound=binding, asked_at=self.history.length)",
+        ("tests/core/test_state.py",),
+    ),
+    Mutation(
+        "compaction: where an ask begins stays when what is before it is replaced",
+        STATE,
+        "asked_at=max(0, at - (stop - start) + 1)",
+        "asked_at=at",
+        ("tests/core/test_state.py",),
+    ),
+    Mutation(
+        "compaction: what a summary used is lost when the ask is cancelled meanwhile",
+        DRIVER,
+        "turns.Answered | turns.Broke | turns.Shrunk):\n        return turns.Stopped",
+        "turns.Answered | turns.Broke):\n        return turns.Stopped",
+        (SESSIONS,),
+    ),
 )
