@@ -17,6 +17,7 @@ from actors.errors import ActorsError, Busy, ConfigError, NotAwaited, OverBudget
 from actors.runtime import Runtime
 from actors.telemetry.otel import Tracing
 from actors.testing import SERVER_ERROR, Call, Disconnect, OpenAIServer, Say, Turn, serve
+from actors.testing.windows import window
 from tests.runtime_support import Gate
 
 pytestmark = pytest.mark.anyio
@@ -106,6 +107,38 @@ async def test_a_failed_ask_leaves_no_span_open_and_says_that_it_failed(fault: o
         "invoke_agent",
         "chat gpt-5.2",
     }
+
+
+async def test_a_request_that_was_too_long_is_a_span_that_says_so_and_the_next_is_one_of_its_own() -> None:
+    seen, long = Seen(), "a line of a file\n" * 1200
+
+    @tool
+    def look(name: str) -> str:
+        """Look something up."""
+        return long if name == "a" else "short"
+
+    calls = [Turn(Call("look", {"name": name})) for name in ("a", "b")]
+    server = OpenAIServer([*calls, Turn(Say("Done."))], faults=window("openai_chat", 2000))
+    async with serve(server):
+        environ = {"OPENAI_BASE_URL": server.base_url}
+        async with Runtime(environ=environ, tracing=seen.tracing, seed=1) as runtime:
+            session = await runtime.open("openai:gpt-5.2", tools=[look])
+            assert (await session.ask("Look.")).status == "complete"
+    named = [(span.name, dict(span.attributes or {}).get("error.type")) for span in seen.spans()]
+    assert [error for name, error in named if name == "chat gpt-5.2"] == [None, "too_long", None, None]
+    assert [error for name, error in named if name == "execute_tool look"] == [None, None]
+
+
+async def test_a_summary_ends_no_span_of_the_request_that_it_makes_room_for() -> None:
+    seen, words = Seen(), "word " * 1500
+    server = OpenAIServer([Turn(Say(said)) for said in "abc"], faults=window("openai_chat", 3000))
+    async with serve(server):
+        environ = {"OPENAI_BASE_URL": server.base_url}
+        async with Runtime(environ=environ, tracing=seen.tracing, seed=1) as runtime:
+            session = await runtime.open("openai:gpt-5.2")
+            assert [(await session.ask(words)).text for _ in range(2)] == ["a", "c"]
+    errors = [dict(span.attributes or {}).get("error.type") for span in seen.spans() if "chat" in span.name]
+    assert errors == [None, "too_long", None]
 
 
 @pytest.mark.parametrize("error", [Busy, OverBudget, SessionClosed, NotAwaited])

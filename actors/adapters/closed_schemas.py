@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from actors.adapters.schemas import Schema, below, listed
+from actors.adapters.schemas import Schema, below, listed, nodes
 from actors.core.jsonio import Json, JsonValue, dump, parse
 
 _UNSAID = frozenset(
@@ -156,21 +156,21 @@ def measured(schema: Json) -> Measures:
     """Return how large a closed schema is."""
     root = parse(schema)
     assert type(root) is dict
-    nodes = list(_nodes(root))
-    names = [name for node in nodes for name in _properties(node)]
-    said = [value for node in nodes for value in values(node)]
+    inside = nodes(root)
+    names = [name for node in inside for name in _properties(node)]
+    said = [value for node in inside for value in values(node)]
     defined = root.get("$defs")
     texts = [*names, *said, *(defined if type(defined) is dict else ())]
-    members = [inner for node in nodes for inner in _properties(node).values()]
+    members = [inner for node in inside for inner in _properties(node).values()]
     return Measures(
         *_depths(root, root, ()),
-        sum(name not in listed(node.get("required")) for node in nodes for name in _properties(node)),
+        sum(name not in listed(node.get("required")) for node in inside for name in _properties(node)),
         sum(
             type(inner) is dict and ("anyOf" in inner or type(inner.get("type")) is list) for inner in members
         ),
-        sum("object" in _kinds(node) and not _properties(node) for node in nodes if node is not root),
-        sum(_is_alike(node, root) for node in nodes),
-        sum(not node.keys() & {"type", "anyOf", "$ref"} for node in nodes),
+        sum("object" in _kinds(node) and not _properties(node) for node in inside if node is not root),
+        sum(_is_alike(node, root) for node in inside),
+        sum(not node.keys() & {"type", "anyOf", "$ref"} for node in inside),
         len(names),
         len(said),
         sum(len(text) for text in texts if type(text) is str),
@@ -187,15 +187,6 @@ def _inner(node: Schema) -> Iterator[JsonValue]:
     yield from listed(node.get("anyOf"))
     if "items" in node:
         yield node["items"]
-
-
-def _nodes(schema: JsonValue) -> Iterator[Schema]:
-    if type(schema) is not dict:
-        return
-    yield schema
-    defined = schema.get("$defs")
-    for inner in [*(defined.values() if type(defined) is dict else ()), *_inner(schema)]:
-        yield from _nodes(inner)
 
 
 def _depths(schema: JsonValue, root: Schema, followed: tuple[JsonValue, ...]) -> tuple[int, int, int]:

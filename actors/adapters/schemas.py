@@ -40,6 +40,21 @@ def below(key: str, value: JsonValue, made: Callable[[JsonValue], JsonValue]) ->
     return made(value) if key in _SCHEMAS else value
 
 
+def nodes(schema: JsonValue) -> list[Schema]:
+    """Return a schema and all schemas in it, itself first."""
+    found: list[Schema] = []
+
+    def take(inner: JsonValue) -> JsonValue:
+        if type(inner) is dict:
+            found.append(inner)
+            for key, value in inner.items():
+                below(key, value, take)
+        return inner
+
+    take(schema)
+    return found
+
+
 def listed(value: JsonValue) -> list[JsonValue]:
     """Return a list, an empty one for what is none."""
     return value if type(value) is list else []

@@ -27,6 +27,7 @@ from actors.core.feed import (
 )
 from actors.core.identity import Binding
 from actors.core.jsonio import dump
+from actors.core.state import WHY
 from actors.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -125,15 +126,17 @@ class TracedSink:
     def _happened(self, event: StatusEvent) -> None:
         if event.status == "rendered" and event.sent is not None:
             self._asked(event.sent.binding)
-        elif event.status == "message" and event.message is not None:
+        elif event.status == "message" and event.message is not None and event.round:  # 0: a summary, aside
             if self._tracing.content and self._chat is not None:
                 self._chat[0].set_attribute("gen_ai.output.messages", event.message.text)
             self._answered("interrupted" if event.detail else "")
         elif event.status == "tool_results":
             for call_id, how in event.results:
                 self._returned(call_id, "" if how == "returned" else how)
-        elif event.status in ("rewritten", "turn_ended"):
-            self._close("refused" if event.status == "rewritten" else event.detail)
+        elif event.status == "rewritten":  # with a request open, why that got no answer
+            self._answered("too_long" if event.detail == WHY["compaction"] else "refused")
+        elif event.status == "turn_ended":
+            self._close(event.detail)
 
     def _asked(self, binding: Binding) -> None:
         named = {"operation__name": "chat", "provider__name": binding.backend}

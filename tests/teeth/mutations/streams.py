@@ -103,6 +103,24 @@ MUTATIONS: tuple[Mutation, ...] = (
         (REPEATED,),
     ),
     Mutation(
+        "tracing: a request that was too long is said to be answered, by its summary",
+        "actors/telemetry/otel.py",
+        " and event.round:  # 0",
+        ":  # 0",
+        (
+            "tests/test_tracing.py::test_a_request_that_was_too_long_is_a_span_that_says_so_and_the_next_is_one_of_its_own",
+        ),
+    ),
+    Mutation(
+        "tracing: every request behind which a lane is rewritten is said to be refused",
+        "actors/telemetry/otel.py",
+        '"too_long" if event.detail == WHY["compaction"] else "refused"',
+        '"refused"',
+        (
+            "tests/test_tracing.py::test_a_request_that_was_too_long_is_a_span_that_says_so_and_the_next_is_one_of_its_own",
+        ),
+    ),
+    Mutation(
         "tracing: the span of an ask that is refused stays open",
         "actors/telemetry/otel.py",
         "            self._ask.end()\n        self._own.close(error)",
