@@ -20,11 +20,15 @@ from actors.log import Generation, Replay
 
 @dataclass(frozen=True)
 class Render(Query[Rendered]):
-    """Render what a binding has not seen yet of a history, with a snapshot of the ledger."""
+    """Render what a binding has not seen yet of a history, with a snapshot of the ledger.
+
+    `aside`: the last message is in no history, and nothing of the session's follows it.
+    """
 
     binding: Binding
     history: History
     ledger: Ledger
+    aside: bool = False
 
 
 @dataclass(frozen=True)
@@ -82,8 +86,8 @@ class RendererActor(Actor[RendererCommand]):
 
     def receive(self, command: RendererCommand) -> None:
         match command:
-            case Render(binding=binding, history=history, ledger=ledger):
-                command.reply.send(self.lanes.render(binding, history, ledger))
+            case Render(binding=binding, history=history, ledger=ledger, aside=aside):
+                command.reply.send(self.lanes.render(binding, history, ledger, aside=aside))
             case Adopt(binding=binding, lane=lane):
                 self.lanes.adopt(binding, lane)
             case Invalidate(event=event, epoch_start=epoch_start):

@@ -193,7 +193,7 @@ class Shrinker:
         while True:
             known = await self._refs.ledger.ask(Snapshot())
             history = log.state.history.upto(before).extended((compaction.instruction(),))
-            rendered = await self._refs.renderer.ask(Render(binding, history, known.ledger))
+            rendered = await self._refs.renderer.ask(Render(binding, history, known.ledger, aside=True))
             if (begins := rendered.begins) is not None:
                 log.hold(begins, self._ask.telling("rewritten", begins.why))
                 await self._refs.renderer.tell(Invalidate(begins, log.state.history.length))

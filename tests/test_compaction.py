@@ -171,6 +171,19 @@ async def test_a_switch_to_a_smaller_window_makes_room_first_on_who_has_the_larg
     assert large.refusals == []
 
 
+async def test_words_that_were_too_long_at_once_are_sent_behind_a_summary_of_those_before() -> None:
+    """The request for the summary has as many messages as the one that was refused, and is not that one again."""
+    server = host("openai_chat", 3000)
+    async with windowed(a=(server, None)) as runtime:
+        session = await runtime.open("a")
+        answers = [await session.ask(f"{number}: " + "word " * 1500) for number in (1, 2)]
+        history = await session.history()
+    assert [answer.status for answer in answers] == ["complete"] * 2, answers[1].why
+    assert [exchange.status for exchange in server.requests] == [200, 400, 200, 200]
+    assert history[0].text.startswith("[Summary of the conversation so far.]")
+    assert history[1].text.startswith("2: word")
+
+
 async def test_without_a_summary_marks_are_all_and_nothing_is_lost() -> None:
     server = host("openai_chat")
     async with hosting(a=server) as runtime:

@@ -136,7 +136,8 @@ async def test_a_summary_ends_no_span_of_the_request_that_it_makes_room_for() ->
         environ = {"OPENAI_BASE_URL": server.base_url}
         async with Runtime(environ=environ, tracing=seen.tracing, seed=1) as runtime:
             session = await runtime.open("openai:gpt-5.2")
-            assert [(await session.ask(words)).text for _ in range(2)] == ["a", "c"]
+            answers = [await session.ask(words) for _ in range(2)]
+            assert [answer.text for answer in answers] == ["a", "c"], answers[1].why
     errors = [dict(span.attributes or {}).get("error.type") for span in seen.spans() if "chat" in span.name]
     assert errors == [None, "too_long", None]
 

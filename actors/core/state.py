@@ -186,11 +186,14 @@ class Lanes:
         """Bytes of all lanes."""
         return sum(lane.size for lane in self._lanes.values())
 
-    def render(self, binding: Binding, history: History, ledger: Ledger) -> Rendered:
-        """Return what would be sent now, and the epoch it begins if it does. Adopts nothing."""
+    def render(self, binding: Binding, history: History, ledger: Ledger, *, aside: bool = False) -> Rendered:
+        """Return what would be sent now, and the epoch it begins if it does. Adopts nothing.
+
+        `aside`: the last message is not the session's, so a lane that has as many begins anew.
+        """
         dialect, encoder, target = self._rules(binding)
         lane = self.of(binding)
-        why = "compaction" if lane.state.cursor > history.length else lane.state.outdated
+        why = "compaction" if lane.state.cursor > history.length - aside else lane.state.outdated
         if why is None:
             return advanced(lane, history, ledger, dialect, encoder, target)
         begins = EpochBegan(binding, lane.state.epoch + 1, why, lane.state.plain, WHY[why])

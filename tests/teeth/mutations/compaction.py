@@ -135,4 +135,11 @@ MUTATIONS = (
         "turns.Answered | turns.Broke):\n        return turns.Stopped",
         (SESSIONS,),
     ),
+    Mutation(
+        "compaction: the request that was too long is sent again as that for its summary",
+        STATE,
+        "lane.state.cursor > history.length - aside",
+        "lane.state.cursor > history.length",
+        (f"{SESSIONS}::test_words_that_were_too_long_at_once_are_sent_behind_a_summary_of_those_before",),
+    ),
 )
