@@ -10,7 +10,7 @@ Call events change only the ledger, and the session's own events only the rest, 
 not matter. They meet in `RequestSent`, which the ledger itself writes.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace as with_state
 from math import inf
 from typing import TypeAlias
@@ -132,6 +132,10 @@ class SessionState(Form, frozen=True):
             case events.Closed():
                 return replace(self, closed=True)
 
+    def told(self, happened: Sequence[events.CallEvent]) -> "SessionState":
+        """Return it with what happened to calls."""
+        return replace(self, ledger=self.ledger.apply(*happened)) if happened else self
+
     def running(self, ledger: Ledger) -> Ledger:
         """Return a ledger that knows every call of the turn in flight: those it has no word of are about to run."""
         calls = self.history[-1].calls if self.bound is not None and self.history.length else ()
@@ -170,12 +174,23 @@ Rules: TypeAlias = Callable[[Binding], tuple[Dialect, Encoder, RenderTarget]]
 
 
 class Lanes:
-    """One session's lanes, by binding. Mutable: it belongs to one renderer, or to one rebuild."""
+    """One session's lanes, by binding. Mutable: it belongs to one renderer, or to one rebuild.
+
+    What a log says of them is folded when a lane is first asked for: who only reads a session need not wait for that.
+    """
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
-        self._lanes: dict[Binding, Lane] = {}
+        self._folded: dict[Binding, Lane] = {}
+        self._to_fold: list[tuple[Event, SessionState, SessionState]] = []
         self._imported = 0  # messages the session was opened with; fewer once some of them are compacted
+
+    @property
+    def _lanes(self) -> dict[Binding, Lane]:
+        to_fold, self._to_fold = self._to_fold, []
+        for event, before, after in to_fold:
+            self._fold(event, before, after)
+        return self._folded
 
     def of(self, binding: Binding) -> Lane:
         """Return the lane as it was last adopted; an empty one for a binding never used."""
@@ -183,8 +198,8 @@ class Lanes:
 
     @property
     def size(self) -> int:
-        """Bytes of all lanes."""
-        return sum(lane.size for lane in self._lanes.values())
+        """Bytes of all lanes, of those that were folded already."""
+        return sum(lane.size for lane in self._folded.values())
 
     def render(self, binding: Binding, history: History, ledger: Ledger, *, aside: bool = False) -> Rendered:
         """Return what would be sent now, and the epoch it begins if it does. Adopts nothing.
@@ -220,7 +235,11 @@ class Lanes:
         return tuple(self._lanes)
 
     def apply(self, event: Event, before: SessionState, after: SessionState) -> None:
-        """Fold one event of the log, given the state before it and the one after it."""
+        """Take one event of the log, given the state before it and the one after it."""
+        if isinstance(event, _OF_LANES):
+            self._to_fold.append((event, before, after))
+
+    def _fold(self, event: Event, before: SessionState, after: SessionState) -> None:
         if isinstance(event, events.Opened):
             self._imported = after.history.length
         elif isinstance(event, events.Shortened | events.Compacted):
@@ -252,15 +271,32 @@ class Lanes:
         self._lanes[binding] = with_state(lane, state=state)
 
 
+_OF_LANES = (
+    *(events.Opened, events.Configured, events.Shortened, events.Compacted),
+    *(EpochBegan, RequestSent),
+)
+"""The events that change a lane."""
+
+
 def _left(count: int, event: events.Compacted) -> int:
     """Return how many of the first `count` messages there are when some of the history became a summary."""
     return count if count <= event.start else event.start + 1 + count - min(event.stop, count)
 
 
-def rebuilt(events: Iterable[Event], rules: Rules) -> tuple[SessionState, Lanes]:
-    """Return the session that wrote `events`: its state and its lanes, byte for byte."""
+def rebuilt(log: Iterable[Event], rules: Rules) -> tuple[SessionState, Lanes]:
+    """Return the session that wrote `log`: its state and its lanes, byte for byte.
+
+    What happened to calls is told to the ledger at once, ahead of the next request: nothing else asks it.
+    """
     state, lanes = SessionState(), Lanes(rules)
-    for event in events:
+    happened: list[events.CallEvent] = []
+    for event in log:
+        if isinstance(event, events.CallHappening):
+            happened.append(event)
+            continue
+        if isinstance(event, RequestSent):
+            state = state.told(happened)
+            happened = []
         before, state = state, state.apply(event)
         lanes.apply(event, before, state)
-    return state, lanes
+    return state.told(happened), lanes

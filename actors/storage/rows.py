@@ -108,7 +108,10 @@ class SessionRow(Struct):
             expected += 1
         if expected <= self.last:
             raise self.damaged(where, expected, "is missing")
-        return [self._whole(stored, number, kept, where) for number, stored in enumerate(records, after + 1)]
+        return [
+            self._whole(stored, number, kept, where) if EXT in stored else stored
+            for number, stored in enumerate(records, after + 1)
+        ]
 
     def _whole(self, stored: bytes, number: int, kept: Kept, where: JournalPlace) -> bytes:
         def blob(digest: bytes) -> bytes:
@@ -119,7 +122,7 @@ class SessionRow(Struct):
                 raise self.damaged(where, number, "refers to a blob that has changed")
             return content
 
-        return whole(stored, blob) if EXT in stored else stored
+        return whole(stored, blob)
 
     def damaged(self, where: JournalPlace, number: int, what: str) -> JournalDamaged:
         """Return the error about a record."""

@@ -6,6 +6,7 @@ import pytest
 
 from actors.core.codec import decode_event, encode_event
 from actors.core.content import Message, Seal, Text, Thinking, ToolCall, ToolResult
+from actors.core.dialect import Dialect
 from actors.core.events import (
     Bound,
     Cancelled,
@@ -28,11 +29,13 @@ from actors.core.events import (
 )
 from actors.core.form import replace
 from actors.core.history import History
-from actors.core.identity import CallId
+from actors.core.identity import Binding, CallId
 from actors.core.jsonio import quote
 from actors.core.ledger import Ledger
 from actors.core.packed import pack
+from actors.core.render import RenderTarget
 from actors.core.state import Lanes, SessionState, opening, rebuilt
+from actors.core.transcript import Encoder
 from actors.testing.histories import READERS, history
 from tests.core.session_log import BINDINGS, Simulated, rules, simulated, text
 
@@ -130,6 +133,36 @@ def test_rebuilding_may_stop_and_go_on_anywhere() -> None:
         assert state == session.state
         for binding in BINDINGS:
             assert text(lanes.render(binding, state.history, state.ledger)) == text(session.render(binding))
+
+
+def test_a_log_that_is_only_read_renders_nothing_and_its_lanes_are_made_when_one_is_asked_for() -> None:
+    asked: list[Binding] = []
+
+    def counted(binding: Binding) -> tuple[Dialect, Encoder, RenderTarget]:
+        asked.append(binding)
+        return rules(binding)
+
+    session = simulated(*history(3), 3)
+    state, lanes = rebuilt(session.log, counted)
+    assert (state, lanes.size, asked) == (session.state, 0, [])
+    sent = [event.binding for event in session.log if isinstance(event, RequestSent)]
+    assert lanes.of(sent[0]).size > 0
+    assert len(asked) >= len(sent)
+
+
+def test_a_seal_and_what_came_before_and_behind_it_stand_as_they_happened() -> None:
+    """Only the first of these calls ended before its request; a result behind a seal is late."""
+    first, second = CallId("hist_tool_1"), CallId("hist_tool_2")
+    log: list[Event] = [
+        Opened("s", "t"),
+        Scheduled(first, "read"),
+        Returned(first, quote("in time")),
+        RequestSent(1, 1, OPENAI, 0, 0, ((first, "lost"), (second, "lost"))),
+        Returned(second, quote("too late")),
+    ]
+    state, _ = rebuilt(log, rules)
+    assert state == after(*log)
+    assert state.ledger.late == (second,)
 
 
 def test_a_conversation_shows_each_result_once_after_its_call() -> None:
