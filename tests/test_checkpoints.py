@@ -2,6 +2,7 @@
 
 import sqlite3
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -51,6 +52,35 @@ def test_the_write_ahead_log_is_moved_into_the_file_before_it_grows_long(
     for _ in range(400):
         storage.append([Entry("one", claim.fence, (to("b"),))])
     assert (tmp_path / "sessions.db-wal").stat().st_size < 200 * 4096
+    storage.close()
+
+
+@pytest.mark.parametrize("level", ["process", "power"])
+def test_at_level_power_the_write_ahead_log_is_long_before_it_is_written(
+    level: Literal["process", "power"], tmp_path: Path
+) -> None:
+    storage, lengths = SqliteStorage(tmp_path / "sessions.db", level=level), set[int]()
+    claim = begin(storage, "one")
+    for _ in range(100):
+        storage.append([Entry("one", claim.fence, (to("b"),))])
+        lengths.add((tmp_path / "sessions.db-wal").stat().st_size)
+    assert len(lengths) < 8 if level == "power" else len(lengths) == 100
+    assert max(lengths) < connection.LENGTHENED
+    storage.close()
+
+
+def test_a_write_ahead_log_is_not_made_longer_without_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connection, "LENGTHENED", 20 * 4120)
+    storage, path = SqliteStorage(tmp_path / "sessions.db"), tmp_path / "sessions.db-wal"
+    claim = begin(storage, "one")
+    while (size := path.stat().st_size) < connection.LENGTHENED:
+        storage.append([Entry("one", claim.fence, (to("b"),))])
+    assert size == connection.LENGTHENED
+    while path.stat().st_size == size:
+        storage.append([Entry("one", claim.fence, (to("b"),))])
+    assert path.stat().st_size < size + 10 * 4120
     storage.close()
 
 

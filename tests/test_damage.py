@@ -125,7 +125,7 @@ def test_a_flipped_bit_is_never_read_as_something_else(tmp_path: Path) -> None:
 
 def test_a_write_ahead_log_that_was_cut_is_read_to_its_last_whole_record(tmp_path: Path) -> None:
     with_log = written(tmp_path / "source.db")
-    wal = (tmp_path / "source.db-wal").read_bytes()
+    wal = _used((tmp_path / "source.db-wal").read_bytes())
     whole, path = [log(session) for session in SESSIONS], tmp_path / "sessions.db"
     begun = len(wal) - 3 * _transaction(wal)
     lost = set[int]()
@@ -141,7 +141,7 @@ def test_a_write_ahead_log_that_was_cut_is_read_to_its_last_whole_record(tmp_pat
 
 def test_a_flipped_bit_of_the_write_ahead_log_costs_the_last_transaction_at_most(tmp_path: Path) -> None:
     with_log = written(tmp_path / "source.db")
-    wal = (tmp_path / "source.db-wal").read_bytes()
+    wal = _used((tmp_path / "source.db-wal").read_bytes())
     whole, path, random, refused = [log(each) for each in SESSIONS], tmp_path / "sessions.db", Random(2), 0
     for _ in range(300):
         at, bit = random.randrange(32, len(wal)), 1 << random.randrange(8)
@@ -155,8 +155,18 @@ def test_a_flipped_bit_of_the_write_ahead_log_costs_the_last_transaction_at_most
     with_log.close()
 
 
+def _used(wal: bytes) -> bytes:
+    """Return a write-ahead log without the zeros that it was made longer with."""
+    frames = range(32, len(wal), _frame(wal))
+    return wal[: next((at for at in frames if not any(wal[at : at + 4])), len(wal))]
+
+
+def _frame(wal: bytes) -> int:
+    return 24 + int.from_bytes(wal[8:12], "big")
+
+
 def _transaction(wal: bytes) -> int:
     """Return the bytes of the last transaction: its frames, up to the one before that commits."""
-    frame = 24 + int.from_bytes(wal[8:12], "big")
+    frame = _frame(wal)
     commits = [at for at in range(32, len(wal), frame) if int.from_bytes(wal[at + 4 : at + 8], "big")]
     return commits[-1] - commits[-2]

@@ -20,6 +20,8 @@ from actors.storage.sqlite.wal import check_wal
 
 CHECKPOINT = 2048
 """Pages of the write-ahead log, as far as they are known, from which it is checkpointed."""
+LENGTHENED = 4120 * CHECKPOINT
+"""Bytes up to which a write-ahead log is made longer than it is."""
 _CACHED = 256
 
 FileId: TypeAlias = tuple[int, int]
@@ -37,6 +39,7 @@ class Connections:
 
     def __init__(self, path: Path, level: Level, patience: float) -> None:
         self.path, self._level, self._patience = path, level, patience
+        self._wal, self._long = path.with_name(f"{path.name}-wal"), 0
         self._lock = WriteLock(path.with_name(f"{path.name}-lock"), patience)
         self._writing, self._reading = Lock(), Lock()
         self._writer: sqlite3.Connection | None = None
@@ -69,11 +72,11 @@ class Connections:
                     connection.rollback()
                 raise
             self._checkpoint(connection)
+            self._lengthen()
 
     def _check_there(self) -> None:
         """Refuse to write into files that were moved or deleted: that succeeds, and nobody finds it again."""
-        wal = self.path.with_name(f"{self.path.name}-wal")
-        files = tuple([_file_id(path) for path in (self.path, wal)])
+        files = tuple([_file_id(path) for path in (self.path, self._wal)])
         self._files = self._files or files
         if files != self._files:
             raise JournalUnavailable(
@@ -111,6 +114,17 @@ class Connections:
             ((busy, *_),) = connection.execute(f"PRAGMA wal_checkpoint({how})").fetchall()
             self.erased, self.pages = self.erased and bool(busy), 0
         connection.execute(f"PRAGMA busy_timeout = {self._patience * 1000:.0f}").fetchall()
+
+    def _lengthen(self) -> None:
+        """Make the write-ahead log twice as long with zeros, if it has become longer.
+
+        A commit is to change the file's bytes and not its length: to sync that too costs several times as much.
+        """
+        if self._level != "power" or (size := self._wal.stat().st_size) == self._long:
+            return
+        with suppress(OSError), self._wal.open("ab") as file:
+            file.write(bytes(max(0, min(size, LENGTHENED - size))))
+        self._long = self._wal.stat().st_size
 
     def close(self) -> None:
         """Close what is open. What is written stays written, whether or not this succeeds."""

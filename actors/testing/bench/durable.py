@@ -3,19 +3,22 @@
     many sessions   each writes an event, waits until it is durable, and writes the next; by the clock
     one session     the same alone, so that no commit is shared: the median wait
 
-Baseline: as many events of the same size in one table with `sqlite3` by hand, a commit for each 256, at the same level.
-It claims nothing, fences nothing and keeps no index. A database is measured where one is named (`--postgres`).
+Beside it: as many events of the same size in one table with `sqlite3` by hand, at the same level and with as many in a
+commit as the journal had, before and after it. It claims nothing, fences nothing and keeps no index. And how often a
+second the disk syncs a file that grows, and one that does not. A database is measured if one is named (`--postgres`).
 """
 
+import os
 import sqlite3
 import time
 from collections.abc import Callable, Coroutine, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, cast
 from uuid import uuid4
 
 import anyio
@@ -27,7 +30,7 @@ from actors.core.identity import Binding
 from actors.core.packed import pack
 from actors.journal import Append, ClaimSession, Erase, JournalActor, JournalCommand
 from actors.kernel import Ref, System
-from actors.storage import Level, Storage
+from actors.storage import Appended, Entry, Level, Storage
 from actors.storage.memory import MemoryStorage
 from actors.storage.named import storage_at
 from actors.testing.bench.figures import Extent, Figure, Loop, Measure
@@ -35,8 +38,8 @@ from actors.testing.bench.timing import Passes
 from actors.testing.bench.workload import Author
 
 SESSIONS = 500
-GROUP = 256
-"""Events of one commit in the baseline: as many as the journal writes together."""
+SYNCS = 50
+"""How often a disk is asked to sync."""
 POWER_US = 1e6 / 25_000
 POSTGRES_US = 1e6 / 13_000
 ALONE_MS = 1.0
@@ -82,22 +85,46 @@ class Writers:
         await self._journal.ask(Erase(name))
 
 
-async def _durable(storage: Storage, passes: int, events: int, *, erase: bool = False) -> Passes:
-    """Return the microseconds of an event where all sessions write, and the median milliseconds of one alone."""
-    run = uuid4().hex
+class _Counting:
+    """A storage of which the commits of events are counted."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self.commits = 0
+
+    def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
+        self.commits += 1
+        return self._storage.append(entries)
+
+    def __getattr__(self, name: str) -> Any:  # Any: whatever else a storage has
+        return getattr(self._storage, name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """What was measured: microseconds of an event, milliseconds of one alone, and the events of a commit."""
+
+    passes: Passes
+    group: int
+
+
+async def _durable(storage: Storage, passes: int, events: int, *, erase: bool = False) -> _Taken:
+    """Measure events where all sessions write, and those of one alone."""
+    run, counting = uuid4().hex, _Counting(storage)
     names = [f"bench-{run}-{number}" for number in range(SESSIONS)]
-    samples = []
+    samples, commits = [], 0
     async with System() as system:
-        writers = Writers(system.spawn(lambda: JournalActor(storage), "journal"))
+        writers = Writers(system.spawn(lambda: JournalActor(cast(Storage, counting)), "journal"))
         await writers.each(writers.claim, names)
         for _ in range(passes):
-            began = time.perf_counter()
+            counting.commits, began = 0, time.perf_counter()
             await writers.each(partial(writers.write, events=events), names)
             took = (time.perf_counter() - began) * 1e6 / (SESSIONS * events)
+            commits += counting.commits
             samples.append((took, await _alone(writers, names[0], 10 * events)))
         if erase:
             await writers.each(writers.erase, names)
-    return Passes.of(samples)
+    return _Taken(Passes.of(samples), round(passes * SESSIONS * events / commits))
 
 
 async def _alone(writers: Writers, name: str, count: int) -> float:
@@ -109,22 +136,36 @@ async def _alone(writers: Writers, name: str, count: int) -> float:
     return median(waits)
 
 
-def _by_hand(path: Path, level: Level, count: int) -> float:
+def by_hand(path: Path, level: Level, count: int, group: int) -> float:
     """Return the microseconds of an event in one table, a commit for each group."""
     record = encode_event(said())
-    with sqlite3.connect(path, isolation_level=None) as connection:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA synchronous = {_SYNCHRONOUS[level]}")
         connection.execute("CREATE TABLE event (session TEXT, seq INTEGER, record BLOB)")
         began = time.perf_counter()
-        for first in range(0, count, GROUP):
+        for first in range(0, count, group):
             connection.execute("BEGIN")
-            rows = [(f"s{number}", 1, record) for number in range(first, min(first + GROUP, count))]
+            rows = [(f"s{number}", 1, record) for number in range(first, min(first + group, count))]
             connection.executemany("INSERT INTO event VALUES (?, ?, ?)", rows)
             connection.execute("COMMIT")
-        took = (time.perf_counter() - began) * 1e6 / count
-    connection.close()
-    return took
+        return (time.perf_counter() - began) * 1e6 / count
+
+
+def syncs(folder: Path, *, grows: bool) -> float:
+    """Return how often a second the disk of a folder syncs 4 KiB, at the end of a file or in its midst: the median."""
+    block, waits = os.urandom(4096), []
+    with (folder / f"sync-{grows}").open("wb", buffering=0) as file:
+        if not grows:
+            file.write(bytes(len(block) * SYNCS))
+            os.fsync(file.fileno())
+            file.seek(0)
+        for _ in range(SYNCS):
+            file.write(block)
+            began = time.perf_counter()
+            os.fsync(file.fileno())
+            waits.append(time.perf_counter() - began)
+    return 1 / median(waits)
 
 
 @contextmanager
@@ -136,28 +177,31 @@ def _opened(storage: Storage) -> Iterator[Storage]:
         storage.close()
 
 
-def _run(backend: Loop, storage: Storage, passes: int, events: int, *, erase: bool = False) -> Passes:
+def _run(backend: Loop, storage: Storage, passes: int, events: int, *, erase: bool = False) -> _Taken:
     with _opened(storage):
         work = partial(_durable, storage, passes, events, erase=erase)
         return anyio.run(work, backend=backend)
 
 
-def _rows(case: str, taken: Passes, limit: float | None, note: str) -> list[Figure]:
+def _rows(case: str, taken: _Taken, limit: float | None, note: str) -> list[Figure]:
     """Return the rows of one storage; `power` alone has goals."""
-    many, _ = taken.medians
-    told = f"{SESSIONS} sessions, by the clock: {1e6 / many:,.0f} a second{note}"
+    many, _ = taken.passes.medians
+    told = f"{SESSIONS} sessions, by the clock: {1e6 / many:,.0f} a second, {taken.group} in a commit{note}"
     row = Figure("J1", _QUESTION, case, "us", limit, note=told)
-    alone = Figure(
-        "J1", _ALONE, case, "ms", ALONE_MS if limit else None, note="the median wait, by the clock"
-    )
-    return [taken.filled(row, 0, None), taken.filled(alone, 1, None)]
+    goal = ALONE_MS if limit else None
+    alone = Figure("J1", _ALONE, case, "ms", goal, note=f"the median wait, by the clock{note}")
+    return [taken.passes.filled(row, 0, None), taken.passes.filled(alone, 1, None)]
 
 
 def _in_file(backend: Loop, level: Level, passes: int, events: int) -> list[Figure]:
-    with TemporaryDirectory() as folder:
-        by_hand = _by_hand(Path(folder) / "hand.db", level, SESSIONS * events)
-        taken = _run(backend, storage_at(Path(folder) / "journal.db", level), passes, events)
-    note = f"; {1e6 / by_hand:,.0f} with sqlite3 by hand"
+    count = SESSIONS * events
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        taken = _run(backend, storage_at(folder / "journal.db", level), passes, events)
+        hand = median(by_hand(folder / f"hand-{n}.db", level, count, taken.group) for n in range(3))
+        grown, same = (syncs(folder, grows=grows) for grows in (True, False))
+    note = f"; by hand {1e6 / hand:,.0f} a second, ratio {taken.passes.medians[0] / hand:.1f}"
+    note += f"; the disk syncs {grown:,.0f} times a second where a file grows, {same:,.0f} where not"
     return _rows(f"{backend}, {level}", taken, _LIMITS.get(level), note)
 
 

@@ -15,6 +15,20 @@ CHECK = "actors/storage/sqlite/check.py"
 
 MUTATIONS = (
     Mutation(
+        "storage: a write-ahead log grows with every commit",
+        CONNECTION,
+        "            self._lengthen()\n",
+        "",
+        (CHECKPOINTS,),
+    ),
+    Mutation(
+        "storage: a write-ahead log is made longer without end",
+        CONNECTION,
+        "min(size, LENGTHENED - size)",
+        "size",
+        (CHECKPOINTS,),
+    ),
+    Mutation(
         "storage: a claim gives the number that the writer before had",
         SQLITE,
         "self._write(connection, row, row.fence + 1, self._hosts.name)",
