@@ -1,17 +1,22 @@
-"""What callers bring for a turn that waits: checked, and recorded.
+"""What callers bring for a turn that waits: read, checked, and recorded.
+
+What is read here has the types of the log: a record that holds others could not be read again.
 
 Results of external calls that no turn waits for any more are recorded all the same: the ledger says what they are, a
 late result, a duplicate, or nothing new. That a call was handed out once is in the log, whatever became of its tool.
 """
 
 from collections.abc import Mapping
+from typing import get_args
 
 from actors.core.awaiting import pending
 from actors.core.batch import denied
-from actors.core.events import ApprovalDecided, Awaited, Failed, Returned
+from actors.core.content import ToolCall
+from actors.core.events import ApprovalDecided, Awaited, Failed, Returned, Verdict
 from actors.core.feed import PendingCall, Sink
 from actors.core.form import replace
 from actors.core.identity import CallId
+from actors.core.jsonio import JsonValue
 from actors.core.ledger import Ledger
 from actors.core.publishing import decided
 from actors.errors import DecisionRefused, NotAwaited
@@ -21,6 +26,44 @@ from actors.ledger import Snapshot
 from actors.log import LogWriter
 from actors.pending import Bring, Decision
 from actors.scheduler import CheckCall, EndCalls
+
+
+def checked_results(results: Mapping[str, object]) -> Mapping[str, object]:
+    """Return results that callers bring, by the ids of their calls.
+
+    Raises:
+        NotAwaited: It is no mapping of call ids to results, or an empty one.
+    """
+    given: object = results  # what is written here may be anything
+    if not (isinstance(given, Mapping) and given and all(isinstance(call_id, str) for call_id in given)):
+        raise NotAwaited(f"Results are brought by the ids of their calls, as {{call.id: 21}}; {_what(given)}")
+    return results
+
+
+def _what(given: object) -> str:
+    if not isinstance(given, Mapping):
+        return f"this is of type {type(given).__name__}"
+    return "one of these is no text" if given else "there are none"
+
+
+def decision(
+    call_id: str, verdict: Verdict, reason: str, arguments: Mapping[str, JsonValue] | None, digest: str | None
+) -> Decision:
+    """Return what somebody says about a call that asked for approval.
+
+    Raises:
+        DecisionRefused: One of these is not what it must be.
+    """
+    said: object = reason
+    edited: object = arguments
+    if verdict not in get_args(Verdict):
+        raise DecisionRefused(f"A decision is 'allow' or 'deny', not {verdict!r}")
+    if not isinstance(said, str):
+        raise DecisionRefused(f"reason= takes a text, not {type(said).__name__}")
+    if not isinstance(edited, Mapping | None):
+        raise DecisionRefused(f"arguments= takes a mapping, not {type(edited).__name__}")
+    json = None if arguments is None else ToolCall("", "", dict(arguments)).json
+    return Decision(CallId(call_id), verdict, reason, json, digest)
 
 
 async def taken(log: LogWriter, refs: SessionRefs, bring: Bring) -> int:

@@ -31,6 +31,7 @@ from actors.kernel.parking import Waiter, parking, wake
 from actors.ordering import ResourceWriter
 from actors.threads import READERS, THREADS, Place, Threads
 from actors.tools import Tool
+from actors.tools.signature import is_async
 from actors.views import NO_VIEW, TurnView, context_of, subagents_of
 
 READING = 2
@@ -273,7 +274,7 @@ class Running:
         approve = self.site.approve
         assert approve is not None
         try:
-            if _is_async(approve):
+            if is_async(approve):
                 answer: Any = approve(self.call)  # Any: what the host's function returns
             else:
                 self._place = await self._placed()
@@ -415,8 +416,3 @@ def _drop(value: object) -> None:
     """Drop what a thread returned. A coroutine is closed, or Python would warn that nobody awaited it."""
     if inspect.iscoroutine(value):
         value.close()
-
-
-def _is_async(function: Callable[..., object]) -> bool:
-    call = getattr(function, "__call__", None)  # noqa: B004  # an object may have an async __call__
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)

@@ -4,9 +4,10 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterable, Itera
 from contextlib import asynccontextmanager
 from contextvars import Context, copy_context
 from types import EllipsisType
-from typing import Any, TypeAlias, TypeVar, Unpack, get_args, overload
+from typing import Any, TypeAlias, TypeVar, Unpack, overload
 
 from actors.activation import Activation, SessionActors
+from actors.brought import checked_results, decision
 from actors.calls import brought_ends
 from actors.commands import Cancel, Configure, Look, SessionCommand, Switch
 from actors.core.asking import AskSettings, asked
@@ -15,7 +16,6 @@ from actors.core.content import Message, Text, ToolCall, ToolResult
 from actors.core.events import Failed, Returned, Verdict
 from actors.core.feed import PendingCall, SessionEvent, Sink, SwitchOutcome, TurnResult
 from actors.core.history import History
-from actors.core.identity import CallId
 from actors.core.jsonio import JsonValue
 from actors.core.ledger import Ledger
 from actors.core.packed import pack
@@ -27,7 +27,6 @@ from actors.errors import (
     AskUphill,
     CompactionFailed,
     ConfigError,
-    DecisionRefused,
     Draining,
     OwnSession,
     SessionClosed,
@@ -192,12 +191,15 @@ class Session:
             Busy: Too many asks wait.
         """
         self._check()
+        given: object = arguments
+        if not isinstance(given, Mapping | None):
+            raise SessionError(f"run_tool() takes arguments by their names, not a {type(given).__name__}")
         tool = self._actors.equipment.tools.get(name)
         if tool is None or tool.is_external:
             what = (
                 "has no body" if tool else f"is not among {', '.join(self._actors.equipment.tools) or 'none'}"
             )
-            raise SessionError(f"Session {self.id!r} cannot run tool {name!r}: it {what}")
+            raise SessionError(f"Session {self.id!r} cannot run tool {str(name)[:80]!r}: it {what}")
         sink = AnswerSink(self._gone)
         heard = self._activation.host.readers.joined(self.id, sink)
         call = HostCall(name, ToolCall("", "", dict(arguments or {})).json)
@@ -251,7 +253,7 @@ class Session:
             DecisionRefused: The digest is another, or the arguments are wrong. The call waits still.
             Busy: As in `provide`.
         """
-        return await self._gone_on(_decision(call_id, verdict, reason, arguments, digest))
+        return await self._gone_on(decision(call_id, verdict, reason, arguments, digest))
 
     @asynccontextmanager
     async def stream_provided(
@@ -272,11 +274,11 @@ class Session:
         digest: str | None = None,
     ) -> AsyncIterator[AsyncIterator[SessionEvent]]:
         """Decide as `decide` does, and give the events of the rest of the turn, as `stream` does."""
-        async with self._streamed(_decision(call_id, verdict, reason, arguments, digest)) as events:
+        async with self._streamed(decision(call_id, verdict, reason, arguments, digest)) as events:
             yield events
 
     def _brought(self, results: Mapping[str, object]) -> Brought:
-        return brought_ends(results, self._activation.host.limits.result)
+        return brought_ends(checked_results(results), self._activation.host.limits.result)
 
     async def _gone_on(self, brought: Brought) -> TurnResult:
         self._check()
@@ -465,15 +467,6 @@ class Session:
 
     def _gone(self) -> ActorsError:
         return again(self._activation.fenced) or SessionClosed(f"Session {self.id!r} has ended; open another")
-
-
-def _decision(
-    call_id: str, verdict: Verdict, reason: str, arguments: Mapping[str, JsonValue] | None, digest: str | None
-) -> Decision:
-    if verdict not in get_args(Verdict):
-        raise DecisionRefused(f"A decision is 'allow' or 'deny', not {verdict!r}")
-    edited = None if arguments is None else ToolCall("", "", dict(arguments)).json
-    return Decision(CallId(call_id), verdict, reason, edited, digest)
 
 
 class SessionIds(Collection[str]):

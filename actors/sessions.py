@@ -44,12 +44,21 @@ class Equipped:
         approve: Asked before calls of some of them.
         deps: What the host gave them.
         repeats: What is done about calls that are made again.
+
+    Raises:
+        ConfigError: `approve` is no function.
     """
 
     tools: Iterable[Item] = ()
     approve: Approve | None = None
     deps: object = None
     repeats: Repeats | None = None
+
+    def __post_init__(self) -> None:
+        if self.approve is not None and not callable(self.approve):
+            raise ConfigError(
+                f"approve= takes a function of a call, not {self.approve!r}; `lambda call: True` allows them all"
+            )
 
 
 class Sessions:
@@ -253,9 +262,10 @@ class Sessions:
         if given is None:
             self._named += 1
             given = f"session-{self._named}{self._apart}"
-        if not SESSION_ID.fullmatch(given):
+        name: object = given  # what is given may be anything
+        if not (isinstance(name, str) and SESSION_ID.fullmatch(name)):
             raise ConfigError(
-                f"Session id {given[:80]!r} is not usable; it takes 1 to 64 letters, digits, '_' or '-'"
+                f"Session id {str(given)[:80]!r} is not usable; it takes 1 to 64 letters, digits, '_' or '-'"
             )
         if given in self._open or given in self._reserved:
             raise SessionExists(

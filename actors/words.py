@@ -39,4 +39,6 @@ def _taken(message: object) -> Packed:
     assert isinstance(message, Message)
     if message.speaker != "human":
         raise SessionError(f"An ask takes what a human says, not a message of speaker {message.speaker!r}")
+    for number, block in enumerate(message.blocks):
+        _part(number, block)
     return packed

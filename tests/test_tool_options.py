@@ -20,6 +20,11 @@ def write(path: str) -> str:
     return path
 
 
+async def later(arguments: dict[str, JsonValue]) -> Approval:
+    """Decide from the arguments, when somebody waits for it."""
+    return "allow"
+
+
 def test_without_a_word_a_call_is_allowed_runs_once_and_names_no_resource() -> None:
     made = tool(write)
     assert (made.approval, made.effects, made.resources, made.timeout) == ("allow", "once", (), None)
@@ -66,6 +71,8 @@ def test_resources_are_named_or_found_in_the_arguments(
         ({"effects": "none"}, "effects='none'; they are 'pure', 'idempotent' or 'once'"),
         ({"resources": 5}, "resources=5; name one, or a tuple"),
         ({"resources": ("disk", 5)}, "resources=('disk', 5); name one, or a tuple"),
+        ({"approval": later}, "an async function as approval=; give a plain one"),
+        ({"resources": later}, "an async function as resources=; give a plain one"),
         ({"effects": "pure", "resources": "disk"}, "resources and is pure"),
     ],
 )

@@ -105,6 +105,17 @@ def test_options_are_kept() -> None:
     assert tool(description="")(plain).description == ""
 
 
+def test_what_a_partial_gives_already_is_no_models_to_give_and_the_rest_is_as_the_function_says() -> None:
+    rest = tool(partial(weather.function, days=2))
+    assert (rest.name, rest.description) == ("weather", weather.description)
+    properties = rest.schema["properties"]
+    assert isinstance(properties, dict)
+    assert properties == {"city": {"type": "string", "description": "Name of the city, in English."}}
+    assert isinstance(rest.bind({"city": "Oslo", "days": 3}), tuple)
+    assert isinstance(rest.bind({"city": 5}), tuple)
+    assert rest.bind({"city": "Oslo"}) == BoundArguments({"city": "Oslo"})
+
+
 def test_it_is_known_which_functions_need_a_thread() -> None:
     class Caller:
         async def __call__(self, a: int) -> int:
@@ -254,7 +265,6 @@ def field_default(a: int = Field(3)) -> None: ...
         (field_default, "parameter 'a' has Field() as its default; use Annotated"),
         (lambda a: a, "Tool name '<lambda>' is not usable"),
         (Tool.bind, "is an unbound method"),
-        (partial(plain), "Tool name '' is not usable"),
         (dict.fromkeys, "fromkeys"),
         (min, "no signature"),
     ],

@@ -123,10 +123,11 @@ def checked_tenant(tenant: str) -> str:
     """Return a tenant's name.
 
     Raises:
-        ConfigError: It is too long, or not printable.
+        ConfigError: It is no text, too long, or not printable.
     """
-    if len(tenant) > TENANT or not tenant.isprintable():
-        raise ConfigError(f"tenant= takes at most {TENANT} printable characters, not {tenant[:80]!r}")
+    given: object = tenant  # what is given may be anything
+    if not isinstance(given, str) or len(given) > TENANT or not given.isprintable():
+        raise ConfigError(f"tenant= takes at most {TENANT} printable characters, not {str(given)[:80]!r}")
     return tenant
 
 

@@ -5,6 +5,7 @@ from typing import Literal, Protocol, TypeAlias, TypedDict, get_args
 
 from actors.core.events import Effects
 from actors.core.jsonio import JsonValue
+from actors.tools.signature import is_async
 
 Approval: TypeAlias = Literal["allow", "ask", "deny"]
 """What happens before a call runs: it just runs, somebody is asked, it never runs."""
@@ -46,6 +47,9 @@ class Optioned(Protocol):
 def wrong_options(given: Optioned) -> Iterator[str]:
     """Yield what is wrong with them, each in one line that lacks the name."""
     approval, effects, resources = given.approval, given.effects, given.resources
+    for name, rule in (("approval", approval), ("resources", resources)):
+        if is_async(rule):
+            yield f"an async function as {name}=; give a plain one, since nothing waits for it"
     if not callable(approval) and approval not in get_args(Approval):
         yield f"approval={approval!r}; it is 'allow', 'ask', 'deny' or a function"
     if effects not in get_args(Effects):

@@ -6,6 +6,7 @@ pydantic makes the schema and the values. It is imported when the first tool is 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin, get_type_hints
 
@@ -66,6 +67,17 @@ class Parameters:
             return _from_pydantic(error)
         said = value.model_fields_set
         return BoundArguments({name: getattr(value, key) for key, name in self.fields if key in said})
+
+
+def is_async(function: object) -> bool:
+    """Say whether a call of it gives something to await."""
+    call = getattr(function, "__call__", None)  # noqa: B004  # an object may have an async __call__
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
+
+
+def inner(function: Callable[..., Any]) -> Callable[..., Any]:  # Any: any function
+    """Return the function that `functools.partial` gave some of its arguments; any other one as it is."""
+    return inner(function.func) if isinstance(function, partial) else function
 
 
 def context_parameter(function: Callable[..., Any], name: str) -> str | None:  # Any: any function
@@ -136,10 +148,13 @@ def reader_of(
 def _parameters(
     function: Callable[..., Any], name: str
 ) -> Mapping[str, inspect.Parameter]:  # Any: any function
+    parameters: Mapping[str, inspect.Parameter]
     try:
         parameters = inspect.signature(function).parameters
     except (TypeError, ValueError):
         raise ToolDefinitionError(f"Tool {name!r} has no signature to read; use Tool.from_schema") from None
+    if isinstance(function, partial):  # what is given already is no model's to give
+        parameters = {key: each for key, each in parameters.items() if key not in function.keywords}
     for key, parameter in parameters.items():
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             raise ToolDefinitionError(
@@ -158,6 +173,7 @@ def _parameters(
 
 
 def _hints(function: Callable[..., Any], name: str) -> dict[str, Any]:  # Any: types
+    function = inner(function)
     target = function if hasattr(function, "__annotations__") else getattr(function, "__call__", function)  # noqa: B004
     try:
         return get_type_hints(inspect.unwrap(target), include_extras=True)

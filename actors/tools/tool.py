@@ -22,7 +22,7 @@ from actors.tools.options import (
     default_approval,
     wrong_options,
 )
-from actors.tools.signature import Parameters, context_parameter
+from actors.tools.signature import Parameters, context_parameter, inner, is_async
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -177,8 +177,7 @@ class Tool(Generic[P, R]):
     @cached_property
     def is_async(self) -> bool:
         """Whether a call gives something to await. The others need a thread."""
-        call = getattr(self.function, "__call__", None)  # noqa: B004  # an object may have an async __call__
-        return inspect.iscoroutinefunction(self.function) or inspect.iscoroutinefunction(call)
+        return is_async(self.function)
 
     def bind(self, arguments: Mapping[str, JsonValue]) -> BoundArguments | tuple[ArgumentError, ...]:
         """Return the function's arguments, or what is missing and wrong in those given.
@@ -242,7 +241,8 @@ def tool(
     """Make a tool of a function. Use it bare or with arguments.
 
     Args:
-        function: Sync or async, with named parameters. Types become the schema; without one, anything goes.
+        function: Sync or async, with named parameters. Types become the schema; without one, anything goes. What
+            `functools.partial` gave it by name is no parameter any more.
         name: Defaults to the function's name.
         description: Defaults to the docstring up to its sections; `Args:` describes the parameters.
         options: Fields of `Tool`: `approval`, `timeout`, `effects`, `resources`.
@@ -252,8 +252,8 @@ def tool(
     """
 
     def made(function: Callable[P, R]) -> Tool[P, R]:
-        called = name or str(getattr(function, "__name__", ""))
-        about, notes = documented(function)
+        called = name or str(getattr(inner(function), "__name__", ""))
+        about, notes = documented(inner(function))
         model = Parameters.of(function, called, notes)
         return Tool(
             called,

@@ -18,7 +18,7 @@ from actors.kernel.parking import Changes
 from actors.tools import Tool, Toolset, tool
 from actors.toolsets.offer import AnyTool, Offer
 from actors.toolsets.owner import ToolsetOwner
-from actors.toolsets.source import Item, LiveTools, ToolSource, source_of
+from actors.toolsets.source import Item, LiveTools, ToolSource, listed, source_of
 
 __all__ = ["Item", "LiveTools", "Offer", "ToolSource", "Toolsets"]
 
@@ -58,7 +58,7 @@ class Toolsets:
         """
         parts: list[AnyTool | ToolsetOwner] = []
         try:
-            for item in items:
+            for item in listed(items):
                 parts.append(await self._part(item))
             for part in parts:
                 if isinstance(part, ToolsetOwner):

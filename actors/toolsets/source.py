@@ -4,7 +4,7 @@ A session takes one in its `tools=`: an async context manager whose block gives 
 such a one is made and how long to wait for it. What is opened, kept and closed is `actors.toolsets.owner`'s.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Protocol, TypeAlias, runtime_checkable
@@ -84,11 +84,32 @@ Item: TypeAlias = Offered | ToolSource | AbstractAsyncContextManager[Given] | st
 """An entry of `tools=`. A text names an MCP server of the configuration."""
 
 
+def listed(items: object) -> Iterable[Item]:
+    """Return the entries of a `tools=`.
+
+    Raises:
+        ToolDefinitionError: It is one entry and no list of them.
+    """
+    if isinstance(items, str | bytes | Mapping | Tool | ToolSource) or not isinstance(items, Iterable):
+        raise ToolDefinitionError(
+            f"tools= takes a list, as [{_named(items)}], not one {type(items).__name__}"
+        )
+    return items
+
+
+def _named(item: object) -> str:
+    """Return what an entry may be called in an example."""
+    if isinstance(item, str):
+        return repr(item[:80])
+    name = getattr(item, "__name__", getattr(item, "name", ""))
+    return name if isinstance(name, str) and name.isidentifier() else "tool"
+
+
 def source_of(item: object) -> ToolSource | None:
     """Return the toolset that an entry of `tools=` is; None if it is a tool or a plain function.
 
     Raises:
-        ToolDefinitionError: It would be one if it were called, or is no async context manager.
+        ToolDefinitionError: It would be one if it were called, or is nothing that can be called.
     """
     if isinstance(item, ToolSource):
         return item
@@ -103,6 +124,11 @@ def source_of(item: object) -> ToolSource | None:
         name = getattr(item, "__name__", "it")
         raise ToolDefinitionError(
             f"{name!r} makes a toolset; give ToolSource({name}, name), or {name}() to open it just once"
+        )
+    if not callable(item):
+        raise ToolDefinitionError(
+            f"tools= has a value of type {type(item).__name__}; it takes functions, tools, toolsets, and names of MCP "
+            "servers. A tool that was described elsewhere is made by Tool.from_schema or Tool.external"
         )
     return None
 

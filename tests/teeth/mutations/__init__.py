@@ -19,6 +19,7 @@ from tests.teeth.mutations import (
     judge,
     judges,
     kernel,
+    misuse,
     platform,
     postgres,
     profiles,
@@ -78,4 +79,5 @@ MUTATIONS: tuple[Mutation, ...] = (
     *asking.MUTATIONS,
     *scale.MUTATIONS,
     *configure.MUTATIONS,
+    *misuse.MUTATIONS,
 )

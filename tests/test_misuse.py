@@ -1,0 +1,152 @@
+"""What a program gives that is not what it must be: refused in one line, before anything has changed."""
+
+from functools import partial
+from typing import Any
+
+import pytest
+
+from actors import Budget, Message, Thinking, ToolResult
+from actors.core.content import ToolCall
+from actors.core.identity import CallId
+from actors.errors import ConfigError, DecisionRefused, NotAwaited, SessionError, ToolDefinitionError
+from actors.testing import Call, Say, Turn
+from actors.tools import Tool, tool
+from tests.runtime_support import hosting, log, openai
+
+pytestmark = pytest.mark.anyio
+
+LOOK = Tool.external("look", "Looks something up, elsewhere.", {"type": "object"}, read_only=True)
+ONE = CallId("hist_tool_1")
+
+
+@tool(approval="ask")
+async def pay(euros: int) -> str:
+    """Pay somebody."""
+    return f"{euros} paid"
+
+
+@pytest.mark.parametrize(
+    ("brought", "says"),
+    [
+        ({}, "there are none"),
+        (None, "this is of type NoneType"),
+        ([(ONE, 1)], "this is of type list"),
+        ({1: "x", "a": "y"}, "one of these is no text"),
+    ],
+    ids=["empty", "none", "list", "keys"],
+)
+async def test_what_is_no_result_by_its_calls_id_is_refused_and_the_session_goes_on(
+    brought: Any, says: str
+) -> None:  # Any: what a caller may give
+    server = openai(Turn(Call("look", {})), Turn(Say("Found.")))
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[LOOK])
+        for _ in range(5):  # a session that crashed at each of them would have ended by now
+            with pytest.raises(NotAwaited, match=says):
+                await session.provide(brought)
+        assert (await session.ask("Look.")).status == "awaiting"
+        before = len(log(runtime, session))
+        for _ in range(5):
+            with pytest.raises(NotAwaited, match=says):
+                await session.provide(brought)
+        assert len(log(runtime, session)) == before
+        assert (await session.provide({ONE: "it"})).text == "Found."
+
+
+@pytest.mark.parametrize("verdict", ["allow", "deny"])
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"reason": None}, "reason= takes a text, not NoneType"),
+        ({"reason": 7}, "reason= takes a text, not int"),
+        ({"arguments": "7"}, "arguments= takes a mapping, not str"),
+    ],
+    ids=["none", "number", "text"],
+)
+async def test_a_decision_that_a_log_cannot_hold_is_refused_and_the_call_waits_still(
+    verdict: Any, wrong: Any, says: str
+) -> None:  # Any: what a caller may give
+    server = openai(Turn(Call("pay", {"euros": 5})), Turn(Say("Done.")))
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[pay])
+        await session.ask("Pay.")
+        with pytest.raises(DecisionRefused) as refused:
+            await session.decide(ONE, verdict, **wrong)
+        assert str(refused.value) == says
+        assert [each.call.id for each in session.pending] == [ONE]
+        assert (await session.decide(ONE, verdict, reason="so it is")).status == "complete"
+        assert log(runtime, session)  # every record of it is an event
+
+
+@pytest.mark.parametrize(
+    "block",
+    [ToolCall("x", "look", {}), ToolResult("x", "y"), Thinking("z")],
+    ids=["call", "result", "thinking"],
+)
+async def test_nobody_says_a_call_a_result_or_a_thought_to_a_model(block: Any) -> None:  # Any: a block
+    async with hosting(a=openai(Turn(Say("Hi.")))) as runtime:
+        session = await runtime.open("a", tools=[LOOK])
+        before = len(log(runtime, session))
+        with pytest.raises(SessionError, match=f"part 0 is of type {type(block).__name__}"):
+            await session.ask(Message("human", (block,)))
+        assert len(log(runtime, session)) == before
+        assert (await session.ask("Hello.")).text == "Hi."
+
+
+def _look() -> str:
+    return "it"
+
+
+@pytest.mark.parametrize(
+    ("tools", "says"),
+    [
+        (_look, "tools= takes a list, as [_look], not one function"),
+        (LOOK, "tools= takes a list, as [look], not one Tool"),
+        ("files", "tools= takes a list, as ['files'], not one str"),
+        ({"look": _look}, "tools= takes a list, as [tool], not one dict"),
+        (None, "tools= takes a list, as [tool], not one NoneType"),
+        ([None], "tools= has a value of type NoneType; it takes"),
+        ([{"type": "function"}], "tools= has a value of type dict; it takes"),
+    ],
+    ids=["function", "tool", "text", "mapping", "none", "listed none", "listed mapping"],
+)
+async def test_what_is_no_list_of_tools_is_refused_in_one_line(
+    tools: Any, says: str
+) -> None:  # Any: as above
+    async with hosting(a=openai()) as runtime:
+        session = await runtime.open("a", tools=[LOOK])
+        for use in (partial(runtime.open, "a"), session.configure):
+            with pytest.raises(ToolDefinitionError) as refused:
+                await use(tools=tools)
+            assert str(refused.value).startswith(says)
+            assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"id": 3}, "Session id '3' is not usable"),
+        ({"tenant": None}, "tenant= takes at most 64 printable characters, not 'None'"),
+        ({"approve": True}, "approve= takes a function of a call, not True"),
+        ({"budget": {"rounds": 3}}, "budget= takes a Budget, not dict"),
+        ({"budget": Budget(tokens=-1)}, "Budget tokens is -1"),
+    ],
+    ids=["id", "tenant", "approve", "budget", "tokens"],
+)
+async def test_what_a_session_cannot_be_opened_with_is_refused_in_one_line(
+    options: Any, says: str
+) -> None:  # Any: as above
+    async with hosting(a=openai()) as runtime:
+        with pytest.raises(ConfigError, match="^" + says.replace("(", r"\(")):
+            await runtime.open("a", **options)
+        assert len(runtime.sessions) == 0
+        assert list(runtime.storage.sessions()) == []
+
+
+@pytest.mark.parametrize("given", ["euros", 5, [("euros", 5)]])
+async def test_a_tool_is_run_with_arguments_by_their_names(given: Any) -> None:  # Any: as above
+    async with hosting(a=openai()) as runtime:
+        session = await runtime.open("a", tools=[pay])
+        with pytest.raises(SessionError, match="takes arguments by their names, not a"):
+            await session.run_tool("pay", given)
+        assert (await session.run_tool("pay", {"euros": 5})).content == "5 paid"
