@@ -1,84 +1,130 @@
-"""A process that does what a scenario says, tells each durable event that its client sees, and is killed at a crossing.
+"""A process that does what scenarios say, tells each durable event that its client sees, and is killed.
 
-    python -m tests.killing.host FOLDER BACKEND LEVEL SCENARIO CROSSING...
-
-A crossing is a place before or behind an append of the journal, counted from 1; at 0 nothing is killed. Each process is
-forked before there is an event loop, so that Python starts once; its files are in `FOLDER/CROSSING`. A line of output
-says how each ended.
+Each is forked before there is an event loop, so that Python starts once.
 """
 
 import os
 import signal
-import sys
-from collections.abc import Sequence
+import traceback
+from collections.abc import Callable, Mapping
+from functools import partial
+from itertools import count
 from pathlib import Path
 
 import anyio
+from msgspec import Struct
 
 from actors import Runtime
+from actors.core.event_json import event_json
+from actors.core.feed import SessionEvent, StatusEvent
+from actors.core.jsonio import dump
 from actors.handle import Session
-from actors.storage import Appended, Entry, Level
+from actors.storage import Level
 from actors.storage.sqlite import SqliteStorage
 from actors.testing import OpenAIServer, serve
-from tests.killing.scenarios import SCENARIOS, SESSION, Scenario, brought, tools
+from tests.killing.crossings import Crossings
+from tests.killing.scenarios import COMPACTION, TARGET, acted, spoken, tools
+
+JOURNAL = "sessions.db"
 
 
-class Killing(SqliteStorage):
-    """A storage whose process is killed at a crossing."""
+class Work(Struct, frozen=True):
+    """What a process does, and when it dies.
 
-    def __init__(self, path: Path, level: Level, crossing: int) -> None:
-        super().__init__(path, level=level)
-        self._left = crossing
+    Args:
+        folder: Where its files are.
+        sessions: The scenario of each, by name.
+        crossing: At which it kills itself; 0 for none.
+        events: After so many that its client has seen, of all sessions, it is killed from outside; 0 for never. Until
+            then it goes on for ever.
+    """
 
-    def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
-        self._cross()
-        appended = super().append(entries)
-        self._cross()
-        return appended
-
-    def _cross(self) -> None:
-        self._left -= 1
-        if self._left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
+    folder: Path
+    backend: str
+    level: Level
+    sessions: Mapping[str, str]
+    crossing: int = 0
+    events: int = 0
 
 
-async def host(folder: Path, level: Level, scenario: Scenario, crossing: int) -> None:
-    """Do it, and write down the number of every durable event as soon as it is seen."""
-    async with serve(OpenAIServer(list(scenario.script))) as (server,):
-        environ = {"OPENAI_API_KEY": "any", "OPENAI_BASE_URL": server.base_url}
-        journal = Killing(folder / "sessions.db", level, crossing)
-        async with Runtime(environ=environ, journal=journal) as runtime, anyio.create_task_group() as readers:
-            session = await runtime.open("openai:gpt-5.2", tools=tools(folder), id=SESSION)
-            readers.start_soon(_see, session, folder / "seen")
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(session.ask, "Do it.")
-                if scenario.switches:
-                    await session.switch("openai:gpt-5.2-mini")
-            await brought(session)
-            await session.ask("Thank you.")
+def line(event: SessionEvent) -> bytes | None:
+    """Return a durable event as a line; None for any other."""
+    if getattr(event, "seq", None) is None or (isinstance(event, StatusEvent) and event.status == "resync"):
+        return None
+    return dump(event_json(event)) + b"\n"
+
+
+async def host(work: Work, pipe: int) -> None:
+    """Do it, and write every durable event into the pipe as soon as it is seen: in its ask, and in its session."""
+    crossings = Crossings(work.crossing)
+    crossings.install()
+
+    def seen(session: Session, event: SessionEvent) -> None:
+        if (told := line(event)) is not None:
+            crossings.cross()
+            os.write(pipe, b"%b %b" % (session.id.encode(), told))
+            crossings.cross()
+
+    async def read(session: Session) -> None:
+        async for event in session.events():
+            seen(session, event)
+
+    async def work_on(name: str, scenario: str) -> None:
+        session = await runtime.open(TARGET, tools=tools(work.folder), id=name)
+        async with anyio.create_task_group() as readers:
+            readers.start_soon(read, session)
+            for _ in count() if work.events else range(1):
+                await acted(session, scenario, partial(seen, session))
             readers.cancel_scope.cancel()
 
-
-async def _see(session: Session, path: Path) -> None:
-    seen = os.open(path, os.O_WRONLY | os.O_CREAT)
-    async for event in session.events():
-        if (seq := getattr(event, "seq", None)) is not None:
-            os.write(seen, b"%d\n" % seq)
-
-
-def ended(folder: Path, backend: str, level: Level, scenario: Scenario, crossing: int) -> int:
-    """Do it in a process of its own; return its exit status, or the signal it died of as a negative."""
-    folder.mkdir()
-    child = os.fork()
-    if child == 0:
-        anyio.run(host, folder, level, scenario, crossing, backend=backend)
-        os._exit(0)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    async with serve(OpenAIServer(spoken)) as (server,):
+        environ = {"OPENAI_API_KEY": "any", "OPENAI_BASE_URL": server.base_url}
+        journal = SqliteStorage(work.folder / JOURNAL, level=work.level)
+        made = Runtime(environ=environ, journal=journal, compaction=COMPACTION)
+        async with made as runtime, anyio.create_task_group() as tasks:
+            for name, scenario in work.sessions.items():
+                tasks.start_soon(work_on, name, scenario)
 
 
-if __name__ == "__main__":
-    root, backend, level, name, *crossings = sys.argv[1:]
-    for each in map(int, crossings):
-        kept: Level = "process" if level == "process" else "power"
-        sys.stdout.write(f"{ended(Path(root, str(each)), backend, kept, SCENARIOS[name], each)}\n")
-        sys.stdout.flush()  # or the next process would write it too
+def hosted(work: Work) -> int:
+    """Do it in a process of its own, and keep what its client saw; return how it ended."""
+    work.folder.mkdir()
+    with (work.folder / "seen").open("wb") as seen:
+        lines = count(1)
+
+        def kept(said: bytes) -> bool:
+            seen.write(said)
+            return next(lines) == work.events
+
+        return forked(lambda pipe: anyio.run(host, work, pipe, backend=work.backend), kept)
+
+
+def forked(function: Callable[[int], object], hear: Callable[[bytes], bool]) -> int:
+    """Call a function in a process of its own, with a pipe; return its exit status, negative for a signal.
+
+    Args:
+        hear: Called with each whole line that it writes there; if that gives true, the process is killed.
+
+    Raises:
+        AssertionError: It ended otherwise than with 0 or killed.
+    """
+    readable, writable = os.pipe()
+    if not (child := os.fork()):
+        status = 1
+        try:
+            function(writable)
+            status = 0
+        except BaseException:
+            os.write(writable, b"\n" + traceback.format_exc().encode())
+        finally:
+            os._exit(status)
+    os.close(writable)
+    said = list[bytes]()
+    with open(readable, "rb") as pipe:
+        for each in pipe:
+            said = [*said[-60:], each]
+            if each.endswith(b"\n") and hear(each):
+                os.kill(child, signal.SIGKILL)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert status in (0, -signal.SIGKILL), b"".join(said).decode()
+    return status

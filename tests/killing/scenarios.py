@@ -3,57 +3,59 @@
 A tool writes a line to a file of its own before it returns, so what ran can be counted from outside.
 """
 
-from collections.abc import Mapping
+import json
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
+import anyio
 
-from actors import ToolContext, TurnResult, tool
+from actors import Compaction, ToolContext, TurnResult, tool
+from actors.core.feed import SessionEvent
 from actors.handle import Session
 from actors.testing import Call, Say, Turn
 from actors.tools import Tool
+from tests.runtime_support import Json
 
-SESSION = "killed"
+TARGET, OTHER = "openai:gpt-5.2", "openai:gpt-5.2-mini"
+ONCE, AGAIN = Call("once", {"number": 1}), Call("again", {"number": 2})
+SCENARIOS: Mapping[str, tuple[Call, ...]] = {
+    "tools": (ONCE, AGAIN),
+    "switch": (ONCE,),
+    "external": (Call("look", {}), ONCE),
+    "approval": (Call("approved", {"number": 1}),),
+    "compaction": (AGAIN, ONCE),
+}
+"""The calls that the model makes when it is asked by such a word."""
+COMPACTION = Compaction(keep=1)
 
 
-class Scenario(Struct, frozen=True):
-    """What one process does.
-
-    Args:
-        script: What the model says.
-        switches: Whether another target is asked for in the midst of the first ask.
-    """
-
-    script: tuple[Turn, ...]
-    switches: bool = False
+def spoken(request: Json) -> Turn:
+    """Make the calls of a scenario when asked to, say something otherwise."""
+    last = request["messages"][-1]
+    said = "" if last["role"] == "tool" else str(last["content"])
+    if "Write that summary now" in json.dumps(last):
+        return Turn(Say("The user had things done."))
+    return Turn(*SCENARIOS.get(said.removeprefix("Do: "), (Say("Done."),)))
 
 
-def tools(folder: Path) -> list[Tool[..., Any]]:  # Any: any function
-    """Return the tools of every scenario. `folder`/ran gets a line each time that one runs."""
+async def acted(session: Session, scenario: str, see: Callable[[SessionEvent], None]) -> None:
+    """Do what the caller of a scenario does, who sees the events of its asks."""
 
-    def ran(context: ToolContext[None], number: int) -> int:
-        with (folder / "ran").open("a") as file:
-            file.write(f"{context.call_id} {context.idempotency_key}\n")
-        return number
+    async def ask(words: str) -> None:
+        async with session.stream(words) as events:
+            async for event in events:
+                see(event)
 
-    @tool
-    async def once(number: int, context: ToolContext[None]) -> int:
-        """Do what must not be done twice."""
-        return ran(context, number)
-
-    @tool(effects="idempotent", approval="allow")
-    async def again(number: int, context: ToolContext[None]) -> int:
-        """Do what may be done twice."""
-        return ran(context, number)
-
-    @tool(approval="ask")
-    async def approved(number: int, context: ToolContext[None]) -> int:
-        """Do what somebody must approve of."""
-        return ran(context, number)
-
-    look = Tool.external("look", "Looks something up, elsewhere.", {"type": "object"}, read_only=True)
-    return [once, again, approved, look]
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(ask, f"Do: {scenario}")
+        if scenario == "switch":
+            await session.switch(OTHER if session.target == TARGET else TARGET)
+    await brought(session)
+    if scenario == "compaction":
+        await ask("And now?")
+        await session.compact()
+    await ask("Thank you.")
 
 
 async def brought(session: Session) -> TurnResult | None:
@@ -67,10 +69,28 @@ async def brought(session: Session) -> TurnResult | None:
     return result
 
 
-DONE = Turn(Say("Done."))
-SCENARIOS: Mapping[str, Scenario] = {
-    "tools": Scenario((Turn(Call("once", {"number": 1}), Call("again", {"number": 2})), DONE, DONE)),
-    "switch": Scenario((Turn(Call("once", {"number": 1})), DONE, DONE), switches=True),
-    "external": Scenario((Turn(Call("look", {}), Call("once", {"number": 1})), DONE, DONE)),
-    "approval": Scenario((Turn(Call("approved", {"number": 1})), DONE, DONE)),
-}
+def tools(folder: Path) -> list[Tool[..., Any]]:  # Any: any function
+    """Return the tools of every scenario. `folder`/ran gets a line each time that one runs."""
+
+    def ran(context: ToolContext[None], number: int) -> str:
+        with (folder / "ran").open("a") as file:
+            file.write(f"{context.session_id} {context.call_id} {context.idempotency_key}\n")
+        return f"{number}".ljust(2000, ".")
+
+    @tool
+    async def once(number: int, context: ToolContext[None]) -> str:
+        """Do what must not be done twice."""
+        return ran(context, number)
+
+    @tool(effects="idempotent", approval="allow")
+    async def again(number: int, context: ToolContext[None]) -> str:
+        """Do what may be done twice."""
+        return ran(context, number)
+
+    @tool(approval="ask")
+    async def approved(number: int, context: ToolContext[None]) -> str:
+        """Do what somebody must approve of."""
+        return ran(context, number)
+
+    look = Tool.external("look", "Looks something up, elsewhere.", {"type": "object"}, read_only=True)
+    return [once, again, approved, look]

@@ -5,25 +5,12 @@ import sys
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from actors.storage import Level
-from tests.powerloss.judge import counted
-from tests.powerloss.workload import recorded
+from tests.powerloss.judge import played
 
 EACH = 1000
 """States of one run."""
-
-
-def played(level: Level, seed: int, states: int) -> Counter[str]:
-    """Let a storage keep logs once, and lose the power so many times."""
-    memory = Path("/dev/shm")
-    with TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
-        kept, found = Path(folder, "kept"), Path(folder, "found")
-        kept.mkdir()
-        found.mkdir()
-        return counted(recorded(kept, level, seed, 300), level, found, states, seed)
 
 
 def main() -> int:

@@ -5,13 +5,24 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 
 from actors.core.events import Event
 from actors.errors import JournalError
 from actors.storage import Level
 from actors.storage.sqlite import SqliteStorage
 from tests.powerloss.disk import Disk
-from tests.powerloss.workload import FILE, Logs, Recording
+from tests.powerloss.workload import FILE, Logs, Recording, recorded
+
+
+def played(level: Level, seed: int, states: int) -> Counter[str]:
+    """Let a storage keep logs once, and lose the power so many times."""
+    memory = Path("/dev/shm")
+    with TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
+        kept, found = Path(folder, "kept"), Path(folder, "found")
+        kept.mkdir()
+        found.mkdir()
+        return counted(recorded(kept, level, seed, 300), level, found, states, seed)
 
 
 def counted(recording: Recording, level: Level, folder: Path, states: int, seed: int) -> Counter[str]:

@@ -23,6 +23,7 @@ from tests.teeth.mutations import (
     platform,
     postgres,
     profiles,
+    proofs,
     reading,
     recovery,
     render,
@@ -80,4 +81,5 @@ MUTATIONS: tuple[Mutation, ...] = (
     *scale.MUTATIONS,
     *configure.MUTATIONS,
     *misuse.MUTATIONS,
+    *proofs.MUTATIONS,
 )
