@@ -331,19 +331,17 @@ class SessionActor(Actor[SessionCommand]):
         except ActorsError as error:
             reply.fail(error)
             return
+        if (held := self._log.state.held) is not None:
+            superseded = SwitchSuperseded(held, target)
+            self._log.send(superseded, self._telling("switch_superseded", held), self._mine)
         if action == "apply":
             self._log.send(SwitchApplied(target), lambda _: reply.send(Applied(target)), self._mine)
             return
         self._hold(target, reply)
 
     def _hold(self, target: str, reply: Reply[SwitchOutcome]) -> None:
-        """Keep a switch for the end of the ask in flight, in place of one that is kept already."""
-        state, turn = self._log.state, self._turn
-        if (held := state.held) is not None:
-            superseded = SwitchSuperseded(held, target)
-            self._log.send(superseded, self._telling("switch_superseded", held), self._mine)
-
-        told = self._telling("switch_held", target)
+        """Keep a switch for the end of the ask in flight."""
+        turn, told = self._turn, self._telling("switch_held", target)
 
         def deferred(seq: int) -> None:
             told(seq)

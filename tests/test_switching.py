@@ -1,6 +1,7 @@
 """A switch moves the next turn and never the one in flight, and the caller is told which it was."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import anyio
 import anyio.lowlevel
@@ -11,6 +12,7 @@ from actors.core.events import SwitchApplied, SwitchFailed, SwitchHeld, SwitchSu
 from actors.core.feed import Applied, Deferred, SessionEvent, StatusEvent
 from actors.errors import ConfigError, ToolDefinitionError, UnknownTarget
 from actors.handle import Session
+from actors.kernel import Command
 from actors.testing import Call, Say, Status, Think, Turn
 from actors.testing.server import LoopbackServer
 from actors.tools import Tool
@@ -34,6 +36,11 @@ pytestmark = pytest.mark.anyio
 Made = Callable[..., LoopbackServer]
 FAMILIES = pytest.mark.parametrize(("old", "new"), [(openai, anthropic), (anthropic, openai)])
 WORK = (Turn(Think("hm"), Call("work", {"name": "a"}), Call("work", {"name": "b"})), Turn(Say("Done.")))
+
+
+@dataclass(frozen=True)
+class Nonsense(Command):
+    """A command that no actor knows."""
 
 
 def statuses(events: list[SessionEvent]) -> list[str]:
@@ -111,6 +118,23 @@ async def test_of_several_switches_during_a_turn_the_latest_wins_and_the_others_
 
 
 @pytest.mark.requirement("REQ-915-050")
+async def test_a_switch_right_after_a_crash_supersedes_the_one_that_was_held() -> None:
+    gate = Gate()
+    one, two, three = openai(*WORK), anthropic(), openai()
+    async with hosting(a=one, b=two, c=three) as runtime:
+        session = await runtime.open("a", tools=[gate.tool])
+        async with session.stream("Do it."):
+            await gate.started("a", "b")
+            assert await session.switch("b") == Deferred("b", 1)
+            await session._refs.ledger.tell(Nonsense())  # type: ignore[arg-type]  # no handler knows it: a crash
+            assert await session.switch("c") == Applied("c")
+        with anyio.fail_after(5):
+            assert (await session.ask("And?")).served_by.backend == "c"
+        switches = [event for event in log(runtime, session) if type(event).__name__.startswith("Switch")]
+        assert switches == [SwitchHeld(1, "b"), SwitchSuperseded("b", "c"), SwitchApplied("c", held=False)]
+        assert two.received == 0
+
+
 async def test_an_unknown_target_fails_at_once_and_changes_nothing() -> None:
     gate = Gate()
     one, two = openai(*WORK), anthropic()

@@ -141,7 +141,12 @@ class Witness(MemoryStorage):
                 self._call(session, seen, event)
             case events.Bound() | events.RequestSent() | events.RoundEnded() | events.TurnEnded():
                 self._turn(session, seen, event)
-            case events.SwitchHeld() | events.SwitchApplied() | events.SwitchFailed():
+            case (
+                events.SwitchHeld()
+                | events.SwitchApplied()
+                | events.SwitchFailed()
+                | events.SwitchSuperseded()
+            ):
                 self._switch(session, seen, event)
             case events.Submitted():
                 self._submitted(seen, event)
@@ -261,11 +266,17 @@ class Witness(MemoryStorage):
         self,
         session: str,
         seen: Sighting,
-        event: events.SwitchHeld | events.SwitchApplied | events.SwitchFailed,
+        event: events.SwitchHeld | events.SwitchApplied | events.SwitchFailed | events.SwitchSuperseded,
     ) -> None:
         match event:
             case events.SwitchHeld(target=target):
+                if seen.held is not None:
+                    self._wrong("of two held switches the first is superseded", session, seen.held)
                 seen.held = target
+            case events.SwitchSuperseded(target=target):
+                if seen.held != target:
+                    self._wrong("only a held switch is superseded", session, target)
+                seen.held = None
             case events.SwitchApplied(target=target, held=held):
                 seen.left = seen.bound is not None  # before a continuation, a little ahead of the turn's end
                 if held and target != seen.held and not (seen.held is None and self.is_handing(session)):

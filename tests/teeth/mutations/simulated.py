@@ -175,4 +175,11 @@ MUTATIONS: tuple[Mutation, ...] = (
         "        await self._end(backend.binding, step, last=last)",
         SEEDS,
     ),
+    Mutation(
+        "simulated: a switch right after a crash leaves the held one unsettled",
+        "actors/session.py",
+        "        if (held := self._log.state.held) is not None:\n            superseded",
+        '        if action == "hold" and (held := self._log.state.held) is not None:\n            superseded',
+        ("tests/test_switching.py::test_a_switch_right_after_a_crash_supersedes_the_one_that_was_held",),
+    ),
 )
