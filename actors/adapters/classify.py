@@ -9,9 +9,10 @@ looked up in `actors.adapters.refusals`.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from actors.adapters.failure import ACTIONS, Failure, Kind
 from actors.adapters.refusals import (
@@ -120,7 +121,7 @@ def _failure(
     report: _Report, dialect: Dialect, headers: Mapping[str, str], now: float | None, *, bare: bool
 ) -> Failure:
     words, status = f"{report.type} {report.code} {report.message}", report.status
-    row = next(row for row in _rows(dialect, status, bare=bare) if row.fits(words, status))
+    row = next(row for row in _rows(dialect, status, bare=bare) if row.pattern.search(words))
     return Failure(
         row.kind,
         ACTIONS[row.kind],
@@ -133,14 +134,14 @@ def _failure(
     )
 
 
-def _rows(dialect: Dialect, status: int | None, *, bare: bool) -> Iterator[Row]:
-    yield from BEFORE_OVERFLOW
-    for pattern in dialect.request.overflow_patterns:
-        yield Row("overflow", re.compile(pattern, re.IGNORECASE), rule=dialect.request.overflow_rule)
-    if bare:
-        yield Row("overflow", _ANY, (400,))  # a server with no words for it
-    yield from AFTER_OVERFLOW
-    yield Row(_by_status(status), _ANY)
+@lru_cache(maxsize=256)
+def _rows(dialect: Dialect, status: int | None, *, bare: bool) -> tuple[Row, ...]:
+    """Return the wordings that may come with a status, in the order in which they are asked."""
+    patterns, rule = dialect.request.overflow_patterns, dialect.request.overflow_rule
+    overflows = [Row("overflow", re.compile(pattern, re.IGNORECASE), rule=rule) for pattern in patterns]
+    without_words = [Row("overflow", _ANY, (400,))] if bare else []
+    rows = (*BEFORE_OVERFLOW, *overflows, *without_words, *AFTER_OVERFLOW)
+    return *(row for row in rows if row.may_have(status)), Row(_by_status(status), _ANY)
 
 
 def _by_status(status: int | None) -> Kind:

@@ -6,6 +6,7 @@ says of either stands around the lane and never in it: marks move, and what was 
 """
 
 import re
+from functools import lru_cache
 from hashlib import sha256
 from typing import Literal, TypeAlias
 
@@ -42,6 +43,7 @@ class Caching(Demands):
         return "default" if self.long == "none" else asked
 
 
+@lru_cache(maxsize=1024)
 def lane_key(session: str, binding: Binding) -> str:
     """Return the name of a session's lane for a binding, the same in every process: 32 characters that tell nothing."""
     parts = (session, binding.dialect, binding.endpoint, binding.account, binding.model, binding.upstream)

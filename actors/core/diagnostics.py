@@ -4,8 +4,9 @@
 line here, with canonical ids: what was dropped as a duplicate, what was synthesized, which faults were met.
 """
 
-from collections import Counter
+from collections import defaultdict
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal, TypeAlias
 
 from actors.core.events import Gap
@@ -73,8 +74,8 @@ class Notes:
     emitted_results: list[str] = field(default_factory=list)
     dedupe: list[tuple[CallId, Dedupe]] = field(default_factory=list)
     synthetic: list[tuple[CallId, Gap]] = field(default_factory=list)
-    losses: Counter[str] = field(default_factory=Counter)
-    fillers: Counter[Filler] = field(default_factory=Counter)
+    losses: defaultdict[str, int] = field(default_factory=partial(defaultdict, int))
+    fillers: defaultdict[Filler, int] = field(default_factory=partial(defaultdict, int))
 
     def report(self, dialect: str, faults: tuple[Fault, ...] = ()) -> Report:
         return Report(

@@ -134,11 +134,16 @@ def _taken_apart(body: bytes) -> dict[str, Json] | None:
 
 
 def _items_of(text: bytes) -> list[Json]:
-    return [_inner(bytes(raw)) for raw in _items(text)]
+    texts = list(map(bytes, _items(text)))
+    known = list(map(_parts.get, texts))  # no part that is kept is None
+    return [_inner(texts[at]) if value is None else value for at, value in enumerate(known)]
 
 
 def _inner(text: bytes) -> Json:
-    if text not in _parts and text.count(b"[") + text.count(b"{") > _DEEP:
+    """Read a part of an object or a list, which is known where it was read before."""
+    if (known := _parts.get(text)) is not None:
+        return known
+    if text.count(b"[") + text.count(b"{") > _DEEP:
         raise ValueError("It may be too deep where it stands")
     return _part(text)
 

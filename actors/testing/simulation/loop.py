@@ -49,7 +49,13 @@ def run(seed: int, main: Callable[[], Awaitable[T]], seconds: float) -> T:
         raise TimeoutError(f"Something still waits after {seconds:g} virtual seconds")
 
     clock = _VirtualClock(core, trio.sleep)
-    with _seeded(core, seed), _replaced(trio, "sleep", clock.sleep), _uncollected(), _silent():
+    with (
+        _seeded(core, seed),
+        _unconnected(core),
+        _replaced(trio, "sleep", clock.sleep),
+        _uncollected(),
+        _silent(),
+    ):
         result: T = trio.run(bounded, clock=clock)
     return result
 
@@ -120,6 +126,22 @@ def _seeded(core: "ModuleType", seed: int) -> Iterator[None]:
     """Have trio's scheduler follow a seed; it has no other door to its chance."""
     chance = _Chance(seed)
     with _replaced(core, "_r", chance), _replaced(core, "_ALLOW_DETERMINISTIC_SCHEDULING", True):
+        yield
+
+
+@contextmanager
+def _unconnected(core: "ModuleType") -> Iterator[None]:
+    """Have trio ask the system for news only when somebody called for the loop, and do without its instruments.
+
+    It does both at each turn of the loop, of which a run has ten thousands, and there are neither sockets nor threads.
+    """
+
+    class Unconnected(core.TheIOManager):  # type: ignore[misc, name-defined]  # trio's own, by platform
+        def get_events(self, timeout: float) -> Any:  # Any: as it gives them, by platform
+            is_called = timeout > 0 or core.GLOBAL_RUN_CONTEXT.runner.entry_queue.size()
+            return super().get_events(timeout) if is_called else []
+
+    with _replaced(core, "TheIOManager", Unconnected), _replaced(core, "Instruments", lambda _: {}):
         yield
 
 

@@ -105,13 +105,16 @@ class Player:
                 await self._ask(session, ask)
 
     async def _ask(self, session: Session, ask: Ask) -> None:
+        say = partial(self._listened if ask.streamed else self._answered, session, said(ask))
+        if not ask.moves:
+            await self._counted(say, session)
+            return
         caller = anyio.CancelScope()
         async with anyio.create_task_group() as tasks:
             for move in ask.moves:
                 tasks.start_soon(self._move, session, move, caller)
             with caller:
-                say = self._listened if ask.streamed else self._answered
-                await self._counted(partial(say, session, said(ask)), session)
+                await self._counted(say, session)
         self.counts["abandoned"] += caller.cancelled_caught
 
     async def _answered(self, session: Session, ask: Said) -> None:

@@ -118,7 +118,9 @@ class Witness(MemoryStorage):
     def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
         """Look at what is appended, and append it."""
         for entry in entries:
-            sighting = self.seen.setdefault(entry.session, Sighting())
+            sighting = self.seen.get(entry.session)
+            if sighting is None:
+                sighting = self.seen[entry.session] = Sighting()
             for event in entry.events:
                 self.counts[type(event).__name__] += 1
                 self._look(entry.session, sighting, event)
