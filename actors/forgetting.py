@@ -4,30 +4,64 @@ A log names its calls, and the id of a subagent follows from its call. Its first
 session that a program gave such an id is left alone.
 """
 
+import re
 from contextlib import suppress
 from itertools import count
 
+import anyio
+
 from actors.children import Above
 from actors.core.events import Event, Opened, Started
-from actors.errors import JournalError
-from actors.journal import Erase, JournalCommand, ReadLog
+from actors.errors import ActorsError, JournalError, SessionExists
+from actors.journal import ClaimSession, Erase, JournalCommand, ReadLog, ReleaseSession
 from actors.kernel import Ref
+from actors.storage import Claim
 
 Log = list[Event]
+_BELOW = re.compile(r"(.+)-c\d+(-\d+)?")
 
 
-async def erased(journal: Ref[JournalCommand], session: str) -> list[str]:
+async def erased(journal: Ref[JournalCommand], session: str, last: int | None = None) -> list[str]:
     """Erase the logs of a session and of all below it; return whose.
 
-    The lowest goes first, so what could not be erased is found again. Of a log that cannot be read, nothing below is.
+    It is claimed first, so nothing is erased if another host has it. The lowest goes first, so what could not be erased
+    is found again. Of a log that cannot be read, nothing below is.
+
+    Args:
+        journal: Where.
+        session: Whose.
+        last: The number of its last event, if it is to be erased only where nothing has been written behind that.
 
     Raises:
+        SessionElsewhere: Another host has it, or one below it.
+        SessionExists: Something was written since.
         JournalError: A log cannot be erased.
     """
-    names = await _with_subagents(journal, session)
-    for name in names:
-        await journal.ask(Erase(name))
+    claim: Claim = await journal.ask(ClaimSession(session, existing=True))
+    try:
+        if last is not None and claim.last != last:
+            raise SessionExists(f"Session {session!r} was used meanwhile")
+        names = await _with_subagents(journal, session)
+        for name in names:
+            await journal.ask(Erase(name))
+    except BaseException:
+        if claim.fence:
+            with anyio.CancelScope(shield=True), suppress(ActorsError):
+                await journal.ask(ReleaseSession(session, claim.fence))
+        raise
     return names
+
+
+async def goes_with(journal: Ref[JournalCommand], session: str) -> str | None:
+    """Return the session that this one goes with: the one for a call of which it was opened, if that has a log."""
+    if (found := _BELOW.fullmatch(session)) is None:
+        return None
+    log = await _read(journal, session)
+    if not log or not isinstance(opened := log[0], Opened) or not opened.above:
+        return None
+    above = await _read(journal, found[1])
+    is_there = above and isinstance(first := above[0], Opened) and first.key == opened.above
+    return found[1] if is_there else None
 
 
 async def _with_subagents(journal: Ref[JournalCommand], session: str) -> list[str]:

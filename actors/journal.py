@@ -128,9 +128,10 @@ class ReadLog(LogQuery[list[Event]]):
 
 @dataclass(frozen=True)
 class ClaimSession(LogQuery[Claim]):
-    """Make the asker a session's live writer."""
+    """Make the asker a session's live writer; only of one that has a log, if it is to be `existing`."""
 
     deed = "claimed"
+    existing: bool = False
 
 
 @dataclass(frozen=True)
@@ -159,6 +160,24 @@ class Erase(LogQuery[None]):
 
 
 @dataclass(frozen=True)
+class Purge(LogQuery[None]):
+    """See that no byte of what was erased is left in the storage's own files."""
+
+    deed = "purged"
+    session: str = ""
+    most: int | None = None
+
+
+@dataclass(frozen=True)
+class LookAtClock(LogQuery[int]):
+    """Note the wall clock; the answer is since when it has gone on evenly."""
+
+    deed = "looked at"
+    session: str = ""
+    now: int = 0
+
+
+@dataclass(frozen=True)
 class Beat(LogQuery[None]):
     """Prolong the lease of this host."""
 
@@ -166,7 +185,7 @@ class Beat(LogQuery[None]):
     session: str = ""
 
 
-Ask: TypeAlias = ReadLog | ListSessions | ClaimSession | ReleaseSession | Erase | Beat
+Ask: TypeAlias = ReadLog | ListSessions | ClaimSession | ReleaseSession | Erase | Purge | LookAtClock | Beat
 JournalCommand: TypeAlias = Append | Ask
 
 
@@ -229,14 +248,18 @@ class JournalActor(Actor[JournalCommand]):
         match command:
             case ReadLog(session=session, after=after):
                 return partial(storage.read, session, after)
-            case ClaimSession(session=session):
-                return partial(storage.claim, session)
+            case ClaimSession(session=session, existing=existing):
+                return partial(storage.claim, session, existing=existing)
             case ReleaseSession(session=session, fence=fence):
                 return partial(storage.release, session, fence)
             case ListSessions(tenant=tenant, limit=limit, page=page):
                 return partial(storage.sessions, tenant=tenant, limit=limit, after=page)
             case Erase(session=session):
                 return partial(storage.erase, session)
+            case Purge(most=most):
+                return partial(storage.purge, most)
+            case LookAtClock(now=now):
+                return partial(storage.look_at_clock, now)
             case Beat():
                 return storage.beat
             case _:

@@ -43,7 +43,7 @@ async def claimed(journal: Ref[JournalCommand], session: str, wait: float) -> Cl
     until = anyio.current_time() + wait
     while True:
         try:
-            return await journal.ask(ClaimSession(session))
+            return await journal.ask(ClaimSession(session, existing=True))
         except SessionElsewhere:
             if (left := until - anyio.current_time()) <= 0:
                 raise

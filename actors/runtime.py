@@ -11,6 +11,7 @@ live in one process, on asyncio or on trio.
 import os
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping
+from datetime import datetime
 from functools import lru_cache, partial
 from pathlib import Path
 from random import Random
@@ -58,6 +59,7 @@ from actors.quarantine import Quarantine
 from actors.readers import Readers
 from actors.resolver import BackendResolver
 from actors.resuming import read
+from actors.retention import Retention, erased
 from actors.session_host import SessionHost
 from actors.sessions import Equipped, Sessions
 from actors.storage import Storage
@@ -191,6 +193,7 @@ class Runtime:
             meter,
         )
         self._host.keep_alive()
+        self._keep_no_longer()
         return self
 
     async def __aexit__(
@@ -421,6 +424,42 @@ class Runtime:
         host = self._running()
         host.check()
         await self._sessions.forget(host, id, self._forgotten)
+
+    async def erase(self, *, tenant: str | None = None, before: datetime | None = None) -> int:
+        """Forget all sessions of a tenant, or all that were used last before a time; return how many there were.
+
+        One after the other; other sessions go on. Those that are open here are ended. What can be erased is, also if
+        something cannot. In the end no byte of what was erased is left in the journal's file, also of what was
+        forgotten before: it is written anew, and nothing else is written meanwhile. A Postgres server keeps bytes until
+        it has vacuumed its tables, and in its backups.
+
+        Args:
+            tenant: Whose, `""` for those of none; None for everybody's.
+            before: They were used last before this; None for all of the tenant.
+
+        Raises:
+            ConfigError: Neither is given.
+            SessionElsewhere: Another host has one of them; the others are erased.
+            OwnSession: A tool of one of them asks; likewise.
+            SessionExists: One of them is just being opened or forgotten; likewise.
+            JournalError: One cannot be erased; likewise.
+            JournalUnavailable: The journal cannot be written, and no more are erased.
+        """
+        host = self._running()
+        host.check()
+        if tenant is None and before is None:
+            raise ConfigError("erase() takes tenant=, before= or both; forget(id) takes one session")
+        since = None if before is None else before.timestamp()
+        return await erased(host.journal, self._forget, tenant, since)
+
+    async def _forget(self, name: str, unused: StoredSession | None) -> None:
+        await self._sessions.forget(self._running(), name, self._forgotten, unused)
+
+    def _keep_no_longer(self) -> None:
+        """Have sessions expire, if the configuration says so."""
+        host, keep = self._running(), self.config.settings.journal.keep
+        if keep is not None and self.storage.level != "memory":
+            host.start(Retention(host.journal, keep, self._forget, self.sessions).run, "journal/retention")
 
     def _forgotten(self, names: Collection[str]) -> None:
         kept = [refusal for refusal in self.refusals if refusal.session not in names]

@@ -30,6 +30,7 @@ from actors.opening import below_caller, opened_for
 from actors.resuming import Recalled, claimed, read, recalled, taken_up, unknown
 from actors.session_host import Hosted, SessionHost
 from actors.storage import Claim
+from actors.storage.directory import StoredSession
 from actors.toolsets import Item
 
 SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
@@ -231,13 +232,22 @@ class Sessions:
         return session
 
     async def forget(
-        self, host: SessionHost, name: str, forgotten: Callable[[Collection[str]], None]
+        self,
+        host: SessionHost,
+        name: str,
+        forgotten: Callable[[Collection[str]], None],
+        unused: StoredSession | None = None,
     ) -> None:
-        """End a session and erase its log and those below it; `forgotten` is told whose. See `Runtime.forget`."""
+        """End a session and erase its log and those below it; `forgotten` is told whose. See `Runtime.forget`.
+
+        One that is given as it was listed, as `unused`, must be so still: else it is `SessionExists`.
+        """
         if is_inside(host.system, name):
             raise OwnSession(f"A tool of session {name!r} cannot have it forgotten: it waits for the tool")
         if name in self._reserved:
             raise SessionExists(f"Session {name!r} is just being opened or forgotten; try again")
+        if unused is not None and name in self._open:
+            raise SessionExists(f"Session {name!r} is open; close it, or forget it by its id")
         self._reserved.add(name)
         over, failed = anyio.Event(), list[ActorsError]()
 
@@ -245,7 +255,7 @@ class Sessions:
             try:
                 if (session := self._open.get(name)) is not None:
                     await session._activation.close()
-                forgotten(await erased(host.journal, name))
+                forgotten(await erased(host.journal, name, None if unused is None else unused.events))
             except ActorsError as error:
                 failed.append(error)
             finally:

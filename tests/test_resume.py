@@ -327,6 +327,7 @@ async def test_what_cannot_be_resumed_is_told_in_one_line() -> None:
     async with serving(server) as hosted, hosted(storage) as runtime:
         with pytest.raises(SessionUnknown, match="'nobody' has a log"):
             await runtime.resume("nobody")
+        assert storage.claim("nobody").fence == 1  # it left nothing there
         session = await runtime.open("a", id="trip")
         with pytest.raises(SessionExists, match="open already"):
             await runtime.resume("trip")

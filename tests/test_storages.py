@@ -8,7 +8,7 @@ import pytest
 from actors.core.events import Awaited, Bound, Closed, Event, Opened, Resumed, SwitchApplied, TurnEnded
 from actors.core.identity import Binding
 from actors.errors import Fenced
-from actors.storage import Entry, Storage
+from actors.storage import NOTHING, Entry, Storage
 from tests.storages import STORAGES, begin, made, to
 
 BINDING = Binding("a", "openai_chat", "http://x", "", "m")
@@ -136,6 +136,26 @@ def test_the_directory_comes_in_pages_newest_first_and_by_tenant(storage: Storag
     assert paged == whole
     assert {stored.id for stored in storage.sessions(tenant="b")} == {"s1", "s3", "s5"}
     assert storage.sessions(tenant="") == []
+
+
+def test_a_claim_of_what_exists_makes_nothing_and_harms_no_writer(storage: Storage) -> None:
+    assert storage.claim("one", existing=True).last == 0
+    assert storage.claim("one").fence == 1
+    assert storage.claim("one", existing=True) == NOTHING
+    assert storage.append([Entry("one", 1, (to("a"),))]) == [1]
+    assert storage.claim("one", existing=True).last == 1
+    storage.erase("one")
+    assert storage.claim("one", existing=True) == NOTHING
+
+
+def test_a_journal_keeps_since_when_the_clock_goes_on_evenly(storage: Storage) -> None:
+    assert [storage.look_at_clock(now) for now in (1_000, 2_000)] == [1_000, 1_000]
+    storage.close()
+    storage.open()
+    assert [storage.look_at_clock(now) for now in (3_000, 10**9, 10**9 + 1)] == [1_000, 10**9, 10**9]
+    assert storage.look_at_clock(5_000) == 5_000
+    storage.purge()
+    assert storage.look_at_clock(6_000) == 5_000
 
 
 def test_a_log_begins_with_what_was_written(storage: Storage) -> None:

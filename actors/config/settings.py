@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from actors.config.providers import Kind
 from actors.core.caching import Cache
+from actors.core.durations import duration
 from actors.core.guards import Repeats
 from actors.core.routing import Policy
 
@@ -25,6 +26,12 @@ def _variable(name: str) -> str:
     if not _VARIABLE.fullmatch(name):
         raise ValueError("takes the name of an environment variable in capitals, not the key itself")
     return name
+
+
+def _duration(text: object) -> int:
+    if not isinstance(text, str):
+        raise ValueError("takes a text, as '90 days'")
+    return duration(text)
 
 
 def label(text: str) -> str:
@@ -386,12 +393,14 @@ class JournalSettings(Frozen):
         level: `process` outlives `kill -9`, `power` (the default of a file, and all that Postgres has) also a loss of
             power.
         lease: Seconds after which a process that is not heard of has lost its sessions to who takes them over.
+        keep: How long a session is kept that nobody uses, as "90 days": then it is erased. Without it, for ever.
     """
 
     path: Label | None = None
     url: Database | None = None
     level: Literal["memory", "process", "power"] | None = None
     lease: Annotated[float, Field(ge=1, le=3600, allow_inf_nan=False)] = 10.0
+    keep: Annotated[int, BeforeValidator(_duration)] | None = None
 
     @model_validator(mode="after")
     def _one_place(self) -> Self:

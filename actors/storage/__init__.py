@@ -68,6 +68,10 @@ class Claim(Struct, frozen=True):
     last: int
 
 
+NOTHING = Claim(0, 0)
+"""Of a session that has no log, where only one that exists is wanted."""
+
+
 def decoded(session: str, records: Iterable[bytes], after: int = 0) -> list[Event]:
     """Return the events of a session's records past number `after`.
 
@@ -109,8 +113,12 @@ class Storage(Protocol):
     def beat(self) -> None:
         """Prolong this host's lease. Called every third of it."""
 
-    def claim(self, session: str) -> Claim:
+    def claim(self, session: str, *, existing: bool = False) -> Claim:
         """Make the caller the session's live writer, in place of any other that this host or a gone one has.
+
+        Args:
+            session: Which.
+            existing: Only if it has a log; else nothing changes, and the claim's `last` is 0.
 
         Raises:
             SessionElsewhere: It belongs to another host that is not gone.
@@ -140,6 +148,21 @@ class Storage(Protocol):
         Raises:
             SessionElsewhere: It belongs to another host that is not gone.
             JournalError: Nothing was erased.
+        """
+
+    def look_at_clock(self, now: int) -> int:
+        """Note the wall clock, durably; return since when it has gone on evenly (`actors.storage.clock`)."""
+
+    def purge(self, most: int | None = None) -> None:
+        """See that no byte of what was erased is left in this storage's own files. Nobody writes meanwhile.
+
+        It may take as long as copying all of it. Does nothing where files are not its own.
+
+        Args:
+            most: Do it only if there are no more bytes than these in all.
+
+        Raises:
+            JournalUnavailable: It is not done.
         """
 
     def sessions(

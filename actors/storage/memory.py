@@ -11,7 +11,8 @@ from time import time
 from actors.core.chunked import EMPTY, ChunkedVector, appended, from_index, item_count
 from actors.core.codec import encode_event
 from actors.core.events import Closed, Event
-from actors.storage import Appended, Claim, Entry, Level
+from actors.storage import NOTHING, Appended, Claim, Entry, Level
+from actors.storage.clock import Seen, seen
 from actors.storage.directory import Page, StoredSession, Summary
 
 
@@ -28,6 +29,7 @@ class MemoryStorage:
         self._claimed: set[str] = set()
         self._opened: dict[str, float] = {}
         self._used: dict[str, float] = {}
+        self._clock: Seen | None = None
 
     def open(self) -> None:
         """Do nothing."""
@@ -39,8 +41,10 @@ class MemoryStorage:
     def beat(self) -> None:
         """Do nothing: nobody else could take over."""
 
-    def claim(self, session: str) -> Claim:
+    def claim(self, session: str, *, existing: bool = False) -> Claim:
         """Make the caller the session's live writer."""
+        if existing and session not in self._logs:
+            return NOTHING
         fence = self._fences[session] = self._fences.get(session, 0) + 1
         self._claimed.add(session)
         return Claim(fence, item_count(self._logs.get(session, EMPTY)))
@@ -79,6 +83,14 @@ class MemoryStorage:
         self._claimed.discard(session)
         self._opened.pop(session, None)
         self._used.pop(session, None)
+
+    def look_at_clock(self, now: int) -> int:
+        """Note the wall clock."""
+        self._clock = seen(self._clock, now)
+        return self._clock.since
+
+    def purge(self, most: int | None = None) -> None:
+        """Do nothing: there are no files."""
 
     def sessions(
         self, *, tenant: str | None = None, limit: int = 100, after: Page | None = None

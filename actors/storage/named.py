@@ -54,6 +54,8 @@ def storage_for(given: str | Path | Storage | None, settings: "JournalSettings")
         return storage_at(given) if isinstance(given, str | Path) else given
     if (where := settings.path or settings.url) is not None:
         return storage_at(where, settings.level or "power", settings.lease)
+    if settings.keep is not None:
+        raise ConfigError("[journal] keep needs a path or a url: what is in memory ends with the process")
     if settings.level not in (None, "memory"):
         raise ConfigError(f"[journal] level = {settings.level!r} needs a path or a url")
     return MemoryStorage()

@@ -82,6 +82,22 @@ def journal_unclosed(error: BaseException) -> None:
     _logger().warning("journal_unclosed", error=_words(error))
 
 
+def retention_erased(sessions: int) -> None:
+    """Log that sessions have expired."""
+    _logger().info("retention_erased", sessions=sessions)
+
+
+def retention_waits(until: int) -> None:
+    """Log that nothing expires before a time (seconds since 1970): the clock is not known for long enough."""
+    why = "the journal has not seen the clock go on evenly for long; it may have jumped"
+    _logger().info("retention_waits", until=until, why=why)
+
+
+def retention_failed(error: BaseException) -> None:
+    """Log that something could not be erased. It is tried again."""
+    _logger().warning("retention_failed", error=_words(error))
+
+
 def tool_left_out(toolset: str, tool: str, error: ActorsError) -> None:
     """Log that a tool of a toolset is not offered, and why."""
     _logger().warning("tool_left_out", toolset=toolset, tool=tool[:200], error=_words(error))

@@ -16,8 +16,9 @@ from msgspec.structs import astuple
 
 from actors.core.events import Event
 from actors.errors import Fenced, JournalUnavailable
-from actors.storage import Appended, Claim, Entry, Level, decoded
+from actors.storage import NOTHING, Appended, Claim, Entry, Level, decoded
 from actors.storage.blobs import references
+from actors.storage.clock import Seen, seen
 from actors.storage.directory import Page, StoredSession
 from actors.storage.hosts import host_name
 from actors.storage.postgres import statements as sql
@@ -93,9 +94,9 @@ class PostgresStorage:
         if self._beaten is not None:
             self._writer.run(self._beat)
 
-    def claim(self, session: str) -> Claim:
+    def claim(self, session: str, *, existing: bool = False) -> Claim:
         """Make the caller the session's live writer."""
-        return self._writer.run(lambda connection: self._claim(connection, session))
+        return self._writer.run(lambda connection: self._claim(connection, session, existing))
 
     def release(self, session: str, fence: int) -> None:
         """Let others claim the session."""
@@ -119,6 +120,13 @@ class PostgresStorage:
         In the server's files they are until it has vacuumed the tables, and as long as it keeps its write-ahead log.
         """
         self._writer.run(lambda connection: self._erase(connection, session))
+
+    def look_at_clock(self, now: int) -> int:
+        """Note the wall clock; return since when it has gone on evenly."""
+        return self._writer.run(lambda connection: _looked(connection, now))
+
+    def purge(self, most: int | None = None) -> None:
+        """Do nothing: the files are the server's."""
 
     def sessions(
         self, *, tenant: str | None = None, limit: int = 100, after: Page | None = None
@@ -168,10 +176,12 @@ class PostgresStorage:
         if self._beaten is None or monotonic() - self._beaten > self._lease / 3:
             self._beat(connection)
 
-    def _claim(self, connection: Connection, session: str) -> Claim:
+    def _claim(self, connection: Connection, session: str, existing: bool) -> Claim:
         self._begin_host(connection)
         for _ in range(TRIES):
             row = self._found(connection, session)
+            if existing and (row is None or not row.last):
+                return NOTHING
             row = self._claimed_new(connection, session) if row is None else self._claimed(connection, row)
             if row is not None:
                 self._keep(row)
@@ -300,6 +310,14 @@ class PostgresStorage:
         if values is None:
             return []
         return row_of(values, self._place).proven(found, after, blobs.get, self._place)
+
+
+def _looked(connection: Connection, now: int) -> int:
+    noted = dict[str, int](connection.execute(sql.CLOCK).fetchall())
+    before = Seen(noted["clock"], noted["clock_since"]) if len(noted) == 2 else None
+    after = seen(before, now)
+    connection.execute(sql.NOTE_CLOCK, after)
+    return after.since
 
 
 def _nothing(_: Connection) -> None:

@@ -74,6 +74,15 @@ class Connections:
             self._checkpoint(connection)
             self._lengthen()
 
+    def rewrite(self) -> None:
+        """Write the file anew, page by page, from what is in it; alone among all processes."""
+        with self._writing, translated(str(self.path)), self._lock:
+            connection = self._writer = self._writer or self._opened()
+            self._check_there()
+            connection.execute("VACUUM")
+            self.erased = True
+            self._checkpoint(connection)
+
     def _check_there(self) -> None:
         """Refuse to write into files that were moved or deleted: that succeeds, and nobody finds it again."""
         files = tuple([_file_id(path) for path in (self.path, self._wal)])

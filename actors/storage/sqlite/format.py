@@ -10,6 +10,7 @@ from sqlite3 import Connection
 from zlib import crc32
 
 from actors.errors import JournalDamaged, JournalError
+from actors.storage.clock import Seen
 
 APPLICATION = 0x61637472
 """Marks a file as one of ours (`PRAGMA application_id`)."""
@@ -93,6 +94,26 @@ def set_sessions_made(connection: Connection, value: int) -> None:
     """Say how many sessions were begun."""
     checksum = _checksum("sessions", value)
     connection.execute("INSERT OR REPLACE INTO meta VALUES ('sessions', ?, ?)", (value, checksum))
+
+
+def clock_seen(connection: Connection) -> Seen | None:
+    """Return what was noted of the wall clock, if it was noted whole."""
+    found = [
+        connection.execute("SELECT value, checksum FROM meta WHERE key = ?", (key,)).fetchone()
+        for key in _CLOCK
+    ]
+    if None in found or any(_checksum(key, row[0]) != row[1] for key, row in zip(_CLOCK, found, strict=True)):
+        return None
+    return Seen(*(int(value) for value, _ in found))
+
+
+def set_clock_seen(connection: Connection, clock: Seen) -> None:
+    """Note it."""
+    rows = [(key, value, _checksum(key, value)) for key, value in zip(_CLOCK, clock, strict=True)]
+    connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?, ?)", rows)
+
+
+_CLOCK = ("clock", "clock_since")
 
 
 def _checksum(key: str, value: int) -> int:

@@ -7,12 +7,13 @@ from time import time
 
 from actors.core.events import Event
 from actors.errors import ConfigError, JournalDamaged
-from actors.storage import Appended, Claim, Entry, Level, decoded
+from actors.storage import NOTHING, Appended, Claim, Entry, Level, decoded
 from actors.storage.blobs import LARGE, slim
+from actors.storage.clock import seen
 from actors.storage.directory import Page, StoredSession
 from actors.storage.rows import COLUMNS, JournalPlace, SessionRow, record_checksum, row_of
 from actors.storage.sqlite.connection import Connections
-from actors.storage.sqlite.format import sessions_made, set_sessions_made
+from actors.storage.sqlite.format import clock_seen, sessions_made, set_clock_seen, set_sessions_made
 from actors.storage.sqlite.hosts import Hosts
 from actors.storage.sqlite.locks import check_platform
 
@@ -79,10 +80,13 @@ class SqliteStorage:
             with self._connections.transaction() as connection:
                 self._hosts.beat(connection)
 
-    def claim(self, session: str) -> Claim:
+    def claim(self, session: str, *, existing: bool = False) -> Claim:
         """Make the caller the session's live writer."""
         with self._connections.transaction() as connection:
-            row = self._row(connection, session) or self._new(connection, session)
+            row = self._row(connection, session)
+            if existing and (row is None or not row.last):
+                return NOTHING
+            row = row or self._new(connection, session)
             self._check_free(connection, row)
             self._hosts.begin(connection)
             self._write(connection, row, row.fence + 1, self._hosts.name)
@@ -145,6 +149,22 @@ class SqliteStorage:
             self._check_free(connection, row)
             self._erase(connection, row)
             self._connections.erased = True
+
+    def look_at_clock(self, now: int) -> int:
+        """Note the wall clock; return since when it has gone on evenly."""
+        with self._connections.transaction() as connection:
+            noted = seen(clock_seen(connection), now)
+            set_clock_seen(connection, noted)
+            return noted.since
+
+    def purge(self, most: int | None = None) -> None:
+        """Write the file anew, and empty the write-ahead log.
+
+        What is erased is overwritten at once. But where a page was split or joined before, SQLite may have left a copy
+        of records in the part that is not used now.
+        """
+        if most is None or (self.path.exists() and self.path.stat().st_size <= most):
+            self._connections.rewrite()
 
     def sessions(
         self, *, tenant: str | None = None, limit: int = 100, after: Page | None = None

@@ -1,0 +1,65 @@
+"""What expires and what is erased."""
+
+from tests.teeth.mutations.mutation import Mutation
+
+RETENTION, FORGETTING = "actors/retention.py", "actors/forgetting.py"
+TESTS = "tests/test_retention.py"
+
+MUTATIONS = (
+    Mutation(
+        "retention: a clock that jumped is believed at once",
+        RETENTION,
+        "if now - since < min(STEADY, self.keep):",
+        "if now < since:",
+        (f"{TESTS}::test_a_clock_that_jumps_erases_nothing_until_it_has_gone_on_evenly_for_a_day",),
+    ),
+    Mutation(
+        "retention: a clock that went back is taken for one that goes on",
+        "actors/storage/clock.py",
+        "before.last - SLACK <= now <= before.last + LEAP",
+        "now <= before.last + LEAP",
+        (f"{TESTS}::test_the_clock_starts_again_to_be_known_where_it_goes_back_or_leaps",),
+    ),
+    Mutation(
+        "retention: what is open expires",
+        RETENTION,
+        "if session.id in self.open or await",
+        "if await",
+        (f"{TESTS}::test_what_nobody_used_for_so_long_is_erased_and_nothing_else",),
+    ),
+    Mutation(
+        "retention: a subagent's log expires before that of the session above",
+        RETENTION,
+        "await goes_with(self.journal, session.id) is not None",
+        "await goes_with(self.journal, session.id) == session.id",
+        (f"{TESTS}::test_what_is_below_a_session_goes_with_it_whatever_its_age",),
+    ),
+    Mutation(
+        "retention: one session that cannot be erased keeps the others",
+        RETENTION,
+        "                except _LEFT as error:\n                    left[each.id] = error\n",
+        "                except SessionExists as error:\n                    left[each.id] = error\n",
+        (f"{TESTS}::test_what_cannot_be_erased_keeps_nothing_else_from_it",),
+    ),
+    Mutation(
+        "retention: the file is not written anew",
+        RETENTION,
+        "    if gone:\n        await journal.ask(Purge())",
+        "    if gone:\n        pass",
+        (f"{TESTS}::test_no_byte_of_what_was_erased_is_left_in_any_file",),
+    ),
+    Mutation(
+        "forget: what another host has loses its subagents' logs",
+        FORGETTING,
+        "claim: Claim = await journal.ask(ClaimSession(session, existing=True))",
+        "claim = Claim(0, 0)",
+        (f"{TESTS}::test_what_another_host_has_is_left_until_it_lets_go",),
+    ),
+    Mutation(
+        "resume: an id that nobody knows leaves a row",
+        "actors/resuming.py",
+        "ClaimSession(session, existing=True)",
+        "ClaimSession(session)",
+        ("tests/test_resume.py::test_what_cannot_be_resumed_is_told_in_one_line",),
+    ),
+)

@@ -1,0 +1,298 @@
+"""What expires and what is erased: which sessions, when the clock is believed, and that no byte is left."""
+
+import random
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from actors import Runtime, ToolContext, tool
+from actors.config import Config, FileSettings
+from actors.config.settings import JournalSettings
+from actors.core.durations import duration
+from actors.core.events import Awaited, Bound, Event, Failed, Opened, Returned
+from actors.core.identity import Binding, CallId
+from actors.core.jsonio import Json
+from actors.errors import ConfigError, JournalDamaged, SessionElsewhere
+from actors.retention import Retention, erased
+from actors.storage import Entry, Storage
+from actors.storage.clock import LEAP, Seen, seen
+from actors.storage.directory import StoredSession
+from actors.storage.memory import MemoryStorage
+from actors.storage.sqlite import SqliteStorage
+from actors.testing import Call, Say, Turn
+from tests.runtime_support import hosting, openai
+from tests.storages import begin, made
+
+pytestmark = pytest.mark.anyio
+
+DAY = 86_400
+KEEP = 90 * DAY
+BINDING = Binding("a", "openai_chat", "http://x", "", "m")
+
+
+@pytest.fixture
+def storage(kind: str, request: pytest.FixtureRequest) -> Iterator[Storage]:
+    storage = made(kind, request)
+    storage.open()
+    yield storage
+    storage.close()
+
+
+class Clock:
+    """The wall clock of every storage, and of retention."""
+
+    def __init__(self, patch: pytest.MonkeyPatch) -> None:
+        self.now = 1_800_000_000.0
+        for kind in ("memory", "sqlite.storage", "postgres.storage"):
+            patch.setattr(f"actors.storage.{kind}.time", self)
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    monkeypatch.setattr("actors.retention.PAUSE", 0)
+    return Clock(monkeypatch)
+
+
+def retention(runtime: Runtime, clock: Clock) -> Retention:
+    """Return what a runtime does to its sessions, by this clock."""
+    return Retention(runtime._running().journal, KEEP, runtime._forget, runtime.sessions, clock)
+
+
+def kept(storage: Storage) -> list[str]:
+    return sorted(each.id for each in storage.sessions())
+
+
+def at_rest(storage: Storage, session: str, *events: Event, tenant: str = "") -> None:
+    """Write a log that nobody has open."""
+    claim = begin(storage, session, tenant=tenant)
+    if events:
+        storage.append([Entry(session, claim.fence, events)])
+    storage.release(session, claim.fence)
+
+
+async def months(clock: Clock, swept: Retention, count: int) -> list[int]:
+    """Let months pass, with a sweep in each; return what each erased."""
+    counts = []
+    for _ in range(count):
+        clock.now += 30 * DAY
+        counts.append(await swept.sweep())
+    return counts
+
+
+@pytest.mark.parametrize("kind", ["sqlite-process", "postgres"])
+async def test_what_nobody_used_for_so_long_is_erased_and_nothing_else(
+    storage: Storage, clock: Clock
+) -> None:
+    large = Returned(CallId("c"), Json(b'"' + b"x" * 20_000 + b'"'))
+    at_rest(storage, "old", large)
+    at_rest(storage, "waits", Bound(1, 1, BINDING), Awaited(1, ()))
+    async with hosting(a=openai(*[Turn(Say("Yes."))] * 2), storage=storage) as runtime:
+        swept = retention(runtime, clock)
+        await runtime.open("a", id="open")
+        assert await months(clock, swept, 2) == [0, 0]
+        at_rest(storage, "new", large)
+        assert await months(clock, swept, 2) == [0, 2]
+        assert kept(storage) == ["new", "open"]
+        assert storage.read("new")[1:] == [large]
+        assert storage.claim("old").last == 0
+
+
+@pytest.mark.parametrize("kind", ["memory"])
+async def test_what_is_below_a_session_goes_with_it_whatever_its_age(storage: Storage, clock: Clock) -> None:
+    for name, above in (("trip-c1", "key"), ("gone-c1", "other"), ("trip-c2", "")):
+        fence = storage.claim(name).fence
+        storage.append([Entry(name, fence, (Opened(name, "a", above=above),))])
+        storage.release(name, fence)
+    fence = storage.claim("trip").fence
+    storage.append([Entry("trip", fence, (Opened("trip", "a", key="key"),))])
+    async with hosting(a=openai(), storage=storage) as runtime:
+        swept = retention(runtime, clock)
+        await months(clock, swept, 2)
+        storage.append([Entry("trip", fence, (Failed(CallId("c")),))])
+        storage.release("trip", fence)
+        assert await months(clock, swept, 2) == [0, 2]  # what has nobody above, and what a program named so
+        assert kept(storage) == ["trip", "trip-c1"]
+        await months(clock, swept, 2)
+        assert kept(storage) == []
+
+
+async def test_what_another_host_has_is_left_until_it_lets_go(tmp_path: Path, clock: Clock) -> None:
+    mine, theirs = SqliteStorage(tmp_path / "sessions.db"), SqliteStorage(tmp_path / "sessions.db")
+    at_rest(mine, "mine", tenant="t")
+    begin(theirs, "theirs", tenant="t")
+    at_rest(mine, "theirs-c1", tenant="t")
+    async with hosting(a=openai(), storage=mine) as runtime:
+        with pytest.raises(SessionElsewhere):
+            await runtime.forget("theirs")
+        assert kept(mine) == ["mine", "theirs", "theirs-c1"]
+        assert await months(clock, retention(runtime, clock), 5) == [0, 0, 0, 2, 0]
+        with pytest.raises(SessionElsewhere, match="'theirs' belongs to host"):
+            await runtime.erase(tenant="t")
+        assert kept(mine) == ["theirs"]
+        theirs.close()
+        assert await runtime.erase(tenant="t") == 1
+
+
+@pytest.mark.parametrize("kind", ["memory"])
+async def test_a_clock_that_jumps_erases_nothing_until_it_has_gone_on_evenly_for_a_day(
+    storage: Storage, clock: Clock
+) -> None:
+    at_rest(storage, "old")
+    async with hosting(a=openai(), storage=storage) as runtime:
+        swept = retention(runtime, clock)
+        assert await swept.sweep() == 0
+        for jump in (3650, -7300, 7300):
+            clock.now += jump * DAY
+            assert await swept.sweep() == 0
+            clock.now += DAY - 1
+            assert await swept.sweep() == 0
+        assert kept(storage) == ["old"]
+        clock.now += 1
+        assert await swept.sweep() == 1
+
+
+def test_the_clock_starts_again_to_be_known_where_it_goes_back_or_leaps() -> None:
+    known = Seen(1_000_000, 5)
+    assert seen(None, 7) == Seen(7, 7)
+    assert seen(known, 1_000_000 + LEAP) == Seen(1_000_000 + LEAP, 5)
+    assert seen(known, 1_000_001 + LEAP).since == 1_000_001 + LEAP
+    assert seen(known, 1_000_000 - 300).since == 5
+    assert seen(known, 1_000_000 - 301).since == 1_000_000 - 301
+
+
+async def test_a_runtime_whose_journal_is_kept_for_so_long_sweeps_by_itself(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = SqliteStorage(tmp_path / "sessions.db", level="process")
+    at_rest(storage, "old")
+    storage.look_at_clock(int(clock.now))
+    clock.now += 20 * DAY
+    at_rest(storage, "new")
+    storage.look_at_clock(int(clock.now))
+    clock.now += 11 * DAY
+    storage.close()
+    monkeypatch.setattr("actors.runtime.Retention", partial(Retention, clock=clock))
+    settings = FileSettings(journal=JournalSettings.model_validate({"keep": "30 days"}))
+    with anyio.fail_after(60):
+        async with Runtime(Config(settings, {}), journal=storage) as runtime:
+            while len(await runtime.stored()) > 1:
+                await anyio.lowlevel.checkpoint()
+            assert [each.id for each in await runtime.stored()] == ["new"]
+
+
+@tool
+async def helper(context: ToolContext[None]) -> str:
+    """Ask another."""
+    async with context.subagent("a") as child:
+        return (await child.ask("Go.")).text
+
+
+async def test_all_sessions_of_a_tenant_are_erased_with_what_is_below_them(clock: Clock) -> None:
+    server = openai(Turn(Call("helper", {})), Turn(Say("120.")), Turn(Say("Done.")), Turn(Say("Hi.")))
+    async with hosting(a=server) as runtime:
+        mine = await runtime.open("a", id="mine", tenant="m", tools=[helper])
+        await mine.ask("Go.")
+        await runtime.open("a", id="other", tenant="o")
+        at_rest(runtime.storage, "closed", tenant="m")
+        assert kept(runtime.storage) == ["closed", "mine", "mine-c1", "other"]
+        assert await runtime.erase(tenant="m") == 3
+        assert kept(runtime.storage) == ["other"]
+        assert list(runtime.sessions) == ["other"]
+        with pytest.raises(ConfigError, match=r"tenant=, before= or both"):
+            await runtime.erase()
+
+
+async def test_what_was_used_before_a_time_is_erased_by_that_time_and_no_clock(clock: Clock) -> None:
+    async with hosting(a=openai()) as runtime:
+        for name in ("one", "two", "three"):
+            at_rest(runtime.storage, name, tenant=name[0])
+            clock.now += DAY
+        third = datetime.fromtimestamp(clock.now - DAY, UTC)
+        assert await runtime.erase(tenant="o", before=third) == 1
+        assert await runtime.erase(before=third) == 1
+        assert kept(runtime.storage) == ["three"]
+
+
+@pytest.mark.parametrize("kind", ["sqlite-process"])
+async def test_other_sessions_go_on_between_two_that_are_erased(storage: Storage) -> None:
+    async with hosting(a=openai(*[Turn(Say("Yes."))] * 3), storage=storage) as runtime:
+        session = await runtime.open("a", id="other")
+        for number in range(3):
+            at_rest(storage, f"s{number}", tenant="t")
+
+        async def forget(name: str, unused: StoredSession | None) -> None:
+            await runtime._forget(name, unused)
+            assert (await session.ask("Well?")).text == "Yes."
+
+        assert await erased(runtime._running().journal, forget, "t", None) == 3
+        assert kept(storage) == ["other"]
+
+
+class Stuck(MemoryStorage):
+    """Keeps one session."""
+
+    def erase(self, session: str) -> None:
+        if session == "s1":
+            raise JournalDamaged("not now")
+        super().erase(session)
+
+
+async def test_what_cannot_be_erased_keeps_nothing_else_from_it(clock: Clock) -> None:
+    storage = Stuck()
+    async with hosting(a=openai(), storage=storage) as runtime:
+        for number in range(3):
+            at_rest(storage, f"s{number}", tenant="t")
+        with pytest.raises(JournalDamaged, match="not now"):
+            await runtime.erase(tenant="t")
+        assert kept(storage) == ["s1"]
+        assert storage.sessions()[0].owner is None
+        assert await months(clock, retention(runtime, clock), 5) == [0] * 5
+
+
+def contents(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in folder.iterdir())
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_no_byte_of_what_was_erased_is_left_in_any_file(tmp_path: Path, seed: int) -> None:
+    """SQLite overwrites what is deleted; but of a page that it splits or joins it may leave what it moved."""
+    chance, storage = random.Random(seed), SqliteStorage(tmp_path / "sessions.db", level="process")
+    names = [f"s{number}" for number in range(12)]
+    fences = {name: begin(storage, name, tenant=f"t{number % 2}").fence for number, name in enumerate(names)}
+    for _ in range(150):
+        entries = []
+        for name in chance.choices(names, k=3):
+            words = f"words-of-{name}-".encode() * chance.choice([1, 3, 40, 200, 2000])
+            entries.append(Entry(name, fences[name], (Failed(CallId("c"), Json(b'"' + words + b'"')),)))
+        storage.append(entries)
+    for name in names:
+        storage.release(name, fences[name])
+    async with hosting(a=openai(), storage=storage) as runtime:
+        assert await runtime.erase(tenant="t1") == 6
+        data = contents(tmp_path)
+        assert [name for name in names[1::2] if f"words-of-{name}-".encode() in data] == []
+        for name in names[::2]:
+            assert len(storage.read(name)) > 1
+    assert "words-of-s0-" in repr(storage.read("s0"))
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90 days", 90 * DAY), ("1 day", DAY), ("12h", 43_200), ("2 weeks", 14 * DAY), ("5 minutes", 300)],
+)
+def test_a_duration_is_a_number_and_its_unit(text: str, seconds: int) -> None:
+    assert duration(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "90", "0 days", "-1 days", "1.5 days", "3 months", "days", "1 d ay"])
+def test_what_is_no_duration_is_told_so(text: str) -> None:
+    with pytest.raises(ValueError, match="as '90 days'"):
+        duration(text)
