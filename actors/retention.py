@@ -4,7 +4,7 @@ One session is erased at a time, by the way that `forget` takes, and others are 
 a wall clock can say, so a sweep does nothing while the journal has reason to doubt it (`actors.storage.clock`).
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Collection
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from time import time
@@ -98,14 +98,12 @@ class Retention:
         journal: Whose sessions.
         keep: Seconds.
         forget: Erases one.
-        open: Ids of the sessions that are open here.
         clock: The wall clock, in seconds since 1970.
     """
 
     journal: Ref[JournalCommand]
     keep: float
     forget: Forget
-    open: Collection[str]
     clock: Callable[[], float] = time
     _purged: float | None = None
 
@@ -138,7 +136,7 @@ class Retention:
 
     async def _expire(self, session: StoredSession) -> bool:
         """Erase a session; not if it is in use or goes with another, which is no error."""
-        if session.id in self.open or await goes_with(self.journal, session.id) is not None:
+        if await goes_with(self.journal, session.id) is not None:
             return False
         try:
             await self.forget(session.id, session)

@@ -459,7 +459,7 @@ class Runtime:
         """Have sessions expire, if the configuration says so."""
         host, keep = self._running(), self.config.settings.journal.keep
         if keep is not None and self.storage.level != "memory":
-            host.start(Retention(host.journal, keep, self._forget, self.sessions).run, "journal/retention")
+            host.start(Retention(host.journal, keep, self._forget).run, "journal/retention")
 
     def _forgotten(self, names: Collection[str]) -> None:
         kept = [refusal for refusal in self.refusals if refusal.session not in names]

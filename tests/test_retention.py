@@ -63,7 +63,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 def retention(runtime: Runtime, clock: Clock) -> Retention:
     """Return what a runtime does to its sessions, by this clock."""
-    return Retention(runtime._running().journal, KEEP, runtime._forget, runtime.sessions, clock)
+    return Retention(runtime._running().journal, KEEP, runtime._forget, clock)
 
 
 def kept(storage: Storage) -> list[str]:

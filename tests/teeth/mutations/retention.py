@@ -22,9 +22,9 @@ MUTATIONS = (
     ),
     Mutation(
         "retention: what is open expires",
-        RETENTION,
-        "if session.id in self.open or await",
-        "if await",
+        "actors/sessions.py",
+        "if unused is not None and name in self._open:",
+        "if unused is None and name == '':",
         (f"{TESTS}::test_what_nobody_used_for_so_long_is_erased_and_nothing_else",),
     ),
     Mutation(
