@@ -100,7 +100,7 @@ async def test_what_nobody_used_for_so_long_is_erased_and_nothing_else(
         assert await months(clock, swept, 2) == [0, 0]
         at_rest(storage, "new", large)
         assert await months(clock, swept, 2) == [0, 2]
-        assert kept(storage) == ["new", "open"]
+        assert (kept(storage), list(runtime.sessions)) == (["new", "open"], ["open"])
         assert storage.read("new")[1:] == [large]
         assert storage.claim("old").last == 0
 

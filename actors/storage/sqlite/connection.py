@@ -79,8 +79,8 @@ class Connections:
         with self._writing, translated(str(self.path)), self._lock:
             connection = self._writer = self._writer or self._opened()
             self._check_there()
-            connection.execute("VACUUM")
             self.erased = True
+            connection.execute("VACUUM")
             self._checkpoint(connection)
 
     def _check_there(self) -> None:
