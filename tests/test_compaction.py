@@ -12,6 +12,7 @@ from msgspec.structs import fields
 
 from actors import Compaction, CompactionResult, Runtime, tool
 from actors.config import Config, FileSettings
+from actors.config.settings import PoolSettings
 from actors.core.events import Compacted, RequestSent, Shortened, TurnEnded
 from actors.core.feed import StatusEvent
 from actors.core.stream import Usage
@@ -19,7 +20,7 @@ from actors.core.turn import Outcome
 from actors.driver import stopped
 from actors.errors import CompactionFailed
 from actors.handle import Session
-from actors.testing import SERVER_ERROR, Call, Say, Script, Stall, Turn
+from actors.testing import SERVER_ERROR, Call, Say, Script, Stall, Status, Turn
 from actors.testing.rules.base import Json
 from actors.testing.server import LoopbackServer, serve
 from actors.testing.windows import DIALECTS, window
@@ -211,6 +212,21 @@ async def test_a_window_that_nothing_helps_ends_the_ask_with_its_reason_and_the_
         assert "nothing is left that could be made shorter" in answer.why
         assert answer.attempts[-1].cause is not None
         assert answer.attempts[-1].cause.kind == "overflow"
+
+
+async def test_a_request_that_is_too_long_even_when_made_shorter_is_another_members() -> None:
+    too_long = Status(
+        400, message="This model's maximum context length is 100 tokens.", code="context_length_exceeded"
+    )
+    one, two = host("openai_chat"), host("anthropic")
+    async with hosting(a=one, b=two, pools={"p": PoolSettings(members=("a", "b"))}) as runtime:
+        session = await runtime.open("p", tools=[read])
+        await talk(session, 3)
+        one.faults = dict.fromkeys(range(one.received, one.received + 8), too_long)
+        answer = await session.ask("Please read f4.")
+        shrunk = [event for event in log(runtime, session) if isinstance(event, Shortened | Compacted)]
+    assert shrunk
+    assert (answer.status, answer.served_by.backend) == ("complete", "b"), answer.why
 
 
 async def test_a_compaction_waits_for_the_ask_in_flight_and_one_with_nothing_to_do_says_so() -> None:
