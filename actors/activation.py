@@ -1,12 +1,13 @@
 """A session between its uses: what is kept of it, and how its actors come and go.
 
 Idle sessions are many, so one that has nothing to do is its log and a few words besides. What its actors know, lanes
-included, is a fold of that log, so those that are made at its next use are as good as those that were put away. Of the
-sessions with nothing to do, the `ACTIVE` used last keep their actors, and others what had been made of their logs, as
-long as their lanes hold no more than `LANES` bytes in all.
+included, is a fold of that log, so those that are made at its next use are as good as those that were put away. Which
+of the sessions with nothing to do keep their actors, or what had been made of their logs, their host says
+(`actors.session_host`). Where logs are kept on disk, nothing of a session that sleeps is in memory but what no log has.
 
 A session of which an event could not be written is ahead of its log. It is put away too, at once and with whatever it
-was doing: what it knows is dropped, and its actors begin from the log when it is used again.
+was doing: what it knows is dropped, and its actors begin from the log when it is used again. So is one whose log cannot
+be read.
 """
 
 from collections.abc import Iterable
@@ -14,12 +15,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from types import EllipsisType
-from typing import NamedTuple, Never
+from typing import Never
 
 import anyio
 
 from actors.children import Above
-from actors.choosing import Warmth
 from actors.commands import Cancel, End, SessionCommand
 from actors.configuration import Change, Configuration, Equipment
 from actors.core.awaiting import pending
@@ -27,15 +27,27 @@ from actors.core.batch import Approve
 from actors.core.events import Opened
 from actors.core.feed import PendingCall
 from actors.core.form import replace
+from actors.core.ledger import Ledger
+from actors.core.packed import size_of
 from actors.core.spending import Used
 from actors.core.state import Lanes, SessionState
 from actors.core.turn import Bounds
-from actors.errors import ActorFailed, ActorStopped, Draining, Fenced, JournalError, JournalUnavailable
+from actors.errors import (
+    ActorFailed,
+    ActorStopped,
+    Draining,
+    Fenced,
+    JournalDamaged,
+    JournalError,
+    JournalUnavailable,
+)
 from actors.executor import Executor
+from actors.holding import Holding
 from actors.inflight import SessionRefs
 from actors.kernel import Group, Ref, Restart
 from actors.ledger import LedgerActor, LedgerCommand
 from actors.log import Generation
+from actors.passive import LOGGED, Closing, Over, Passive, logged
 from actors.pending import PendingAsks, again
 from actors.renderer import RendererActor
 from actors.scheduler import SchedulerActor
@@ -44,51 +56,20 @@ from actors.session_host import SessionHost
 from actors.tools import Toolset
 from actors.toolsets import Item, Offer
 
-RESTART = Restart(ends=(JournalUnavailable, Fenced))
-"""A session's actors begin anew after a crash. What keeps an event from being written is none."""
-
-
-class Passive(NamedTuple):
-    """A session without actors.
-
-    Args:
-        made: What was made of its log, lanes last; None if that has to be done again.
-        warmth: Where the session was sent what, and when; None where nobody minds.
-    """
-
-    made: tuple[SessionState, Lanes] | None = None
-    warmth: Warmth | None = None
-
-    @property
-    def size(self) -> int:
-        """Bytes of the lanes."""
-        return 0 if self.made is None else self.made[1].size
-
-
-LOGGED = Passive()
-"""Of a session that is nothing but its log."""
+RESTART = Restart(ends=(JournalUnavailable, JournalDamaged, Fenced))
+"""A session's actors begin anew after a crash. What keeps an event from being written, or the log from being read, is
+none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Suspended:
-    """A session that was put away because an event of it could not be written. `actors`: what is left of them."""
+    """A session that was put away because of its journal. `actors`: what is left of them."""
 
     actors: "SessionActors"
 
 
-@dataclass(frozen=True, slots=True)
-class Over:
-    """A session that is over. `fenced`: why, if another writer has it now."""
-
-    fenced: Fenced | None = None
-
-
-@dataclass(slots=True)
-class Closing:
-    """A close that is under way. `error`: why it was not done in order."""
-
-    over: anyio.Event
-    error: JournalError | None = None
+SESSION = 2048
+"""Bytes of what is around the state and the lanes of a session, about."""
 
 
 class Activation:
@@ -119,6 +100,7 @@ class Activation:
         "deps",
         "depth",
         "fence",
+        "holding",
         "host",
         "key",
         "name",
@@ -142,6 +124,10 @@ class Activation:
         self.host, self.approve, self.deps, self.depth = host, approve, deps, depth
         self._now: Passive | SessionActors | Suspended | Over = LOGGED
         self._target = opened.target
+        self.holding = Holding(host.held)
+        if not host.is_durable:
+            self.holding.count("messages", sum(map(size_of, opened.messages)))
+            self.holding.count("calls", Ledger(opened.known).size)
         self._waits: tuple[PendingCall, ...] = ()
         self.pending: PendingAsks | None = None  # of a turn that waits
         self.above: Above | None = None
@@ -163,7 +149,7 @@ class Activation:
                 actors.begin_anew(self.depth)
                 self._now = actors
             case Passive() as kept if self.host.running:
-                self.host.lanes -= kept.size
+                self.host.taken_up(self, kept.size)
                 actors = self._now = SessionActors(self, kept)
             case Over(fenced=Fenced() as why):
                 raise Fenced(str(why))
@@ -174,27 +160,40 @@ class Activation:
 
     def recall(self, state: SessionState, lanes: Lanes) -> None:
         """Take what was made of the session's log elsewhere: nothing is open in it but a turn that waits."""
-        self._now = Passive((state, lanes))
         self._waits = pending(state, state.ledger)
-        if lanes.size:
-            self.host.passivated(self, lanes.size)
+        self.holding.count("messages", state.size)
+        self.holding.count("calls", state.ledger.size)
+        self._sleep(Passive((state, lanes)))
+
+    def _sleep(self, kept: Passive) -> None:
+        """Have no actors from now on, and in memory only what is kept."""
+        if kept.made is None:
+            self._now = kept
+            self._release()
+        else:
+            size = SESSION + (self.holding.total if self.host.is_durable else self.holding.lanes)
+            self._now = kept._replace(size=size)
+            self.host.passivated(self, size)
+
+    def _release(self) -> None:
+        """Count what a session holds of which nothing is kept but its log."""
+        self.holding.count("lanes", 0)
+        if self.host.is_durable:
+            self.holding.release()
 
     def passivate(self) -> bool:
         """Put the actors away if they have nothing to do; say whether the session is without them now."""
         if isinstance(self._now, SessionActors):
             self._target, self._waits = self.target, self.waits
             if (kept := self._now.passivate()) is not None:
-                self._now = kept
-                if kept.size:
-                    self.host.passivated(self, kept.size)
+                self._sleep(kept)
         return not isinstance(self._now, SessionActors)
 
     def drop(self) -> None:
         """Drop the state and lanes of a passive session; keep only what its log does not hold."""
         assert isinstance(self._now, Passive)
-        self.host.passive.pop(self.name, None)
-        self.host.lanes -= self._now.size
-        self._now = _logged(self._now.warmth)
+        self.host.taken_up(self, self._now.size)
+        self._sleep(logged(self._now.warmth))
 
     @property
     def is_ending(self) -> bool:
@@ -210,7 +209,9 @@ class Activation:
         """Note that the actors have ended, and are to begin from the log when the session is used again."""
         assert isinstance(self._now, SessionActors)
         self._target, self._waits = self.target, self.waits
+        self._now.forget()
         self._now = Suspended(self._now)
+        self._release()
         self.host.active.pop(self.name, None)
 
     @property
@@ -261,15 +262,15 @@ class Activation:
         """Forget the session: it was ended in order, its actors crashed too often, or another writer has it."""
         match self._now:
             case Passive(size=size):
-                self.host.lanes -= size
+                self.host.taken_up(self, size)
             case SessionActors(state=state) | Suspended(actors=SessionActors(state=state)):
                 self.used = state.used
             case Over():
                 pass
         self._target, self._waits, self._now = self.target, (), Over(fenced)
+        self.holding.release()
         if owners := self.configuration.owners:
             self.host.toolsets.release(owners)
-        self.host.passive.pop(self.name, None)
         self.host.active.pop(self.name, None)
         self.host.readers.end(self.name)
         self.host.ended(self)
@@ -316,7 +317,7 @@ class Activation:
     async def _close(self, closing: Closing, in_order: bool) -> None:
         try:
             if in_order and not self.is_over:
-                with suppress(ActorStopped, Draining):  # it has ended
+                with suppress(ActorStopped, Draining, JournalDamaged):  # it has ended, or none can be written
                     await self._write_end()
         except JournalError as error:
             closing.error = error
@@ -351,8 +352,11 @@ class SessionActors:
         self._activation, self._host, self._name = activation, host, activation.name
         self._state, self._lanes = kept.made or host.recalled(activation.name)
         self._warmth = kept.warmth or {}
+        self._waits = activation.waits
+        self._made: SessionActor | None = None
         self.equipment = Equipment(activation.configuration, host.resolver, activation.change)
         self._pending = activation.pending or PendingAsks(host.most_waiting)
+        self._pending.rested = host.rested
         self._executor = Executor(
             host.system,
             self._name,
@@ -363,14 +367,20 @@ class SessionActors:
             activation.key,
             host.open_below,
         )
-        self._generation = Generation(self._name, activation.fence, host.journal, host.rules)
+        fence, holding = activation.fence, activation.holding
+        self._generation = Generation(self._name, fence, host.journal, host.rules, holding)
         self.refs: SessionRefs
         self.session: Ref[SessionCommand]
         self.begin_anew(activation.depth)
 
     @property
+    def _acting(self) -> SessionActor:
+        assert self._made is not None
+        return self._made
+
+    @property
     def target(self) -> str:
-        """Whom the next ask goes to; empty while what crashed is being rebuilt."""
+        """Whom the next ask goes to; empty while the log is being read."""
         return self._acting.target
 
     @property
@@ -380,8 +390,8 @@ class SessionActors:
 
     @property
     def waits(self) -> tuple[PendingCall, ...]:
-        """The calls that the turn in flight waits for."""
-        return self._acting.waits
+        """The calls that the turn in flight waits for; while the log is being read, those it waited for before."""
+        return self._acting.waits if self._acting.state.session else self._waits
 
     @property
     def busy(self) -> bool:
@@ -409,10 +419,14 @@ class SessionActors:
         assert isinstance(renderer, RendererActor)
         assert isinstance(ledger, LedgerActor)
         warmth = session.warmth or None
-        self._activation.pending = self._pending if session.waits else None
-        if not renderer.lanes.size:
-            return _logged(warmth)
+        self._activation.pending = self._pending if session.waits and self._pending.form is not None else None
+        if not (renderer.lanes.size or self._host.is_durable):
+            return logged(warmth)
         return Passive((replace(session.state, ledger=ledger.known.ledger), renderer.lanes), warmth)
+
+    def forget(self) -> None:
+        """Drop what they were made from: they begin anew from the log."""
+        self._state, self._lanes = SessionState(), Lanes(self._host.rules)
 
     async def stop(self) -> None:
         """End the actors, the session first: it needs the others."""
@@ -455,10 +469,7 @@ class SessionActors:
     def _ledger_actor(self) -> LedgerActor:
         """Return the ledger, which is made first; made of nothing, it begins a generation that reads the log."""
         if not self._state.session:
-            before = self._generation
-            self._generation = Generation(
-                self._name, before.fence, self._host.journal, self._host.rules, before.number + 1
-            )
+            self._generation = self._generation.following
         return LedgerActor(self._name, self._state.ledger, self._host.journal, self._generation)
 
     def _renderer_actor(self) -> RendererActor:
@@ -469,20 +480,16 @@ class SessionActors:
 
     def _session_actor(self) -> SessionActor:
         bounds, pending, made = self._activation.bounds, self._pending, self._generation
-        self._acting = SessionActor(
-            self._state, self.refs, self.equipment, bounds, pending, made, self._warmth
-        )
-        return self._acting
+        if self._made is not None:
+            self._waits = self.waits
+        self._made = SessionActor(self._state, self.refs, self.equipment, bounds, pending, made, self._warmth)
+        return self._made
 
     def _gone(self) -> None:
         """End the streams of a session whose actors have ended, and have it forgotten or put away."""
         why = self._group.ended if isinstance(self._group.ended, JournalError) else None
-        if isinstance(why, JournalUnavailable):
+        if isinstance(why, JournalUnavailable | JournalDamaged):
             self._activation.suspend()
         else:
             self._activation.ended(why if isinstance(why, Fenced) else None)
         self._pending.clear(why)
-
-
-def _logged(warmth: Warmth | None) -> Passive:
-    return LOGGED if warmth is None else Passive(None, warmth)

@@ -17,6 +17,7 @@
     │   ├── MissingKey              a credential that is not there
     │   └── ToolDefinitionError     tools that cannot be offered
     ├── TranscriptError             a transcript file or value that cannot be read
+    ├── HostFull                    as many sessions are open as may be, or they hold all the memory they may
     ├── SessionError                a session cannot do what was asked
     │   ├── Busy                    its queue of waiting asks is full
     │   ├── CompactionFailed        its history could not be made shorter
@@ -147,6 +148,10 @@ class ToolDefinitionError(ConfigError):
 
 class TranscriptError(ActorsError):
     """A wire transcript that cannot be read at all. A merely broken one is imported, with diagnostics."""
+
+
+class HostFull(ActorsError):
+    """A runtime takes in nothing more for now: as many sessions are open as may be, or they hold all the memory."""
 
 
 class SessionError(ActorsError):

@@ -91,6 +91,7 @@ class LedgerActor(Actor[LedgerCommand]):
         self._generation = generation
         self._is_shut = False
         self._context: Context[LedgerCommand] | None = None
+        self._count()
 
     def started(self, context: Context[LedgerCommand]) -> None:
         """After a crash, go on from the log."""
@@ -100,6 +101,10 @@ class LedgerActor(Actor[LedgerCommand]):
     def _go_on(self, replay: Replay) -> None:
         self.known = Known(replay.state.ledger)
         self._is_shut = replay.state.closed
+        self._count()
+
+    def _count(self) -> None:
+        self._generation.holding.count("calls", self.known.ledger.size)
 
     def receive(self, command: LedgerCommand) -> None:
         match command:
@@ -124,6 +129,7 @@ class LedgerActor(Actor[LedgerCommand]):
         reply = command.reply
         known = self.known
         self.known = Known(known.ledger.apply(*events), known.version + 1)
+        self._count()
 
         def failed(error: Exception) -> None:
             reply.fail(error)

@@ -13,6 +13,7 @@ from actors.core.events import Configured, Event, SwitchApplied
 from actors.core.form import replace
 from actors.core.ledger import Ledger
 from actors.core.state import Lanes, Rules, SessionState, rebuilt
+from actors.holding import Holding
 from actors.journal import Append, JournalCommand, Prelude, ReadLog, Told
 from actors.kernel import Context, Ref
 
@@ -28,17 +29,22 @@ class LogWriter:
     Args:
         state: What the log says so far.
         journal: Who writes it.
-        fence: The number with which the session was claimed.
+        generation: Whose it is: of a session that was claimed with a number.
         configured: Called when it is durable that the session is configured anew.
 
     `target`: whom the next ask goes to, as far as that is durable.
     """
 
     def __init__(
-        self, state: SessionState, journal: Ref[JournalCommand], fence: int, configured: Callable[[], None]
+        self,
+        state: SessionState,
+        journal: Ref[JournalCommand],
+        generation: "Generation",
+        configured: Callable[[], None],
     ) -> None:
+        self._journal, self._is_configured = journal, configured
+        self._fence, self._holding = generation.fence, generation.holding
         self.resume(state)
-        self._journal, self._fence, self._is_configured = journal, fence, configured
         self._held: list[Event] = []
         self._told: list[Told] = []
         self._sent = 0  # calls of `send` not heard of. None is forgotten: what fails crashes the owner
@@ -52,10 +58,15 @@ class LogWriter:
         """Go on from what the log says."""
         self.state = replace(state, ledger=Ledger())
         self.target = state.target
+        self._holding.count("messages", state.size)
+
+    def _apply(self, event: Event) -> None:
+        self.state = self.state.apply(event)
+        self._holding.count("messages", self.state.size)
 
     def hold(self, event: Event, then: Told) -> None:
         """Write an event together with the next ones: nothing waits for it until then."""
-        self.state = self.state.apply(event)
+        self._apply(event)
         self._held.append(event)
         self._told.append(then)
 
@@ -81,7 +92,7 @@ class LogWriter:
         Raises:
             JournalError: It is not written. The state is ahead of the log then, and the caller crashes with it.
         """
-        self.state = self.state.apply(event)
+        self._apply(event)
         if isinstance(event, SwitchApplied | Configured):
             then = partial(self._changed, event, then)
         return await self._journal.ask(
@@ -100,7 +111,7 @@ class LogWriter:
         self._sent += 1
         if self._sent == SENT:
             context.hold()
-        self.state = self.state.apply(event)
+        self._apply(event)
         append = Append(self.state.session, self._fence, (event,), self.prelude(), written, context.fail)
         context.tell(self._journal, append)
 
@@ -139,18 +150,32 @@ class Generation:
         fence: The number with which it was claimed.
         journal: Who reads the log.
         rules: What each binding is rendered with.
+        holding: Where its actors count what the session holds.
         number: 0 at first, when they are made from what the session was opened with and not from its log.
     """
 
-    __slots__ = ("_journal", "_read", "_replay", "_rules", "_session", "fence", "number")
+    __slots__ = ("_journal", "_read", "_replay", "_rules", "_session", "fence", "holding", "number")
 
     def __init__(
-        self, session: str, fence: int, journal: Ref[JournalCommand], rules: Rules, number: int = 0
+        self,
+        session: str,
+        fence: int,
+        journal: Ref[JournalCommand],
+        rules: Rules,
+        holding: Holding,
+        number: int = 0,
     ) -> None:
         self._session, self._journal, self._rules = session, journal, rules
         self._read: anyio.Event | None = None
         self._replay: Replay | None = None
-        self.fence, self.number = fence, number
+        self.fence, self.holding, self.number = fence, holding, number
+
+    @property
+    def following(self) -> "Generation":
+        """The one behind its crash, which begins from the log."""
+        return Generation(
+            self._session, self.fence, self._journal, self._rules, self.holding, self.number + 1
+        )
 
     def begin(self, context: Context[Any], then: Callable[[Replay], None]) -> None:  # Any: each of its actors
         """Have an actor go on from the log: it is handed what that says, and handles nothing before. Not at first."""

@@ -1,6 +1,8 @@
 """The asks a session has accepted and not ended: the one in flight, and those that wait for it."""
 
+from collections.abc import Callable
 from contextvars import Context as Variables
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -95,7 +97,7 @@ class Bring(Query[None]):
 
 def again(error: JournalError | None) -> JournalError | None:
     """Return an error for one more who is told it: each raises its own."""
-    return None if error is None else type(error)(str(error))
+    return copy(error)
 
 
 @dataclass(slots=True)
@@ -108,6 +110,7 @@ class PendingAsks:
         brought: What callers bring for a turn that waits, not yet recorded.
         outcome: How it came out, and the number of its last event, as soon as that is in the log.
         form: What the answer of the last ask was to be.
+        rested: Called when an ask has ended, or its turn begins to wait.
     """
 
     most_waiting: int = 8
@@ -116,6 +119,7 @@ class PendingAsks:
     brought: list[Bring] = field(default_factory=list)
     outcome: tuple[TurnResult, int] | None = None
     form: Output[Any] | None = None  # Any: its values
+    rested: Callable[[], None] = lambda: None
 
     @property
     def is_empty(self) -> bool:
@@ -133,6 +137,13 @@ class PendingAsks:
     def ended(self, result: TurnResult, seq: int) -> None:
         """Note how the ask in flight came out."""
         self.outcome = (result, seq)
+
+    def conclude(self) -> None:
+        """End the stream of the ask in flight, if it has come out."""
+        if self.current is not None and self.outcome is not None:
+            self.current.sink.put(terminal(*self.outcome))
+        self.current = self.outcome = None
+        self.rested()
 
     def drop_waiting(self, why: JournalError | None = None) -> None:
         """End the streams of the asks that wait."""

@@ -76,6 +76,10 @@ class RendererActor(Actor[RendererCommand]):
         self.lanes = lanes
         """The lanes as last adopted. Others read them only when the actor has been passivated."""
         self._generation = generation
+        self._count()
+
+    def _count(self) -> None:
+        self._generation.holding.count("lanes", self.lanes.size)
 
     def started(self, context: Context[RendererCommand]) -> None:
         """After a crash, go on from the log."""
@@ -83,6 +87,7 @@ class RendererActor(Actor[RendererCommand]):
 
     def _go_on(self, replay: Replay) -> None:
         self.lanes = replay.lanes
+        self._count()
 
     def receive(self, command: RendererCommand) -> None:
         match command:
@@ -100,3 +105,4 @@ class RendererActor(Actor[RendererCommand]):
                 command.reply.send({binding: self.lanes.of(binding) for binding in self.lanes.bindings()})
             case _:
                 assert_never(command)
+        self._count()

@@ -60,7 +60,7 @@ from actors.readers import Readers
 from actors.resolver import BackendResolver
 from actors.resuming import read
 from actors.retention import Retention, erased
-from actors.session_host import SessionHost
+from actors.session_host import HostLimits, SessionHost
 from actors.sessions import Equipped, Sessions
 from actors.storage import Storage
 from actors.storage.directory import Page, StoredSession
@@ -182,6 +182,7 @@ class Runtime:
             self.quarantine,
             Bounds(limits.rounds, limits.corrections, False, limits.tool_corrections, limits.repeats),
             limits.waiting_asks,
+            HostLimits(limits.active, limits.sessions, limits.memory),
             self.rules,
             self._resolver,
             self._sessions.ended,
@@ -481,7 +482,8 @@ class Runtime:
         backends, open_, active = self._meters.backends(), len(self.sessions), len(host.active)
         held, slow = self.quarantine.by_tool(), self._meters.slow
         journal = self._meters.journal.stats(self.storage.level, host.journal.waiting)
-        return RuntimeStats(backends, open_, active, self.refused, held, slow, self.stalls, journal)
+        bytes_ = host.held.total
+        return RuntimeStats(backends, open_, active, bytes_, self.refused, held, slow, self.stalls, journal)
 
     @property
     def stalls(self) -> Stalls:

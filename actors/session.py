@@ -36,7 +36,7 @@ from actors.core.events import Closed, Configured, SwitchApplied, SwitchFailed, 
 from actors.core.feed import Applied, CompleteEvent, Deferred, Sink, SwitchOutcome
 from actors.core.ledger import Ledger
 from actors.core.phases import Action, Happening, Phase
-from actors.core.publishing import brought, settlement, terminal
+from actors.core.publishing import brought, settlement
 from actors.core.routing import settled
 from actors.core.state import SessionState
 from actors.core.turn import Bounds
@@ -68,7 +68,7 @@ class SessionActor(Actor[SessionCommand]):
         generation: Generation,
         warmth: Warmth,
     ) -> None:
-        self._log = LogWriter(state, refs.journal, generation.fence, equipment.written)
+        self._log = LogWriter(state, refs.journal, generation, equipment.written)
         self._refs = refs
         self._equipment = equipment
         self._bounds = bounds
@@ -452,9 +452,7 @@ class SessionActor(Actor[SessionCommand]):
     def _conclude(self) -> None:
         pending, cancels, result = self._pending, self._cancels, self._pending.outcome
         is_cancelled = self._ask is None or (result is not None and result[0].status == "cancelled")
-        if pending.current is not None and pending.outcome is not None:
-            pending.current.sink.put(terminal(*pending.outcome))
-        pending.current = pending.outcome = None
+        pending.conclude()
         self._ask, self._cancels = None, []
         self._deadline.end()
         for reply in cancels:

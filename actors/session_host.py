@@ -1,14 +1,16 @@
 """What all sessions of a runtime share, and which of them keep their actors.
 
-Of the sessions with nothing to do, the `ACTIVE` used last keep their actors, and others what had been made of their
-logs, as long as their lanes hold no more than `LANES` bytes in all.
+Of the sessions with nothing to do, those used last keep their actors (`HostLimits.active`), and others what had been
+made of their logs, as long as that is no more than `KEPT` bytes in all. When all that sessions hold is more than may be
+(`HostLimits.memory`), what was not used for longest is dropped first; what is busy stays, and nobody else is taken in.
 """
 
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Protocol
+from itertools import islice
+from typing import NamedTuple, Protocol
 
 import anyio
 
@@ -19,8 +21,9 @@ from actors.core.closing import breaks_off
 from actors.core.events import Event
 from actors.core.state import Lanes, Rules, SessionState, rebuilt
 from actors.core.turn import Bounds
-from actors.errors import ActorStopped, Draining, ForeignLoop, JournalError, JournalUnavailable
+from actors.errors import ActorStopped, Draining, ForeignLoop, HostFull, JournalError, JournalUnavailable
 from actors.executor import ToolFailure, ToolLimits
+from actors.holding import HeldBytes
 from actors.journal import BATCH, Beat, JournalCommand, ReleaseSession
 from actors.kernel import Ref, System
 from actors.kernel.parking import running_loop
@@ -33,11 +36,25 @@ from actors.telemetry.otel import Tracing
 from actors.tools import Toolset
 from actors.toolsets import Toolsets
 
-ACTIVE = 64
-"""Sessions with nothing to do that keep their actors."""
+KEPT = 16 * 1024 * 1024
+"""Bytes that sessions without actors keep. Beyond it those used least recently keep nothing but their logs."""
 
-LANES = 16 * 1024 * 1024
-"""Bytes of lanes that sessions without actors keep. Beyond it those used least recently keep nothing but their logs."""
+TRIES = 64
+"""Sessions that are looked at, to put one away, each time that there is no memory."""
+
+
+class HostLimits(NamedTuple):
+    """How many sessions a runtime hosts.
+
+    Args:
+        active: Of those with nothing to do, how many keep their actors.
+        sessions: How many are open.
+        memory: Bytes that they hold, all together.
+    """
+
+    active: int = 64
+    sessions: int = 100_000
+    memory: int = 4 * 1024 * 1024 * 1024
 
 
 class Hosted(Protocol):
@@ -68,6 +85,7 @@ class SessionHost:
         quarantine: Where calls of theirs go on that are closed.
         bounds: How long a turn may go on.
         most_waiting: Asks that may wait behind the one in flight.
+        most: How many sessions there may be.
         rules: What each binding is rendered with.
         resolver: Gives what targets mean to a session with these tools and this system prompt.
         ended: Called with a session that has ended.
@@ -79,7 +97,8 @@ class SessionHost:
         meter: How the journal stands.
         active: The sessions that have actors, those that were not used for longest first.
         passive: The sessions without actors of which more is kept than the log, likewise.
-        lanes: Bytes of their lanes.
+        kept: Bytes of that.
+        held: Bytes that all sessions hold.
         running: Whether sessions may still get actors.
         loop: The event loop it all belongs to.
     """
@@ -91,6 +110,7 @@ class SessionHost:
     quarantine: Quarantine
     bounds: Bounds
     most_waiting: int
+    most: HostLimits
     rules: Rules
     resolver: Callable[[Toolset, str | None], Resolver]
     ended: Callable[[Hosted], None]
@@ -102,16 +122,27 @@ class SessionHost:
     meter: JournalMeter = field(default_factory=JournalMeter)
     active: dict[str, Hosted] = field(default_factory=dict)
     passive: dict[str, Hosted] = field(default_factory=dict)
-    lanes: int = 0
+    kept: int = 0
+    held: HeldBytes = field(default_factory=HeldBytes)
     running: bool = True
     loop: object = field(default_factory=running_loop)
 
+    @property
+    def is_durable(self) -> bool:
+        """Whether logs are kept elsewhere than in memory."""
+        return self.storage.level != "memory"
+
     def passivated(self, activation: Hosted, size: int) -> None:
-        """Note that a session was passivated with lanes. If all of them are too large, have the oldest dropped."""
+        """Note that a session was passivated and keeps so many bytes. If that is too much, have the oldest dropped."""
         self.passive[activation.name] = activation
-        self.lanes += size
-        while self.lanes > LANES and self.passive:
+        self.kept += size
+        while self.passive and (self.kept > KEPT or self.held.total > self.most.memory):
             next(iter(self.passive.values())).drop()
+
+    def taken_up(self, activation: Hosted, size: int) -> None:
+        """Note that nothing is kept any more of a session that was passivated."""
+        self.kept -= size
+        self.passive.pop(activation.name, None)
 
     def recalled(self, session: str) -> tuple[SessionState, Lanes]:
         """Return what a session's log says, if it can be read now and does not break off.
@@ -129,15 +160,36 @@ class SessionHost:
         """Note that a session is used now. If too many have actors, put some away that have nothing to do."""
         active = self.active
         active.pop(activation.name, None)
-        self.passive.pop(activation.name, None)
         active[activation.name] = activation
         for _ in range(2):  # one more than was added, so that their number goes down again
             oldest = next(iter(active.values()))
-            if len(active) <= ACTIVE or oldest is activation:
+            if len(active) <= self.most.active or oldest is activation:
                 return
-            del active[oldest.name]
-            if not oldest.passivate():
-                active[oldest.name] = oldest
+            self._passivate(oldest)
+
+    def rested(self) -> None:
+        """Note that an ask has ended. If too many sessions have actors, put some away that have nothing to do."""
+        for oldest in tuple(islice(self.active.values(), 2)):
+            if len(self.active) > self.most.active:
+                self._passivate(oldest)
+        if self.held.total >= self.most.memory:
+            self._make_room()
+
+    def _passivate(self, activation: Hosted) -> None:
+        """Put a session away if it has nothing to do. Else it is as if it were used now."""
+        del self.active[activation.name]
+        if not activation.passivate():
+            self.active[activation.name] = activation
+
+    def _make_room(self) -> bool:
+        """Put sessions away that have nothing to do, those not used for longest first; say if the others fit."""
+        for oldest in tuple(islice(self.active.values(), TRIES)):
+            if self.held.total < self.most.memory:
+                return True
+            self._passivate(oldest)
+        while self.held.total >= self.most.memory and self.passive:
+            next(iter(self.passive.values())).drop()
+        return self.held.total < self.most.memory
 
     def check(self) -> None:
         """Refuse a caller that is not on the runtime's loop: what it wakes there would wait for ever.
@@ -156,10 +208,20 @@ class SessionHost:
 
         Raises:
             JournalUnavailable: It would.
+            HostFull: Busy sessions, and logs in memory, hold all the memory that there is.
         """
         lag = self.meter.lag(self.journal.waiting, BATCH, self.system.now())
         if lag > LAG:
             raise JournalUnavailable(f"The journal is slow: an event would wait {lag:.0f} s; try again later")
+        if self.held.total >= self.most.memory and not self._make_room():
+            raise HostFull(
+                f"The sessions hold {self.held.total} bytes; limits.memory is {self.most.memory}. "
+                + (
+                    "Try again when some are done"
+                    if self.is_durable
+                    else "Close some, or keep logs in a file"
+                )
+            )
 
     def start(self, work: Work, name: str) -> None:
         """Do something of the host's, that no caller takes back."""

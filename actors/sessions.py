@@ -20,7 +20,15 @@ from actors.core.form import replace
 from actors.core.guards import Repeats
 from actors.core.history import History
 from actors.core.spending import Budget, checked_budget, checked_tenant
-from actors.errors import ActorsError, ConfigError, OwnSession, SessionClosed, SessionExists, UnknownSeq
+from actors.errors import (
+    ActorsError,
+    ConfigError,
+    HostFull,
+    OwnSession,
+    SessionClosed,
+    SessionExists,
+    UnknownSeq,
+)
 from actors.executor import is_inside
 from actors.forgetting import erased
 from actors.handle import Session, SessionIds
@@ -103,6 +111,7 @@ class Sessions:
         """Open a session that goes on from a history; `given` is its id, or one is made up. See `Runtime.open`."""
         budget = None if budget is None else checked_budget(budget)
         tenant = checked_tenant(tenant)
+        self._check_room(host)
         name, claim = await self._claimed(host, given)
         try:
             opened = opened_on(name, target, history)
@@ -127,6 +136,7 @@ class Sessions:
         wait: float,
     ) -> Session:
         """Go on with a session from its log. See `Runtime.resume`."""
+        self._check_room(host)
         self._reserve(name)
         fence = 0
         try:
@@ -266,6 +276,12 @@ class Sessions:
         await over.wait()
         if failed:
             raise failed[0]
+
+    def _check_room(self, host: SessionHost) -> None:
+        """Refuse one more session if as many are open, or are being opened, as may be."""
+        opening = sum(name not in self._open for name in self._reserved)
+        if len(self._open) + opening >= host.most.sessions:
+            raise HostFull(f"{len(self._open)} sessions are open, as limits.sessions says; close one")
 
     def _reserve(self, given: str | None) -> str:
         """Return the id of a session to be opened, which nobody else can take meanwhile."""

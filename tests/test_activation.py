@@ -7,7 +7,8 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from actors import activation, session_host
+from actors import passive, session_host
+from actors.config import RuntimeLimits
 from actors.core.content import Message, Text, ToolCall, ToolResult
 from actors.core.events import Closed, SwitchApplied
 from actors.errors import SessionClosed
@@ -33,6 +34,7 @@ from tests.test_recovery_of_sessions import Held
 
 pytestmark = pytest.mark.anyio
 
+FEW = RuntimeLimits(active=1)
 WORK = Turn(Think("hm"), Call("work", {"name": "a"}), Call("work", {"name": "b"}))
 SAID = [Message("human", [Text("Read it.")]), Message("model", [ToolCall("hist_tool_1", "read")])]
 
@@ -66,11 +68,8 @@ async def test_a_session_has_actors_from_its_first_use_on() -> None:
         assert isinstance(log(runtime, other)[-1], Closed)
 
 
-async def test_of_sessions_without_work_the_last_used_keep_their_actors(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(session_host, "ACTIVE", 2)
-    async with hosting(a=openai()) as runtime:
+async def test_of_sessions_without_work_the_last_used_keep_their_actors() -> None:
+    async with hosting(limits=RuntimeLimits(active=2), a=openai()) as runtime:
         sessions = [await runtime.open("a", id=f"s{number}") for number in range(5)]
         for session in sessions:
             assert (await session.ask("Hello?")).status == "complete"
@@ -80,16 +79,15 @@ async def test_of_sessions_without_work_the_last_used_keep_their_actors(
 
 
 @pytest.mark.requirement("PROMISE-3", "PROMISE-6", "PROMISE-7")
-@pytest.mark.parametrize("lanes", [session_host.LANES, 0])
+@pytest.mark.parametrize("kept", [session_host.KEPT, 0])
 async def test_sessions_that_are_put_away_after_each_use_go_on_as_if_they_had_not_been(
-    monkeypatch: pytest.MonkeyPatch, lanes: int
+    monkeypatch: pytest.MonkeyPatch, kept: int
 ) -> None:
-    monkeypatch.setattr(session_host, "ACTIVE", 1)
-    monkeypatch.setattr(session_host, "LANES", lanes)
+    monkeypatch.setattr(session_host, "KEPT", kept)
     gate = Gate()
     gate.open("a", "b")
     one, two = anthropic(WORK, Turn(Say("Done.")), Turn(Say("And more."))), openai(WORK, Turn(Say("Here.")))
-    async with hosting(one=one, two=two) as runtime:
+    async with hosting(limits=FEW, one=one, two=two) as runtime:
         session, other = await runtime.open("one", tools=[gate.tool]), await runtime.open("two")
         for target in ("one", "two", "one"):
             await session.switch(target)
@@ -97,8 +95,8 @@ async def test_sessions_that_are_put_away_after_each_use_go_on_as_if_they_had_no
             await use(other, 3)
             assert active(runtime) == {other.id}
             assert runtime._host is not None
-            assert (runtime._host.lanes > 0) == (lanes > 0)
-            assert set(runtime._host.passive) == ({session.id} if lanes else set())
+            assert (runtime._host.kept > 0) == (kept > 0)
+            assert set(runtime._host.passive) == ({session.id} if kept else set())
         assert len((await session.ledger()).interactions()) == 4
     assert one.refusals == two.refusals == []
     assert_prefixes(one)
@@ -113,13 +111,13 @@ async def test_what_a_session_sends_is_the_same_bytes_whatever_was_kept_of_it_be
 
     async def passivated(session: Session) -> None:
         await settled(session._activation.passivate)
-        assert isinstance(kept := session._activation._now, activation.Passive)
+        assert isinstance(kept := session._activation._now, passive.Passive)
         assert kept.size > 0
 
     async def dropped(session: Session) -> None:
         await passivated(session)
         session._activation.drop()
-        assert session._activation._now is activation.LOGGED
+        assert session._activation._now is passive.LOGGED
 
     sent = [await _sent(between) for between in (nothing, passivated, dropped)]
     assert [len(bodies) for bodies in sent] == [8, 8, 8]
@@ -145,12 +143,9 @@ async def _sent(between: Callable[[Session], Awaitable[None]]) -> list[bytes]:
     return [json.dumps(body).encode() for body in sent]
 
 
-async def test_an_imported_history_is_there_before_the_first_use_and_after_the_last(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(session_host, "ACTIVE", 1)
+async def test_an_imported_history_is_there_before_the_first_use_and_after_the_last() -> None:
     messages = [*SAID, Message("tool", [ToolResult("hist_tool_1", "text")])]
-    async with hosting(a=openai()) as runtime:
+    async with hosting(limits=FEW, a=openai()) as runtime:
         session, other = await runtime.open("a", messages=messages), await runtime.open("a")
         for _ in range(2):
             assert list(await session.history()) == messages
@@ -159,10 +154,9 @@ async def test_an_imported_history_is_there_before_the_first_use_and_after_the_l
             assert active(runtime) == {other.id}
 
 
-async def test_a_session_with_an_ask_in_flight_keeps_its_actors(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session_host, "ACTIVE", 1)
+async def test_a_session_with_an_ask_in_flight_keeps_its_actors() -> None:
     gate = Gate()
-    async with hosting(a=openai(ONE, Turn(Say("Done."))), b=openai()) as runtime:
+    async with hosting(limits=FEW, a=openai(ONE, Turn(Say("Done."))), b=openai()) as runtime:
         session, other = await runtime.open("a", tools=[gate.tool]), await runtime.open("b")
         async with session.stream("Do it.") as events:
             await gate.started("a")

@@ -36,6 +36,7 @@ from actors.core.feed import CompleteEvent, Deferred, ErrorEvent, SessionEvent
 from actors.core.identity import CallId
 from actors.errors import JournalError, SessionError
 from actors.handle import Session
+from actors.holding import HeldBytes, Holding
 from actors.journal import JournalActor
 from actors.kernel import Ref, System
 from actors.kernel.system import SHARED
@@ -346,7 +347,7 @@ async def test_a_damaged_record_is_named_with_its_session_and_its_number() -> No
     runtime = Runtime(Config(FileSettings(), {}), journal=storage)
     async with System() as system:
         journal = system.spawn(lambda: JournalActor(storage), "journal", depth=SHARED)
-        generation = Generation("s", 1, journal, runtime.rules, 1)
+        generation = Generation("s", 1, journal, runtime.rules, Holding(HeldBytes()), 1)
         with anyio.fail_after(60), pytest.raises(JournalError) as raised:
             await generation.replay()
     assert "Session 's', record 2: Not an event: cancelled.reason: 'contacted'" in str(raised.value)

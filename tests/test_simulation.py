@@ -128,7 +128,7 @@ def test_each_figure_that_is_not_what_was_seen_is_told(name: str) -> None:
     elif name in OF_ALL:
         held: dict[str, Any] = {name.removeprefix("journal."): 1}
         whole["journal"] = JournalStats(**held)
-    stats = RuntimeStats({"mistral": here}, active=0, slow_handlers=0, stalls=Stalls(), **whole)
+    stats = RuntimeStats({"mistral": here}, active=0, memory=0, slow_handlers=0, stalls=Stalls(), **whole)
     (line,) = differences(stats, Recount(World(plan)))
     assert line.startswith(f"{name} of {'mistral' if name in OF_A_BACKEND else 'all'}: 1, and 0")
 

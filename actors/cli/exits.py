@@ -9,6 +9,7 @@ from actors.errors import (
     ActorsError,
     ConfigError,
     CredentialFailed,
+    HostFull,
     MissingKey,
     OverBudget,
     ProviderFailed,
@@ -77,6 +78,7 @@ _OF_ERROR: tuple[tuple[type[BaseException], Exit], ...] = (
     (TranscriptError, Exit.USAGE),
     (ProviderFailed, Exit.UNREACHABLE),
     (OverBudget, Exit.LIMIT),
+    (HostFull, Exit.LIMIT),
     (ActorsError, Exit.FAILED),
     (OSError, Exit.USAGE),
 )

@@ -50,11 +50,13 @@ class Ledger(Struct, frozen=True, gc=False, eq=False, init=False, metaclass=Publ
     _known: Table[CallId, Interaction]
     late: tuple[CallId, ...]
     """Calls with a late result, in the order in which those came."""
+    size: int
+    """Bytes that it takes, about."""
 
     def __new__(cls, interactions: Iterable[Interaction] = ()) -> Self:
         known = {item.call_id: item for item in interactions}
         late = tuple([item.call_id for item in known.values() if item.late is not None])
-        return kept(cls, Table(known) if known else NOTHING, late)
+        return kept(cls, Table(known) if known else NOTHING, late, sum(map(_size, known.values())))
 
     def get(self, call_id: CallId) -> Interaction | None:
         """Return what is known about a call, or None."""
@@ -83,7 +85,7 @@ class Ledger(Struct, frozen=True, gc=False, eq=False, init=False, metaclass=Publ
     def apply(self, *events: CallEvent | RequestSent) -> "Ledger":
         """Return the ledger that knows these events too. Knowing one already changes nothing."""
         changed: dict[CallId, Interaction] = {}
-        late = self.late
+        late, size = self.late, self.size
         for event in events:
             if isinstance(event, RequestSent):
                 for call_id, reason in event.seals:
@@ -91,9 +93,10 @@ class Ledger(Struct, frozen=True, gc=False, eq=False, init=False, metaclass=Publ
                 continue
             before = self._now(event.call_id, changed)
             changed[event.call_id] = after = _told(before, event)
+            size += _grown(before, after, event)
             if after.sealed is not None and after.end is not None and before.end is None:
                 late = (*late, event.call_id)
-        return kept(Ledger, self._known.update(changed), late) if changed else self
+        return kept(Ledger, self._known.update(changed), late, size) if changed else self
 
     def _now(self, call_id: CallId, changed: dict[CallId, Interaction]) -> Interaction:
         return changed.get(call_id) or self._known.get(call_id) or Interaction(call_id)
@@ -108,6 +111,37 @@ class Ledger(Struct, frozen=True, gc=False, eq=False, init=False, metaclass=Publ
 
     def __repr__(self) -> str:
         return f"<Ledger of {len(self)} calls>"
+
+
+CALL = 400
+"""Bytes that Python takes for what is known of one call, about, beside its arguments and results."""
+
+
+def _size(known: Interaction) -> int:
+    said = CALL + len(known.arguments or b"")
+    ends = (() if known.end is None else (result_of(known.end),)) + known.duplicates
+    return said + sum(
+        len(end.content_json or b"") + len(end.error_json or b"") + _media(end.media) for end in ends
+    )
+
+
+def _grown(before: Interaction, after: Interaction, event: CallEvent) -> int:
+    """Return how many bytes more are kept of a call, now that this has happened."""
+    match event:
+        case Scheduled(arguments=arguments):
+            return 0 if before.tool else CALL + len(arguments)
+        case Started() | Cancelled():
+            return 0
+        case _ if before.end is not None and len(before.duplicates) == len(after.duplicates):
+            return 0
+        case Returned(content=content, media=media):
+            return len(content) + _media(media)
+        case _:
+            return len(event.error)
+
+
+def _media(media: tuple[Media, ...]) -> int:
+    return sum(len(item.data) for item in media)
 
 
 def _told(known: Interaction, event: CallEvent) -> Interaction:

@@ -34,6 +34,11 @@ def pack(message: Message) -> Packed:
     return (body, tuple(beside)) if beside else body
 
 
+def size_of(packed: Packed) -> int:
+    """Return how many bytes a packed message takes, what is beside it included."""
+    return len(packed) if isinstance(packed, bytes) else len(packed[0]) + sum(map(len, packed[1]))
+
+
 def unpack(packed: Packed) -> Message:
     """Return a packed message; `unpack(pack(m)) == m`, lone surrogates aside.
 

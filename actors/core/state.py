@@ -27,6 +27,7 @@ from actors.core.history import History
 from actors.core.identity import RUNTIME, Binding, number_of
 from actors.core.lane import Lane, Rendered, advanced, begun, empty
 from actors.core.ledger import Ledger, closed
+from actors.core.packed import Packed, size_of
 from actors.core.render import RenderTarget
 from actors.core.spending import Budget, Used
 from actors.core.transcript import Encoder
@@ -56,7 +57,7 @@ class SessionState(Form, frozen=True):
     switch that waits for the turn's end; `bound`: the binding of the turn in flight; `pause`: what that turn waits for;
     `asked`: the settings of the last ask; `preamble`: digest of the system prompt and the tools. `calls` counts the
     canonical call ids that have been used. `used` is counted where there is a `budget`. `asked_at` is where in the
-    history the last ask begins.
+    history the last ask begins. `size` is the bytes of the history's messages.
     """
 
     session: str = ""
@@ -76,27 +77,28 @@ class SessionState(Form, frozen=True):
     used: Used | None = None
     preamble: str = ""
     asked_at: int = 0
+    size: int = 0
 
     def apply(self, event: Event) -> "SessionState":  # noqa: C901  a case for each event
         match event:
             case events.CallHappening() | RequestSent():
                 return replace(self, ledger=self.ledger.apply(event))
             case events.RoundEnded(message=message, calls=calls):
-                history = self.history if message is None else self.history.extended((message,))
-                used = self.used
+                said, used = () if message is None else (message,), self.used
                 if used is not None and self.bound not in (None, RUNTIME):
                     used = used.plus(self.bound, event.usage)
-                return replace(self, history=history, calls=self.calls + calls, used=used)
+                return replace(self._saying(*said), calls=self.calls + calls, used=used)
             case events.Submitted(ask=ask, message=message, asked=asked):
-                at, history = self.history.length, self.history.extended((message,))
-                return replace(self, asks=ask, asked=asked, asked_at=at, history=history)
+                at = self.history.length
+                return replace(self._saying(message), asks=ask, asked=asked, asked_at=at)
             case events.Instructed(message=message):
-                return replace(self, history=self.history.extended((message,)))
+                return self._saying(message)
             case events.Delegated(used=below):
                 return replace(self, used=None if self.used is None else self.used.joined(below))
             case events.Compacted(start=start, stop=stop, summary=summary):
                 history, at = self.history.replaced(start, stop, summary), self.asked_at
-                return replace(self, history=history, asked_at=max(0, at - (stop - start) + 1))
+                size = sum(map(size_of, from_index(history.packed, 0)))
+                return replace(self, history=history, size=size, asked_at=max(0, at - (stop - start) + 1))
             case events.Shortened(results=results):
                 return replace(self, history=self.history.shortened(results))
             case EpochBegan() | events.ApprovalAsked():
@@ -110,9 +112,9 @@ class SessionState(Form, frozen=True):
             case events.Resumed():
                 return replace(self, pause=None)
             case events.Opened(session=session, target=target, messages=messages, known=known):
-                history = History().extended(messages)
-                history = replace(history, report=event.report, system=event.system)
+                history = replace(History(), report=event.report, system=event.system)
                 state = SessionState(session, target, None, history, Ledger(known), event.calls)
+                state = state._saying(*messages)
                 used = None if event.budget is None else Used()
                 return replace(
                     state, tenant=event.tenant, budget=event.budget, used=used, preamble=event.preamble
@@ -131,6 +133,10 @@ class SessionState(Form, frozen=True):
                 return replace(self, bound=None, pause=None, used=_after(self.used, seconds))
             case events.Closed():
                 return replace(self, closed=True)
+
+    def _saying(self, *messages: Packed) -> "SessionState":
+        size = self.size + sum(map(size_of, messages))
+        return replace(self, history=self.history.extended(messages), size=size)
 
     def told(self, happened: Sequence[events.CallEvent]) -> "SessionState":
         """Return it with what happened to calls."""

@@ -137,7 +137,8 @@ class RuntimeStats:
     Args:
         backends: By name.
         sessions: Those that are open.
-        active: Of these, those that have actors now.
+        active: Of these, those that have actors now. The others are `hibernated`.
+        memory: Bytes that they hold: their conversations, rendered too, and logs that are kept in memory.
         refused: Transcripts that were refused for their structure, by a provider or by the judge.
         quarantined: Calls that are closed and still run, because their tools did not end: how many, by tool.
         slow_handlers: How often an actor held up all others.
@@ -148,11 +149,17 @@ class RuntimeStats:
     backends: dict[str, BackendStats]
     sessions: int
     active: int
+    memory: int
     refused: int
     quarantined: dict[str, int]
     slow_handlers: int
     stalls: Stalls
     journal: JournalStats
+
+    @property
+    def hibernated(self) -> int:
+        """Open sessions that have no actors."""
+        return self.sessions - self.active
 
     @property
     def is_ready(self) -> bool:

@@ -165,6 +165,24 @@ def test_a_seal_and_what_came_before_and_behind_it_stand_as_they_happened() -> N
     assert state.ledger.late == (second,)
 
 
+def test_a_session_counts_the_bytes_of_what_it_was_told() -> None:
+    said, result = pack(Message("human", [Text("x" * 5000)])), quote("y" * 7000)
+    log: list[Event] = [
+        Opened("s", "t", messages=(pack(ASKED),)),
+        Submitted(1, said),
+        Scheduled(CALL.id, "read"),
+        Started(CALL.id),
+        Returned(CALL.id, result),
+        Returned(CALL.id, result),
+    ]
+    state, _ = rebuilt(log, rules)
+    assert state.size == len(pack(ASKED)) + len(said)
+    assert len(result) <= state.ledger.size < len(result) + 1000
+    assert Ledger(state.ledger.interactions()).size == state.ledger.size
+    summary = pack(Message("human", [Text("in short")]))
+    assert state.apply(Compacted(0, 2, summary)).size == len(summary)
+
+
 def test_a_conversation_shows_each_result_once_after_its_call() -> None:
     ledger = Ledger().apply(Returned(CALL.id, quote("ok")))
     told = Message("tool", [ToolResult(CALL.id, "ok", is_complete=True)])

@@ -56,6 +56,7 @@ OF_ALL: Mapping[str, Callable[[Recount], int]] = {
 EXCUSED: Mapping[str, str] = {
     "is_open": "a state and no count: a breaker closes with time, and with what others ask",
     "active": "which idle sessions have actors is nothing that a log or a server knows",
+    "memory": "which sessions have lanes is nothing that a log knows; `judge` compares each part with what was folded",
     "slow_handlers": "by the clock of the machine, which no run decides",
     "stalls": "by the clock of the machine, which no run decides",
     "journal.level": "a name",

@@ -3,6 +3,7 @@
 from tests.teeth.mutations.mutation import Mutation
 
 STATE = "tests/core/test_state.py"
+SLEEP, HOST = "tests/test_hibernation.py", "actors/session_host.py"
 
 MUTATIONS = (
     Mutation(
@@ -17,6 +18,86 @@ MUTATIONS = (
         "actors/core/state.py",
         "            state = state.told(happened)\n            happened = []\n        before,",
         "            pass\n        before,",
+        (STATE,),
+    ),
+    Mutation(
+        "sleep: what was made of a log that is on disk is counted as lanes alone",
+        "actors/activation.py",
+        "size = SESSION + (self.holding.total if self.host.is_durable else self.holding.lanes)",
+        "size = SESSION + self.holding.lanes",
+        (f"{SLEEP}::test_what_is_kept_of_sessions_that_sleep_is_bounded",),
+    ),
+    Mutation(
+        "sleep: while its log is read, a turn waits for nothing",
+        "actors/activation.py",
+        "return self._acting.waits if self._acting.state.session else self._waits",
+        "return self._acting.waits",
+        (f"{SLEEP}::test_a_turn_that_waits_sleeps_and_is_gone_on_with",),
+    ),
+    Mutation(
+        "sleep: a damaged log crashes the session until it has ended",
+        "actors/activation.py",
+        "RESTART = Restart(ends=(JournalUnavailable, JournalDamaged, Fenced))",
+        "RESTART = Restart(ends=(JournalUnavailable, Fenced))",
+        (f"{SLEEP}::test_a_session_whose_log_cannot_be_read_says_why_and_wakes_when_it_can",),
+    ),
+    Mutation(
+        "sleep: sessions are put away only when others are used",
+        "actors/pending.py",
+        "        self.current = self.outcome = None\n        self.rested()",
+        "        self.current = self.outcome = None",
+        (
+            f"{SLEEP}::test_after_a_burst_of_asks_sessions_give_their_actors_back",
+            f"{SLEEP}::test_what_was_not_used_for_longest_is_put_away_when_there_is_no_memory",
+        ),
+    ),
+    Mutation(
+        "memory: a session that ended holds what it held",
+        "actors/activation.py",
+        "self.target, (), Over(fenced)\n        self.holding.release()",
+        "self.target, (), Over(fenced)",
+        (f"{SLEEP}::test_logs_in_memory_count_and_sleeping_frees_only_what_was_made_of_them",),
+    ),
+    Mutation(
+        "memory: logs in memory are not counted while a session sleeps",
+        "actors/activation.py",
+        "        if self.host.is_durable:\n            self.holding.release()",
+        "        self.holding.release()",
+        (f"{SLEEP}::test_logs_in_memory_count_and_sleeping_frees_only_what_was_made_of_them",),
+    ),
+    Mutation(
+        "memory: it is never used up",
+        HOST,
+        "if self.held.total >= self.most.memory and not self._make_room():",
+        "if self.held.total < 0:",
+        (f"{SLEEP}::test_while_busy_sessions_hold_all_the_memory_nothing_new_is_taken_in",),
+    ),
+    Mutation(
+        "memory: it is used up although sessions have nothing to do",
+        HOST,
+        "if self.held.total >= self.most.memory and not self._make_room():",
+        "if self.held.total >= self.most.memory:",
+        (f"{SLEEP}::test_while_busy_sessions_hold_all_the_memory_nothing_new_is_taken_in",),
+    ),
+    Mutation(
+        "limits: one session more is open than may be",
+        "actors/sessions.py",
+        "if len(self._open) + opening >= host.most.sessions:",
+        "if len(self._open) + opening > host.most.sessions:",
+        (f"{SLEEP}::test_as_many_sessions_are_open_as_may_be",),
+    ),
+    Mutation(
+        "memory: the calls of a log are not counted",
+        "actors/core/ledger.py",
+        "            size += _grown(before, after, event)\n",
+        "",
+        (STATE,),
+    ),
+    Mutation(
+        "memory: what a summary stands for is counted still",
+        "actors/core/state.py",
+        "size = sum(map(size_of, from_index(history.packed, 0)))",
+        "size = self.size + size_of(summary)",
         (STATE,),
     ),
 )

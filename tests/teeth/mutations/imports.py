@@ -61,8 +61,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "import: a session forgets what its door found",
         "actors/core/state.py",
-        "replace(history, report=event.report, system=event.system)",
-        "replace(history, system=event.system)",
+        "replace(History(), report=event.report, system=event.system)",
+        "replace(History(), system=event.system)",
         (SESSIONS,),
     ),
     Mutation(

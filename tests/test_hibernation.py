@@ -1,0 +1,334 @@
+"""Sessions that sleep in a file: nothing of them is in memory, and who uses one sees only that it takes longer."""
+
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from actors import Runtime, session_host
+from actors.config import RuntimeLimits
+from actors.core.content import Message, Text
+from actors.core.events import Event
+from actors.core.packed import pack
+from actors.core.spending import Budget
+from actors.errors import HostFull, JournalDamaged, JournalUnavailable
+from actors.handle import Session
+from actors.passive import Passive
+from actors.storage import Level, Storage
+from actors.storage.memory import MemoryStorage
+from actors.storage.sqlite import SqliteStorage
+from actors.testing import Call, Say, Think, Turn
+from actors.tools import Tool, tool
+from tests.runtime_support import Gate, anthropic, hosting, openai
+
+pytestmark = pytest.mark.anyio
+
+LOOK = Tool.external("look", "Looks something up, elsewhere.", {"type": "object"}, read_only=True)
+WORK = Turn(Think("hm"), Call("work", {"name": "a"}), Call("work", {"name": "b"}))
+LONG = "x" * 30_000
+
+
+@tool(approval="ask")
+def remove(path: str) -> str:
+    """Remove a file."""
+    return f"{path} is gone"
+
+
+def file(folder: Path) -> SqliteStorage:
+    return SqliteStorage(folder / "sessions.db", level="process")
+
+
+async def fall_asleep(session: Session) -> None:
+    """Put a session away, and drop what is kept of it beside its log."""
+    activation = session._activation
+    while not activation.passivate():
+        await anyio.lowlevel.checkpoint()
+    activation.drop()
+    assert is_asleep(session)
+
+
+def is_asleep(session: Session) -> bool:
+    """Say whether nothing of a session is in memory that its log holds."""
+    now = session._activation._now
+    return isinstance(now, Passive) and now.made is None and session._activation.holding.total == 0
+
+
+@pytest.mark.requirement("PROMISE-3", "PROMISE-4", "PROMISE-6")
+async def test_a_session_that_sleeps_between_its_asks_sends_the_same_bytes(tmp_path: Path) -> None:
+    async def stays_awake(session: Session) -> None:
+        """Let it keep its actors."""
+
+    sent = [
+        await _sent(file(tmp_path / str(number)), between)
+        for number, between in enumerate((stays_awake, fall_asleep))
+    ]
+    assert [len(bodies) for bodies in sent] == [8, 8]
+    assert sent[0] == sent[1]
+
+
+async def _sent(storage: SqliteStorage, between: Callable[[Session], Awaitable[None]]) -> list[bytes]:
+    """Return the bodies that a conversation with two providers sends, with `between` called after each ask."""
+    storage.path.parent.mkdir()
+    gate = Gate()
+    gate.open("a", "b")
+    one = anthropic(WORK, Turn(Think("so"), Say("Done.")), WORK, Turn(Say("And more.")))
+    two = openai(WORK, Turn(Say("Here.")), WORK, Turn(Say("There.")))
+    async with hosting(storage=storage, one=one, two=two) as runtime:
+        session = await runtime.open("one", tools=[gate.tool], system="Be brief.", id="same")
+        for target in ("one", "two", "one", "two"):
+            await session.switch(target)
+            assert (await session.ask("Do it.")).served_by.backend == target
+            await between(session)
+    sent = [json.loads(request.body) for server in (one, two) for request in server.requests]
+    assert all(len(body.pop("prompt_cache_key", "1" * 32)) == 32 for body in sent)
+    return [json.dumps(body).encode() for body in sent]
+
+
+@pytest.mark.requirement("PROMISE-6")
+async def test_all_that_is_read_of_a_session_that_sleeps_is_as_it_was(tmp_path: Path) -> None:
+    gate = Gate()
+    gate.open("a", "b")
+    reads: list[Callable[[Session], Awaitable[object]]] = [
+        Session.history,
+        Session.ledger,
+        lambda session: session.preview("two"),
+        _events,
+    ]
+    async with hosting(
+        storage=file(tmp_path), one=anthropic(WORK, Turn(Say("Done."))), two=openai()
+    ) as runtime:
+        session = await runtime.open("one", tools=[gate.tool], budget=Budget(rounds=5))
+        await session.ask("Do it.")
+        await session.switch("two")
+        before = [await read(session) for read in reads]
+        for read, was in zip(reads, before, strict=True):
+            await fall_asleep(session)
+            assert (session.target, session.busy, session.pending) == ("two", False, ())
+            assert await read(session) == was
+        await fall_asleep(session)
+        assert [each.id for each in await runtime.stored()] == [session.id]
+        assert not await session.cancel()
+        await fall_asleep(session)
+        assert (await session.ask("And now?")).served_by.backend == "two"
+
+
+async def _events(session: Session) -> list[object]:
+    return [event async for event in session.events(follow=False)]
+
+
+async def test_reading_the_events_of_a_session_that_sleeps_does_not_wake_it(tmp_path: Path) -> None:
+    async with hosting(storage=file(tmp_path), a=openai()) as runtime:
+        session = await runtime.open("a")
+        await session.ask("Hello?")
+        await fall_asleep(session)
+        assert await _events(session)
+        assert is_asleep(session)
+
+
+@pytest.mark.requirement("PROMISE-6")
+@pytest.mark.parametrize("brought", ["results", "a decision", "a cancel", "an end"])
+async def test_a_turn_that_waits_sleeps_and_is_gone_on_with(tmp_path: Path, brought: str) -> None:
+    call = Call("remove", {"path": "/a"}) if brought == "a decision" else Call("look", {"n": 1})
+    async with hosting(storage=file(tmp_path), a=openai(Turn(call), Turn(Say("Done.")))) as runtime:
+        session = await runtime.open("a", tools=[LOOK, remove])
+        assert (await session.ask("Do it.")).status == "awaiting"
+        (waits,) = session.pending
+        await fall_asleep(session)
+        assert (session.busy, session.pending) == (True, (waits,))
+        came_of: object = None
+        seen = list[tuple[object, ...]]()
+
+        async def bring() -> None:
+            nonlocal came_of
+            match brought:
+                case "results":
+                    came_of = (await session.provide({waits.call.id: "21 C"})).text
+                case "a decision":
+                    came_of = (await session.decide(waits.call.id, "allow")).text
+                case "a cancel":
+                    came_of = await session.cancel()
+                case _:
+                    await session.close()
+            seen.append(())
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(bring)
+            while not seen and is_asleep(session):
+                await anyio.lowlevel.checkpoint()
+            assert (session.busy, session.pending) == (True, (waits,))  # it is being read
+        assert came_of == {"a cancel": True, "an end": None}.get(brought, "Done.")
+        assert session.pending == ()
+
+
+async def test_a_session_that_sleeps_is_still_this_hosts(tmp_path: Path) -> None:
+    async with hosting(storage=file(tmp_path), a=openai()) as runtime:
+        session = await runtime.open("a", id="one")
+        fence = session._activation.fence
+        await session.ask("Hello?")
+        await fall_asleep(session)
+        (stored,) = await runtime.stored()
+        assert stored.owner is not None
+        await session.ask("Still there?")
+        assert session._activation.fence == fence
+
+
+async def test_where_caches_are_warm_and_what_form_an_answer_takes_outlive_its_sleep(tmp_path: Path) -> None:
+    answers = Turn(Call("look", {"n": 1})), Turn(Say('{"celsius": 21}'))
+    async with hosting(storage=file(tmp_path), a=openai(*answers)) as runtime:
+        session = await runtime.open("a", tools=[LOOK])
+        session._activation.activate()._warmth["a"] = (1.0, 9)
+        assert (await session.ask("How warm?", output=dict[str, int])).status == "awaiting"
+        await fall_asleep(session)
+        answer = await session.provide({session.pending[0].call.id: 21})
+        assert answer.output == {"celsius": 21}
+        await fall_asleep(session)
+        assert session._activation.activate()._warmth["a"][1] == 9
+
+
+@pytest.mark.parametrize("error", [JournalUnavailable, JournalDamaged])
+async def test_a_session_whose_log_cannot_be_read_says_why_and_wakes_when_it_can(
+    error: type[Exception],
+) -> None:
+    class Unreadable(MemoryStorage):
+        blocking = True
+        level: Level = "power"
+        fails = False
+
+        def read(self, session: str, after: int = 0) -> list[Event]:
+            if self.fails:
+                raise error("The disk is on fire")
+            return super().read(session, after)
+
+    storage = Unreadable()
+    async with hosting(storage=storage, a=openai(Turn(Say("Hello.")), Turn(Say("Here.")))) as runtime:
+        session = await runtime.open("a")
+        await session.ask("Hello?")
+        await fall_asleep(session)
+        storage.fails = True
+        for _ in range(10):  # no restarts are counted
+            with pytest.raises(error, match="on fire"):
+                await session.history()
+            with pytest.raises(error, match="on fire"):
+                await session.ask("Still there?")
+        storage.fails = False
+        assert (await session.ask("And now?")).text == "Here."
+
+
+async def test_after_a_burst_of_asks_sessions_give_their_actors_back(tmp_path: Path) -> None:
+    limits = RuntimeLimits(active=2)
+    async with hosting(storage=file(tmp_path), limits=limits, a=openai()) as runtime:
+        sessions = [await runtime.open("a") for _ in range(12)]
+        async with anyio.create_task_group() as tasks:
+            for session in sessions:
+                tasks.start_soon(session.ask, "Hello?")
+        await sessions[0].history()
+        stats = runtime.stats()
+        assert stats.active <= 4
+        assert stats.sessions == stats.active + stats.hibernated == 12
+
+
+@asynccontextmanager
+async def crowded(storage: Storage, limits: RuntimeLimits) -> AsyncIterator[tuple[Runtime, Gate]]:
+    """Give a runtime on a server whose model calls the tool `work` once."""
+    gate = Gate()
+    one = Turn(Call("work", {"name": "a"}))
+    async with hosting(
+        storage=storage, limits=limits, a=openai(one, Turn(Say("Done."))), b=openai()
+    ) as runtime:
+        yield runtime, gate
+
+
+@pytest.mark.requirement("PROMISE-9")
+@pytest.mark.parametrize("durable", [True, False])
+async def test_as_many_sessions_are_open_as_may_be(tmp_path: Path, durable: bool) -> None:
+    storage = file(tmp_path) if durable else MemoryStorage()
+    async with hosting(storage=storage, limits=RuntimeLimits(sessions=2), a=openai()) as runtime:
+        first, _ = [await runtime.open("a", id=name) for name in ("one", "two")]
+        for refused in (runtime.open("a"), runtime.resume("three")):
+            with pytest.raises(HostFull, match=r"2 sessions are open, as limits\.sessions says"):
+                await refused
+        await first.close()
+        await runtime.open("a", id="three")
+
+
+@pytest.mark.requirement("PROMISE-9")
+async def test_what_was_not_used_for_longest_is_put_away_when_there_is_no_memory(tmp_path: Path) -> None:
+    limits = RuntimeLimits(memory=100_000)
+    async with hosting(storage=file(tmp_path), limits=limits, a=openai()) as runtime:
+        sessions = [await runtime.open("a", id=f"s{number}") for number in range(4)]
+        for session in sessions:
+            await session.ask(LONG)
+            await anyio.wait_all_tasks_blocked()
+        assert [is_asleep(session) for session in sessions] == [True, True, True, False]
+        assert 60_000 < runtime.stats().memory < 100_000
+
+
+@pytest.mark.requirement("PROMISE-9")
+async def test_while_busy_sessions_hold_all_the_memory_nothing_new_is_taken_in(tmp_path: Path) -> None:
+    async with crowded(file(tmp_path), RuntimeLimits(memory=70_000)) as (runtime, gate):
+        busy, other = await runtime.open("a", tools=[gate.tool]), await runtime.open("b")
+        async with busy.stream(LONG + LONG) as events:
+            await gate.started("a")
+            calls: list[Callable[[], Awaitable[object]]] = [
+                lambda: other.ask("Hello?"),
+                lambda: other.switch("a"),
+                lambda: runtime.open("b"),
+                lambda: runtime.resume("elsewhere"),
+            ]
+            for call in calls:
+                with pytest.raises(HostFull, match=r"limits\.memory is 70000. Try again when some are done"):
+                    await call()
+            assert len(await other.history()) == 0  # who only reads is served
+            gate.open("a")
+            assert [event.type async for event in events][-1] == "complete"
+        await anyio.wait_all_tasks_blocked()
+        assert (await other.ask("Hello?")).status == "complete"
+        assert is_asleep(busy)
+
+
+@pytest.mark.requirement("PROMISE-9")
+async def test_logs_in_memory_count_and_sleeping_frees_only_what_was_made_of_them() -> None:
+    async with hosting(limits=RuntimeLimits(memory=100_000), a=openai(), b=openai()) as runtime:
+        session = await runtime.open("a", messages=[Message("human", (Text(LONG),))])
+        said = runtime.stats().memory
+        assert len(pack(Message("human", (Text(LONG),)))) == said
+        await session.ask("Hello?")
+        await anyio.wait_all_tasks_blocked()
+        assert runtime.stats().memory > 2 * said
+        while not session._activation.passivate():
+            await anyio.lowlevel.checkpoint()
+        session._activation.drop()
+        assert said < runtime.stats().memory < said + 1000
+        other = await runtime.open("b", messages=[Message("human", (Text(LONG * 3),))])
+        with pytest.raises(HostFull, match="Close some, or keep logs in a file"):
+            await session.ask("Hello?")
+        await other.close()
+        assert (await session.ask("Hello?")).status == "complete"
+        await session.close()
+        assert runtime.stats().memory == 0
+
+
+async def test_what_is_kept_of_sessions_that_sleep_is_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_host, "KEPT", 150_000)
+    limits = RuntimeLimits(active=1)
+    async with (
+        hosting(storage=file(tmp_path), limits=limits, a=openai()) as runtime,
+        AsyncExitStack() as stack,
+    ):
+        sessions = [await runtime.open("a") for _ in range(5)]
+        for session in sessions:
+            await session.ask(LONG)
+            await anyio.wait_all_tasks_blocked()
+        host = runtime._running()
+        assert len(host.passive) == 2
+        assert 100_000 < host.kept < 150_000
+        for session in sessions:
+            stack.push_async_callback(session.close)
+        await sessions[0].close()
+    assert (host.kept, host.held.total, host.passive) == (0, 0, {})
