@@ -7,12 +7,12 @@ them, so that what a session's actors are rebuilt from holds all that they had s
 No log has an event whose forerunner was refused: what its writer had sent behind that is refused too, until the writer
 has read the log again.
 
-A storage that blocks is called in a thread. What arrives meanwhile is written together, in one append: so the more
-there is to write, the less each event costs.
+A storage that blocks is called in a thread. What arrives meanwhile is written together, in one commit: so the more
+there is to write, the less each event costs. Sessions that are opened at once are claimed in one commit too.
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, TypeAlias, TypeVar, assert_never
@@ -189,6 +189,45 @@ Ask: TypeAlias = ReadLog | ListSessions | ClaimSession | ReleaseSession | Erase 
 JournalCommand: TypeAlias = Append | Ask
 
 
+@dataclass(slots=True)
+class _Group:
+    """What is written in one commit: claims, and then appends."""
+
+    claims: list[ClaimSession]
+    appends: list[Append]
+
+    def __len__(self) -> int:
+        return len(self.claims) + len(self.appends)
+
+    def writes(self, session: str) -> bool:
+        """Say whether there is an append to a session, behind which a claim of it must come."""
+        return any(append.session == session for append in self.appends)
+
+    @property
+    def split(self) -> list["_Group"]:
+        """Each by itself."""
+        return [_Group([claim], []) for claim in self.claims] + [
+            _Group([], [append]) for append in self.appends
+        ]
+
+    def write(self, storage: Storage) -> tuple[list[Claim | Exception], Sequence[Appended]]:
+        """Write it, in a thread; return what became of each."""
+        entries = [append.entry for append in self.appends]
+        if not self.claims:
+            return [], storage.append(entries)
+        with storage.together():
+            claimed = [self._claimed(storage, claim) for claim in self.claims]
+            return claimed, storage.append(entries) if entries else ()
+
+    def _claimed(self, storage: Storage, claim: ClaimSession) -> Claim | Exception:
+        try:
+            return storage.claim(claim.session, existing=claim.existing)
+        except JournalUnavailable:
+            raise  # of all of them
+        except Exception as error:  # a storage is other people's code
+            return error
+
+
 class JournalActor(Actor[JournalCommand]):
     """Owns the storage. A crash loses nothing that was answered; what cannot be written is refused, no crash."""
 
@@ -281,41 +320,54 @@ class JournalActor(Actor[JournalCommand]):
         self._is_working = False
 
     async def _done(self, batch: list[JournalCommand]) -> None:
-        """Write the appends of a batch together, but those behind something else after it."""
-        appends: list[Append] = []
+        """Write the claims and appends of a batch together, but those behind something else after it."""
+        group = _Group([], [])
         for command in batch:
             if isinstance(command, Append):
-                appends.append(command)
+                group.appends.append(command)
                 continue
-            await self._append(appends)
-            appends = []
-            try:
-                answer: Any = await self._in_thread(self._operation(command))  # Any: that of each
-            except Exception as error:  # as above
-                self._refused(command, error)
+            if not isinstance(command, ClaimSession) or group.writes(command.session):
+                await self._commit(group)
+                group = _Group([], [])
+            if isinstance(command, ClaimSession):
+                group.claims.append(command)
             else:
-                self._answered(command, answer)
-        await self._append(appends)
+                await self._ask(command)
+        await self._commit(group)
 
-    async def _append(self, appends: list[Append]) -> None:
-        """Append all of these or none; if it was none, then each by itself, so that one harms no other."""
-        if self._broken:
-            appends = [append for append in appends if self._may_write(append)]
-        if not appends:
-            return
-        entries = [append.entry for append in appends]
+    async def _ask(self, command: Ask) -> None:
         try:
-            outcomes = await self._in_thread(partial(self._storage.append, entries))
+            answer: Any = await self._in_thread(self._operation(command))  # Any: that of each
         except Exception as error:  # as above
-            if len(appends) == 1 or isinstance(error, JournalUnavailable):
-                for append in appends:
+            self._refused(command, error)
+        else:
+            self._answered(command, answer)
+
+    async def _commit(self, group: "_Group") -> None:
+        """Do all of these or none; if it was none, then each by itself, so that one harms no other."""
+        if self._broken:
+            group.appends = [append for append in group.appends if self._may_write(append)]
+        if not len(group):
+            return
+        try:
+            claimed, written = await self._in_thread(partial(group.write, self._storage))
+        except Exception as error:  # as above
+            if len(group) == 1 or isinstance(error, JournalUnavailable):
+                for claim in group.claims:
+                    self._refused(claim, error)
+                for append in group.appends:
                     self._refused(append, error)
                 return
-            for append in appends:
-                await self._append([append])
+            for alone in group.split:
+                await self._commit(alone)
             return
-        for append, outcome in zip(appends, outcomes, strict=True):
-            self._written(append, outcome)
+        for claim, outcome in zip(group.claims, claimed, strict=True):
+            if isinstance(outcome, Claim):
+                self._answered(claim, outcome)
+            else:
+                self._refused(claim, outcome)
+        for append, number in zip(group.appends, written, strict=True):
+            self._written(append, number)
 
     def _may_write(self, append: Append) -> bool:
         """Refuse an append behind one of its session that was refused."""

@@ -3,17 +3,19 @@
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
+from typing import Any
 
 import anyio
 import anyio.from_thread
 import pytest
 
 from actors.core.events import Closed, Event, SwitchApplied
-from actors.errors import JournalError, JournalUnavailable
-from actors.journal import BATCH, Append, JournalActor, JournalCommand, Prelude, ReadLog
-from actors.kernel import Ref, System
+from actors.errors import JournalError, JournalUnavailable, SessionElsewhere
+from actors.journal import BATCH, Append, ClaimSession, JournalActor, JournalCommand, Prelude, ReadLog
+from actors.kernel import Query, Ref, System
 from actors.kernel.system import SHARED
-from actors.storage import Appended, Entry
+from actors.storage import Appended, Claim, Entry
 from actors.storage.memory import MemoryStorage
 
 pytestmark = pytest.mark.anyio
@@ -146,6 +148,62 @@ async def test_a_log_is_read_behind_what_was_sent_before_and_ahead_of_what_comes
             storage.freed.set()
     assert read == [to("a"), to("b")]
     assert len(storage.read("s")) == 3
+
+
+async def test_a_claim_is_behind_what_was_sent_to_its_session_before() -> None:
+    storage, fences = Slow(), list[int]()
+    with anyio.fail_after(60):
+        async with System() as system, anyio.create_task_group() as tasks:
+            ref = journal(system, storage)
+
+            async def claim(session: str) -> None:
+                fences.append((await ref.ask(ClaimSession(session))).fence)
+
+            tasks.start_soon(ref.ask, Append("first", 1, (to("a"),)))
+            await storage.begun.wait()
+            for task in (
+                partial(ref.ask, Append("s", 1, (to("b"),))),
+                partial(claim, "x"),
+                partial(claim, "s"),
+            ):
+                tasks.start_soon(task)
+                await anyio.wait_all_tasks_blocked()
+            storage.freed.set()
+    assert storage.read("s") == [to("b")]  # though its writer is fenced by the claim
+    assert fences == [2, 2]
+
+
+class Elsewhere(Slow):
+    """A storage of which one session cannot be claimed: `theirs`."""
+
+    def claim(self, session: str, *, existing: bool = False) -> Claim:
+        if session == "theirs":
+            raise SessionElsewhere("It belongs to another host", host="other", seconds=1)
+        return super().claim(session, existing=existing)
+
+
+async def test_a_claim_that_is_refused_harms_no_other() -> None:
+    storage, outcomes = Elsewhere("bad"), dict[str, str]()
+    with anyio.fail_after(60):
+        async with System() as system, anyio.create_task_group() as tasks:
+            ref = journal(system, storage)
+
+            async def tell(name: str, query: Query[Any]) -> None:
+                try:
+                    await ref.ask(query)
+                    outcomes[name] = "done"
+                except (SessionElsewhere, JournalError) as error:
+                    outcomes[name] = type(error).__name__
+
+            tasks.start_soon(ref.ask, Append("first", 1, (to("a"),)))
+            await storage.begun.wait()
+            for name in ("theirs", "mine"):
+                tasks.start_soon(tell, name, ClaimSession(name))
+            for name in ("x", "bad"):
+                tasks.start_soon(tell, name, Append(name, 1, (to("b"),)))
+            await anyio.wait_all_tasks_blocked()
+            storage.freed.set()
+    assert outcomes == {"theirs": "SessionElsewhere", "mine": "done", "x": "done", "bad": "JournalError"}
 
 
 async def test_more_than_fits_a_batch_waits_and_is_written_in_order() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from shutil import copy
 from time import monotonic
 
+import anyio
 import pytest
 
 from actors import Runtime
@@ -20,6 +21,8 @@ from actors.core.identity import CallId
 from actors.core.jsonio import Json
 from actors.core.packed import pack
 from actors.errors import ConfigError, Fenced, JournalError, JournalUnavailable, SessionElsewhere
+from actors.journal import Append, ClaimSession, JournalActor
+from actors.kernel import System
 from actors.storage import Entry
 from actors.storage.sqlite import SqliteStorage, hosts
 from actors.storage.sqlite import format as file_format
@@ -274,6 +277,92 @@ except ConfigError as error:
     (line,) = ran.stdout.splitlines()
     assert line.startswith("sessions.db: a journal in a file needs the locks of Linux or macOS")
     assert list(tmp_path.iterdir()) == []
+
+
+class Commits(sqlite3.Connection):
+    """A connection that counts what it commits, and finds the disk full where it is told so."""
+
+    count, full = 0, False
+
+    def execute(self, sql: str, *parameters: object) -> sqlite3.Cursor:
+        if sql == "COMMIT":
+            Commits.count += 1
+            if Commits.full:
+                error = sqlite3.OperationalError("database or disk is full")
+                error.sqlite_errorcode = sqlite3.SQLITE_FULL
+                raise error
+        return super().execute(sql, *parameters)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def commits(monkeypatch: pytest.MonkeyPatch) -> type[Commits]:
+    connect = sqlite3.connect
+    monkeypatch.setattr(
+        sqlite3, "connect", lambda *args, **options: connect(*args, factory=Commits, **options)
+    )
+    monkeypatch.setattr(Commits, "count", 0)
+    monkeypatch.setattr(Commits, "full", False)
+    return Commits
+
+
+@pytest.mark.anyio
+async def test_sessions_that_are_opened_at_once_are_few_commits(
+    tmp_path: Path, commits: type[Commits]
+) -> None:
+    storage, names = SqliteStorage(tmp_path / "sessions.db"), [f"s{number}" for number in range(500)]
+    async with System() as system:
+        journal = system.spawn(lambda: JournalActor(storage), "journal")
+
+        async def opened(name: str) -> None:
+            claim = await journal.ask(ClaimSession(name))
+            assert await journal.ask(Append(name, claim.fence, (Opened(name, "a"),))) == 1
+
+        async with anyio.create_task_group() as tasks:
+            for name in names:
+                tasks.start_soon(opened, name)
+    assert commits.count < 20
+    assert sorted(stored.id for stored in storage.sessions(limit=1000)) == sorted(names)
+    storage.close()
+
+
+def test_claims_and_an_append_that_are_made_together_are_one_commit(
+    tmp_path: Path, commits: type[Commits]
+) -> None:
+    storage, other = (SqliteStorage(tmp_path / "sessions.db") for _ in range(2))
+    claim = begin(storage, "one")
+    begin(other, "theirs")
+    before = commits.count
+    with storage.together():
+        with pytest.raises(SessionElsewhere):
+            storage.claim("theirs")
+        two = storage.claim("two")
+        assert storage.append([Entry("one", claim.fence, (to("b"),))]) == [2]
+    assert commits.count == before + 1
+    assert storage.append([Entry("two", two.fence, (to("b"),))]) == [1]
+    assert other.read("one") == [Opened("one", "a"), to("b")]
+    storage.close()
+    other.close()
+
+
+def _claim_and_append(storage: SqliteStorage, entry: Entry) -> None:
+    with storage.together():
+        storage.claim("two")
+        storage.append([entry])
+
+
+def test_what_is_made_together_and_cannot_be_committed_is_not_done(
+    tmp_path: Path, commits: type[Commits]
+) -> None:
+    storage = SqliteStorage(tmp_path / "sessions.db")
+    claim = begin(storage, "one")
+    commits.full = True
+    with pytest.raises(JournalUnavailable):
+        _claim_and_append(storage, Entry("one", claim.fence, (to("lost"),)))
+    commits.full = False
+    assert storage.append([Entry("one", claim.fence, (to("b"),))]) == [2]
+    assert storage.claim("two").fence == 1
+    storage.close()
+    assert SqliteStorage(tmp_path / "sessions.db").read("one") == [Opened("one", "a"), to("b")]
 
 
 if __name__ == "__main__":

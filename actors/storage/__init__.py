@@ -14,6 +14,7 @@ by `release`, by the record of its end (`Closed`), by `close`, or because the ho
 """
 
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from typing import Literal, Protocol, TypeAlias
 
 from msgspec import Struct
@@ -112,6 +113,12 @@ class Storage(Protocol):
 
     def beat(self) -> None:
         """Prolong this host's lease. Called every third of it."""
+
+    def together(self) -> AbstractContextManager[object]:
+        """Make one commit of the claims and the append that are called inside, at its end, where that can be done.
+
+        A claim that is refused harms no other. `JournalUnavailable`: nothing of it was done.
+        """
 
     def claim(self, session: str, *, existing: bool = False) -> Claim:
         """Make the caller the session's live writer, in place of any other that this host or a gone one has.

@@ -6,6 +6,7 @@ uses it.
 """
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from time import time
 
 from actors.core.chunked import EMPTY, ChunkedVector, appended, from_index, item_count
@@ -40,6 +41,10 @@ class MemoryStorage:
 
     def beat(self) -> None:
         """Do nothing: nobody else could take over."""
+
+    def together(self) -> AbstractContextManager[object]:
+        """Do nothing: there are no commits."""
+        return nullcontext()
 
     def claim(self, session: str, *, existing: bool = False) -> Claim:
         """Make the caller the session's live writer."""

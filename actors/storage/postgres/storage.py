@@ -8,7 +8,7 @@ not in the log then, and what is told is there once.
 
 import secrets
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from time import monotonic, time
 
 import psycopg
@@ -93,6 +93,10 @@ class PostgresStorage:
         """Prolong this host's lease, if it is one."""
         if self._beaten is not None:
             self._writer.run(self._beat)
+
+    def together(self) -> AbstractContextManager[object]:
+        """Do nothing: each claim is a statement of its own, so that it holds no lock while another is done."""
+        return nullcontext()
 
     def claim(self, session: str, *, existing: bool = False) -> Claim:
         """Make the caller the session's live writer."""

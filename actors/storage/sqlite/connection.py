@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import Lock
+from threading import Lock, RLock
 from typing import TypeAlias
 
 from actors.errors import JournalUnavailable
@@ -41,7 +41,8 @@ class Connections:
         self.path, self._level, self._patience = path, level, patience
         self._wal, self._long = path.with_name(f"{path.name}-wal"), 0
         self._lock = WriteLock(path.with_name(f"{path.name}-lock"), patience)
-        self._writing, self._reading = Lock(), Lock()
+        self._writing, self._reading = RLock(), Lock()
+        self._outer: sqlite3.Connection | None = None  # while a transaction is under way
         self._writer: sqlite3.Connection | None = None
         self._reader: sqlite3.Connection | None = None
         self._seen = -1
@@ -55,24 +56,39 @@ class Connections:
 
     @contextmanager
     def transaction(self) -> Iterator[sqlite3.Connection]:
-        """Give a transaction, alone among all processes; commit it, on the disk if the level says so."""
-        with self._writing, translated(str(self.path)), self._lock:
-            connection = self._writer = self._writer or self._opened()
-            self._check_there()
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                (seen,) = connection.execute("PRAGMA data_version").fetchone()
-                self.changed |= seen != self._seen
-                yield connection
-                connection.execute("COMMIT")
-                self._seen = seen
-            except BaseException:
-                self._seen = -1
-                with suppress(sqlite3.Error):
-                    connection.rollback()
-                raise
-            self._checkpoint(connection)
-            self._lengthen()
+        """Give a transaction, alone among all processes; commit it, on the disk if the level says so.
+
+        One that is begun inside another is a part of it.
+        """
+        with self._writing, translated(str(self.path)):
+            if self._outer is not None:
+                yield self._outer
+                return
+            with self._lock:
+                connection = self._writer = self._writer or self._opened()
+                self._check_there()
+                with self._committed(connection):
+                    yield connection
+                self._checkpoint(connection)
+                self._lengthen()
+
+    @contextmanager
+    def _committed(self, connection: sqlite3.Connection) -> Iterator[None]:
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            (seen,) = connection.execute("PRAGMA data_version").fetchone()
+            self.changed |= seen != self._seen
+            self._outer = connection
+            yield
+            connection.execute("COMMIT")
+            self._seen = seen
+        except BaseException:
+            self._seen = -1
+            with suppress(sqlite3.Error):
+                connection.rollback()
+            raise
+        finally:
+            self._outer = None
 
     def rewrite(self) -> None:
         """Write the file anew, page by page, from what is in it; alone among all processes."""

@@ -1,6 +1,7 @@
 """The SQLite storage: every method is one transaction, or one read."""
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from sqlite3 import Connection
 from time import time
@@ -79,6 +80,10 @@ class SqliteStorage:
         if self._hosts.is_begun:
             with self._connections.transaction() as connection:
                 self._hosts.beat(connection)
+
+    def together(self) -> AbstractContextManager[object]:
+        """Make one transaction of what is called inside."""
+        return self._connections.transaction()
 
     def claim(self, session: str, *, existing: bool = False) -> Claim:
         """Make the caller the session's live writer."""

@@ -22,6 +22,27 @@ _STATS = f"{_SLOW}::test_stats_say_since_when_and_why_the_journal_is_unavailable
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
+        "journal: a claim goes ahead of what was sent to its session before",
+        "actors/journal.py",
+        " or group.writes(command.session)",
+        "",
+        ("tests/test_journal.py::test_a_claim_is_behind_what_was_sent_to_its_session_before",),
+    ),
+    Mutation(
+        "journal: each claim is a commit of its own",
+        "actors/journal.py",
+        "                group.claims.append(command)\n",
+        "                await self._ask(command)\n",
+        ("tests/test_sqlite.py::test_sessions_that_are_opened_at_once_are_few_commits",),
+    ),
+    Mutation(
+        "journal: what a commit that failed would have made of the rows is remembered",
+        "actors/storage/sqlite/connection.py",
+        "            self._seen = -1\n            with suppress",
+        "            with suppress",
+        ("tests/test_sqlite.py::test_what_is_made_together_and_cannot_be_committed_is_not_done",),
+    ),
+    Mutation(
         "logs are read while nobody can write",
         "actors/storage/sqlite/connection.py",
         "                if self._writer is None:\n                    with self.transaction",
@@ -227,8 +248,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "nothing is written into a file that was moved away",
         "actors/storage/sqlite/connection.py",
-        "            self._check_there()\n            connection.execute",
-        "            connection.execute",
+        "                self._check_there()\n                with self._committed",
+        "                with self._committed",
         (_DISK,),
     ),
     Mutation(

@@ -172,22 +172,22 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "journal: one that cannot be written takes those with it that are written together",
         "actors/journal.py",
-        "            for append in appends:\n                await self._append([append])\n",
-        "            for append in appends:\n                append.refused(error)\n",
+        "            for alone in group.split:\n                await self._commit(alone)\n",
+        "            for append in group.appends:\n                append.refused(error)\n",
         ("tests/test_journal.py",),
     ),
     Mutation(
         "journal: each append is written by itself",
         "actors/journal.py",
-        "        await self._append(appends)\n\n    async def _append",
-        "        for append in appends:\n            await self._append([append])\n\n    async def _append",
+        "        await self._commit(group)\n\n    async def _ask",
+        "        for alone in group.split:\n            await self._commit(alone)\n\n    async def _ask",
         ("tests/test_journal.py",),
     ),
     Mutation(
         "journal: a log is read ahead of what was sent before",
         "actors/journal.py",
-        "            await self._append(appends)\n            appends = []\n",
-        "",
+        "                await self._commit(group)\n                group = _Group([], [])\n",
+        "                pass\n",
         ("tests/test_journal.py",),
     ),
 )

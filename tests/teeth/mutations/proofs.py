@@ -10,13 +10,13 @@ MUTATIONS = (
     Mutation(
         "kills: what is written is told before it is committed",
         JOURNAL,
-        "        entries = [append.entry for append in appends]\n        try:\n",
-        "        entries, ends = [append.entry for append in appends], dict[str, int]()\n"
-        "        for append in appends:\n"
+        "        try:\n            claimed, written =",
+        "        ends = dict[str, int]()\n"
+        "        for append in group.appends:\n"
         "            before = ends.get(append.session) or len(self._storage.read(append.session))\n"
         "            ends[append.session] = before + len(append.entry.events)\n"
         "            self._written(append, ends[append.session])\n"
-        "        try:\n",
+        "        try:\n            claimed, written =",
         KILLING,
     ),
     Mutation(
