@@ -182,4 +182,20 @@ MUTATIONS: tuple[Mutation, ...] = (
         '        if action == "hold" and (held := self._log.state.held) is not None:\n            superseded',
         ("tests/test_switching.py::test_a_switch_right_after_a_crash_supersedes_the_one_that_was_held",),
     ),
+    Mutation(
+        "simulated: a turn that ends before its subagents is not told",
+        "actors/testing/simulation/invariants/below.py",
+        "        elif self._open.get(session):\n",
+        "        elif self._open.get(event.why):\n",
+        ("tests/test_simulation_invariants.py::test_a_turn_that_ends_before_its_subagents_is_told",),
+    ),
+    Mutation(
+        "simulated: a held switch that nobody settled is not told",
+        "actors/testing/simulation/witness.py",
+        "            case events.SwitchSuperseded(target=target):\n                if seen.held != target:\n",
+        "            case events.SwitchSuperseded(target=target):\n                if False:\n",
+        (
+            "tests/test_simulation_invariants.py::test_a_second_held_switch_without_a_word_of_the_first_is_told",
+        ),
+    ),
 )

@@ -67,7 +67,7 @@ class EndedSubagents:
     def _closed(self, session: str, event: events.Closed) -> None:
         if (below := self._below.get(session)) is None:
             return
-        self._open[below.above].discard(session)
+        self._open.get(below.above, set()).discard(session)
         if self._seen[session].open_calls:
             self._problems.add("a subagent ends with every call of it closed", session)
 
@@ -96,5 +96,7 @@ class EndedSubagents:
             self._problems.add("a call does not end before its subagent", f"{session}: {late}")
 
     def _turn_ended(self, session: str, event: events.TurnEnded) -> None:
-        if self._open.get(session) and event.status != "interrupted":
+        if event.status == "interrupted":
+            self._open.pop(session, None)  # they are told to end, and the next turn does not wait for them
+        elif self._open.get(session):
             self._problems.add("a turn does not end before its subagents", f"{session}: turn {event.turn}")

@@ -1,0 +1,76 @@
+"""What the invariants of a simulation take for a mistake, and what not, where a run seldom comes by."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from actors.core import events
+from actors.core.content import Message, Text, ToolCall
+from actors.core.identity import Binding, CallId
+from actors.core.packed import pack
+from actors.storage import Entry
+from actors.testing.simulation.invariants.below import EndedSubagents
+from actors.testing.simulation.witness import Problems, Witness
+
+CALL = CallId("hist_tool_1")
+HERE = Binding("a", "openai_chat")
+CALLED = (
+    events.Opened("s1", "a", key="above"),
+    events.Submitted(1, pack(Message("human", (Text("Go on."),)))),
+    events.Bound(1, 1, HERE),
+    events.RoundEnded(1, 1, pack(Message("model", (ToolCall(CALL, "delegate", {}),), 1, HERE)), calls=1),
+    events.Scheduled(CALL, "delegate", b"{}"),
+)
+BELOW = events.Opened("s1-c1", "a", key="below", above="above")
+CRASHED = (events.Cancelled(CALL, "outcome_unknown"), events.TurnEnded(1, "interrupted"))
+
+
+class Logs:
+    """Logs that are written by hand, and what a witness says of them."""
+
+    def __init__(self) -> None:
+        self.problems = Problems()
+        self._witness = Witness(self.problems, {"a": frozenset({"a"})})
+        self.below = EndedSubagents(self._witness)
+        self._fences: Mapping[str, int] = {name: self._witness.claim(name).fence for name in ("s1", "s1-c1")}
+
+    def write(self, session: str, *happened: events.Event) -> list[str]:
+        """Append events of a session; return all that was wrong so far, by name."""
+        self._witness.append([Entry(session, self._fences[session], happened)])
+        return [line.partition(":")[0] for line in self.problems.lines]
+
+
+def test_a_turn_that_begins_after_a_crash_need_not_wait_for_the_subagents_of_the_one_before() -> None:
+    logs = Logs()
+    logs.write("s1", *CALLED)
+    logs.write("s1-c1", BELOW)
+    logs.write("s1", *CRASHED, events.Bound(2, 2, HERE))
+    assert logs.write("s1", events.TurnEnded(2, "complete")) == []
+    assert logs.write("s1-c1", events.Closed()) == []
+    assert logs.below.counts["subagents"] == 1
+
+
+def test_a_turn_that_ends_before_its_subagents_is_told() -> None:
+    logs = Logs()
+    logs.write("s1", *CALLED)
+    logs.write("s1-c1", BELOW)
+    told = logs.write("s1", events.Cancelled(CALL, "cancelled"), events.TurnEnded(1, "complete"))
+    assert told == ["a turn does not end before its subagents"]
+
+
+@pytest.mark.parametrize("settled", [False, True])
+def test_a_held_switch_is_settled_or_told(settled: bool) -> None:
+    logs = Logs()
+    logs.write("s1", events.Opened("s1", "a"), events.Bound(1, 1, HERE), events.SwitchHeld(1, "b"))
+    if settled:
+        assert logs.write("s1", events.SwitchSuperseded("b", "a")) == []
+    logs.write("s1", events.SwitchApplied("a"), events.TurnEnded(1, "interrupted"))
+    told = logs.write("s1", events.Bound(2, 2, HERE))
+    assert told == ([] if settled else ["a held switch is settled before the next ask"])
+
+
+def test_a_second_held_switch_without_a_word_of_the_first_is_told() -> None:
+    logs = Logs()
+    logs.write("s1", events.Opened("s1", "a"), events.Bound(1, 1, HERE), events.SwitchHeld(1, "b"))
+    assert logs.write("s1", events.SwitchHeld(1, "c")) == ["of two held switches the first is superseded"]
+    assert logs.write("s1", events.SwitchSuperseded("b", "d"))[1:] == ["only a held switch is superseded"]
