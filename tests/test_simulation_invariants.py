@@ -7,6 +7,7 @@ import pytest
 from actors.core import events
 from actors.core.content import Message, Text, ToolCall
 from actors.core.identity import Binding, CallId
+from actors.core.jsonio import Json
 from actors.core.packed import pack
 from actors.storage import Entry
 from actors.testing.simulation.invariants.below import EndedSubagents
@@ -19,7 +20,7 @@ CALLED = (
     events.Submitted(1, pack(Message("human", (Text("Go on."),)))),
     events.Bound(1, 1, HERE),
     events.RoundEnded(1, 1, pack(Message("model", (ToolCall(CALL, "delegate", {}),), 1, HERE)), calls=1),
-    events.Scheduled(CALL, "delegate", b"{}"),
+    events.Scheduled(CALL, "delegate", Json(b"{}")),
 )
 BELOW = events.Opened("s1-c1", "a", key="below", above="above")
 CRASHED = (events.Cancelled(CALL, "outcome_unknown"), events.TurnEnded(1, "interrupted"))
