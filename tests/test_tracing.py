@@ -1,6 +1,7 @@
 """Asks as OpenTelemetry spans: their names, who is whose parent, and that nothing that was said is in them unasked."""
 
 import sys
+from typing import Any
 
 import anyio
 import pytest
@@ -12,17 +13,18 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from actors import Budget, Session, tool
-from actors.config import Config, FileSettings, RuntimeLimits
+from actors.config import Config, FileSettings, PoolSettings, RuntimeLimits
 from actors.errors import ActorsError, Busy, ConfigError, NotAwaited, OverBudget, SessionClosed
 from actors.runtime import Runtime
 from actors.telemetry.otel import Tracing
-from actors.testing import SERVER_ERROR, Call, Disconnect, OpenAIServer, Say, Turn, serve
+from actors.testing import SERVER_ERROR, AnthropicServer, Call, Disconnect, OpenAIServer, Say, Turn, serve
 from actors.testing.windows import window
-from tests.runtime_support import Gate
+from tests.runtime_support import Gate, backend_at
 
 pytestmark = pytest.mark.anyio
 
 CANARY = "canary-4711"
+IN, OUT = "gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens"
 TURNS = (Turn(Say(CANARY), Call("look", {"name": CANARY}), Call("look", {"nam": "b"})), Turn(Say(CANARY)))
 
 
@@ -83,6 +85,62 @@ async def test_an_ask_is_a_span_below_its_callers_with_its_requests_and_its_tool
     assert [each["gen_ai.tool.call.id"] for each in tools] == ["hist_tool_1", "hist_tool_2"]
 
 
+def points(seen: Seen, name: str) -> list[tuple[dict[str, object], float, int]]:
+    """Return the attributes, the sum and the count of each series of a histogram."""
+    told = seen.reader.get_metrics_data()
+    assert told is not None
+    metrics = [
+        metric for each in told.resource_metrics for scope in each.scope_metrics for metric in scope.metrics
+    ]
+    (found,) = [metric for metric in metrics if metric.name == name]
+    data: Any = found.data.data_points  # Any: of whatever kind the metric is
+    return [(dict(point.attributes), point.sum, point.count) for point in data]
+
+
+async def test_tokens_are_those_of_each_request_and_of_who_served_it() -> None:
+    seen = Seen()
+    gpt = OpenAIServer([Turn(Call("look", {"name": "x"}), usage=(100, 10))], faults={1: SERVER_ERROR})
+    claude = AnthropicServer([Turn(Say("It is found, at last."), usage=(300, 30), fragment=4)])
+    pool = PoolSettings(members=("gpt", "claude"), policy="failover")
+
+    @tool
+    def look(name: str) -> str:
+        """Look something up."""
+        return f"{name} is there"
+
+    async with serve(gpt, claude):
+        backends = {"gpt": backend_at(gpt), "claude": backend_at(claude)}
+        config = Config(FileSettings(backends=backends, pools={"main": pool}), {})
+        async with Runtime(config, tracing=seen.tracing, seed=1) as runtime:
+            session = await runtime.open("main", tools=[look])
+            assert (await session.ask("Look.")).usage.input_tokens == 400
+    chats = [span for span in seen.spans() if span.name.startswith("chat ")]
+    assert {span.kind for span in chats} == {trace.SpanKind.CLIENT}
+    told = [
+        tuple((span.attributes or {}).get(key) for key in ("gen_ai.provider.name", "actors.backend", IN, OUT))
+        for span in chats
+    ]
+    assert told == [("openai", "gpt", 100, 10), ("openai", "gpt", 0, 0), ("anthropic", "claude", 300, 30)]
+    sums = {
+        (about["gen_ai.provider.name"], about["gen_ai.token.type"]): total
+        for about, total, _ in points(seen, "gen_ai.client.token.usage")
+        if about["gen_ai.operation.name"] == "chat" and about["gen_ai.request.model"]
+    }
+    assert sums == {
+        ("openai", "input"): 100,
+        ("openai", "output"): 10,
+        ("anthropic", "input"): 300,
+        ("anthropic", "output"): 30,
+    }
+    first = {
+        about["gen_ai.provider.name"]: count
+        for about, _, count in points(seen, "gen_ai.client.operation.time_to_first_chunk")
+    }
+    assert first == {"anthropic": 1}  # one answer was a call alone, one was none
+    (agent,) = [dict(span.attributes or {}) for span in seen.spans() if span.name == "invoke_agent"]
+    assert (agent[IN], agent[OUT]) == (400, 40)
+
+
 @pytest.mark.parametrize("content", [False, True])
 async def test_what_was_said_is_in_no_span_unless_it_was_asked_for(content: bool) -> None:
     seen = Seen(content=content)
@@ -140,6 +198,9 @@ async def test_a_summary_ends_no_span_of_the_request_that_it_makes_room_for() ->
             assert [answer.text for answer in answers] == ["a", "c"], answers[1].why
     errors = [dict(span.attributes or {}).get("error.type") for span in seen.spans() if "chat" in span.name]
     assert errors == [None, "too_long", None]
+    told = sum(total for _, total, _ in points(seen, "gen_ai.client.token.usage"))
+    used = [answer.usage.input_tokens + answer.usage.output_tokens for answer in answers]
+    assert told == sum(used)  # those of the summary among them
 
 
 @pytest.mark.parametrize("error", [Busy, OverBudget, SessionClosed, NotAwaited])

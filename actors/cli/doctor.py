@@ -10,11 +10,13 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
+from sqlite3 import sqlite_version
 from typing import Literal, TypeAlias
 
 import anyio
 
 from actors.cli.exits import Exit, of_error
+from actors.cli.journal import default
 from actors.cli.screen import Wish, safe, screen
 from actors.config import Backend, Config, load
 from actors.config.providers import PROVIDERS
@@ -63,6 +65,9 @@ def main(options: argparse.Namespace) -> Exit:
 
 def _here() -> Iterator[Symptom]:
     yield Symptom("ok", f"actors {version('llm-actors')}, Python {platform.python_version()}, {sys.platform}")
+    path = default(os.environ)
+    where = "kept nowhere" if path is None else f"kept in {path}, if nothing else is named"
+    yield Symptom("ok", f"SQLite {sqlite_version}; conversations are {where}")
     for extra, names in EXTRAS.items():
         try:
             yield Symptom("ok", ", ".join(f"{name} {version(name)}" for name in names))

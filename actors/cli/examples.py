@@ -7,7 +7,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "run": (
         ("actors run --offline hello", "without a key or a network"),
-        ("actors run -m openai:gpt-5.2 'explain this:' - < main.py", "a prompt and standard input"),
+        ("actors run -m openai:gpt-5.2 'explain this:' < main.py", "a prompt and standard input"),
         (
             "actors run -m anthropic:claude-sonnet-5 --tools tools.py --max-rounds 5 'book a room'",
             "with tools",

@@ -18,14 +18,11 @@ def main(options: argparse.Namespace) -> Exit:
         ConfigError: The file cannot be used.
     """
     config = load(options.config, os.environ)
-    for columns in _targets(config) if config.targets else _providers(config):
-        print(
-            safe(
-                "  ".join(
-                    f"{text:<{width}}" for text, width in zip(columns, (20, 18, 34, 0), strict=True)
-                ).rstrip()
-            )
-        )
+    rows = [*(_targets(config) if config.targets else _providers(config))]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        columns = [f"{text:<{width}}" for text, width in zip(row, widths, strict=True)]
+        print(safe("  ".join(columns).rstrip()))
     return Exit.OK
 
 

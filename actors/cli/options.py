@@ -132,7 +132,7 @@ def _demo(commands: "Commands") -> None:
 
 def _run(commands: "Commands") -> None:
     run = _command(commands, "run", "run", "ask once and print the answer", _DIALECTS)
-    run.add_argument("prompt", nargs="*", help="what to say; `-` or nothing reads standard input")
+    run.add_argument("prompt", nargs="*", help="what to say; a pipe or a file is read behind it, as with `-`")
     _conversation(run)
     run.add_argument("--json", action="store_true", help="print each event as one line of JSON")
     _backend(run)

@@ -7,6 +7,8 @@ at once. What a tool raises is for the model; `--debug` shows its traceback too.
 import argparse
 import json
 import os
+import select
+import stat
 import sys
 from typing import Protocol
 
@@ -35,6 +37,9 @@ from actors.core.feed import (
 )
 from actors.handle import Session
 
+SILENCE = 3.0
+"""Seconds that a pipe may say nothing, where nobody asked for what it says."""
+
 
 def main(options: argparse.Namespace) -> Exit:
     """Ask once and return the exit code."""
@@ -48,14 +53,33 @@ def main(options: argparse.Namespace) -> Exit:
 
 
 def _prompt(words: list[str]) -> str:
-    """Return the prompt; `-` stands for standard input, and so does saying nothing."""
-    if words and "-" not in words:
-        return " ".join(words)
-    if not words and sys.stdin.isatty():
+    """Return the prompt, with standard input behind the words.
+
+    It is waited for where `-` stands for it or nothing else is said. Else a pipe or a file is read, and a pipe that
+    says nothing is not waited for: whoever started the process may have left it open.
+    """
+    before = " ".join(word for word in words if word != "-")
+    if before and "-" not in words:
+        if not _has_input(sys.stdin.fileno()):
+            return before
+    elif sys.stdin.isatty() and not words:
         return ""
     told = sys.stdin.read().removeprefix("\ufeff")
-    before = " ".join(word for word in words if word != "-")
-    return f"{before}\n\n{told}" if before else told
+    return f"{before}\n\n{told}" if before and told.strip() else before or told
+
+
+def _has_input(descriptor: int, seconds: float = SILENCE) -> bool:
+    """Say whether a file, or a pipe that has begun to speak, stands behind a descriptor."""
+    kind = os.fstat(descriptor).st_mode
+    if not (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)):
+        return stat.S_ISREG(kind)
+    try:
+        spoke = bool(select.select([descriptor], [], [], seconds)[0])
+    except OSError:  # a platform that waits for no pipe
+        return False
+    if not spoke:
+        complain("standard input is a pipe that says nothing, and is left alone; `-` waits for it")
+    return spoke
 
 
 async def _run(options: argparse.Namespace, prompt: str, printer: "Printer") -> Exit:

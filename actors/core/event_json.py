@@ -23,6 +23,7 @@ from actors.core.feed import (
 )
 from actors.core.jsonio import dump
 from actors.core.progress import Attempt, Cause
+from actors.core.stream import Usage
 
 VERSION: Final = 1
 """Of the form; raised when a field goes or changes its meaning."""
@@ -95,6 +96,8 @@ def _details(event: StatusEvent) -> Fields:
         details["cause"] = _cause(event.cause)
     if event.sent is not None:
         details["request"] = _sent(event.sent)
+    if event.usage is not None:
+        details["usage"] = _usage(event.usage)
     return details
 
 
@@ -133,7 +136,6 @@ def report(made: Report) -> Fields:
 
 
 def _result(result: TurnResult) -> Fields:
-    usage = result.usage
     return {
         "status": result.status,
         "text": result.text,
@@ -145,8 +147,12 @@ def _result(result: TurnResult) -> Fields:
         "cut": result.cut,
         "left_out": dict(result.left_out),
         "awaiting": [_call(call) for call in result.awaiting],
-        "usage": {name: getattr(usage, name) for name in usage.__struct_fields__},
+        "usage": _usage(result.usage),
     }
+
+
+def _usage(usage: Usage) -> Fields:
+    return {name: getattr(usage, name) for name in usage.__struct_fields__}
 
 
 def _cause(cause: Cause) -> Fields:

@@ -85,7 +85,17 @@ _OWN: Final[tuple[Schema, ...]] = (
     _kind("tool_call", optional=(), id=_STRING, name=_STRING, arguments={"type": "object"}, **_PLACE),
     _kind(
         "status",
-        optional=("message", "results", "pending", "progress", "tools_off", "cause", "request", "repeated"),
+        optional=(
+            "message",
+            "results",
+            "pending",
+            "progress",
+            "tools_off",
+            "cause",
+            "request",
+            "repeated",
+            "usage",
+        ),
         status={"enum": list(STATUSES)},
         detail=_STRING,
         **_PLACE,
@@ -97,6 +107,7 @@ _OWN: Final[tuple[Schema, ...]] = (
         cause=_CAUSE,
         request=_REQUEST,
         repeated=_COUNT,
+        usage=_USAGE,
     ),
     _kind(
         "complete",

@@ -161,7 +161,7 @@ class StatusEvent(Struct, frozen=True):
     `STATUSES` says what `status` may be. Those with a number (`seq`) are durable; `rendered`, `progress` and `resync`
     have none of their own. `more`: another event of the same number follows at once, so who reads on later does it from
     an earlier number. `tools_off` is that of a request, `cause` that of a turn which failed, `repeated` how many calls
-    of the results were noticed to repeat.
+    of the results were noticed to repeat, `usage` that of the request which a model's message answers.
     """
 
     type: ClassVar[Literal["status"]] = "status"
@@ -181,6 +181,7 @@ class StatusEvent(Struct, frozen=True):
     tools_off: bool = False
     cause: Cause | None = None
     repeated: int = 0
+    usage: Usage | None = None
 
 
 STATUSES: dict[str, str] = {
@@ -189,7 +190,7 @@ STATUSES: dict[str, str] = {
     "turn_started": "A turn began; `detail` is its binding.",
     "request": "A request is about to be sent; `detail` is its binding. `tools_off` says that its model may call none.",
     "rendered": "What that request carries (`request`), and what the render did for it. Ephemeral.",
-    "message": "The model's whole `message`; `detail` is the fault, if it was interrupted.",
+    "message": "The model's whole `message`, its request's `usage`; `detail` is the fault, if it was interrupted.",
     "progress": "A tool says how far a call has come (`progress`), in its words as `detail`. Ephemeral.",
     "tool_results": "Every call of the message is closed; `results` says how each ended, in call order.",
     "rewritten": "The lane is rewritten; `detail` says why: a refusal, or what changed.",

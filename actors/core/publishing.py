@@ -134,6 +134,7 @@ def said(event: RoundEnded, message: Message, seq: int) -> tuple[SessionEvent, .
             cut=event.cut,
             left_out=event.left_out,
             more=bool(calls),
+            usage=event.usage,
         ),
         *[
             ToolCallEvent(call.id, call.name, call.arguments, turn, number, seq, call is not last)

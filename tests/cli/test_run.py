@@ -1,8 +1,10 @@
 """`actors run` against strict servers on this machine, as a process of its own."""
 
 import json
+import os
 import signal
 from pathlib import Path
+from subprocess import DEVNULL
 
 import anyio
 import anyio.abc
@@ -10,7 +12,7 @@ import pytest
 
 from actors.cli.exits import Exit
 from actors.cli.options import parser
-from actors.cli.run import AnswerText
+from actors.cli.run import AnswerText, _has_input
 from actors.cli.targets import target
 from actors.config.providers import PROVIDERS
 from actors.core.content import Message, Text, Thinking
@@ -61,7 +63,13 @@ async def test_the_answer_is_on_standard_output_and_nothing_else_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "sent"), [([], "from stdin"), (["-"], "from stdin"), (["say", "-"], "say\n\nfrom stdin")]
+    ("arguments", "sent"),
+    [
+        ([], "from stdin"),
+        (["-"], "from stdin"),
+        (["say", "-"], "say\n\nfrom stdin"),
+        (["say", "it"], "say it\n\nfrom stdin"),
+    ],
 )
 async def test_the_prompt_may_come_from_standard_input(arguments: list[str], sent: str) -> None:
     server = AnthropicServer([Turn(Think("hm"), Say("Yes."))])
@@ -70,6 +78,25 @@ async def test_the_prompt_may_come_from_standard_input(arguments: list[str], sen
         done = await actors("run", *arguments, "-m", "claude", *url, "--backend", "trio", stdin="from stdin")
     assert (done.code, done.out) == (0, "Yes.\n")
     assert json.loads(server.requests[0].body)["messages"][0]["content"][0]["text"] == sent
+
+
+def test_a_pipe_is_read_once_it_speaks_or_ends_and_left_alone_while_it_says_nothing(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    reading, writing = os.pipe()
+    try:
+        assert not _has_input(reading, 0)
+        assert "a pipe that says nothing" in capsys.readouterr().err
+        os.write(writing, b"x")
+        assert _has_input(reading, 0)
+    finally:
+        os.close(writing)
+    assert _has_input(reading, 0)
+    os.close(reading)
+    with open(os.devnull) as nothing, (tmp_path / "told").open("w") as file:
+        assert not _has_input(nothing.fileno())
+        assert _has_input(file.fileno())
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize(
@@ -273,7 +300,7 @@ async def test_a_signal_cancels_the_turn_and_has_its_exit_code(
         url = ["--base-url", server.base_url, "-m", "m", "--backend", anyio_backend_name]
         with anyio.fail_after(SECONDS):
             async with await anyio.open_process(
-                command("run", "x", "--json", *url), env=environ()
+                command("run", "x", "--json", *url), stdin=DEVNULL, env=environ()
             ) as process:
                 out = await _until(process, "request")
                 process.send_signal(number)
@@ -306,7 +333,7 @@ async def test_a_tool_that_blocks_its_thread_keeps_no_interrupt_from_ending_the_
         async with serve(server):
             url = ["--base-url", server.base_url, "-m", "m", "--backend", anyio_backend_name]
             line = command("run", "x", *url, "--tools", str(tmp_path / "tools.py"))
-            async with await anyio.open_process(line, env=environ()) as process:
+            async with await anyio.open_process(line, stdin=DEVNULL, env=environ()) as process:
                 await _said(process, "begun")
                 for _ in range(times):
                     process.send_signal(signal.SIGINT)

@@ -170,4 +170,11 @@ MUTATIONS = (
         'self._write(f"\\x1b[2m{text}\\n{again}")',
         (f"{CHAT}::test_a_plain_chat_writes_whole_lines_and_moves_nothing",),
     ),
+    Mutation(
+        "cli: what a pipe gives is left unread where a prompt is given",
+        "actors/cli/run.py",
+        "        if not _has_input(sys.stdin.fileno()):\n            return before\n",
+        "        return before\n",
+        ("tests/cli/test_run.py::test_the_prompt_may_come_from_standard_input",),
+    ),
 )

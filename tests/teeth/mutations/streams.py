@@ -14,6 +14,7 @@ COUNTED = "tests/test_stats.py::test_a_recount_of_the_logs_and_one_of_the_events
 REPEATED = "tests/test_stats.py::test_a_call_that_was_noticed_to_repeat_is_counted_and_a_recount_finds_it"
 REFUSED = "tests/test_tracing.py::test_an_ask_that_is_refused_leaves_no_span_open_and_says_why"
 SAID = "tests/test_tracing.py::test_what_was_said_is_in_no_span_unless_it_was_asked_for"
+TOKENS = "tests/test_tracing.py::test_tokens_are_those_of_each_request_and_of_who_served_it"
 SPANS = "tests/test_tracing.py::test_an_ask_is_a_span_below_its_callers_with_its_requests_and_its_tool_calls_in_it"
 WITHIN = "tests/test_session_events.py::test_a_reader_that_comes_in_the_midst_of_an_answer_hears_the_rest_as_it_comes"
 
@@ -75,6 +76,27 @@ MUTATIONS: tuple[Mutation, ...] = (
         (COUNTED,),
     ),
     Mutation(
+        "tracing: the tokens of a request are told of nobody",
+        "actors/telemetry/otel.py",
+        '            self._tracing.tokens.record(count, {**about, "gen_ai.token.type": kind})\n',
+        "            pass\n",
+        (TOKENS,),
+    ),
+    Mutation(
+        "tracing: every piece of an answer is its first",
+        "actors/telemetry/otel.py",
+        "            self._chat.is_answered = True\n",
+        "",
+        (TOKENS,),
+    ),
+    Mutation(
+        "tracing: a message has the usage of no request",
+        "actors/core/publishing.py",
+        "            usage=event.usage,\n",
+        "",
+        (TOKENS,),
+    ),
+    Mutation(
         "tracing: what was said is in the spans unasked",
         "actors/telemetry/otel.py",
         "        self.content = content",
@@ -103,13 +125,11 @@ MUTATIONS: tuple[Mutation, ...] = (
         (REPEATED,),
     ),
     Mutation(
-        "tracing: a request that was too long is said to be answered, by its summary",
+        "tracing: the tokens of a summary are told of nobody",
         "actors/telemetry/otel.py",
-        " and event.round:  # 0",
-        ":  # 0",
-        (
-            "tests/test_tracing.py::test_a_request_that_was_too_long_is_a_span_that_says_so_and_the_next_is_one_of_its_own",
-        ),
+        "            if message.origin is not None:\n",
+        "            if message.origin is None:\n",
+        ("tests/test_tracing.py::test_a_summary_ends_no_span_of_the_request_that_it_makes_room_for",),
     ),
     Mutation(
         "tracing: every request behind which a lane is rewritten is said to be refused",
