@@ -1,0 +1,148 @@
+"""Sessions on Ray: each worker hosts a runtime, and a session is asked at the worker that its name leads to.
+
+    python docs/examples/with_ray/hosts.py [JOURNAL]
+
+Three workers on this machine, and a model server beside them. One is killed in the midst of its turns. JOURNAL is a
+file or `postgresql://...`; without it, a file that is thrown away.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+from collections import defaultdict
+from hashlib import sha256
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import monotonic
+from typing import Any
+from uuid import uuid4
+
+import ray
+from ray.exceptions import RayActorError
+
+from actors import Runtime, Session
+from actors.errors import SessionUnknown
+from actors.testing import OpenAIServer, Say, Turn, serve
+
+GO_ON = "Please go on."
+
+
+@ray.remote(max_concurrency=1000)
+class Worker:
+    """Hosts a runtime. Ray calls each method in a task of its own, all on one event loop of asyncio."""
+
+    async def __init__(self, journal: str, base_url: str) -> None:
+        self._environ = {"OPENAI_API_KEY": "any", "OPENAI_BASE_URL": base_url}
+        self._journal = journal
+        self._runtime: asyncio.Future[Runtime] = asyncio.get_running_loop().create_future()
+        self._stop = asyncio.Event()
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._life = asyncio.create_task(self._live())
+
+    async def _live(self) -> None:
+        """A runtime is entered and left in one task, so not in a method that Ray calls."""
+        async with Runtime(environ=self._environ, journal=self._journal) as runtime:
+            self._runtime.set_result(runtime)
+            await self._stop.wait()
+
+    async def pid(self) -> int:
+        await self._runtime
+        return os.getpid()
+
+    async def stop(self) -> None:
+        """Release the sessions."""
+        self._stop.set()
+        await self._life
+
+    async def ask(self, name: str, words: str, again: bool) -> str:
+        async with self._locks[name]:
+            session = await self._session(await self._runtime, name)
+            if again:  # the worker that was asked first may have written it, and even answered
+                history = list(await session.history())
+                if any(each.speaker == "human" and each.text == words for each in history):
+                    if history[-1].speaker == "model":
+                        return history[-1].text
+                    words = GO_ON
+            return (await session.ask(words)).text
+
+    async def _session(self, runtime: Runtime, name: str) -> Session:
+        if name in runtime.sessions:
+            return runtime.session(name)
+        try:
+            return await runtime.resume(
+                name, wait=15
+            )  # seconds, for a worker that is gone to be known as such
+        except SessionUnknown:
+            return await runtime.open("openai:gpt-5.2", id=name)
+
+
+class Workers:
+    """Asks each session at its worker, and at another one when that is dead."""
+
+    def __init__(self, names: str, journal: str, base_url: str) -> None:
+        self.live = {name: Worker.remote(journal, base_url) for name in names}
+
+    def place(self, session: str) -> str:
+        """Each worker draws a number for a session, and the highest has it: if one goes, only its own sessions move."""
+        return max(self.live, key=lambda worker: sha256(f"{worker} {session}".encode()).digest())
+
+    async def ask(self, session: str, words: str) -> str:
+        again = False
+        while True:
+            name = self.place(session)
+            try:
+                return await self.live[name].ask.remote(session, words, again)
+            except RayActorError:
+                self.live.pop(name, None)
+                again = True
+
+
+async def main(journal: str) -> None:
+    run = uuid4().hex[:8]
+    sessions = [f"ray-{run}-{number}" for number in range(30)]
+    answers, pids = defaultdict[str, list[str]](list), dict[str, int]()
+
+    def model(request: dict[str, Any]) -> Turn:
+        said = [each["content"] for each in request["messages"] if each["role"] == "user"]
+        session, question = max(words for words in said if "asks" in words).split(" asks ")
+        if question == "question 2" and workers.place(session) == "b" and "b" in pids:
+            os.kill(pids.pop("b"), signal.SIGKILL)  # in the midst of a turn
+        return Turn(Say(f"Answer {question[-1]}"))
+
+    async def ask(session: str, number: int) -> None:
+        answers[session].append(await workers.ask(session, f"{session} asks question {number}"))
+
+    async with serve(OpenAIServer(model)) as (server,):
+        workers = Workers("abc", journal, server.base_url)
+        for name, worker in workers.live.items():
+            pids[name] = await worker.pid.remote()
+        homes = {session: workers.place(session) for session in sessions}
+        for number in range(1, 4):
+            began = monotonic()
+            await asyncio.gather(*[ask(session, number) for session in sessions])
+            print(
+                f"question {number}: {len(sessions)} answers in {monotonic() - began:.1f} s, workers",
+                *workers.live,
+            )
+        moved = [session for session in sessions if workers.place(session) != homes[session]]
+        print(len(moved), "sessions moved, all of them from:", *{homes[session] for session in moved})
+        print("answers:", *set(map(tuple, answers.values())))
+        for worker in workers.live.values():
+            await worker.stop.remote()
+    async with Runtime(journal=journal) as runtime:
+        logs = [await runtime.export(session) for session in sessions]
+        for number in range(1, 4):
+            print(
+                f"question {number}, times in a log:",
+                *{log.count(f"question {number}".encode()) for log in logs},
+            )
+        print("told to go on:", sum(log.count(GO_ON.encode()) for log in logs), "sessions")
+        for session in sessions:
+            await runtime.forget(session)
+
+
+ray.init(num_cpus=3, include_dashboard=False, log_to_driver=False, logging_level="error")
+with TemporaryDirectory() as folder:
+    asyncio.run(main(sys.argv[1] if len(sys.argv) > 1 else str(Path(folder) / "sessions.db")))
+ray.shutdown()

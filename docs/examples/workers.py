@@ -1,0 +1,154 @@
+import json
+import os
+import signal
+import sys
+from collections import defaultdict
+from hashlib import sha256
+from pathlib import Path
+from subprocess import PIPE
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import anyio
+from anyio.abc import Process, SocketAttribute, SocketStream
+from anyio.streams.buffered import BufferedByteReceiveStream
+
+from actors import Runtime, Session
+from actors.errors import SessionUnknown
+from actors.testing import OpenAIServer, Say, Turn, serve
+
+GO_ON = "Please go on."
+
+
+class Host:
+    """Hosts a runtime: goes on with a session that is in the journal, or begins it."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._locks: defaultdict[str, anyio.Lock] = defaultdict(anyio.Lock)
+
+    async def answer(self, name: str, words: str, again: bool) -> str:
+        async with self._locks[name]:
+            session = await self._session(name)
+            if again:  # the worker that was asked first may have written it, and even answered
+                history = list(await session.history())
+                if any(each.speaker == "human" and each.text == words for each in history):
+                    if history[-1].speaker == "model":
+                        return history[-1].text
+                    words = GO_ON
+            return (await session.ask(words)).text
+
+    async def _session(self, name: str) -> Session:
+        if name in self._runtime.sessions:
+            return self._runtime.session(name)
+        try:
+            return await self._runtime.resume(name, wait=15)  # seconds, for a host that stopped to be gone
+        except SessionUnknown:
+            return await self._runtime.open("openai:gpt-5.2", id=name)
+
+
+async def worker(journal: str) -> None:
+    """Answer questions on a port of its own, one a connection, a line of JSON each way."""
+    listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
+    async with Runtime(journal=journal) as runtime, listener, anyio.create_task_group() as tasks:
+        host = Host(runtime)
+
+        async def served(client: SocketStream) -> None:
+            async with client:
+                question = json.loads(await BufferedByteReceiveStream(client).receive_until(b"\n", 1 << 20))
+                await client.send(json.dumps(await host.answer(**question)).encode() + b"\n")
+
+        tasks.start_soon(listener.serve, served)
+        with anyio.open_signal_receiver(signal.SIGTERM) as signals:
+            print(listener.extra(SocketAttribute.local_port), flush=True)
+            async for _ in signals:
+                tasks.cancel_scope.cancel()  # and the sessions are released
+
+
+class Proxy:
+    """Sends each question to the worker of its session, and to another one when that is dead."""
+
+    def __init__(self) -> None:
+        self.ports: dict[str, int] = {}
+        self.processes: dict[str, Process] = {}
+
+    async def start(self, name: str, journal: str, base_url: str) -> None:
+        env = {**os.environ, "OPENAI_API_KEY": "any", "OPENAI_BASE_URL": base_url}
+        self.processes[name] = process = await anyio.open_process(
+            [sys.executable, __file__, journal], stdin=None, stdout=PIPE, stderr=None, env=env
+        )
+        assert process.stdout is not None
+        self.ports[name] = int(await BufferedByteReceiveStream(process.stdout).receive_until(b"\n", 16))
+
+    def place(self, session: str) -> str:
+        """Each worker draws a number for a session, and the highest has it: if one goes, only its own sessions move."""
+        return max(self.ports, key=lambda worker: sha256(f"{worker} {session}".encode()).digest())
+
+    async def ask(self, session: str, words: str) -> str:
+        again = False
+        while True:
+            name = self.place(session)
+            try:
+                return await self._asked(self.ports[name], {"name": session, "words": words, "again": again})
+            except (OSError, anyio.EndOfStream, anyio.IncompleteRead, anyio.BrokenResourceError):
+                self.ports.pop(name, None)  # dead; who watches over processes starts it anew
+                again = True
+
+    async def stop(self) -> None:
+        for process in self.processes.values():
+            if process.returncode is None:
+                process.terminate()
+            await process.wait()
+
+    async def _asked(self, port: int, question: dict[str, object]) -> str:
+        async with await anyio.connect_tcp("127.0.0.1", port) as stream:
+            await stream.send(json.dumps(question).encode() + b"\n")
+            return str(json.loads(await BufferedByteReceiveStream(stream).receive_until(b"\n", 1 << 20)))
+
+
+SESSIONS = [f"s{number}" for number in range(12)]
+
+
+async def main(journal: str) -> None:
+    proxy = Proxy()
+    answers: defaultdict[str, list[str]] = defaultdict(list)
+
+    def model(request: dict[str, Any]) -> Turn:
+        said = [each["content"] for each in request["messages"] if each["role"] == "user"]
+        session, question = max(words for words in said if "asks" in words).split(" asks ")
+        if question == "question 2" and proxy.place(session) == "b":
+            proxy.processes["b"].kill()  # in the midst of a turn
+        return Turn(Say(f"Answer {question[-1]}"))
+
+    async def ask(session: str, number: int) -> None:
+        answers[session].append(await proxy.ask(session, f"{session} asks question {number}"))
+
+    async with serve(OpenAIServer(model)) as (server,):
+        async with anyio.create_task_group() as tasks:
+            for name in ("a", "b", "c"):
+                tasks.start_soon(proxy.start, name, journal, server.base_url)
+        homes = {session: proxy.place(session) for session in SESSIONS}
+        for number in range(1, 4):
+            async with anyio.create_task_group() as tasks:
+                for session in SESSIONS:
+                    tasks.start_soon(ask, session, number)
+        moved = [session for session in SESSIONS if proxy.place(session) != homes[session]]
+        print(len(moved), "sessions moved, all of them from:", *{homes[session] for session in moved})
+        print("answers:", *set(map(tuple, answers.values())))
+        await proxy.stop()
+    async with Runtime(journal=journal) as runtime:
+        for number in range(1, 4):
+            times = {await told(runtime, session, f"question {number}") for session in SESSIONS}
+            print(f"question {number}, times in a log:", *times)
+        print("told to go on:", any([await told(runtime, session, GO_ON) for session in SESSIONS]))
+
+
+async def told(runtime: Runtime, session: str, words: str) -> int:
+    return (await runtime.export(session)).count(words.encode())
+
+
+if len(sys.argv) > 1:
+    anyio.run(worker, sys.argv[1])
+else:
+    with TemporaryDirectory() as folder:
+        anyio.run(main, str(Path(folder) / "sessions.db"))
