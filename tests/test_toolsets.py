@@ -96,6 +96,7 @@ async def test_a_toolset_is_opened_once_for_all_sessions_that_use_it_and_closed_
         two = await runtime.open("a", tools=[source])
         assert (await one.ask("Do it.")).status == "complete"
         await one.close()
+        await anyio.wait_all_tasks_blocked()  # a close does not wait for toolsets
         assert bench.notes == ["bench opened"]
         await two.close()
         await toolsets_left(runtime)
