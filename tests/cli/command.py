@@ -54,10 +54,17 @@ class Forked:
         env: Mapping[str, str],
         *loaded: str,
         script: str = "",
+        before: str = "",
     ) -> None:
         self._from = _forking(*loaded)
         where = [str(path) for path in streams]
-        asked = {"arguments": arguments, "env": dict(env), "streams": where, "script": script}
+        asked = {
+            "arguments": arguments,
+            "env": dict(env),
+            "streams": where,
+            "script": script,
+            "before": before,
+        }
         assert self._from.stdin is not None
         self._from.stdin.write(f"{json.dumps(asked)}\n")
         self._from.stdin.flush()

@@ -2,7 +2,8 @@
 
 Arguments: modules to load besides. Read from standard input, one JSON line for each program: the arguments of `run`.
 Written, two lines for each: its process, and the status it ended with. Each is a process of its own, with streams and
-an environment of its own, which begins before there is an event loop.
+an environment of its own, which begins before there is an event loop. What is imported late, so that no other program
+waits for it, is loaded here before; that it is imported late is seen in processes that are not forked.
 """
 
 import fcntl
@@ -18,24 +19,48 @@ from io import TextIOWrapper
 import actors.cli
 
 LOADED = (
+    "actors.adapters.anthropic.decode",
+    "actors.adapters.anthropic.encode",
+    "actors.adapters.importing",
+    "actors.adapters.openai_chat.decode",
+    "actors.adapters.openai_chat.encode",
+    "actors.cli.examples",
+    "actors.cli.options",
+    "actors.cli.replay",
     "actors.cli.run",
+    "actors.cli.sessions",
+    "actors.cli.simulate",
+    "actors.credentials.configured",
     "actors.runtime",
-    "actors.transport",
+    "actors.storage.sqlite",
+    "actors.testing",
+    "actors.testing.dialects",
+    "actors.transport.exchange",
+    "actors.transport.pool",
     "anyio._backends._asyncio",
     "anyio._backends._trio",
+    "anyio._core._signals",
+    "jsonschema_rs",
+    "sqlite3",
 )
 _FLAGS = (os.O_RDONLY, os.O_WRONLY, os.O_WRONLY)
 
 
-def run(env: dict[str, str], streams: list[str], arguments: list[str], script: str = "") -> None:
-    """Be `actors` with these arguments, or a script, where its output goes to; on one stream, that is its terminal."""
+def run(
+    env: dict[str, str], streams: list[str], arguments: list[str], script: str = "", before: str = ""
+) -> None:
+    """Be `actors` with these arguments, or a script, where its output goes to; on one stream, that is its terminal.
+
+    What runs `before` it runs with the streams of a person's process, in which half a line waits for its end.
+    """
     if len(streams) == 1:
-        _take(streams[0])
+        _take(streams[0], is_buffered=bool(before))
     else:
         for number, (path, flags) in enumerate(zip(streams, _FLAGS, strict=True)):
             os.dup2(os.open(path, flags), number)
     os.environ.clear()
     os.environ.update(env)
+    exec(before, {})
     if not script:
         sys.exit(actors.cli.main(arguments))
     os.chdir(os.path.dirname(streams[-1]))
@@ -43,7 +68,7 @@ def run(env: dict[str, str], streams: list[str], arguments: list[str], script: s
     sys.exit()
 
 
-def _take(terminal: str) -> None:
+def _take(terminal: str, *, is_buffered: bool) -> None:
     """Have this terminal as the controlling one."""
     os.setsid()
     own = os.open(terminal, os.O_RDWR)
@@ -52,10 +77,15 @@ def _take(terminal: str) -> None:
         os.dup2(own, number)
     os.close(own)
     sys.stdin = os.fdopen(0, closefd=False)
-    sys.stdout, sys.stderr = (
-        TextIOWrapper(os.fdopen(number, "wb", buffering=0, closefd=False), write_through=True)
-        for number in (1, 2)
-    )
+    sys.stdout, sys.stderr = (_buffered(number) if is_buffered else _unbuffered(number) for number in (1, 2))
+
+
+def _buffered(number: int) -> TextIOWrapper:
+    return TextIOWrapper(os.fdopen(number, "wb", closefd=False), line_buffering=True)
+
+
+def _unbuffered(number: int) -> TextIOWrapper:
+    return TextIOWrapper(os.fdopen(number, "wb", buffering=0, closefd=False), write_through=True)
 
 
 def main() -> None:

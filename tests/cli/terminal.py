@@ -18,6 +18,8 @@ import pyte
 from tests.cli.command import Forked, command, environ
 
 ROWS, COLUMNS = 30, 90
+CHAT = ("actors.cli.chat.terminal", "actors.cli.offline", "rich.text")
+"""What only a chat loads."""
 SECONDS = 60
 
 
@@ -113,16 +115,18 @@ class Terminal:
 
 @asynccontextmanager
 async def terminal(
-    *arguments: str, env: Mapping[str, str] | None = None, before: str = "", term: str = "xterm-256color"
+    *arguments: str,
+    env: Mapping[str, str] | None = None,
+    before: str = "",
+    anew: bool = False,
+    term: str = "xterm-256color",
 ) -> AsyncIterator[Terminal]:
     """Run `actors` on a terminal of its own, which is its controlling one, for the time of the block.
 
-    `before` is Python that the process runs first, in an interpreter of its own.
+    `before` is Python that the process runs first; with `anew`, in an interpreter that has loaded nothing.
     """
     given = environ({"TERM": term, **(env or {})})
-    screen = Terminal(
-        partial(_anew, arguments, given, before) if before else partial(_forked, arguments, given)
-    )
+    screen = Terminal(partial(_anew if anew else _forked, arguments, given, before))
     try:
         yield screen
     finally:
@@ -132,8 +136,8 @@ async def terminal(
         screen.close()
 
 
-def _forked(arguments: Sequence[str], env: Mapping[str, str], own: int) -> Forked:
-    return Forked([Path(os.ttyname(own))], arguments, env, "actors.cli.chat", "actors.cli.offline")
+def _forked(arguments: Sequence[str], env: Mapping[str, str], before: str, own: int) -> Forked:
+    return Forked([Path(os.ttyname(own))], arguments, env, *CHAT, before=before)
 
 
 def _anew(

@@ -76,7 +76,9 @@ def _scene(*turns: Turn, fault: Fault | None = None, kind: type = OpenAIServer) 
 
 
 @asynccontextmanager
-async def _chat(scene: Scene, tmp_path: Path, *options: str, **given: str) -> AsyncIterator[Terminal]:
+async def _chat(
+    scene: Scene, tmp_path: Path, *options: str, before: str = "", term: str = "xterm-256color"
+) -> AsyncIterator[Terminal]:
     """Run a chat whose backends `a` and `b` are a scene's server."""
     (tmp_path / "tools.py").write_text(TOOLS)
     async with serve(scene.server):
@@ -93,7 +95,7 @@ async def _chat(scene: Scene, tmp_path: Path, *options: str, **given: str) -> As
             "--tools",
             str(tmp_path / "tools.py"),
         )
-        async with terminal(*line, *options, env=key, **given) as chat:
+        async with terminal(*line, *options, env=key, before=before, term=term) as chat:
             yield chat
 
 
@@ -386,10 +388,10 @@ async def test_a_plain_chat_writes_whole_lines_and_moves_nothing(
 
 async def test_without_the_extra_a_chat_says_how_to_get_it_and_plain_works(tmp_path: Path) -> None:
     missing = "import sys; sys.modules['prompt_toolkit'] = None; sys.modules['rich'] = None"
-    async with terminal("chat", "--offline", before=missing) as chat:
+    async with terminal("chat", "--offline", before=missing, anew=True) as chat:
         assert await chat.ended() == 3
         assert "pip install 'llm-actors[chat]', or give --plain" in " ".join(chat.shown.split())
-    async with terminal("chat", "--offline", "--plain", before=missing) as chat:
+    async with terminal("chat", "--offline", "--plain", before=missing, anew=True) as chat:
         await chat.until(READY)
         chat.type("hello\n")
         await chat.until("You said: hello")
