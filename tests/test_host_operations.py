@@ -137,11 +137,15 @@ async def test_a_session_that_is_forgotten_has_ended_and_its_log_is_gone() -> No
 
 
 ELSEWHERE = (ModuleType, FrameType, CodeType)
+OURS = {"actors", "anyio", "h11", "jiter", "jsonschema_rs", "msgspec", "pydantic", "structlog", "trio"}
+"""Whose modules, and Python's own, words of a session come to; not those that other tests have loaded."""
 
 
 def held_by_modules() -> list[object]:
     """All that is reached from our modules: the garbage collector may no longer list it (tests/conftest.py)."""
-    found: dict[int, object] = {}
+    known = OURS | sys.stdlib_module_names
+    others = [vars(module) for name, module in sys.modules.items() if name.partition(".")[0] not in known]
+    found: dict[int, object] = {id(each): each for each in others}
     left: list[object] = [vars(module) for name, module in sys.modules.items() if name.startswith("actors")]
     while left:
         held = left.pop()
