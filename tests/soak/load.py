@@ -5,6 +5,7 @@ their requests by chance, and count each. What must hold is `Soaked.problems`.
 """
 
 import logging
+import os
 import resource
 import sys
 from collections import Counter
@@ -22,13 +23,15 @@ from actors.config import BackendLimits, BackendSettings, Config, FileSettings, 
 from actors.config.providers import kind_of
 from actors.core.profiles import dialect
 from actors.testing import StressReport, stress
-from actors.testing.stressing.resources import Held
+from actors.testing.stressing.resources import DESCRIPTORS, Held
 from tests.soak.servers import Seen, StrictProcess, serving
 
 DIALECTS = ("openai_chat", "anthropic", "gemini", "mistral")
 POOL = "all"
 TICK = 0.02
 """Seconds between two looks at the event loop."""
+LOOKS = 20
+"""In the time for which no session must have connected anew."""
 SHARE = 0.9
 """Of the sessions that must have had a connection of their own at once; some were cancelled at their first word."""
 BREAKER = BackendLimits().failures
@@ -44,7 +47,7 @@ class Soak(Struct, frozen=True):
         seconds: When no more asks begin.
         think: Seconds between two asks of a session, on average.
         faults: Share of requests that are answered with a fault.
-        gather: Seconds for which nobody new must come before servers answer at all.
+        gather: Seconds for which no session must have connected anew before servers answer at all.
         switching, cancelling: Chances, for each ask.
         seed: Of all chances.
     """
@@ -174,14 +177,37 @@ def configured(servers: Sequence[StrictProcess], sessions: int) -> Config:
     return Config(FileSettings(backends=backends, pools=pools, limits=whole), {})
 
 
-async def _loaded(soak: Soak, config: Config) -> tuple[StressReport, tuple[Held, Held], Loop]:
+async def _gathered(soak: Soak, servers: Sequence[StrictProcess]) -> None:
+    """Have the servers answer once every session is connected, or no more come.
+
+    The time is that of the loop in which the sessions run: while that is busy with all of them, none passes.
+    """
+    before = most = _descriptors()
+    looks = 0
+    while most < before + soak.sessions and looks < LOOKS:
+        await anyio.sleep(soak.gather / LOOKS)
+        now = _descriptors()
+        looks = looks + 1 if before < now <= most else 0
+        most = max(most, now)
+    for each in servers:
+        each.answer()
+
+
+def _descriptors() -> int:
+    return len(os.listdir(DESCRIPTORS))
+
+
+async def _loaded(
+    soak: Soak, servers: Sequence[StrictProcess]
+) -> tuple[StressReport, tuple[Held, Held], Loop]:
     loop, before = Loop(memory=[resident()]), Held.now()
     logging.getLogger("actors").setLevel(logging.CRITICAL)  # some tools fail on purpose, many thousand times
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(loop.watch)
+        tasks.start_soon(_gathered, soak, servers)
         report = await stress(
             POOL,
-            config=config,
+            config=configured(servers, soak.sessions),
             tools=(look, count, fail, hang),
             sessions=soak.sessions,
             turns=sys.maxsize,
@@ -200,10 +226,8 @@ async def _loaded(soak: Soak, config: Config) -> tuple[StressReport, tuple[Held,
 def run(soak: Soak, backend: str) -> Soaked:
     """Do it on an event loop."""
     with ExitStack() as stack:
-        servers = [
-            stack.enter_context(serving(name, soak.seed, soak.faults, soak.gather)) for name in DIALECTS
-        ]
-        told = anyio.run(_loaded, soak, configured(servers, soak.sessions), backend=backend)
+        servers = [stack.enter_context(serving(name, soak.seed, soak.faults)) for name in DIALECTS]
+        told = anyio.run(_loaded, soak, servers, backend=backend)
         return Soaked(soak.sessions, told[0], [each.seen() for each in servers], told[1], told[2])
 
 

@@ -1,9 +1,9 @@
 """A strict server in a process of its own, with faults by chance; it counts what it saw.
 
-    python -m tests.soak.servers DIALECT SEED FAULTS GATHER
+    python -m tests.soak.servers DIALECT SEED FAULTS
 
-It prints where it listens as one line of JSON. For each line on its standard input it waits until nobody is connected,
-and prints what it has counted; it ends with its input.
+It prints where it listens as one line of JSON. At the line `answer` on its standard input it begins to answer; at
+`seen` it waits until nobody is connected, and prints what it has counted. It ends with its input.
 """
 
 import json
@@ -88,14 +88,12 @@ class _Model:
 class _Served:
     """A strict server, who is connected to it, and what it has counted.
 
-    Nobody is answered before all are there: until for so many seconds nobody new has come. So each of the sessions
-    that begin at once has a connection of its own.
+    Nobody is answered before `all_there` is set: so each session that begins at once has a connection of its own.
     """
 
-    def __init__(self, server: LoopbackServer, gather: float) -> None:
-        self._server, self._gather = server, gather
-        self._all_there = anyio.Event()
-        self._last = 0.0
+    def __init__(self, server: LoopbackServer) -> None:
+        self._server = server
+        self.all_there = anyio.Event()
         self._requests, self._now, self._most = 0, 0, 0
         self._refusals, self._faults = Counter[str](), Counter[str]()
         server.on_exchange = self._exchange
@@ -105,7 +103,6 @@ class _Served:
         listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
         self._server.port = listener.extra_attributes[SocketAttribute.local_port]()
         tasks.start_soon(listener.serve, self._connected)
-        tasks.start_soon(self._gathered)
 
     async def seen(self) -> Seen:
         """Return what was counted, once nobody is connected."""
@@ -114,16 +111,11 @@ class _Served:
                 await anyio.sleep(0.05)
         return Seen(self._requests, dict(self._refusals), dict(self._faults), self._most, self._now)
 
-    async def _gathered(self) -> None:
-        while not self._now or anyio.current_time() - self._last < self._gather:  # noqa: ASYNC110  as above
-            await anyio.sleep(0.05)
-        self._all_there.set()
-
     async def _connected(self, stream: SocketStream) -> None:
-        self._now, self._last = self._now + 1, anyio.current_time()
+        self._now += 1
         self._most = max(self._most, self._now)
         try:
-            await self._all_there.wait()
+            await self.all_there.wait()
             await serve_connection(stream, self._server.answer, max_body=MOST, write_bytes=None)
         finally:
             self._now -= 1
@@ -136,19 +128,21 @@ class _Served:
             self._faults[KINDS[exchange.fault]] += 1
 
 
-async def _serve(name: str, seed: int, rate: float, gather: float) -> None:
+async def _serve(name: str, seed: int, rate: float) -> None:
     random = Random(f"{name}/{seed}")
 
     def faults(number: int, request: Json) -> Fault | None:
         return random.choices(*zip(*WEIGHTS.items(), strict=True))[0] if random.random() < rate else None
 
     server = strict_server(name, _Model(random), faults=faults, limits=ServerLimits(recordings=1))
-    served = _Served(server, gather)
+    served = _Served(server)
     async with anyio.create_task_group() as tasks:
         await served.listen(tasks)
         _say({"name": name, "dialect": server.dialect, "endpoint": server.endpoint})
-        while await anyio.to_thread.run_sync(sys.stdin.readline):
-            _say(await served.seen())
+        while line := await anyio.to_thread.run_sync(sys.stdin.readline):
+            served.all_there.set()
+            if line == "seen\n":
+                _say(await served.seen())
         tasks.cancel_scope.cancel()
 
 
@@ -166,22 +160,29 @@ class StrictProcess:
     endpoint: str
     process: "subprocess.Popen[str]"
 
+    def answer(self) -> None:
+        """Have it answer from now on."""
+        self._tell("answer")
+
     def seen(self) -> Seen:
         """Return what it has counted, once nobody is connected."""
-        assert self.process.stdin is not None
         assert self.process.stdout is not None
-        self.process.stdin.write("\n")
-        self.process.stdin.flush()
+        self._tell("seen")
         return decode(self.process.stdout.readline(), type=Seen)
+
+    def _tell(self, word: str) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{word}\n")
+        self.process.stdin.flush()
 
 
 @contextmanager
-def serving(name: str, seed: int, faults: float, gather: float) -> Iterator[StrictProcess]:
+def serving(name: str, seed: int, faults: float) -> Iterator[StrictProcess]:
     """Have the strict server of a dialect run for the time of the block.
 
-    It fails a share of its requests, and answers none before for `gather` seconds nobody new has come.
+    It fails a share of its requests, and answers none before it is told to.
     """
-    command = (sys.executable, "-m", "tests.soak.servers", name, str(seed), str(faults), str(gather))
+    command = (sys.executable, "-m", "tests.soak.servers", name, str(seed), str(faults))
     pipe = subprocess.PIPE
     with subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, text=True) as process:
         assert process.stdout is not None
@@ -193,4 +194,4 @@ def serving(name: str, seed: int, faults: float, gather: float) -> Iterator[Stri
 
 if __name__ == "__main__":
     roomy(0)
-    anyio.run(_serve, sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), float(sys.argv[4]))
+    anyio.run(_serve, sys.argv[1], int(sys.argv[2]), float(sys.argv[3]))

@@ -4,6 +4,7 @@ from tests.teeth.mutations.mutation import Mutation
 
 JOURNAL, SQLITE = "actors/journal.py", "actors/storage/sqlite/connection.py"
 RECOVERY, CLOSING = "actors/recovery.py", "actors/core/closing.py"
+FENCING, SIGNALS = ("tests/test_fencing.py",), ("tests/test_signals.py",)
 KILLING, POWER = ("tests/test_killing.py",), ("tests/test_power_loss.py",)
 
 MUTATIONS = (
@@ -53,5 +54,34 @@ MUTATIONS = (
         'else "NORMAL"',
         'else "OFF"',
         POWER,
+    ),
+    Mutation(
+        "fencing: two hosts may have one session",
+        "actors/storage/sqlite/storage.py",
+        "if row.owner is None or row.owner == self._hosts.name:",
+        "if row.last or row.owner is None or row.owner == self._hosts.name:",
+        FENCING,
+    ),
+    Mutation(
+        "fencing: one runtime opens a session as often as it is asked meanwhile",
+        "actors/sessions.py",
+        "if given in self._open or given in self._reserved:",
+        "if given in self._open:",
+        FENCING,
+    ),
+    Mutation(
+        "signals: a command that is told to end leaves its turn as it is",
+        "actors/cli/run.py",
+        "        if not await self._session.cancel():\n            complain(WORD_OF[self._stopped])\n"
+        "            scope.cancel()",
+        "        complain(WORD_OF[self._stopped])\n        os._exit(self._stopped)",
+        SIGNALS,
+    ),
+    Mutation(
+        "signals: a command that is told to end says that it was done",
+        "actors/cli/run.py",
+        "return self._stopped\n        if code is Exit.OK and",
+        "return Exit.FAILED\n        if code is Exit.OK and",
+        SIGNALS,
     ),
 )

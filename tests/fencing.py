@@ -1,0 +1,207 @@
+"""Who writes a session: one of a thousand who open it at once, one of two processes, and none that was taken over.
+
+    python -m tests.fencing --opens 1000 --races 50 --stops 20
+
+The other process of a race is `python -m tests.fencing --other JOURNAL SERVER BACKEND`: a line of its input is
+`open ID` or `resume ID`, or, once it has the session, `leave`.
+"""
+
+import argparse
+import signal
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, closing
+from pathlib import Path
+from random import Random
+from time import sleep
+
+import anyio
+import anyio.to_thread
+
+from actors import Runtime
+from actors.core.events import Opened, Submitted, SwitchApplied, TurnEnded
+from actors.errors import SessionElsewhere, SessionExists
+from actors.handle import Session
+from actors.storage import Entry
+from actors.storage.sqlite import SqliteStorage
+from actors.testing import OpenAIServer, serve
+from tests.storages import to
+from tests.test_takeover import Child, taken_over
+
+TARGET = "openai:gpt-5.2"
+LEASE = 0.3
+"""Seconds that a stopped process keeps its sessions."""
+
+
+def runtime(path: Path, server: str) -> Runtime:
+    """Return a runtime that shares the file."""
+    return Runtime(environ={"OPENAI_BASE_URL": server}, journal=SqliteStorage(path, level="process"))
+
+
+async def had(made: Runtime, how: str, name: str) -> Session | None:
+    """Open or resume a session; None if somebody else has it."""
+    try:
+        return await (made.open(TARGET, id=name) if how == "open" else made.resume(name))
+    except (SessionExists, SessionElsewhere):
+        return None
+
+
+async def opened_at_once(folder: Path, count: int) -> None:
+    """Of so many tasks of two runtimes that open one session, and then resume it, one has it each time."""
+    path = folder / "sessions.db"
+    for how in ("open", "resume"):
+        async with (
+            serve(OpenAIServer()) as (server,),
+            runtime(path, server.base_url) as one,
+            runtime(path, server.base_url) as other,
+        ):
+            sessions = list[Session | None]()
+
+            async def take(made: Runtime, how: str = how, sessions: list[Session | None] = sessions) -> None:
+                sessions.append(await had(made, how, "one"))
+
+            async with anyio.create_task_group() as tasks:
+                for number in range(count):
+                    tasks.start_soon(take, (one, other)[number % 2])
+            (session,) = filter(None, sessions)
+            assert len(sessions) == count
+            assert (await session.ask("Are you there?")).status == "complete"
+    with closing(SqliteStorage(path)) as storage:
+        log = Counter(type(event) for event in storage.read("one"))
+    assert (log[Opened], log[Submitted], log[TurnEnded]) == (1, 2, 2)
+
+
+class Other:
+    """A runtime in another process."""
+
+    def __init__(self, path: Path, server: str, backend: str) -> None:
+        line = [sys.executable, "-m", "tests.fencing", "--other", str(path), server, backend]
+        self.process = subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def tell(self, words: str) -> None:
+        """Tell it what to do."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(f"{words}\n".encode())
+        self.process.stdin.flush()
+
+    def heard(self) -> str:
+        """Return what it says."""
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().decode().strip()
+
+
+@asynccontextmanager
+async def two(folder: Path, backend: str) -> AsyncIterator[list[Other]]:
+    """Give two processes that share a file."""
+    async with AsyncExitStack() as stack:
+        (server,) = await stack.enter_async_context(serve(OpenAIServer()))
+        others = [Other(folder / "sessions.db", server.base_url, backend) for _ in range(2)]
+        for each in others:
+            stack.callback(each.process.communicate)
+            assert await anyio.to_thread.run_sync(each.heard) == "ready"
+        yield others
+
+
+async def raced(folder: Path, races: int, backend: str) -> None:
+    """Of two processes that open a session at once, and then resume it, one has it each time."""
+    async with two(folder, backend) as others:
+        for number in range(races):
+            for how in ("open", "resume"):
+                for each in others:
+                    each.tell(f"{how} r{number}")
+                said = [await anyio.to_thread.run_sync(each.heard) for each in others]
+                assert sorted(said) == ["elsewhere", "has it"], said
+                for each in others:
+                    each.tell("leave")
+                assert [await anyio.to_thread.run_sync(each.heard) for each in others] == ["left", "left"]
+    with closing(SqliteStorage(folder / "sessions.db")) as storage:
+        for number in range(races):
+            log = Counter(type(event) for event in storage.read(f"r{number}"))
+            assert (log[Opened], log[Submitted], log[TurnEnded]) == (1, 2, 2)
+
+
+async def other(path: Path, server: str) -> None:
+    """Race, until there is no more input."""
+    say("ready")
+    while words := (await anyio.to_thread.run_sync(sys.stdin.readline)).split():
+        async with runtime(path, server) as made:
+            session = await had(made, *words)
+            say("has it" if session else "elsewhere")
+            assert (await anyio.to_thread.run_sync(sys.stdin.readline)).strip() == "leave"
+            if session:
+                assert (await session.ask("Are you there?")).status == "complete"
+        say("left")
+
+
+def stopped(folder: Path, seed: int) -> None:
+    """A process is stopped while it writes, taken over, and goes on: from then on it writes nothing."""
+    path = folder / "sessions.db"
+    child = Child(str(path), "tests.takeover_child", str(LEASE))
+    try:
+        taken_while_stopped(path, child, seed)
+    finally:
+        child.end()
+
+
+def taken_while_stopped(path: Path, child: Child, seed: int) -> None:
+    assert child.heard() == ["open"]
+    assert child.ask("claim", "one") == ["claimed", "1", "0"]
+    child.tell("load", "one", 1)
+    for _ in range(Random(seed).randrange(1, 60)):
+        child.heard()
+    child.stop(str(path))
+    with closing(SqliteStorage(path, level="process", lease=600)) as mine:
+        sleep(LEASE)
+        claim = taken_over(mine, "one")
+        child.signal(signal.SIGCONT)
+        while (said := child.heard()) != ["fenced"]:
+            assert int(said[0]) <= claim.last
+        assert mine.append([Entry("one", claim.fence, (to("live"),))]) == [claim.last + 1]
+        for _ in range(20):
+            assert child.heard() == ["fenced"]
+        log = [event.target for event in mine.read("one") if isinstance(event, SwitchApplied)]
+    assert log == [*map(str, range(claim.last)), "live"]
+
+
+def say(words: str) -> None:
+    sys.stdout.write(f"{words}\n")
+    sys.stdout.flush()
+
+
+def main() -> int:
+    """Try all of it, and say what was tried; what does not hold raises."""
+    parser = argparse.ArgumentParser("python -m tests.fencing", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--opens", type=int, default=1000, help="at once, of one session, on each backend")
+    parser.add_argument(
+        "--races", type=int, default=50, help="of two processes, half of them on each backend"
+    )
+    parser.add_argument("--stops", type=int, default=20, help="of a process that is taken over and goes on")
+    parser.add_argument("--other", nargs=3, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.other:
+        path, server, backend = options.other
+        anyio.run(other, Path(path), server, backend=backend)
+        return 0
+    with tempfile.TemporaryDirectory() as root:
+        for backend in ("asyncio", "trio"):
+            folder = Path(root, backend)
+            folder.mkdir()
+            anyio.run(opened_at_once, folder, options.opens, backend=backend)
+            say(
+                f"{backend}: of {options.opens:,} who opened a session at once one had it; so of those who resumed it"
+            )
+            anyio.run(raced, folder, options.races // 2, backend, backend=backend)
+            say(f"{backend}: of two processes one had it, {options.races // 2} times, and resumed it")
+        for seed in range(options.stops):
+            folder = Path(root, str(seed))
+            folder.mkdir()
+            stopped(folder, seed)
+        say(f"a process that was stopped, taken over and went on wrote nothing after, {options.stops} times")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
