@@ -9,6 +9,7 @@ from importlib import import_module
 TYPE_CHECKING = False  # as type checkers know it; the module `typing` is not needed for this
 if TYPE_CHECKING:
     from actors.adapters.codec import decode
+    from actors.core.allowances import Allowance
     from actors.core.asking import AskSettings
     from actors.core.check import check
     from actors.core.compaction import Compaction, CompactionResult
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ActorsError",
+    "Allowance",
     "Applied",
     "AskSettings",
     "Binding",
@@ -95,6 +97,7 @@ _HOMES = {
         "ToolCall",
         "ToolResult",
     ),
+    "core.allowances": ("Allowance",),
     "core.compaction": ("Compaction", "CompactionResult"),
     "core.dialect": ("Dialect",),
     "core.event_json": ("event_json", "sse_frame"),

@@ -7,12 +7,15 @@ from typing import Protocol
 from actors.adapters.adapter import Adapter, Prepared
 from actors.adapters.outputs import means
 from actors.adapters.request import Request, Settings
+from actors.budgets import SharedBudget
 from actors.core.asking import Asked, ToolChoice
 from actors.core.caching import lane_key
-from actors.core.compaction import Compaction
+from actors.core.compaction import Compaction, cut
 from actors.core.diagnostics import Refusal
+from actors.core.estimate import Calibrations, estimated
 from actors.core.identity import Binding
 from actors.core.lane import Rendered
+from actors.core.ledger import Ledger
 from actors.core.routing import Pool, Rates
 from actors.core.spending import Budget, why_over
 from actors.core.state import SessionState
@@ -65,14 +68,15 @@ class ResolvedBackend:
         return replace(self.settings, **changes) if changes else self.settings
 
 
-def check_priced(resolver: "Resolver", target: str, budget: Budget | None) -> None:
-    """Refuse a target that a budget of money cannot count.
+def check_priced(resolver: "Resolver", target: str, tenant: str, budget: Budget | None) -> None:
+    """Refuse a target that a budget of money cannot count: the session's own, or that of its tenant or pool.
 
     Raises:
         ConfigError: A member of it has no price; or what `Resolver.pool` raises.
     """
     pool = resolver.pool(target)
-    if budget is None or budget.money is None:
+    is_counted = budget is not None and budget.money is not None
+    if not (is_counted or any(each.counts_money for each in resolver.budgets(tenant, target))):
         return
     for member in pool.members:
         binding = resolver.backend(member).binding
@@ -88,6 +92,25 @@ def over_budget(resolver: "Resolver", state: SessionState) -> str | None:
     if state.budget is None or state.used is None:
         return None
     return why_over(state.budget, state.used, resolver.cost)
+
+
+def expected(resolver: "Resolver", state: SessionState, known: Ledger, binding: Binding) -> int:
+    """Return the tokens that a session's request to a binding would have now, as far as one can tell."""
+    ratio = resolver.calibrations[binding].ratio
+    return estimated(state.history, known, state.measured, binding, resolver.preamble_size, ratio)
+
+
+def too_full(
+    resolver: "Resolver", state: SessionState, known: Ledger, binding: Binding, before: int
+) -> float | None:
+    """Return the tokens from which a history is made shorter, if it has them and can be, up to message `before`."""
+    settings, window = resolver.compaction, resolver.window(binding)
+    if settings.threshold is None or window is None:
+        return None
+    most = window * settings.threshold
+    if expected(resolver, state, known, binding) < most:
+        return None
+    return most if cut(state.history.since(0), settings.keep, before) else None
 
 
 class Resolver(Protocol):
@@ -107,6 +130,20 @@ class Resolver(Protocol):
 
     def window(self, binding: Binding) -> int | None:
         """Return how many tokens a request to a binding and its answer may have together, if that is known."""
+
+    @property
+    def preamble_size(self) -> int:
+        """Bytes of the system prompt and of what requests say of the tools."""
+
+    @property
+    def calibrations(self) -> Calibrations:
+        """What was reported of requests, by binding."""
+
+    def budgets(self, tenant: str, target: str) -> tuple[SharedBudget, ...]:
+        """Return the budgets of a tenant and of a pool, where they have one."""
+
+    def member(self, binding: Binding) -> str:
+        """Return what names a binding's backend as a pool's member."""
 
     def pool(self, target: str, *, fits: bool = True) -> Pool:
         """Return the pool of a target; a single backend is a pool of itself.

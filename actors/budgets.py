@@ -1,60 +1,146 @@
-"""A budget that several sessions use at the same time: those below the calls of one batch.
+"""Budgets that several sessions use at the same time: of a tenant, of a pool, of those below the calls of a batch.
 
-Each request of theirs counts when it has been answered, and until then as what it may come to: one round, and `GROWTH`
-times the tokens and the money of the largest request that was answered before. A request for which that leaves nothing
-waits until another has been answered, and then looks again. So what is used exceeds the budget by one request, as in a
-session alone, if none is more than `GROWTH` times as large as all before it.
+Each request counts when it has been answered, and until then as what it is estimated to come to. One for which that
+leaves nothing waits until another has been answered, and then looks again. So what is used exceeds a budget by one
+request, as in a session alone, as far as estimates are right.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
+from actors.core.allowances import SECONDS, Allowance
 from actors.core.form import replace
 from actors.core.identity import Binding
-from actors.core.spending import Budget, Cost, Used, left, total, why_over
+from actors.core.spending import Budget, Cost, Used, left, why_over
+from actors.core.stats import BudgetStats
 from actors.core.stream import Usage
 from actors.kernel.parking import Changes, Parking
 
-GROWTH = 2
+
+class Demand(NamedTuple):
+    """What a request may come to."""
+
+    tokens: int = 0
+    money: float = 0.0
+
+    def __sub__(self, other: "Demand") -> "Demand":
+        return Demand(self.tokens - other.tokens, self.money - other.money)
+
+
+class Window:
+    """The periods of a budget, one after the other.
+
+    Args:
+        seconds: How long each is.
+        now: The seconds of a clock that nobody sets.
+    """
+
+    __slots__ = ("_from", "_now", "_seconds")
+
+    def __init__(self, seconds: float, now: Callable[[], float]) -> None:
+        self._seconds, self._now, self._from = seconds, now, now()
+
+    @property
+    def left(self) -> float:
+        """Seconds until the next one begins."""
+        return self._from + self._seconds - self._now()
+
+    def passed(self) -> bool:
+        """Say whether another has begun since this was asked last."""
+        if (over := -self.left) < 0:
+            return False
+        self._from = self._now() - over % self._seconds
+        return True
 
 
 class SharedBudget:
-    """What is left for the sessions below one, while a batch of its calls runs.
+    """What several sessions may use together.
 
     Args:
-        budget: Of the session above. Its seconds are counted there: the calls are in them.
-        before: What that had used when the batch began.
-        cost: What usage costs, by the prices of the session above.
+        budget: Seconds do not count: those below a call are in the call's.
+        before: What is used already.
+        cost: What usage costs.
         parking: How a task waits.
+        whose: What it is called.
+        window: When it begins anew; None for never.
     """
 
-    __slots__ = ("_budget", "_changes", "_cost", "_in_flight", "_largest", "_used", "before")
+    __slots__ = (
+        "_budget",
+        "_changes",
+        "_cost",
+        "_in_flight",
+        "_reserved",
+        "_used",
+        "_window",
+        "before",
+        "refused",
+        "whose",
+    )
 
-    def __init__(self, budget: Budget, before: Used, cost: Cost, parking: Parking) -> None:
+    def __init__(
+        self,
+        budget: Budget,
+        before: Used,
+        cost: Cost,
+        parking: Parking,
+        whose: str = "the session's budget",
+        window: Window | None = None,
+    ) -> None:
         self._budget, self.before, self._cost = replace(budget, seconds=None), before, cost
-        self._used = before
-        requests = max(before.rounds, 1)
-        self._largest = before.tokens / requests, (self._money or 0.0) / requests
-        self._in_flight = 0
+        self._used, self._window, self.whose = before, window, whose
+        self._in_flight, self._reserved = 0, Demand()
         self._changes = Changes(parking)
+        self.refused = 0
+        """Requests and asks that it was used up for."""
 
     @property
     def left(self) -> Budget:
         """What a session that is opened now may use. Raises `OverBudget` where nothing is left."""
-        return left(self._budget, self._used, self._cost)
+        return left(self._budget, self.used, self._cost)
 
-    async def admitted(self, is_stopped: Callable[[], bool]) -> str | None:
-        """Wait until there is room for a request, and count it as in flight; else return why there will be none.
+    @property
+    def used(self) -> Used:
+        """What was used in this period."""
+        if self._window is not None and self._window.passed():
+            self._used = Used()
+        return self._used
 
-        One that is stopped meanwhile is not counted.
-        """
-        while not is_stopped():
-            if (why := why_over(self._budget, self._used, self._cost)) is not None:
-                return why
-            if not self._in_flight or self._is_roomy():
-                self._in_flight += 1
-                return None
-            await self._changes.next()
-        return None
+    @property
+    def counts_money(self) -> bool:
+        """Whether it needs prices."""
+        return self._budget.money is not None
+
+    def why_over(self) -> str | None:
+        """Return which part is used up, in one line; None while there is some of each left."""
+        why = why_over(self._budget, self.used, self._cost, self.whose)
+        if why is None or self._window is None:
+            return why
+        return f"{why}; it begins anew in {self._window.left:.0f} s"
+
+    def is_roomy(self) -> bool:
+        """Say whether something is left behind the requests in flight."""
+        budget, used, reserved = self._budget, self.used, self._reserved
+        return not self._in_flight or (
+            (budget.rounds is None or used.rounds + self._in_flight < budget.rounds)
+            and (budget.tokens is None or used.tokens + reserved.tokens < budget.tokens)
+            and (budget.money is None or (used.money(self._cost) or 0.0) + reserved.money < budget.money)
+        )
+
+    def reserve(self, demand: Demand) -> None:
+        """Count a request as in flight."""
+        self._in_flight += 1
+        self._reserved = Demand(self._reserved.tokens + demand.tokens, self._reserved.money + demand.money)
+
+    def release(self, demand: Demand) -> None:
+        """Note that a request is in flight no more."""
+        self._in_flight -= 1
+        self._reserved = self._reserved - demand if self._in_flight else Demand()
+        self._changes.tell()
+
+    async def change(self) -> None:
+        """Wait until there may be room."""
+        await self._changes.next()
 
     def look_again(self) -> None:
         """Have those who wait look whether they were stopped, and whether there is room."""
@@ -62,58 +148,116 @@ class SharedBudget:
 
     def settle(self, binding: Binding, usage: Usage, *, is_round: bool) -> None:
         """Count what a request has used. `is_round`: as a round too."""
-        self._used = replace(self._used.plus(binding, usage), rounds=self._used.rounds + is_round)
-        tokens, money = self._largest
-        used = usage.input_tokens + usage.output_tokens
-        self._largest = max(tokens, used), max(money, self._cost(binding, usage) or 0.0)
-
-    def ended(self) -> None:
-        """Note that a request is in flight no more."""
-        self._in_flight -= 1
-        self._changes.tell()
-
-    def _is_roomy(self) -> bool:
-        """Say whether something is left behind the requests in flight."""
-        budget, used, flying = self._budget, self._used, self._in_flight
-        tokens, money = self._largest
-        return (
-            (budget.rounds is None or used.rounds + flying < budget.rounds)
-            and (budget.tokens is None or used.tokens + flying * GROWTH * tokens < budget.tokens)
-            and (budget.money is None or (self._money or 0.0) + flying * GROWTH * money < budget.money)
-        )
+        self._used = replace(self.used.plus(binding, usage), rounds=self.used.rounds + is_round)
 
     @property
-    def _money(self) -> float | None:
-        return total(self._cost(binding, usage) for binding, usage in self._used.usage)
+    def stats(self) -> BudgetStats:
+        """How it stands."""
+        budget, used, window = self._budget, self.used, self._window
+        return BudgetStats(
+            budget.tokens,
+            budget.money,
+            used.tokens,
+            used.money(self._cost) if self.counts_money else None,
+            self._reserved.tokens,
+            self._in_flight,
+            self.refused,
+            None if window is None else window.left,
+        )
 
 
 class Share:
-    """One session's requests under a budget that it shares, one at a time."""
+    """One session's requests under the budgets that it shares, one at a time."""
 
-    __slots__ = ("_is_counted", "_shared")
+    __slots__ = ("_budgets", "_reserved")
 
-    def __init__(self, shared: SharedBudget) -> None:
-        self._shared, self._is_counted = shared, False
+    def __init__(self, *budgets: SharedBudget) -> None:
+        self._budgets = budgets
+        self._reserved: Demand | None = None
 
-    async def admitted(self, is_stopped: Callable[[], bool]) -> str | None:
-        """Have the next request counted; see `SharedBudget.admitted`."""
+    async def admitted(self, demand: Demand, is_stopped: Callable[[], bool]) -> str | None:
+        """Wait until each budget has room for a request, and count it as in flight; else return why there will be none.
+
+        One that is stopped meanwhile is not counted.
+        """
         self.ended()
-        why = await self._shared.admitted(is_stopped)
-        self._is_counted = why is None and not is_stopped()
-        return why
+        while not is_stopped():
+            for budget in self._budgets:
+                if (why := budget.why_over()) is not None:
+                    budget.refused += 1
+                    return why
+            if (full := next((each for each in self._budgets if not each.is_roomy()), None)) is None:
+                self._reserved = demand
+                for budget in self._budgets:
+                    budget.reserve(demand)
+                return None
+            await full.change()
+        return None
+
+    @property
+    def is_in_flight(self) -> bool:
+        """Whether a request is counted so."""
+        return self._reserved is not None
 
     def look_again(self) -> None:
         """See `SharedBudget.look_again`."""
-        self._shared.look_again()
+        for budget in self._budgets:
+            budget.look_again()
 
     def settle(self, binding: Binding, usage: Usage, *, is_round: bool) -> None:
         """Count what a request has used; it is in flight no more."""
         if is_round or usage != Usage():
-            self._shared.settle(binding, usage, is_round=is_round)
+            for budget in self._budgets:
+                budget.settle(binding, usage, is_round=is_round)
         self.ended()
 
     def ended(self) -> None:
         """Note that this session's request is in flight no more."""
-        if self._is_counted:
-            self._is_counted = False
-            self._shared.ended()
+        if (demand := self._reserved) is not None:
+            self._reserved = None
+            for budget in self._budgets:
+                budget.release(demand)
+
+
+class RuntimeBudgets:
+    """The budgets of a runtime's tenants and pools, counted since it was entered.
+
+    Args:
+        allowances: By `tenants.NAME` and `pools.NAME`.
+        cost: What usage costs.
+        parking: How a task waits.
+        now: The seconds of a clock that nobody sets.
+    """
+
+    def __init__(
+        self, allowances: Mapping[str, Allowance], cost: Cost, parking: Parking, now: Callable[[], float]
+    ) -> None:
+        self._budgets = {
+            name: _made(name, allowance, cost, parking, now) for name, allowance in allowances.items()
+        }
+
+    def of(self, tenant: str, target: str) -> tuple[SharedBudget, ...]:
+        """Return those that a session's requests count in."""
+        budgets = self._budgets
+        if not budgets:
+            return ()
+        found = budgets.get(f"tenants.{tenant}"), budgets.get(f"pools.{target}")
+        return tuple(budget for budget in found if budget is not None)
+
+    @property
+    def stats(self) -> dict[str, BudgetStats]:
+        """How each stands."""
+        return {name: budget.stats for name, budget in self._budgets.items()}
+
+
+def _made(
+    name: str, allowance: Allowance, cost: Cost, parking: Parking, now: Callable[[], float]
+) -> SharedBudget:
+    table, _, owner = name.partition(".")
+    window = None if allowance.per is None else Window(SECONDS[allowance.per], now)
+    length = "" if allowance.per is None else f" per {allowance.per}"
+    whose = f"the budget{length} of {table[:-1]} {owner!r}"
+    budget = Budget(
+        tokens=allowance.tokens, money=None if allowance.money is None else float(allowance.money)
+    )
+    return SharedBudget(budget, Used(), cost, parking, whose, window)

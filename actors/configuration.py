@@ -12,9 +12,10 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
-from actors.backend import Resolver
-from actors.budgets import Share, SharedBudget
+from actors.backend import Resolver, over_budget
+from actors.budgets import SharedBudget
 from actors.core.events import Configured
+from actors.core.state import SessionState
 from actors.tools import Tool, Toolset
 from actors.tools.handover import Handover
 from actors.toolsets import Item, Offer, Toolsets
@@ -155,11 +156,25 @@ class Equipment:
         self.tools: dict[str, Tool[..., Any]] = {}  # Any: any function
         self._take_over()
 
-    @property
-    def share(self) -> Share | None:
-        """The session's share of a budget; None if it has one of its own, or none."""
-        shared = self._configuration.shared
-        return None if shared is None else Share(shared)
+    def budgets(self, tenant: str, target: str) -> tuple[SharedBudget, ...]:
+        """Return the budgets that the session's requests count in, beside one of its own."""
+        shared, others = self._configuration.shared, self.resolver.budgets(tenant, target)
+        return others if shared is None else (shared, *others)
+
+    def why_over(self, state: SessionState, target: str) -> str | None:
+        """Return which budget is used up that a request to a target would count in, if one is."""
+        others = (budget.why_over() for budget in self.budgets(state.tenant, target))
+        return over_budget(self.resolver, state) or next(filter(None, others), None)
+
+    def refusal(self, state: SessionState) -> str | None:
+        """Return why an ask is refused before it begins, if a budget is used up, with the way out; it is counted."""
+        if (why := over_budget(self.resolver, state)) is not None:
+            return f"{why}; open another"
+        for budget in self.budgets(state.tenant, state.target):
+            if (why := budget.why_over()) is not None:
+                budget.refused += 1
+                return why
+        return None
 
     def refresh(self) -> Resolver:
         """Take over what the session's toolsets offer now, and return what targets mean with these tools.

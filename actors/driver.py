@@ -5,7 +5,8 @@ batch, close) and told what came of it; `actors.steps` does each of those. The v
 tools) is frozen when it begins.
 """
 
-from collections.abc import Awaitable, Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
@@ -13,13 +14,12 @@ from typing import NamedTuple
 import anyio
 from msgspec.structs import replace
 
-from actors.backend import ResolvedBackend, over_budget
-from actors.budgets import Share
+from actors.backend import ResolvedBackend, too_full
 from actors.choosing import MemberChoice, Warmth
 from actors.core import turn as turns
 from actors.core.asking import Asked
 from actors.core.awaiting import digest, pending, so_far
-from actors.core.compaction import AFTER, CompactionResult, cut
+from actors.core.compaction import AFTER, CompactionResult
 from actors.core.content import Message, Text, ToolCall, ToolResult
 from actors.core.events import (
     ApprovalAsked,
@@ -163,28 +163,20 @@ class TurnDriver:
     def _sent(self, choice: MemberChoice, pool: Pool, member: str, served: "_Served") -> None:
         """Take note of who was sent how much."""
         choice.sent(pool, member, served.sent)
-        if served.sent:
-            self.ask.scale.member = member
 
     async def _make_room(self, member: str) -> None:
         """Have the history made shorter, in a turn of its own, before one that would nearly fill its window."""
-        ask, settings = self.ask, self.ask.resolver.compaction
-        window = self._window(member)
-        if settings.threshold is None or window is None or ask.cancelled:
+        ask, state = self.ask, self.ask.log.state
+        try:
+            binding = ask.resolver.backend(member).binding
+        except ConfigError:  # it says why when it is served
+            return
+        if ask.resolver.window(binding) is None or ask.cancelled:
             return
         known = (await ask.refs.ledger.ask(Snapshot())).ledger
-        most = window * settings.threshold
-        if ask.scale.estimated(ask.log.state.history, known) < most:
-            return
-        if not cut(ask.log.state.history.since(0), settings.keep, ask.log.state.asked_at):
-            return
-        await self._shrunk(member, lambda shrinker: shrinker.to_fit(round(most * AFTER)), last=False)
-
-    def _window(self, member: str) -> int | None:
-        try:
-            return self.ask.resolver.window(self.ask.resolver.backend(member).binding)
-        except ConfigError:  # it says why when it is served
-            return None
+        if (most := too_full(ask.resolver, state, known, binding, state.asked_at)) is not None:
+            tokens = round(most * AFTER)
+            await self._shrunk(member, lambda shrinker: shrinker.to_fit(tokens), last=False)
 
     async def run_compaction(self, made: HostCompaction) -> None:
         """Make the history shorter because the program wants it, in a turn of its own."""
@@ -201,7 +193,7 @@ class TurnDriver:
         ask.tally.wait = 0.0
         ask.tally.retried.clear()
         try:
-            writer = ask.resolver.compaction.by or ask.scale.member or member
+            writer = ask.resolver.compaction.by or self._last(member)
             backend = ask.resolver.backend(writer)
             provider = ask.resolver.provider(writer, backend.binding)
         except ConfigError as error:
@@ -209,20 +201,21 @@ class TurnDriver:
             await self._end(Binding(member, ""), CloseStep("failed", str(error)), last=last)
             return CompactionResult(why=str(error))
         self._bind(Bound(number, state.asks, backend.binding))
-        if (why := over_budget(ask.resolver, state)) is None:
-            shrinker = Shrinker(ask, backend, provider, number)
+        shrinker = Shrinker(ask, backend, provider, number)
+        with self._sharing():
             result = await how(shrinker)
-            if (share := ask.equipment.share) is not None:
-                share.settle(backend.binding, result.usage, is_round=False)
-            why, cause = result.why, shrinker.cause
-        else:
-            result, cause = CompactionResult(why=why), Cause("limit")
+        why, cause = result.why, shrinker.cause
         done = result.messages or result.results or why == NOTHING_LEFT
         status: TurnStatus = "cancelled" if ask.cancelled else "complete" if done else "failed"
         step = ask.ended(CloseStep(status, why, usage=result.usage, cause=cause))
         ask.tally.closed(step, ask.resolver.cost(backend.binding, step.usage))
         await self._end(backend.binding, step, last=last)
         return result
+
+    def _last(self, member: str) -> str:
+        """Return who answered last, whose cache holds the history; if nobody did, who is asked."""
+        measured = self.ask.log.state.measured
+        return member if measured is None else self.ask.resolver.member(measured.binding)
 
     async def _wait(self, step: AwaitStep, tried: list[str]) -> None:
         """Write that the turn waits, and for what."""
@@ -397,49 +390,47 @@ class TurnDriver:
     async def _turn(
         self, served: TurnSteps, conversation: Generator[Step, Outcome], step: Step
     ) -> CloseStep | AwaitStep:
-        share = self.ask.equipment.share
-        try:
+        with self._sharing():
             while not isinstance(step, CloseStep | AwaitStep):
-                if self.ask.cancelled or (isinstance(step, turns.RenderStep) and await self._is_over(share)):
+                is_request = isinstance(step, turns.RenderStep)
+                if self.ask.cancelled or (is_request and await self._is_over(served.binding)):
                     outcome: Outcome = turns.Stopped()
                 else:
                     follows_batch = isinstance(step, turns.RenderStep) and step.round > 1
                     handed = await self._handing.wanted() if follows_batch else None
                     outcome = handed or await served.do(step)
-                if share is not None:
-                    _settle(share, served.binding, outcome)
+                if isinstance(outcome, turns.Answered | turns.Broke | turns.Stopped):
+                    is_round = outcome.message is not None
+                    self.ask.settle(served.binding, outcome.usage, is_round=is_round)
                 if self.ask.cancelled:
                     outcome = stopped(outcome)
                 step = conversation.send(outcome)
-        finally:
-            if share is not None:
-                share.ended()
         if isinstance(step, CloseStep):
             step = self.ask.ended(step)
             await served.close(step)
             self.ask.tally.closed(step, self.ask.resolver.cost(served.binding, step.usage))
         return step
 
-    async def _is_over(self, share: Share | None) -> bool:
+    @contextmanager
+    def _sharing(self) -> Iterator[None]:
+        """Have the requests of a turn count in the budgets that others use too; none is in flight behind it."""
+        self.ask.share_budgets()
+        try:
+            yield
+        finally:
+            if self.ask.share is not None:
+                self.ask.share.ended()
+
+    async def _is_over(self, binding: Binding) -> bool:
         """Say whether the turn ends before a request: a budget is used up, or it was cancelled while it waited."""
         state, used = self.ask.log.state, self.ask.tally.tokens
         most = None if state.asked is None else state.asked.tokens
-        why = over_budget(self.ask.resolver, state)
-        if why is None and share is not None:
-            why = await self._unadmitted(share)
+        why = await self.ask.admitted(binding)
         if most is not None and used >= most:
             why = f"the ask used {used} tokens of the {most} that its setting tokens allows"
         if why is not None:
             self.ask.cancelled, self.ask.halted, self.ask.bound = True, why, Cause("limit")
         return self.ask.cancelled
-
-    async def _unadmitted(self, share: Share) -> str | None:
-        """Wait for room under a budget that others use too; return why there will be none."""
-        self.ask.stoppable(lambda _: share.look_again())
-        try:
-            return await share.admitted(lambda: self.ask.cancelled)
-        finally:
-            self.ask.finished()
 
     def _bounded(self) -> Bounds:
         """Return how long a turn may go on. One that may call no tools has one round."""
@@ -457,14 +448,6 @@ class _Served(NamedTuple):
     binding: Binding
     step: CloseStep | AwaitStep
     sent: int = 0
-
-
-def _settle(share: Share, binding: Binding, outcome: Outcome) -> None:
-    """Count what a request has used, as the log will."""
-    if isinstance(outcome, turns.Answered | turns.Broke | turns.Stopped):
-        share.settle(binding, outcome.usage, is_round=outcome.message is not None)
-    elif isinstance(outcome, turns.Shrunk):
-        share.settle(binding, outcome.usage, is_round=False)
 
 
 def stopped(outcome: Outcome) -> turns.Stopped:

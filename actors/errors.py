@@ -167,7 +167,7 @@ class CompactionFailed(SessionError):
 
 
 class OverBudget(SessionError):
-    """A session's budget of rounds, tokens, money or seconds is used up: it takes no ask."""
+    """A budget is used up: the session's own, or one that it shares with others. It takes no ask."""
 
 
 class NotAwaited(SessionError):

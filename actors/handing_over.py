@@ -58,7 +58,7 @@ class HandingOver:
         """Open what the target needs. A cancel of the ask leaves nothing open."""
         ask = self._ask
         if handover.tools is ...:
-            check_priced(ask.resolver, handover.target, ask.log.state.budget)
+            check_priced(ask.resolver, handover.target, ask.log.state.tenant, ask.log.state.budget)
         if ask.cancelled or not handover.changes:
             return
         with anyio.CancelScope() as scope:

@@ -7,6 +7,7 @@ from types import EllipsisType
 from typing import Any, TypeAlias, TypeVar, Unpack, overload
 
 from actors.activation import Activation, SessionActors
+from actors.backend import too_full
 from actors.brought import checked_results, decision
 from actors.calls import brought_ends
 from actors.commands import Cancel, Configure, Look, SessionCommand, Switch
@@ -363,14 +364,18 @@ class Session:
         """
         said = asked(settings)
         state, ledger = await self._told()
-        resolver = self._actors.equipment.resolver
+        equipment, resolver = self._actors.equipment, self._actors.equipment.resolver
         backend = resolver.backend(resolver.pool(target).members[0])
         render = Render(backend.binding, state.history, ledger)
         rendered = await self._asked(render, lambda actors: actors.refs.renderer)
         request = backend.request(rendered, state.session, said.tool_choice if said else None, said)
         losses = dict(rendered.report.losses) | dict.fromkeys(request.losses, 1)
         kept, assumed = rendered.before, request.assumed
-        return Preview(backend.binding, request.body, rendered.report, losses, kept, assumed)
+        full = too_full(resolver, state, ledger, backend.binding, state.history.length)
+        over = equipment.why_over(state, target) or ""
+        return Preview(
+            backend.binding, request.body, rendered.report, losses, kept, assumed, full is not None, over
+        )
 
     async def _told(self) -> tuple[SessionState, Ledger]:
         """Return what the session knows at one moment, of calls that are about to run too."""

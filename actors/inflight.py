@@ -8,12 +8,12 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from actors.backend import Resolver
+from actors.backend import Resolver, expected, over_budget
+from actors.budgets import Demand, Share
 from actors.configuration import Equipment
 from actors.core.asking import Asked
 from actors.core.content import Message, Text
 from actors.core.diagnostics import Report
-from actors.core.estimate import Scale
 from actors.core.events import Awaited, Instructed
 from actors.core.feed import Sink, StatusEvent, TurnResult
 from actors.core.identity import Binding
@@ -25,7 +25,7 @@ from actors.core.stream import Cut, Usage
 from actors.core.turn import CloseStep
 from actors.journal import JournalCommand, Told
 from actors.kernel import Context, Ref
-from actors.ledger import LedgerCommand
+from actors.ledger import LedgerCommand, Snapshot
 from actors.log import LogWriter
 from actors.output import Output, of_schema
 from actors.renderer import RendererCommand
@@ -155,7 +155,7 @@ class AskInFlight:
         bound: What kind of bound that was.
         output: The form its answer is to have.
         is_instructed: Whether the model was told that form in words.
-        scale: What the session's last request measured.
+        share: Of the budgets that the turn's requests count in beside the session's own, if there are any.
     """
 
     log: LogWriter
@@ -169,13 +169,38 @@ class AskInFlight:
     bound: Cause | None = None
     output: Output[Any] | None = None  # Any: its values
     is_instructed: bool = False
-    scale: Scale = field(default_factory=Scale)
+    share: Share | None = None
     _stop: Stop | None = None
 
     @property
     def resolver(self) -> Resolver:
         """What targets mean."""
         return self.equipment.resolver
+
+    def share_budgets(self) -> None:
+        """Have the requests of the turn that begins count in the budgets that others use too."""
+        state = self.log.state
+        budgets = self.equipment.budgets(state.tenant, state.target)
+        self.share = Share(*budgets) if budgets else None
+
+    async def admitted(self, binding: Binding) -> str | None:
+        """Have a request counted at its estimate before it is sent; return why there will be no room for it."""
+        if (why := over_budget(self.resolver, self.log.state)) is not None or (share := self.share) is None:
+            return why
+        known = (await self.refs.ledger.ask(Snapshot())).ledger
+        tokens = expected(self.resolver, self.log.state, known, binding)
+        answer = self.resolver.calibrations[binding].answer
+        demand = Demand(tokens + answer, self.resolver.cost(binding, Usage(tokens, answer)) or 0.0)
+        self.stoppable(lambda _: share.look_again())
+        try:
+            return await share.admitted(demand, lambda: self.cancelled)
+        finally:
+            self.finished()
+
+    def settle(self, binding: Binding, usage: Usage, *, is_round: bool) -> None:
+        """Count what a request has used, as the log will."""
+        if self.share is not None:
+            self.share.settle(binding, usage, is_round=is_round)
 
     def cancel(self, context: Context[Any]) -> None:  # Any: the actor that cancels it
         """Stop what is under way, from a handler of `context`. The ask ends by itself, soon, with every call closed."""

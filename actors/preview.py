@@ -17,6 +17,8 @@ class Preview:
         losses: What the target would not be shown, by kind (`thinking`, `media`, `code`, `native`, `empty`), and each
             setting it does not take, by name (`temperature`, `tool_choice`, `schema:NAME`, ...).
         kept: Bytes of the lane that are there already and stay as they are; 0 where it has none.
+        compacts: Whether an ask would make the history shorter first, since it nearly fills the window of the target.
+        over: Why no request would be sent: the budget that is used up. Empty while there is some of each left.
         assumed: Settings that the target demands and nobody gave, such as `max_tokens 8192`. Fillers are in `report`.
     """
 
@@ -26,6 +28,8 @@ class Preview:
     losses: dict[str, int]
     kept: int
     assumed: tuple[str, ...] = ()
+    compacts: bool = False
+    over: str = ""
 
     @property
     def size(self) -> int:

@@ -10,16 +10,17 @@ from actors.adapters.adapter import Adapter, adapter
 from actors.adapters.request import Settings, ToolSpec
 from actors.admission import Pace
 from actors.backend import ResolvedBackend
+from actors.budgets import SharedBudget
 from actors.core.compaction import Compaction
 from actors.core.diagnostics import Refusal
+from actors.core.estimate import Calibrations
 from actors.core.identity import Binding
-from actors.core.routing import Pool, Rates
-from actors.core.spending import Price, Prices, price_of
+from actors.core.routing import Pool
 from actors.core.stats import ToolCounts
-from actors.core.stream import Usage
 from actors.credentials import Credentials, Headers
 from actors.errors import ToolDefinitionError
 from actors.kernel import Ref
+from actors.pricing import Pricing
 from actors.provider import Meter, ProviderActor, ProviderCommand
 from actors.rounds import Endpoint, Retries
 from actors.tools import Toolset
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 Provide: TypeAlias = Callable[[str, Binding], Ref[ProviderCommand]]
 """Returns who sends requests to a pool's member."""
+BudgetsOf: TypeAlias = Callable[[str, str], tuple[SharedBudget, ...]]
+"""Returns the budgets of a tenant and of a target."""
 Refuse: TypeAlias = Callable[[Refusal], None]
 """Counts, logs and keeps a transcript that was refused."""
 
@@ -45,40 +48,32 @@ class BackendResolver:
         tools: Toolset,
         system: str | None,
         counts: dict[str, ToolCounts],
-        prices: Prices,
+        pricing: Pricing,
         compaction: Compaction,
+        calibrations: Calibrations,
+        budgets: BudgetsOf,
     ) -> None:
-        self.compaction = compaction
+        self.compaction, self.calibrations, self.budgets = compaction, calibrations, budgets
+        self.rates, self.window, self.cost = pricing.rates, pricing.window, pricing.cost
         self._counts = counts
         self._config = config
         self.provider = provide
         self.refused = refuse
         self._system = system
-        self._prices = prices
         self.handovers = {tool.name: tool.handover for tool in tools if tool.handover is not None}
         self._tools = tuple(ToolSpec(tool.name, tool.description, tool.parameters) for tool in tools)
         self._resolved: dict[str, tuple[Backend, ResolvedBackend]] = {}
 
-    def rates(self, binding: Binding) -> Rates | None:
-        """Return what a binding charges, if that is known."""
-        if (price := self._price(binding)) is None:
-            return None
-        return Rates(price.input, price.input if price.cache_read is None else price.cache_read, price.output)
+    def member(self, binding: Binding) -> str:
+        """Return what names a binding's backend as a pool's member."""
+        name = binding.backend
+        return name if name in self._config.settings.backends else f"{name}:{binding.model}"
 
-    def window(self, binding: Binding) -> int | None:
-        """Return the backend's own context window, else that of its model."""
-        settings = self._config.settings.backends.get(binding.backend)
-        if settings is not None and settings.context is not None:
-            return settings.context
-        price = price_of(self._prices, binding)
-        return None if price is None else price.context
-
-    def _price(self, binding: Binding) -> Price | None:
-        """Return the backend's own price, else that of its model."""
-        settings = self._config.settings.backends.get(binding.backend)
-        if settings is None or settings.price is None:
-            return price_of(self._prices, binding)
-        return Price(settings.price.input, settings.price.output, settings.price.cached)
+    @cached_property
+    def preamble_size(self) -> int:
+        """Bytes of the system prompt and of what requests say of the tools."""
+        said = [(tool.name, tool.description, tool.parameters) for tool in self._tools]
+        return sum(len(part) for tool in said for part in tool) + len(self._system or "")
 
     @cached_property
     def preamble(self) -> str:
@@ -111,11 +106,6 @@ class BackendResolver:
                 f"The session has {count} tools and backend {backend.name!r} takes at most {most} "
                 f"({backend.dialect}); give it fewer, or another backend"
             )
-
-    def cost(self, binding: Binding, usage: Usage) -> float | None:
-        """Return what usage of a binding costs; None where its price is not known."""
-        price = self._price(binding)
-        return None if price is None else price.of(usage)
 
     def backend(self, member: str) -> ResolvedBackend:
         """Return what requests to a member are made with. The same until the configuration or a key changes."""

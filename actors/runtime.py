@@ -24,11 +24,14 @@ import anyio.to_thread
 
 from actors import telemetry
 from actors.adapters.adapter import adapter
+from actors.budgets import RuntimeBudgets
+from actors.core.allowances import Allowance, allowances
 from actors.core.batch import Approve
 from actors.core.compaction import Compaction, settled
 from actors.core.content import Message
 from actors.core.diagnostics import Refusal
 from actors.core.dialect import Dialect
+from actors.core.estimate import Calibrations
 from actors.core.exported import exported, imported
 from actors.core.fit import SizeLimits
 from actors.core.form import replace
@@ -53,6 +56,7 @@ from actors.journal import JournalActor, ListSessions
 from actors.kernel import SHARED, Ref, System
 from actors.meters import Meters
 from actors.opening import SessionsBelow
+from actors.pricing import Pricing
 from actors.provider import ProviderCommand
 from actors.providers import Providers
 from actors.quarantine import Quarantine
@@ -108,6 +112,7 @@ class Runtime:
             directory where they are written as JSON.
         prices: What models cost, by name or pattern (`claude-*`); they count before those of the file.
         compaction: When and how histories are made shorter, in place of the file's `[compaction]`.
+        budgets: What sessions may use together, by `tenants.NAME` and `pools.NAME`; those of the file count behind.
 
     Raises:
         ConfigError: When entered: the file cannot be used.
@@ -126,6 +131,7 @@ class Runtime:
         on_refusal: OnRefusal | None = None,
         prices: Prices | None = None,
         compaction: Compaction | None = None,
+        budgets: Mapping[str, Allowance] | None = None,
     ) -> None:
         self._tracing = tracing
         self._environ = os.environ if environ is None else environ
@@ -142,6 +148,10 @@ class Runtime:
         self.quarantine = Quarantine(self.config.limits.quarantine)
         """The calls that run on though they are closed."""
         self.prices = all_prices(prices or {}, self.config.settings.prices)
+        self._pricing, self._calibrations = Pricing(self.config, self.prices), Calibrations()
+        settings = self.config.settings
+        self._allowances = allowances(budgets or {}, settings.tenants, settings.pools)
+        self._budgets: RuntimeBudgets
         self.compaction = settled(compaction, self.config.settings.compaction)
         self._random = Random(seed)  # noqa: S311  jitter, not secrets
         self._host: SessionHost | None = None
@@ -170,6 +180,9 @@ class Runtime:
         self._was_entered = True
         THREADS.enter()
         self._watch = LoopWatch(self.system.containment)
+        self._budgets = RuntimeBudgets(
+            self._allowances, self._pricing.cost, self.system.parking, self.system.now
+        )
         self._may_use_threads = True
         limits = self.config.limits
         readers, size, meter = Readers(), limits.result_bytes, self._meters.journal
@@ -482,8 +495,10 @@ class Runtime:
         backends, open_, active = self._meters.backends(), len(self.sessions), len(host.active)
         held, slow = self.quarantine.by_tool(), self._meters.slow
         journal = self._meters.journal.stats(self.storage.level, host.journal.waiting)
-        bytes_ = host.held.total
-        return RuntimeStats(backends, open_, active, bytes_, self.refused, held, slow, self.stalls, journal)
+        bytes_, budgets = host.held.total, self._budgets.stats
+        return RuntimeStats(
+            backends, open_, active, bytes_, self.refused, held, slow, self.stalls, journal, budgets
+        )
 
     @property
     def stalls(self) -> Stalls:
@@ -525,8 +540,10 @@ class Runtime:
                 tools,
                 system,
                 self._meters.tools,
-                self.prices,
+                self._pricing,
                 self.compaction,
+                self._calibrations,
+                self._budgets.of,
             )
         return known
 

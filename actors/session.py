@@ -14,7 +14,7 @@ from contextvars import Context as Variables
 from contextvars import copy_context
 from typing import ClassVar, assert_never
 
-from actors.backend import Resolver, check_priced, over_budget
+from actors.backend import Resolver, check_priced
 from actors.brought import taken
 from actors.choosing import Warmth
 from actors.commands import (
@@ -31,7 +31,6 @@ from actors.commands import (
 from actors.configuration import Equipment
 from actors.core import awaiting, phases
 from actors.core.content import ToolCall
-from actors.core.estimate import Scale
 from actors.core.events import Closed, Configured, SwitchApplied, SwitchFailed, SwitchHeld, SwitchSuperseded
 from actors.core.feed import Applied, CompleteEvent, Deferred, Sink, SwitchOutcome
 from actors.core.ledger import Ledger
@@ -83,7 +82,6 @@ class SessionActor(Actor[SessionCommand]):
         self._is_taking = False
         self._ask: AskInFlight | None = None
         self._recovery: Recovery | None = None
-        self._scale = Scale()
         self._deadline = Deadline()
         self._cancels: list[Reply[bool]] = []
         self._ends: list[Reply[None]] = []
@@ -196,9 +194,8 @@ class SessionActor(Actor[SessionCommand]):
         if self._phase in ("asking", "awaiting", "recovering") and len(waiting) >= self._pending.most_waiting:
             self._refuse(command, self._pending.too_many(self._log.state.session))
             return
-        if self._phase == "idle" and (why := over_budget(self._resolver, self._log.state)) is not None:
-            name = self._log.state.session
-            self._refuse(command, OverBudget(f"Session {name!r} takes no ask: {why}; open another"))
+        if self._phase == "idle" and (why := self._equipment.refusal(self._log.state)) is not None:
+            self._refuse(command, OverBudget(f"Session {self._log.state.session!r} takes no ask: {why}"))
             return
         action = self._step("submit")
         if action == "refuse":
@@ -231,7 +228,6 @@ class SessionActor(Actor[SessionCommand]):
     def _driver(self, sink: Sink, variables: Variables) -> TurnDriver:
         """Return who drives an ask, or goes on with it."""
         ask = self._ask = AskInFlight(self._log, self._refs, self._equipment, sink, variables)
-        ask.scale = self._scale
         self._compare(sink)
         return TurnDriver(ask, self._bounds, self.warmth, self._pending.ended)
 
@@ -327,7 +323,7 @@ class SessionActor(Actor[SessionCommand]):
             reply.fail(self._ending())
             return
         try:
-            check_priced(self._resolver, target, self._log.state.budget)
+            check_priced(self._resolver, target, self._log.state.tenant, self._log.state.budget)
         except ActorsError as error:
             reply.fail(error)
             return

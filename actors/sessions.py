@@ -173,10 +173,10 @@ class Sessions:
         self, host: SessionHost, opened: Opened, fence: int, equipped: Equipped
     ) -> Activation:
         """Return a session that is claimed, its toolsets open, without actors yet."""
-        target, system, budget = opened.target, opened.system, opened.budget
+        target, system, tenant, budget = opened.target, opened.system, opened.tenant, opened.budget
         bounds = host.bounds.heeding(equipped.repeats)
         offer = await host.toolsets.open(
-            equipped.tools, lambda made: check_priced(host.resolver(made, system), target, budget)
+            equipped.tools, lambda made: check_priced(host.resolver(made, system), target, tenant, budget)
         )
         approve, deps = equipped.approve, equipped.deps
         return Activation(opened, fence, host, offer, approve, deps, below_caller(), bounds)

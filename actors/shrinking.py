@@ -13,7 +13,7 @@ from typing import assert_never
 from msgspec import Struct
 from msgspec.structs import replace
 
-from actors.backend import ResolvedBackend
+from actors.backend import ResolvedBackend, expected
 from actors.core import compaction
 from actors.core.compaction import CompactionResult
 from actors.core.content import Message
@@ -74,11 +74,11 @@ class Shrinker:
     async def after_overflow(self) -> CompactionResult:
         """Make room in the midst of a turn whose request was too long: everything that may be shortened is."""
         known = await self._known()
-        before = self._ask.scale.estimated(self._log.state.history, known)
+        before = self._estimated(known)
         short = self._cheap(known, old=True, before=self._log.state.asked_at)
         short |= self._cheap(known, old=False, before=self._log.state.history.length)
         made = await self._shorten(short) if short else CompactionResult()
-        if short and self._ask.scale.estimated(self._log.state.history, known) <= before * (1 - ENOUGH):
+        if short and self._estimated(known) <= before * (1 - ENOUGH):
             return made
         dear = await self._in_parts()
         return replace(dear, results=made.results)
@@ -113,9 +113,12 @@ class Shrinker:
 
     def _left(self, known: Ledger, short: dict[CallId, Short]) -> int:
         """Return the tokens that would be left."""
-        history, scale = self._log.state.history, self._ask.scale
         fewer = sum(len(answer[0]) for each in short if (answer := known.answer(each)) is not None)
-        return scale.estimated(history, known) - round(fewer / scale.ratio)
+        ratio = self._ask.resolver.calibrations[self._backend.binding].ratio
+        return self._estimated(known) - round(fewer / ratio)
+
+    def _estimated(self, known: Ledger) -> int:
+        return expected(self._ask.resolver, self._log.state, known, self._backend.binding)
 
     async def _shorten(self, short: dict[CallId, Short]) -> CompactionResult:
         await self._hold(Shortened(tuple(short.items())))
@@ -125,7 +128,6 @@ class Shrinker:
         """Have it written with what comes next, and let every lane know."""
         self._log.hold(event, self._showing(event))
         await self._refs.renderer.tell(Shrink(event))
-        self._ask.scale.forget()
 
     def _showing(self, event: Shortened | Compacted) -> Told:
         def show(seq: int) -> None:
@@ -152,6 +154,9 @@ class Shrinker:
 
     async def _written(self, before: int) -> _Written:
         """Ask for the summary of the first messages, and have it written that it was answered."""
+        binding = self._backend.binding
+        if (over := await self._ask.admitted(binding)) is not None:
+            return _Written(why=over, cause=Cause("limit"))
         rendered = await self._sent(before)
         if rendered.report.faults:
             return _Written(why=f"the request for a summary was refused here: {rendered.report.faults[0]}")
@@ -160,7 +165,8 @@ class Shrinker:
         except KernelError as error:
             return _Written(why=f"the provider's actor did not answer: {error}")
         tally = self._ask.tally
-        tally.heard(generated, self._backend.binding)
+        tally.heard(generated, binding)
+        self._ask.settle(binding, generated.usage, is_round=True)
         fault = None if isinstance(generated, Answer) else "no summary"
         usage, calls, left_out = generated.usage, generated.calls, generated.left_out
         event = RoundEnded(self._turn, 0, None, usage, tally.finish, fault, calls, left_out, tally.cut)

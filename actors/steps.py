@@ -254,8 +254,11 @@ class TurnSteps:
                 if self._ask.output is not None:
                     message = as_text(message)
                 await self._ended(number, message, generated)
-                state = self._rendered.lane.state
-                self._ask.scale.measured(state.cursor, self._rendered.lane.size, generated.usage)
+                resolver, size = (
+                    self._ask.resolver,
+                    self._rendered.lane.size + self._ask.resolver.preamble_size,
+                )
+                resolver.calibrations[backend.binding].reported(size, generated.usage)
                 return turns.Answered(message, generated.usage)
             case Aborted():
                 kept = await self._interrupted(number, generated, "cancelled")

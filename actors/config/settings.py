@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
 
 from actors.config.providers import Kind
+from actors.core.allowances import Period
 from actors.core.caching import Cache
 from actors.core.durations import duration
 from actors.core.guards import Repeats
@@ -318,10 +319,25 @@ class BackendSettings(Frozen):
     limits: BackendLimits = BackendLimits()
 
 
+class AllowanceSettings(Frozen):
+    """The `budget` of a tenant or a pool: what its sessions may use together. See `actors.Allowance`."""
+
+    tokens: Count | None = None
+    money: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    per: Period | None = None
+
+    @model_validator(mode="after")
+    def _bounds(self) -> Self:
+        if self.tokens is None and self.money is None:
+            raise ValueError("takes tokens or money, or both")
+        return self
+
+
 class PoolSettings(Frozen):
     """One `[pools.NAME]` table. Members are backends or `provider:model`, in order; `weights` are theirs, by name.
 
-    A member that failed for good is passed over for `cooldown` seconds, or until it answered somebody.
+    `budget` is what the sessions whose target it is may use together. A member that failed for good is passed over for
+    `cooldown` seconds, or until it answered somebody.
     `failover_after_output` lets another member continue an answer of which some was shown already.
     """
 
@@ -330,12 +346,18 @@ class PoolSettings(Frozen):
     cooldown: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 60.0
     failover_after_output: bool = False
     weights: dict[str, Annotated[int, Field(ge=1, le=100)]] = {}
+    budget: AllowanceSettings | None = None
 
 
 class TenantSettings(Frozen):
-    """One `[tenants.NAME]` table: its share, beside others', of a backend for which requests wait."""
+    """One `[tenants.NAME]` table.
+
+    `weight` is its share, beside others', of a backend for which requests wait; `budget` what its sessions may use
+    together.
+    """
 
     weight: Annotated[float, Field(gt=0, le=1000, allow_inf_nan=False)] = 1.0
+    budget: AllowanceSettings | None = None
 
 
 class McpSettings(Frozen):

@@ -4,14 +4,17 @@ In:  what the provider reported of the session's last request, and the bytes tha
 Out: a number of tokens, for decisions that may be a little wrong, and for nothing that is paid.
 
 The report counts whatever goes with the messages (system prompt, tools) and is right; what is new is counted in bytes,
-by the ratio that the report itself shows. Where there is no report, all is.
+by the ratio that the reports of that binding have shown. Where there is no report, all is. No request has other bytes
+for it: an estimate decides when something is done, and never how it is said.
 """
 
 from dataclasses import dataclass
 
 from actors.core.chunked import from_index
 from actors.core.content import ToolResult
+from actors.core.form import Form
 from actors.core.history import History
+from actors.core.identity import Binding
 from actors.core.ledger import Ledger
 from actors.core.packed import Packed
 from actors.core.stream import Usage
@@ -22,6 +25,8 @@ LEAST, MOST = 1.5, 6.0
 """Between these a ratio is believed."""
 MEDIA = 1500
 """Tokens that an image or a page of a document is taken to have, whatever its bytes."""
+ANSWER = 1024
+"""Tokens of an answer, where none was heard."""
 
 
 def bytes_of(packed: Packed) -> int:
@@ -38,33 +43,64 @@ def size_of(result: ToolResult) -> int:
     return len(result.rendered_json) - 2
 
 
-@dataclass(slots=True)
-class Scale:
-    """What a session's last request measured. Mutable, and forgotten with the actors: the next request measures anew.
+class Measured(Form, frozen=True):
+    """What a session's last answer reported of its request: so many messages of the history had so many tokens.
 
-    `length` is that of the history it carried, `tokens` those of it, `ratio` the bytes of a token; `member` was asked.
+    Where the history has changed since, both are 0, and `binding` still says who answered.
     """
 
+    binding: Binding
     length: int = 0
     tokens: int = 0
+
+
+@dataclass(slots=True)
+class Calibration:
+    """What a binding's reports have shown. Mutable; a runtime has one for each, so its sessions learn from each other.
+
+    Args:
+        ratio: Bytes of a token, moved half of the way by each report.
+        answer: Tokens of an answer: those of the longest, which is forgotten bit by bit.
+    """
+
     ratio: float = BYTES
-    member: str = ""
+    answer: int = ANSWER
+    _is_told: bool = False
 
-    def measured(self, length: int, size: int, usage: Usage) -> None:
-        """Take what a provider reported of a request that carried `length` messages, as `size` bytes of a lane."""
+    def reported(self, size: int, usage: Usage) -> None:
+        """Take what a provider reported of a request with so many bytes."""
         if usage.input_tokens:
-            self.ratio = min(max(size / usage.input_tokens, LEAST), MOST)
-            self.length, self.tokens = length, usage.input_tokens
+            seen = min(max(size / usage.input_tokens, LEAST), MOST)
+            self.ratio += (seen - self.ratio) / 2
+        if usage.output_tokens:
+            before = self.answer * 15 // 16 if self._is_told else 0
+            self.answer, self._is_told = max(usage.output_tokens, before), True
 
-    def forget(self) -> None:
-        """Take note that the history is another one: what was measured of it says nothing any more."""
-        self.length = self.tokens = 0
 
-    def estimated(self, history: History, ledger: Ledger) -> int:
-        """Return the tokens that a request with `history` will have. Costs what is new since the last request."""
-        known = self.length if self.length <= history.length else 0
-        before = self.tokens if known else 0
-        return before + round(_tokens(history, ledger, known, self.ratio))
+class Calibrations(dict[Binding, Calibration]):
+    """Those of a runtime, by binding."""
+
+    def __missing__(self, binding: Binding) -> Calibration:
+        made = self[binding] = Calibration()
+        return made
+
+
+def estimated(
+    history: History, ledger: Ledger, measured: Measured | None, binding: Binding, preamble: int, ratio: float
+) -> int:
+    """Return the tokens that a request with `history` will have. Costs what is new since the last one.
+
+    Args:
+        history, ledger: What it will say.
+        measured: What the last one was reported to have; it counts where the same binding is asked.
+        binding: Who is asked.
+        preamble: Bytes of what goes with every request.
+        ratio: Bytes of a token.
+    """
+    is_known = measured is not None and measured.binding == binding and 0 < measured.length <= history.length
+    length, tokens = (measured.length, measured.tokens) if measured and is_known else (0, 0)
+    before = tokens or preamble / ratio
+    return round(before + _tokens(history, ledger, length, ratio))
 
 
 def _tokens(history: History, ledger: Ledger, start: int, ratio: float) -> float:

@@ -131,6 +131,10 @@ def checked_tenant(tenant: str) -> str:
     return tenant
 
 
+Cost: TypeAlias = Callable[[Binding, Usage], float | None]
+"""Returns what usage of a binding costs, None where that is not known."""
+
+
 class Used(Form, frozen=True):
     """What a session has used, by what its log says."""
 
@@ -156,9 +160,9 @@ class Used(Form, frozen=True):
         """Of requests and answers together."""
         return sum(usage.input_tokens + usage.output_tokens for _, usage in self.usage)
 
-
-Cost: TypeAlias = Callable[[Binding, Usage], float | None]
-"""Returns what usage of a binding costs, None where that is not known."""
+    def money(self, cost: Cost) -> float | None:
+        """Return what it cost; None where a price is missing."""
+        return total(cost(binding, usage) for binding, usage in self.usage)
 
 
 def total(costs: Iterable[float | None]) -> float | None:
@@ -171,20 +175,20 @@ def total(costs: Iterable[float | None]) -> float | None:
     return sums
 
 
-def why_over(budget: Budget, used: Used, cost: Cost) -> str | None:
+def why_over(budget: Budget, used: Used, cost: Cost, whose: str = "the session's budget") -> str | None:
     """Return which part of a budget is used up, in one line; None while there is some of each left."""
     if budget.rounds is not None and used.rounds >= budget.rounds:
-        return f"the session's budget of {budget.rounds} rounds is used up"
+        return f"{whose} of {budget.rounds} rounds is used up"
     if budget.tokens is not None and (tokens := used.tokens) >= budget.tokens:
-        return f"the session's budget of {budget.tokens} tokens is used up ({tokens} were used)"
+        return f"{whose} of {budget.tokens} tokens is used up ({tokens} were used)"
     if budget.seconds is not None and used.seconds >= budget.seconds:
-        return f"the session's budget of {budget.seconds:g} seconds is used up"
+        return f"{whose} of {budget.seconds:g} seconds is used up"
     if budget.money is not None:
-        money = total(cost(binding, usage) for binding, usage in used.usage)
+        money = used.money(cost)
         if money is None:
-            return f"the session's budget of {budget.money:g} cannot be kept: a price is missing"
+            return f"{whose} of {budget.money:g} cannot be kept: a price is missing"
         if money >= budget.money:
-            return f"the session's budget of {budget.money:g} is used up ({money:g} was paid)"
+            return f"{whose} of {budget.money:g} is used up ({money:g} was paid)"
     return None
 
 
@@ -198,7 +202,7 @@ def left(budget: Budget, used: Used, cost: Cost) -> Budget:
         raise OverBudget(f"No subagent is opened: {why}")
     money = budget.money
     if money is not None:
-        money -= total(cost(binding, usage) for binding, usage in used.usage) or 0.0
+        money -= used.money(cost) or 0.0
     return Budget(
         None if budget.rounds is None else budget.rounds - used.rounds,
         None if budget.tokens is None else budget.tokens - used.tokens,

@@ -21,6 +21,7 @@ from actors.core import events
 from actors.core.asking import Asked
 from actors.core.chunked import from_index
 from actors.core.dialect import Dialect
+from actors.core.estimate import Measured
 from actors.core.events import EpochBegan, EpochReason, Event, RequestSent, Scheduled
 from actors.core.form import Form, replace
 from actors.core.history import History
@@ -57,7 +58,8 @@ class SessionState(Form, frozen=True):
     switch that waits for the turn's end; `bound`: the binding of the turn in flight; `pause`: what that turn waits for;
     `asked`: the settings of the last ask; `preamble`: digest of the system prompt and the tools. `calls` counts the
     canonical call ids that have been used. `used` is counted where there is a `budget`. `asked_at` is where in the
-    history the last ask begins. `size` is the bytes of the history's messages.
+    history the last ask begins. `size` is the bytes of the history's messages. `measured`: what the last answer reported
+    of its request.
     """
 
     session: str = ""
@@ -78,6 +80,7 @@ class SessionState(Form, frozen=True):
     preamble: str = ""
     asked_at: int = 0
     size: int = 0
+    measured: Measured | None = None
 
     def apply(self, event: Event) -> "SessionState":  # noqa: C901  a case for each event
         match event:
@@ -87,7 +90,8 @@ class SessionState(Form, frozen=True):
                 said, used = () if message is None else (message,), self.used
                 if used is not None and self.bound not in (None, RUNTIME):
                     used = used.plus(self.bound, event.usage)
-                return replace(self._saying(*said), calls=self.calls + calls, used=used)
+                calls, measured = self.calls + calls, self._reported(event)
+                return replace(self._saying(*said), calls=calls, used=used, measured=measured)
             case events.Submitted(ask=ask, message=message, asked=asked):
                 at = self.history.length
                 return replace(self._saying(message), asks=ask, asked=asked, asked_at=at)
@@ -97,10 +101,11 @@ class SessionState(Form, frozen=True):
                 return replace(self, used=None if self.used is None else self.used.joined(below))
             case events.Compacted(start=start, stop=stop, summary=summary):
                 history, at = self.history.replaced(start, stop, summary), self.asked_at
-                size = sum(map(size_of, from_index(history.packed, 0)))
-                return replace(self, history=history, size=size, asked_at=max(0, at - (stop - start) + 1))
+                size, at = sum(map(size_of, from_index(history.packed, 0))), max(0, at - (stop - start) + 1)
+                return replace(self, history=history, size=size, asked_at=at, measured=_anew(self.measured))
             case events.Shortened(results=results):
-                return replace(self, history=self.history.shortened(results))
+                history = self.history.shortened(results)
+                return replace(self, history=history, measured=_anew(self.measured))
             case EpochBegan() | events.ApprovalAsked():
                 return self
             case events.Awaited(seconds=seconds):
@@ -142,11 +147,23 @@ class SessionState(Form, frozen=True):
         """Return it with what happened to calls."""
         return replace(self, ledger=self.ledger.apply(*happened)) if happened else self
 
+    def _reported(self, event: events.RoundEnded) -> Measured | None:
+        """Return what is known of a session's requests behind the end of a round; a summary's say nothing of others."""
+        tokens = event.usage.input_tokens
+        if self.bound is None or not (event.round and tokens) or event.fault is not None:
+            return self.measured
+        return Measured(self.bound, self.history.length, tokens)
+
     def running(self, ledger: Ledger) -> Ledger:
         """Return a ledger that knows every call of the turn in flight: those it has no word of are about to run."""
         calls = self.history[-1].calls if self.bound is not None and self.history.length else ()
         coming = [Scheduled(call.id, call.name, call.json) for call in calls if call.id not in ledger]
         return ledger.apply(*coming)
+
+
+def _anew(measured: Measured | None) -> Measured | None:
+    """Return what still holds when the history was made shorter: who answered."""
+    return None if measured is None else Measured(measured.binding)
 
 
 def _after(used: Used | None, seconds: float) -> Used | None:

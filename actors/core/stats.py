@@ -131,6 +131,29 @@ class JournalStats:
 
 
 @dataclass(frozen=True, slots=True)
+class BudgetStats:
+    """What sessions may use together and have used, in this period.
+
+    Args:
+        tokens, money: What they may; None has no end.
+        used_tokens, used_money: What they have. Money is counted where it has an end, and every price is known.
+        reserved_tokens: What the requests in flight are estimated to come to.
+        in_flight: How many those are.
+        refused: Asks and requests for which it was used up, since the runtime was entered.
+        left_seconds: Until it begins anew; None for never.
+    """
+
+    tokens: int | None = None
+    money: float | None = None
+    used_tokens: int = 0
+    used_money: float | None = None
+    reserved_tokens: int = 0
+    in_flight: int = 0
+    refused: int = 0
+    left_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class RuntimeStats:
     """A runtime at one moment.
 
@@ -144,6 +167,7 @@ class RuntimeStats:
         slow_handlers: How often an actor held up all others.
         stalls: How often, and for how long, an async tool did.
         journal: Whether it can write.
+        budgets: Of tenants and pools, by `tenants.NAME` and `pools.NAME`.
     """
 
     backends: dict[str, BackendStats]
@@ -155,6 +179,7 @@ class RuntimeStats:
     slow_handlers: int
     stalls: Stalls
     journal: JournalStats
+    budgets: dict[str, BudgetStats] = field(default_factory=dict)
 
     @property
     def hibernated(self) -> int:

@@ -30,6 +30,16 @@ _GAUGES = {
 }
 
 
+_BUDGETS = {
+    "tokens": "Tokens that sessions may use together.",
+    "used_tokens": "Tokens that they have used.",
+    "reserved_tokens": "Tokens that their requests in flight are estimated to come to.",
+    "money": "Money that sessions may use together.",
+    "used_money": "Money that they have used.",
+    "refused": "Asks and requests for which it was used up.",
+}
+
+
 class Measured(Protocol):
     """What has stats: a `Runtime`."""
 
@@ -75,10 +85,23 @@ class PrometheusCollector:
         yield held
         for name, text, value in _of_the_loop(stats):
             yield CounterMetricFamily(f"actors_{name}", text, value)
+        yield from _of_budgets(stats)
         journal = stats.journal
         yield GaugeMetricFamily("actors_journal_available", "1 while it can write.", journal.is_available)
         yield GaugeMetricFamily("actors_journal_waiting", "What waits for the journal.", journal.waiting)
         yield CounterMetricFamily("actors_journal_refused", "Events it could not write.", journal.refused)
+
+
+def _of_budgets(stats: RuntimeStats) -> "Iterator[Metric]":
+    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+
+    for name, text in _BUDGETS.items():
+        kind = CounterMetricFamily if name == "refused" else GaugeMetricFamily
+        family = kind(f"actors_budget_{name}", text, labels=["budget"])
+        for budget, each in stats.budgets.items():
+            if (value := getattr(each, name)) is not None:
+                family.add_metric([budget], float(value))
+        yield family
 
 
 def _of_the_loop(stats: RuntimeStats) -> tuple[tuple[str, str, float], ...]:

@@ -6,7 +6,7 @@ import pytest
 
 from actors.core.compaction import Compaction, cheap, checked, cut, edges, named, needed, summary
 from actors.core.content import Media, Message, Seal, Text, Thinking, ToolCall
-from actors.core.estimate import Scale
+from actors.core.estimate import Calibration, Measured, estimated
 from actors.core.events import (
     Compacted,
     EpochBegan,
@@ -206,15 +206,33 @@ def test_of_two_calls_that_are_the_same_the_earlier_is_shortened_and_long_result
 
 
 def test_what_a_provider_reported_is_taken_and_only_what_is_new_is_estimated() -> None:
-    scale = Scale()
+    binding, learned = BINDINGS[0], Calibration()
     said = History([Message("human", [Text("x" * 7000)])])
-    assert 1900 < scale.estimated(said, Ledger()) < 2200
-    scale.measured(1, 8000, Usage(input_tokens=4000))
-    assert scale.estimated(said, Ledger()) == 4000
+
+    def tokens(history: History, measured: Measured | None, asked: Binding = binding) -> int:
+        return estimated(history, Ledger(), measured, asked, 350, learned.ratio)
+
+    assert 2050 < tokens(said, None) < 2250
+    learned.reported(7350, Usage(input_tokens=4900))
+    assert learned.ratio == 2.5
+    answered = Measured(binding, 1, 4000)
+    assert tokens(said, answered) == 4000
     more = said.append(Message("human", [Text("y" * 2000)]))
-    assert 5000 < scale.estimated(more, Ledger()) < 5100
-    scale.forget()
-    assert 4500 < scale.estimated(more, Ledger()) < 4700
+    assert 4800 < tokens(more, answered) < 4850
+    for unknown in (None, Measured(binding), Measured(BINDINGS[1], 1, 4000)):
+        assert 3740 < tokens(more, unknown) < 3800
+
+
+def test_a_ratio_is_believed_within_bounds_and_the_longest_answer_is_forgotten_bit_by_bit() -> None:
+    learned = Calibration()
+    for _ in range(20):
+        learned.reported(10_000, Usage(1, 800))
+    assert (round(learned.ratio, 3), learned.answer) == (6.0, 800)
+    for _ in range(20):
+        learned.reported(1, Usage(10_000, 0))
+    assert (round(learned.ratio, 3), learned.answer) == (1.5, 800)
+    learned.reported(0, Usage(0, 16))
+    assert (round(learned.ratio, 3), learned.answer) == (1.5, 750)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import anyio.lowlevel
 import pytest
 
 from actors import Binding, Budget, Session, ToolContext, subagent, tool
-from actors.budgets import Share, SharedBudget
+from actors.budgets import Demand, Share, SharedBudget
 from actors.commands import Look
 from actors.core.events import Delegated, Event
 from actors.core.spending import Used, left
@@ -174,19 +174,19 @@ async def test_a_request_in_flight_counts_as_what_it_may_come_to_until_it_is_ans
     for budget in (Budget(rounds=6), Budget(tokens=800), Budget(money=8.0)):
         account = shared(budget, Used(2, 0.0, ((A, Usage(180, 20)),)))  # 100 tokens, 10 of them said, in each
         one, other, third = (Share(account) for _ in range(3))
-        stopped = anyio.Event()
+        stopped, demand = anyio.Event(), Demand(400, 4.0)
         for share in (one, other):
-            assert await share.admitted(stopped.is_set) is None
+            assert await share.admitted(demand, stopped.is_set) is None
         one.settle(A, Usage(180, 20), is_round=True)
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(third.admitted, stopped.is_set)
+            tasks.start_soon(third.admitted, demand, stopped.is_set)
             await anyio.wait_all_tasks_blocked()
-            assert third._is_counted is (budget.rounds is not None)
+            assert third.is_in_flight is (budget.rounds is not None)
             other.ended()
             await anyio.wait_all_tasks_blocked()
-            assert third._is_counted
+            assert third.is_in_flight
         third.settle(A, Usage(900, 100), is_round=True)
-        told = await one.admitted(stopped.is_set)
+        told = await one.admitted(demand, stopped.is_set)
         assert (told is None) is (budget.rounds is not None)
 
 

@@ -6,6 +6,7 @@ Each is a misunderstanding someone could have, not a syntax error. `old` occurs 
 from tests.teeth.mutations import (
     asking,
     bench,
+    budgets,
     caches,
     cli,
     compaction,
@@ -60,6 +61,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     *kernel.MUTATIONS,
     *platform.MUTATIONS,
     *postgres.MUTATIONS,
+    *budgets.MUTATIONS,
     *runtime.MUTATIONS,
     *transport.MUTATIONS,
     *servers.MUTATIONS,

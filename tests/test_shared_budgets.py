@@ -1,0 +1,284 @@
+"""Budgets that the sessions of a tenant or of a pool share: reserved before a request, settled behind it."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+
+from actors import Allowance, Budget, Compaction, Price, Runtime, TurnResult, subagent
+from actors.budgets import RuntimeBudgets, Window
+from actors.config import Config, FileSettings, PoolSettings, load
+from actors.core.allowances import allowances
+from actors.core.events import RequestSent
+from actors.core.identity import Binding
+from actors.core.stats import BudgetStats
+from actors.core.stream import Usage
+from actors.errors import ConfigError, OverBudget
+from actors.handle import Session
+from actors.kernel.parking import parking
+from actors.telemetry.prometheus import PrometheusCollector
+from actors.testing import Call, OpenAIServer, Say, Stall, Turn, serve
+from tests.runtime_support import Gate, assert_paired, backend_at, bodies, log, openai
+
+pytestmark = pytest.mark.anyio
+
+HUNDRED = Turn(Say("Done."), usage=(90, 10))
+WORKS = Turn(Call("work", {"name": "a"}), usage=(90, 10))
+
+
+@asynccontextmanager
+async def sharing(
+    budgets: Mapping[str, Allowance], server: OpenAIServer, **options: Any
+) -> AsyncIterator[Runtime]:
+    """Run a runtime with these budgets: backend `a`, and `pool`, which has no other member."""
+    with anyio.fail_after(60):
+        async with serve(server):
+            pools = {"pool": PoolSettings(members=("a",))}
+            config = Config(FileSettings(backends={"a": backend_at(server)}, pools=pools), {})
+            async with Runtime(config, seed=1, budgets=budgets, **options) as runtime:
+                yield runtime
+
+
+@pytest.mark.parametrize(("name", "target", "tenant"), [("tenants.t", "a", "t"), ("pools.pool", "pool", "")])
+async def test_a_used_up_budget_ends_a_turn_at_a_boundary_and_refuses_all_who_share_it(
+    name: str, target: str, tenant: str
+) -> None:
+    server, gate = openai(HUNDRED, WORKS, HUNDRED, HUNDRED), Gate()
+    gate.open("a")
+    async with sharing({name: Allowance(tokens=150)}, server) as runtime:
+        one, other = [await runtime.open(target, tools=[gate.tool], tenant=tenant) for _ in range(2)]
+        stranger = await runtime.open("a")
+        assert (await one.ask("Hello?")).status == "complete"
+        ended = await other.ask("Work!")
+        whose = f"the budget of {name.split('.')[0][:-1]} {name.split('.')[1]!r}"
+        assert (ended.status, ended.why) == ("failed", f"{whose} of 150 tokens is used up (200 were used)")
+        assert ended.attempts[-1].cause is not None
+        assert ended.attempts[-1].cause.kind == "limit"
+        assert [item.status for item in (await other.ledger()).interactions()] == ["complete"]
+        for session in (one, other):
+            with pytest.raises(OverBudget, match="is used up"):
+                await session.ask("More?")
+            assert (await session.preview(target)).over.startswith(whose)
+        assert (await stranger.preview("a")).over == ""
+        assert (await stranger.ask("Hello?")).status == "complete"
+        assert runtime.stats().budgets[name] == BudgetStats(150, None, 200, None, 0, 0, 3, None)
+        assert len(server.requests) == 3
+        if target == "pool":
+            await other.switch("a")
+            assert (await other.ask("And now?")).status == "complete"
+            assert_paired(bodies(server)[-1])
+
+
+async def test_of_sessions_at_the_same_time_those_wait_for_which_what_is_in_flight_leaves_nothing() -> None:
+    """Four requests are begun at once. Each is taken to come to more than a thousand tokens, until it is answered."""
+    held = anyio.Event()
+
+    async def hold(session: Session, results: list[TurnResult]) -> None:
+        results.append(await session.ask("Hello?"))
+
+    server = OpenAIServer([HUNDRED] * 4, faults=lambda number, request: None if held.is_set() else Stall())
+    async with sharing({"tenants.t": Allowance(tokens=2000)}, server) as runtime:
+        sessions = [await runtime.open("a", tenant="t") for _ in range(4)]
+        results: list[TurnResult] = []
+        async with anyio.create_task_group() as tasks:
+            for session in sessions:
+                tasks.start_soon(hold, session, results)
+            await anyio.wait_all_tasks_blocked()
+            while server.received < 2:
+                await anyio.lowlevel.checkpoint()
+            await anyio.wait_all_tasks_blocked()
+            stats = runtime.stats().budgets["tenants.t"]
+            assert (server.received, stats.in_flight) == (2, 2)
+            assert (
+                2000 <= stats.reserved_tokens < 2000 + stats.reserved_tokens / 2
+            )  # no more than one above it
+            assert await sessions[3].cancel()  # one that waits
+            held.set()
+            for session in sessions[:2]:
+                assert await session.cancel()
+        assert sorted(result.status for result in results) == ["cancelled"] * 3 + ["complete"]
+        stats = runtime.stats().budgets["tenants.t"]
+        assert (stats.used_tokens, stats.reserved_tokens, stats.in_flight) == (100, 0, 0)
+
+
+async def test_what_was_reported_of_a_binding_is_what_the_next_request_is_estimated_by() -> None:
+    server = openai(HUNDRED, Turn(Say("Done."), usage=(150, 10)))
+    server.faults = lambda number, request: Stall() if number == 2 else None
+    async with sharing({"tenants.t": Allowance(tokens=10_000)}, server) as runtime:
+        first, second = [await runtime.open("a", tenant="t") for _ in range(2)]
+        await first.ask("word " * 100)
+        await first.ask("word")
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(second.ask, "word " * 100)
+            while server.received < 3:
+                await anyio.lowlevel.checkpoint()
+            reserved = runtime.stats().budgets["tenants.t"].reserved_tokens
+            await second.cancel()
+    assert (
+        90 < reserved < 250
+    )  # nothing like the thousand that an answer is taken to have where none was heard
+
+
+async def test_prometheus_says_how_a_budget_stands() -> None:
+    async with sharing({"tenants.t": Allowance(tokens=500)}, openai(HUNDRED)) as runtime:
+        await (await runtime.open("a", tenant="t")).ask("Hello?")
+        registry = CollectorRegistry()
+        registry.register(PrometheusCollector(runtime))
+        text = generate_latest(registry).decode()
+    assert 'actors_budget_tokens{budget="tenants.t"} 500.0' in text
+    assert 'actors_budget_used_tokens{budget="tenants.t"} 100.0' in text
+    assert 'actors_budget_refused_total{budget="tenants.t"} 0.0' in text
+    assert "actors_budget_money{" not in text
+
+
+async def test_money_is_counted_by_prices_and_a_price_that_is_missing_is_refused_at_once() -> None:
+    priced = {"gpt": Price(1.0, 1.0)}
+    budgets = {"tenants.t": Allowance(money=0.00015)}
+    async with sharing(budgets, openai(HUNDRED, HUNDRED), prices=priced) as runtime:
+        session = await runtime.open("a", tenant="t")
+        await session.ask("Hello?")
+        await session.ask("Hello?")
+        with pytest.raises(
+            OverBudget, match=r"budget of tenant 't' of 0\.00015 is used up \(0\.0002 was paid\)"
+        ):
+            await session.ask("Hello?")
+        assert runtime.stats().budgets["tenants.t"].used_money == pytest.approx(0.0002)
+    async with sharing(budgets, openai()) as runtime:
+        with pytest.raises(ConfigError, match="needs the price of model 'gpt'"):
+            await runtime.open("a", tenant="t")
+        await runtime.open("a", tenant="u")
+
+
+async def test_subagents_and_summaries_count_in_it() -> None:
+    """The session asks twice, its subagent once, and a summary once: four hundred tokens."""
+    delegates = Turn(Call("helper", {"task": "Find it."}), usage=(90, 10))
+    server = openai(delegates, HUNDRED, HUNDRED, HUNDRED)
+    async with sharing({"tenants.t": Allowance(tokens=10_000)}, server) as runtime:
+        session = await runtime.open("a", tools=[subagent("helper", "Helps.")], tenant="t")
+        assert (await session.ask("Go.")).status == "complete"
+        assert runtime.stats().budgets["tenants.t"].used_tokens == 300
+        assert (await session.compact()).messages == 3
+        assert runtime.stats().budgets["tenants.t"].used_tokens == 400
+
+
+async def test_no_summary_is_asked_for_when_the_budget_is_used_up() -> None:
+    server = openai(Turn(Say("Done."), usage=(4000, 10)), Turn(Say("Done."), usage=(4000, 10)), HUNDRED)
+    async with serve(server):
+        backends = {"a": backend_at(server).model_copy(update={"context": 6000})}
+        budgets = {"tenants.t": Allowance(tokens=8000)}
+        settings = Compaction(threshold=0.5, keep=0)
+        async with Runtime(
+            Config(FileSettings(backends=backends), {}), seed=1, budgets=budgets, compaction=settings
+        ) as runtime:
+            session = await runtime.open("a", tenant="t")
+            assert (await session.ask("Hello?")).status == "complete"
+            assert (await session.preview("a")).compacts
+            ended = await session.ask("And?")  # a summary is written, and then nothing is left
+            assert [attempt.status for attempt in ended.attempts] == ["handed_over", "failed"]
+            assert "is used up (8020 were used)" in ended.why
+            assert len(server.requests) == 2
+            assert [event.aside for event in log(runtime, session) if isinstance(event, RequestSent)] == [
+                False,
+                True,
+            ]
+
+
+async def test_a_period_is_over_by_a_clock_that_nobody_sets() -> None:
+    now = [1000.0]
+    budgets = RuntimeBudgets(
+        {"tenants.t": Allowance(tokens=100, per="hour"), "pools.p": Allowance(tokens=100)},
+        lambda binding, usage: None,
+        parking(),
+        lambda: now[0],
+    )
+    hourly, always = budgets.of("t", "p")
+    assert budgets.of("u", "q") == ()
+    for each in (hourly, always):
+        each.settle(Binding("a", "m"), Usage(90, 10), is_round=True)
+    now[0] += 3599
+    assert hourly.why_over() == (
+        "the budget per hour of tenant 't' of 100 tokens is used up (100 were used); it begins anew in 1 s"
+    )
+    now[0] += 1
+    assert (hourly.why_over(), hourly.stats.used_tokens, hourly.stats.left_seconds) == (None, 0, 3600)
+    assert always.why_over() is not None
+    hourly.settle(Binding("a", "m"), Usage(90, 10), is_round=True)
+    now[0] += 2.5 * 3600  # whole periods are left out
+    assert (hourly.why_over(), hourly.stats.left_seconds) == (None, 1800)
+
+
+async def test_the_clock_of_the_wall_changes_no_period(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with sharing({"tenants.t": Allowance(tokens=100, per="minute")}, openai(HUNDRED)) as runtime:
+        session = await runtime.open("a", tenant="t")
+        await session.ask("Hello?")
+        for jump in (10**9, -(10**9)):
+            monkeypatch.setattr("time.time", lambda jump=jump: 1.7e9 + jump)
+            with pytest.raises(OverBudget, match=r"it begins anew in [1-6]?[0-9] s"):
+                await session.ask("More?")
+
+
+async def test_behind_a_restart_a_shared_budget_counts_from_nothing_and_a_sessions_own_goes_on(
+    tmp_path: Path,
+) -> None:
+    server, path = openai(HUNDRED, HUNDRED), tmp_path / "sessions.db"
+    budgets = {"tenants.t": Allowance(tokens=100)}
+    async with sharing(budgets, server, journal=path) as runtime:
+        session = await runtime.open("a", tenant="t", id="one", budget=Budget(tokens=200))
+        await session.ask("Hello?")
+        with pytest.raises(OverBudget, match="budget of tenant 't'"):
+            await session.ask("More?")
+    server = openai(HUNDRED, HUNDRED)
+    async with sharing(budgets, server, journal=path) as runtime:
+        session = await runtime.resume("one")
+        assert runtime.stats().budgets["tenants.t"].used_tokens == 0
+        assert (await session.ask("Hello?")).status == "complete"
+        with pytest.raises(
+            OverBudget, match=r"the session's budget of 200 tokens is used up \(200 were used\)"
+        ):
+            await session.ask("More?")
+
+
+async def test_a_file_and_a_program_say_the_same_and_the_program_comes_first(tmp_path: Path) -> None:
+    file = tmp_path / "actors.toml"
+    file.write_text(
+        '[backends.a]\nkind = "ollama"\nmodel = "m"\nbase_url = "http://localhost:1/v1"\n'
+        '[pools.p]\nmembers = ["a"]\nbudget = { money = 2.5 }\n'
+        '[tenants.t]\nbudget = { tokens = 1000, per = "day" }\n'
+    )
+    settings = load(file, {}).settings
+    filed = allowances({}, settings.tenants, settings.pools)
+    assert filed == {"tenants.t": Allowance(tokens=1000, per="day"), "pools.p": Allowance(money=2.5)}
+    given = {"tenants.t": Allowance(tokens=5), "tenants.a.b": Allowance(tokens=7)}
+    assert allowances(given, settings.tenants, settings.pools) == filed | given
+    file.write_text('[tenants.t]\nbudget = { per = "day" }\n')
+    with pytest.raises(ConfigError, match="takes tokens or money, or both"):
+        load(file, {})
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "says"),
+    [
+        ("t", Allowance(tokens=1), "no tenants.NAME"),
+        ("pools.q", Allowance(tokens=1), "there is no pool 'q'"),
+        ("tenants.t", Allowance(), "bounds nothing"),
+        ("tenants.t", Allowance(tokens=0), "tokens=0"),
+        ("tenants.t", Allowance(money=float("inf")), "money=inf"),
+        ("tenants.t", Allowance(tokens=1, per="week"), "per 'week'"),  # type: ignore[arg-type]  # as is tested
+        ("tenants.t", 5, "takes an Allowance"),
+    ],
+)
+def test_a_budget_that_cannot_be_kept_is_refused_in_one_line(name: str, given: Any, says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        Runtime(budgets={name: given})
+
+
+def test_a_window_that_was_asked_says_once_that_another_began() -> None:
+    now = [0.0]
+    window = Window(10, lambda: now[0])
+    now[0] = 10
+    assert (window.passed(), window.passed(), window.left) == (True, False, 10)
