@@ -15,7 +15,7 @@ from typing import Any
 import anyio
 import pytest
 
-from actors.core.stats import BackendStats, JournalStats, RuntimeStats, Stalls, ToolCounts
+from actors.core.stats import BackendStats, BudgetStats, JournalStats, RuntimeStats, Stalls, ToolCounts
 from actors.testing import Odds, SimulationReport, simulate
 from actors.testing.simulation import Mode, SimulationPlan, loop
 from actors.testing.simulation.plan import Ask, Made, Move, Talk
@@ -44,6 +44,7 @@ OFTEN = Odds(
     run_tool=0.1,
     settings=0.2,
     budget=0.5,
+    tenant=0.5,
     configure=0.12,
 )
 FEATURES = (
@@ -63,6 +64,8 @@ FEATURES = (
     "time_limits",
     "budgets",
     "budgets_used_up",
+    "sessions_of_a_tenant",
+    "shared_budgets_used_up",
     "subagents_that_answered",
     "subagents_that_were_ended",
     "handed_over",
@@ -125,6 +128,9 @@ def test_each_figure_that_is_not_what_was_seen_is_told(name: str) -> None:
     whole: dict[str, Any] = {"sessions": 0, "refused": 0, "quarantined": {}, "journal": JournalStats()}
     if name in whole:
         whole[name] = {"work": 1} if name == "quarantined" else 1
+    elif name.startswith("budgets."):
+        used: dict[str, Any] = {name.removeprefix("budgets."): 1}
+        whole["budgets"] = {"tenants.shared": BudgetStats(**used)}
     elif name in OF_ALL:
         held: dict[str, Any] = {name.removeprefix("journal."): 1}
         whole["journal"] = JournalStats(**held)

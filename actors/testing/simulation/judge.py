@@ -20,6 +20,8 @@ async def judged(world: World, runtime: Runtime) -> None:
     for key in world.toolbox.returned:
         if (session := world.session_of(key)) not in world.crashed:
             world.witness.returned(session, key)
+    if not world.features.shared.sessions & world.crashed:  # of what was in flight, a log says nothing then
+        world.features.shared.judge()
     for refusal in runtime.refusals:
         if refusal.by == "judge":
             about = f"{refusal.session}, {refusal.binding.backend}: {refusal.why[:200]}"

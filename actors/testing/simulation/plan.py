@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Literal, TypeAlias
 
+from actors.core.allowances import Allowance
 from actors.core.spending import Budget, Price
 from actors.testing.faults import (
     OVERLOADED,
@@ -106,6 +107,10 @@ PRICE = Price(input=2.0, output=10.0)
 """Of every model."""
 BUDGETS = (Budget(rounds=7), Budget(tokens=9_000), Budget(money=0.02), Budget(seconds=30.0))
 """What some sessions may use."""
+TENANT = "shared"
+"""Whose some sessions are, with their subagents."""
+ALLOWANCE = Allowance(tokens=24_000)
+"""What they may use together."""
 CHANGES = (
     "system",
     "no system",
@@ -224,6 +229,7 @@ class Talk:
     heeds: bool
     asks: tuple[Ask, ...]
     budget: Budget | None = None
+    tenant: str = ""
 
     @property
     def id(self) -> str:
@@ -233,7 +239,10 @@ class Talk:
 
 @dataclass(frozen=True, slots=True)
 class Odds:
-    """How often things happen: a chance for each ask, for each request of a fault, for each session of a budget."""
+    """How often things happen: a chance for each ask, for each request of a fault, for each session of a budget.
+
+    `tenant`: that a session has none of its own, and shares one.
+    """
 
     fault: float = 0.12
     switch: float = 0.35
@@ -249,6 +258,7 @@ class Odds:
     parts: float = 0.04
     settings: float = 0.08
     budget: float = 0.06
+    tenant: float = 0.06
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,7 +345,8 @@ class _PlanAuthor:
         asks = tuple(self._ask(f"{self._number}.{turn}") for turn in range(turns))
         apart = self._apart(str(self._number), "budget")
         budget = apart.choice(BUDGETS) if apart.random() < self._odds.budget else None
-        return Talk(self._number, target, heeds, asks, budget)
+        shares = budget is None and self._apart(str(self._number), "tenant").random() < self._odds.tenant
+        return Talk(self._number, target, heeds, asks, budget, TENANT if shares else "")
 
     def _happens(self, chance: float) -> bool:
         return self._random.random() < chance

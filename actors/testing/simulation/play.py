@@ -92,7 +92,13 @@ class Player:
         system = prompt(talk.id) if talk.number // len(EXTRAS) % 2 else None
         self._world.features.configured.offered(talk.id, names)
         session = await self._runtime.open(
-            talk.target, id=talk.id, tools=tools, system=system, approve=approve, budget=talk.budget
+            talk.target,
+            id=talk.id,
+            tools=tools,
+            system=system,
+            approve=approve,
+            budget=talk.budget,
+            tenant=talk.tenant,
         )
         random = Random(f"{self._world.plan.seed}/{talk.id}/outside")  # noqa: S311  as in the plan
         outsider = self._outside[talk.id] = Outsider(
@@ -229,8 +235,9 @@ class Player:
             await action()
         except (Busy, SessionClosed, SessionError, ToolsetFailed) as error:
             self.counts[type(error).__name__] += 1
-            if isinstance(error, OverBudget):
-                self._world.features.budgets.refused(session.id)
+            features = self._world.features
+            if isinstance(error, OverBudget) and not features.shared.refused(session.id):
+                features.budgets.refused(session.id)
 
     async def _rest(self, talk: Talk) -> None:
         """Wait until a session has nothing to do; in liveness mode it has to answer then."""
@@ -241,7 +248,7 @@ class Player:
                     self._waits(talk.id)  # a crash may have hidden for a moment that it does
                     await anyio.sleep(1)
                 self._outside[talk.id].scope.cancel()
-                if self._world.faultless and talk.budget is None:
+                if self._world.faultless and talk.budget is None and not talk.tenant:
                     await self._last(session, talk)
             if patience.cancelled_caught:
                 self._world.problems.add("every session comes to rest", session.id)

@@ -13,7 +13,15 @@ from functools import reduce
 from typing import Any
 
 from actors.core.identity import RUNTIME
-from actors.core.stats import COUNTERS, BackendStats, JournalStats, RuntimeStats, ToolCounts, recount
+from actors.core.stats import (
+    COUNTERS,
+    BackendStats,
+    BudgetStats,
+    JournalStats,
+    RuntimeStats,
+    ToolCounts,
+    recount,
+)
 from actors.testing.simulation.world import World
 
 
@@ -31,6 +39,8 @@ class Recount:
             for backend, counts in recount(witness.read(session)).items():
                 if backend != RUNTIME.backend:  # no model made the calls of a program
                     self.tools[backend] = self.tools[backend].plus(counts)
+        shared = world.features.shared
+        self.shared: int | None = None if shared.sessions & world.crashed else shared.tokens
 
 
 def _of_tools(name: str) -> Callable[[Recount, str], int]:
@@ -45,14 +55,20 @@ OF_A_BACKEND: Mapping[str, Callable[[Recount, str], int]] = {
     **{f"tools.{name}": _of_tools(name) for name in COUNTERS},
 }
 """Figures of each backend that are counted again."""
-OF_ALL: Mapping[str, Callable[[Recount], int]] = {
+OF_ALL: Mapping[str, Callable[[Recount], int | None]] = {
     "sessions": lambda seen: seen.sessions,
     "refused": lambda seen: sum(each.tool_api_400_total for each in seen.tools.values()),
     "quarantined": lambda seen: seen.running,
     "journal.refused": lambda seen: 0,
     "journal.waiting": lambda seen: 0,
+    "budgets.used_tokens": lambda seen: seen.shared,
+    "budgets.reserved_tokens": lambda seen: 0,
+    "budgets.in_flight": lambda seen: 0,
 }
-"""Figures of the whole runtime that are counted again. A transcript that the judge refuses is a problem of its own."""
+"""Figures of the whole runtime that are counted again; None where a crash took away what tells.
+
+A transcript that the judge refuses is a problem of its own.
+"""
 EXCUSED: Mapping[str, str] = {
     "is_open": "a state and no count: a breaker closes with time, and with what others ask",
     "active": "which idle sessions have actors is nothing that a log or a server knows",
@@ -62,6 +78,11 @@ EXCUSED: Mapping[str, str] = {
     "journal.level": "a name",
     "journal.unavailable_since": "a state and no count",
     "journal.why": "words",
+    "budgets.tokens": "what is allowed",
+    "budgets.money": "what is allowed",
+    "budgets.used_money": "counted where money is allowed, by the tokens that are counted again",
+    "budgets.refused": "turns and asks tell it in words, each in its own",
+    "budgets.left_seconds": "a state and no count",
 }
 """Figures that are not counted again, and why."""
 
@@ -77,6 +98,8 @@ def figures(stats: RuntimeStats, backends: Iterable[str]) -> Iterator[tuple[str,
 
 
 def _figure(stats: object, name: str) -> int:
+    if isinstance(stats, RuntimeStats) and name.startswith("budgets."):
+        return sum(getattr(each, name.removeprefix("budgets.")) for each in stats.budgets.values())
     value: Any = reduce(getattr, name.split("."), stats)  # Any: a number, or some by name
     return sum(value.values()) if isinstance(value, dict) else int(value)
 
@@ -85,7 +108,7 @@ def differences(stats: RuntimeStats, seen: Recount) -> Iterator[str]:
     """Yield a line for each figure that is not what was seen."""
     for name, backend, value in figures(stats, {**stats.backends, **seen.requests, **seen.tools}):
         must = OF_A_BACKEND[name](seen, backend) if backend else OF_ALL[name](seen)
-        if value != must:
+        if must is not None and value != must:
             yield f"{name} of {backend or 'all'}: {value}, and {must} were seen"
 
 
@@ -102,4 +125,5 @@ _PARTS = {
     "backends": (BackendStats, ""),
     "tools": (ToolCounts, "tools."),
     "journal": (JournalStats, "journal."),
+    "budgets": (BudgetStats, "budgets."),
 }

@@ -22,7 +22,15 @@ from actors.testing.simulation.benches import SimulatedToolsets
 from actors.testing.simulation.invariants import FeatureInvariants
 from actors.testing.simulation.model import Model
 from actors.testing.simulation.network import SimulatedNetwork
-from actors.testing.simulation.plan import EXTRAS, OF_A_TOOLSET, PRICE, SimulationPlan, extra_of
+from actors.testing.simulation.plan import (
+    ALLOWANCE,
+    EXTRAS,
+    OF_A_TOOLSET,
+    PRICE,
+    TENANT,
+    SimulationPlan,
+    extra_of,
+)
 from actors.testing.simulation.saying import is_task
 from actors.testing.simulation.toolbox import Toolbox
 from actors.testing.simulation.witness import Problems, Witness
@@ -124,6 +132,7 @@ class World:
             transport=self.network,
             seed=self.plan.seed,
             prices={"*": PRICE},
+            budgets={f"tenants.{TENANT}": ALLOWANCE},
         )
 
     def _server(self, name: str) -> LoopbackServer:

@@ -119,6 +119,13 @@ MUTATIONS: tuple[Mutation, ...] = (
         SEEDS,
     ),
     Mutation(
+        "simulated: what the sessions of a tenant share is never used up",
+        "actors/budgets.py",
+        "                if (why := budget.why_over()) is not None:\n",
+        "                if (why := None) is not None:\n",
+        SEEDS,
+    ),
+    Mutation(
         "simulated: a call ends before the session that its tool opened",
         "actors/calls.py",
         "            self._subagents.over(partial(self.site.ended, self, event))\n",

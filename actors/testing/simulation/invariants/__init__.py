@@ -17,6 +17,7 @@ from actors.testing.simulation.invariants.order import ResourceWriters
 from actors.testing.simulation.invariants.parts import OrderedParts
 from actors.testing.simulation.invariants.program import ProgramCalls
 from actors.testing.simulation.invariants.settings import AskLimits
+from actors.testing.simulation.invariants.shared import TenantBudget
 from actors.testing.simulation.plan import WishOf
 from actors.testing.simulation.witness import Witness
 
@@ -50,13 +51,13 @@ class FeatureInvariants:
         self.order = ResourceWriters(witness)
         self.program = ProgramCalls(witness)
         self.limits = AskLimits(witness, wish_of)
-        self.budgets = SessionBudgets(witness)
+        self.budgets, self.shared = SessionBudgets(witness), TenantBudget(witness)
         self._of_bodies: tuple[Invariant, ...] = (self.configured, self.parts, self.limits)
 
     @property
     def counts(self) -> dict[str, int]:
         """How often each feature was met."""
-        of_asks = self.answers, self.parts, self.limits, self.budgets
+        of_asks = self.answers, self.parts, self.limits, self.budgets, self.shared
         of_calls = self.arguments, self.order, self.program, self.below, self.handing
         return {name: n for each in (self.configured, *of_asks, *of_calls) for name, n in each.counts.items()}
 

@@ -1,0 +1,69 @@
+"""Shared budgets: once what a tenant's sessions may use together is used up, none of them sends a request any more.
+
+By the logs of all of them. Of what is in flight then nothing is known but by the runtime; so it counts what has been
+sent behind that moment, by the virtual clock.
+"""
+
+from collections import Counter
+from math import inf
+
+import anyio
+
+from actors.core import events
+from actors.core.identity import RUNTIME
+from actors.testing.simulation.plan import ALLOWANCE, TENANT
+from actors.testing.simulation.witness import Witness
+
+
+class TenantBudget:
+    """Watches the sessions of the tenant that has one."""
+
+    def __init__(self, witness: Witness) -> None:
+        self._problems = witness.problems
+        self._refused: list[str] = []
+        self._bound: dict[str, bool] = {}
+        self._over = inf
+        self.tokens = 0
+        """What they have used."""
+        self.counts = Counter[str](sessions_of_a_tenant=0, shared_budgets_used_up=0)
+        witness.tell(events.Opened, self._opened)
+        witness.tell(events.Bound, self._turned)
+        witness.tell(events.RequestSent, self._sent)
+        witness.tell(events.RoundEnded, self._answered)
+
+    @property
+    def sessions(self) -> frozenset[str]:
+        """Those that share it."""
+        return frozenset(self._bound)
+
+    def _opened(self, session: str, event: events.Opened) -> None:
+        if event.tenant == TENANT:
+            self.counts["sessions_of_a_tenant"] += 1
+            self._bound[session] = False
+
+    def _turned(self, session: str, event: events.Bound) -> None:
+        if session in self._bound:
+            self._bound[session] = event.binding != RUNTIME
+
+    def _sent(self, session: str, event: events.RequestSent) -> None:
+        if session in self._bound and anyio.current_time() > self._over:
+            about = f"{session}: round {event.round} of turn {event.turn}, after {self.tokens} tokens"
+            self._problems.add("no request is sent when a shared budget is used up", about)
+
+    def _answered(self, session: str, event: events.RoundEnded) -> None:
+        if self._bound.get(session):
+            self.tokens += event.usage.input_tokens + event.usage.output_tokens
+            if self._over == inf and self.tokens >= (ALLOWANCE.tokens or inf):
+                self._over = anyio.current_time()
+
+    def refused(self, session: str) -> bool:
+        """Note that an ask was refused for want of a budget; say whether it may have been this one."""
+        self.counts["shared_budgets_used_up"] += session in self._bound
+        self._refused += [session] if session in self._bound else []
+        return session in self._bound
+
+    def judge(self) -> None:
+        """Hold the refusals against what was used."""
+        if self._over == inf:
+            for session in self._refused:
+                self._problems.add("an ask is refused only when a shared budget is used up", session)
