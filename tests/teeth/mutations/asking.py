@@ -136,15 +136,15 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "spending: a session whose budget is used up takes asks",
         "actors/session.py",
-        'if self._phase == "idle" and (why := over_budget(',
-        'if self._phase == "ended" and (why := over_budget(',
+        'if self._phase == "idle" and (why := self._equipment.refusal(',
+        'if self._phase == "ended" and (why := self._equipment.refusal(',
         (SPENDING,),
     ),
     Mutation(
         "spending: a switch leads where no price is known",
         "actors/session.py",
-        "check_priced(self._resolver, target, self._log.state.budget)",
-        "check_priced(self._resolver, target, None)",
+        "check_priced(self._resolver, target, self._log.state.tenant, self._log.state.budget)",
+        'check_priced(self._resolver, target, "", None)',
         (SPENDING,),
     ),
 )

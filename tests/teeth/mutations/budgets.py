@@ -27,13 +27,6 @@ MUTATIONS = (
         (SAME_TIME,),
     ),
     Mutation(
-        "budgets: one that waits for room is not cancelled",
-        "actors/inflight.py",
-        "        self.stoppable(lambda _: share.look_again())\n",
-        "",
-        (SAME_TIME, "tests/subagents/test_budgets.py"),
-    ),
-    Mutation(
         "budgets: an answer is taken to come to what nobody heard",
         "actors/inflight.py",
         "answer = self.resolver.calibrations[binding].answer",

@@ -102,15 +102,15 @@ MUTATIONS = (
     ),
     Mutation(
         "compaction: no room is made before a turn",
-        DRIVER,
-        "        if ask.scale.estimated(ask.log.state.history, known) < most:\n",
-        "        if most:\n",
+        "actors/backend.py",
+        "    if expected(resolver, state, known, binding) < most:\n",
+        "    if most:\n",
         (f"{SESSIONS}::test_room_is_made_before_the_window_is_full_and_no_request_is_too_long",),
     ),
     Mutation(
         "compaction: the smaller backend is asked for the summary",
         DRIVER,
-        "ask.resolver.compaction.by or ask.scale.member or member",
+        "ask.resolver.compaction.by or self._last(member)",
         "ask.resolver.compaction.by or member",
         (f"{SESSIONS}::test_a_switch_to_a_smaller_window_makes_room_first_on_who_has_the_larger",),
     ),
@@ -124,8 +124,8 @@ MUTATIONS = (
     Mutation(
         "compaction: where an ask begins stays when what is before it is replaced",
         STATE,
-        "asked_at=max(0, at - (stop - start) + 1)",
-        "asked_at=at",
+        "at = max(0, at - (stop - start) + 1)",
+        "pass",
         ("tests/core/test_state.py",),
     ),
     Mutation(

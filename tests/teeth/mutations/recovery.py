@@ -38,8 +38,8 @@ MUTATIONS = (
     Mutation(
         "recovery: a turn that waited goes on with other tools, and nobody is told",
         "actors/session.py",
-        "        ask.scale = self._scale\n        self._compare(sink)\n",
-        "        ask.scale = self._scale\n",
+        "        self._compare(sink)\n",
+        "",
         (f"{RESUME}::test_other_tools_than_before_are_offered_from_the_next_request_on",),
     ),
     Mutation(

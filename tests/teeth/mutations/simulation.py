@@ -22,7 +22,11 @@ MUTATIONS: tuple[Mutation, ...] = (
         for what, old, new in (
             ("the figure of a backend", "for name in OF_A_BACKEND:\n", "for name in ():\n"),
             ("the figure of a runtime", "for name in OF_ALL:\n", "for name in ():\n"),
-            ("a figure that is too great", "if value != must:", "if value < must:"),
+            (
+                "a figure that is too great",
+                "if must is not None and value != must:",
+                "if must is not None and value < must:",
+            ),
         )
     ),
     Mutation(
