@@ -58,8 +58,8 @@ class SessionState(Form, frozen=True):
     switch that waits for the turn's end; `bound`: the binding of the turn in flight; `pause`: what that turn waits for;
     `asked`: the settings of the last ask; `preamble`: digest of the system prompt and the tools. `calls` counts the
     canonical call ids that have been used. `used` is counted where there is a `budget`. `asked_at` is where in the
-    history the last ask begins. `size` is the bytes of the history's messages. `measured`: what the last answer reported
-    of its request.
+    history the last ask begins. `size` is the bytes of the history's messages. `measured`: what the last answer
+    reported of its request.
     """
 
     session: str = ""
@@ -101,7 +101,8 @@ class SessionState(Form, frozen=True):
                 return replace(self, used=None if self.used is None else self.used.joined(below))
             case events.Compacted(start=start, stop=stop, summary=summary):
                 history, at = self.history.replaced(start, stop, summary), self.asked_at
-                size, at = sum(map(size_of, from_index(history.packed, 0))), max(0, at - (stop - start) + 1)
+                size = sum(map(size_of, from_index(history.packed, 0)))
+                at = max(0, at - (stop - start) + 1)
                 return replace(self, history=history, size=size, asked_at=at, measured=_anew(self.measured))
             case events.Shortened(results=results):
                 history = self.history.shortened(results)
