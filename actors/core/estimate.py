@@ -43,7 +43,7 @@ def size_of(result: ToolResult) -> int:
     return len(result.rendered_json) - 2
 
 
-class Measured(Form, frozen=True):
+class ReportedRequest(Form, frozen=True):
     """What a session's last answer reported of its request: so many messages of the history had so many tokens.
 
     Where the history has changed since, both are 0, and `binding` still says who answered.
@@ -86,7 +86,12 @@ class Calibrations(dict[Binding, Calibration]):
 
 
 def estimated(
-    history: History, ledger: Ledger, measured: Measured | None, binding: Binding, preamble: int, ratio: float
+    history: History,
+    ledger: Ledger,
+    measured: ReportedRequest | None,
+    binding: Binding,
+    preamble: int,
+    ratio: float,
 ) -> int:
     """Return the tokens that a request with `history` will have. Costs what is new since the last one.
 

@@ -21,7 +21,7 @@ from actors.core import events
 from actors.core.asking import Asked
 from actors.core.chunked import from_index
 from actors.core.dialect import Dialect
-from actors.core.estimate import Measured
+from actors.core.estimate import ReportedRequest
 from actors.core.events import EpochBegan, EpochReason, Event, RequestSent, Scheduled
 from actors.core.form import Form, replace
 from actors.core.history import History
@@ -80,7 +80,7 @@ class SessionState(Form, frozen=True):
     preamble: str = ""
     asked_at: int = 0
     size: int = 0
-    measured: Measured | None = None
+    measured: ReportedRequest | None = None
 
     def apply(self, event: Event) -> "SessionState":  # noqa: C901  a case for each event
         match event:
@@ -148,12 +148,12 @@ class SessionState(Form, frozen=True):
         """Return it with what happened to calls."""
         return replace(self, ledger=self.ledger.apply(*happened)) if happened else self
 
-    def _reported(self, event: events.RoundEnded) -> Measured | None:
+    def _reported(self, event: events.RoundEnded) -> ReportedRequest | None:
         """Return what is known of a session's requests behind the end of a round; a summary's say nothing of others."""
         tokens = event.usage.input_tokens
         if self.bound is None or not (event.round and tokens) or event.fault is not None:
             return self.measured
-        return Measured(self.bound, self.history.length, tokens)
+        return ReportedRequest(self.bound, self.history.length, tokens)
 
     def running(self, ledger: Ledger) -> Ledger:
         """Return a ledger that knows every call of the turn in flight: those it has no word of are about to run."""
@@ -162,9 +162,9 @@ class SessionState(Form, frozen=True):
         return ledger.apply(*coming)
 
 
-def _anew(measured: Measured | None) -> Measured | None:
+def _anew(measured: ReportedRequest | None) -> ReportedRequest | None:
     """Return what still holds when the history was made shorter: who answered."""
-    return None if measured is None else Measured(measured.binding)
+    return None if measured is None else ReportedRequest(measured.binding)
 
 
 def _after(used: Used | None, seconds: float) -> Used | None:

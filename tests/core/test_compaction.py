@@ -6,7 +6,7 @@ import pytest
 
 from actors.core.compaction import Compaction, cheap, checked, cut, edges, named, needed, summary
 from actors.core.content import Media, Message, Seal, Text, Thinking, ToolCall
-from actors.core.estimate import Calibration, Measured, estimated
+from actors.core.estimate import Calibration, ReportedRequest, estimated
 from actors.core.events import (
     Compacted,
     EpochBegan,
@@ -209,17 +209,17 @@ def test_what_a_provider_reported_is_taken_and_only_what_is_new_is_estimated() -
     binding, learned = BINDINGS[0], Calibration()
     said = History([Message("human", [Text("x" * 7000)])])
 
-    def tokens(history: History, measured: Measured | None, asked: Binding = binding) -> int:
+    def tokens(history: History, measured: ReportedRequest | None, asked: Binding = binding) -> int:
         return estimated(history, Ledger(), measured, asked, 350, learned.ratio)
 
     assert 2050 < tokens(said, None) < 2250
     learned.reported(7350, Usage(input_tokens=4900))
     assert learned.ratio == 2.5
-    answered = Measured(binding, 1, 4000)
+    answered = ReportedRequest(binding, 1, 4000)
     assert tokens(said, answered) == 4000
     more = said.append(Message("human", [Text("y" * 2000)]))
     assert 4800 < tokens(more, answered) < 4850
-    for unknown in (None, Measured(binding), Measured(BINDINGS[1], 1, 4000)):
+    for unknown in (None, ReportedRequest(binding), ReportedRequest(BINDINGS[1], 1, 4000)):
         assert 3740 < tokens(more, unknown) < 3800
 
 

@@ -127,7 +127,7 @@ MUTATIONS = (
     Mutation(
         "estimate: what was measured of a history holds when it was made shorter",
         "actors/core/state.py",
-        "return None if measured is None else Measured(measured.binding)",
+        "return None if measured is None else ReportedRequest(measured.binding)",
         "return measured",
         ("tests/test_compaction.py",),
     ),
