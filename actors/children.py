@@ -13,16 +13,14 @@ from typing import Any, Protocol, TypeAlias
 import anyio
 from msgspec import Struct
 
+from actors.core.below import name_below
 from actors.core.events import Delegated
 from actors.core.feed import SessionEvent, Sink, SubagentEvent
-from actors.core.identity import CallId, number_of
+from actors.core.identity import CallId
 from actors.core.spending import Used
 from actors.errors import JournalError, SessionClosed
 from actors.kernel.tasks import Work
 from actors.tools.context import Subagent, SubagentOptions
-
-LONGEST_ID = 64
-"""Characters of a session's id."""
 
 
 class Above(Struct, frozen=True):
@@ -42,8 +40,7 @@ class Above(Struct, frozen=True):
 
     def named(self, number: int) -> str:
         """Return the id of the call's session of that number: the id above, the call, and the number past the first."""
-        behind = f"-c{number_of(self.call_id)}" + (f"-{number}" if number > 1 else "")
-        return self.session[: LONGEST_ID - len(behind)] + behind
+        return name_below(self.session, self.call_id, number)
 
     def joined(self, session: str, sink: Sink) -> Sink:
         """Return where an ask of that session's shows its events: to its own reader, and to those above."""

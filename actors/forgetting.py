@@ -4,21 +4,19 @@ A log names its calls, and the id of a subagent follows from its call. Its first
 session that a program gave such an id is left alone.
 """
 
-import re
 from contextlib import suppress
 from itertools import count
 
 import anyio
 
-from actors.children import Above
-from actors.core.events import Event, Opened, Started
+from actors.core.below import calls_begun, name_below, split_below
+from actors.core.events import Event, Opened
 from actors.errors import ActorsError, JournalError, SessionExists
 from actors.journal import ClaimSession, Erase, JournalCommand, ReadLog, ReleaseSession
 from actors.kernel import Ref
 from actors.storage import Claim
 
 Log = list[Event]
-_BELOW = re.compile(r"(.+)-c\d+(-\d+)?")
 
 
 async def erased(journal: Ref[JournalCommand], session: str, last: int | None = None) -> list[str]:
@@ -41,7 +39,8 @@ async def erased(journal: Ref[JournalCommand], session: str, last: int | None = 
     try:
         if last is not None and claim.last != last:
             raise SessionExists(f"Session {session!r} was used meanwhile")
-        names = await _with_subagents(journal, session)
+        found = await with_subagents(journal, session, await _read(journal, session))
+        names = [name for name, _ in reversed(found)]
         for name in names:
             await journal.ask(Erase(name))
     except BaseException:
@@ -54,33 +53,33 @@ async def erased(journal: Ref[JournalCommand], session: str, last: int | None = 
 
 async def goes_with(journal: Ref[JournalCommand], session: str) -> str | None:
     """Return the session that this one goes with: the one for a call of which it was opened, if that has a log."""
-    if (found := _BELOW.fullmatch(session)) is None:
+    beginning, behind = split_below(session)
+    if not behind:
         return None
     log = await _read(journal, session)
     if not log or not isinstance(opened := log[0], Opened) or not opened.above:
         return None
-    above = await _read(journal, found[1])
+    above = await _read(journal, beginning)
     is_there = above and isinstance(first := above[0], Opened) and first.key == opened.above
-    return found[1] if is_there else None
+    return beginning if is_there else None
 
 
-async def _with_subagents(journal: Ref[JournalCommand], session: str) -> list[str]:
-    found, waiting = list[str](), [(session, await _read(journal, session))]
+async def with_subagents(journal: Ref[JournalCommand], session: str, log: Log) -> list[tuple[str, Log]]:
+    """Return a session and all below it, each with its log, each ahead of what is below it."""
+    found, waiting = list[tuple[str, Log]](), [(session, log)]
     while waiting:
-        name, log = waiting.pop()
-        found.append(name)
-        waiting += await _below(journal, name, log)
-    return found[::-1]
+        found.append(waiting.pop())
+        waiting += reversed(await _below(journal, *found[-1]))
+    return found
 
 
 async def _below(journal: Ref[JournalCommand], session: str, log: Log) -> list[tuple[str, Log]]:
     if not log or not isinstance(opened := log[0], Opened):
         return []
     found = []
-    for call_id in dict.fromkeys(event.call_id for event in log if isinstance(event, Started)):
-        above = Above(session, call_id, 0)
+    for call_id in calls_begun(log):
         for number in count(1):
-            name = above.named(number)
+            name = name_below(session, call_id, number)
             if not (below := await _read(journal, name)):
                 break
             if isinstance(first := below[0], Opened) and first.above == opened.key:

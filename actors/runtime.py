@@ -32,7 +32,7 @@ from actors.core.content import Message
 from actors.core.diagnostics import Refusal
 from actors.core.dialect import Dialect
 from actors.core.estimate import Calibrations
-from actors.core.exported import exported, imported
+from actors.core.exported import exported, imported, placed
 from actors.core.fit import SizeLimits
 from actors.core.form import replace
 from actors.core.guards import Repeats
@@ -50,9 +50,10 @@ from actors.errors import (
     KernelError,
 )
 from actors.executor import ToolFailure, ToolLimits
+from actors.forgetting import with_subagents
 from actors.handle import Session, SessionIds
 from actors.imported import beginning
-from actors.journal import JournalActor, ListSessions
+from actors.journal import JournalActor, ListSessions, Purge
 from actors.kernel import SHARED, Ref, System
 from actors.meters import Meters
 from actors.opening import SessionsBelow
@@ -391,7 +392,7 @@ class Runtime:
         return await self._sessions.fork(self._hosting(), source, at, id)
 
     async def export(self, id: str) -> bytes:  # noqa: A002  the field's standard name
-        """Return a session's log as a file of JSON lines, without loss; those of its subagents are files of their own.
+        """Return a session's log as a file of JSON lines, without loss, and with it those of its subagents.
 
         Raises:
             SessionUnknown: It has no log.
@@ -399,17 +400,21 @@ class Runtime:
         """
         host = self._running()
         host.check()
-        return exported(id, await read(host.journal, id))
+        return exported(await with_subagents(host.journal, id, await read(host.journal, id)))
 
     async def import_session(self, file: bytes | str, /, *, id: str | None = None) -> str:  # noqa: A002
-        """Keep the session of an exported file, under its id or another; return that, to `resume` it by.
+        """Keep the session of an exported file, under its id or another, and those below it.
+
+        Returns its id, to `resume` it by.
 
         Raises:
             TranscriptError: The file is not whole, or holds what cannot be a session's log; the message names the line.
-            SessionExists: A session of this id is open, or has a log.
-            JournalError: It cannot be written.
+            SessionExists: A session of this id is open, or has a log, or one has the id of one below it.
+            JournalError: It cannot be written. Nothing of it is kept.
         """
-        return await self._sessions.add(self._hosting(), imported(file), id)
+        logs = placed(imported(file), id)
+        await self._sessions.add(self._hosting(), logs)
+        return logs[0][0]
 
     async def stored(
         self, *, tenant: str | None = None, limit: int = 100, after: Page | None = None
@@ -465,6 +470,16 @@ class Runtime:
             raise ConfigError("erase() takes tenant=, before= or both; forget(id) takes one session")
         since = None if before is None else before.timestamp()
         return await erased(host.journal, self._forget, tenant, since)
+
+    async def purge(self) -> None:
+        """See that no byte of what was forgotten is left in the journal's file, as `erase` does at its end.
+
+        Raises:
+            JournalUnavailable: It is not done.
+        """
+        host = self._running()
+        host.check()
+        await host.journal.ask(Purge())
 
     async def _forget(self, name: str, unused: StoredSession | None) -> None:
         await self._sessions.forget(self._running(), name, self._forgotten, unused)

@@ -5,6 +5,7 @@ An id belongs to one caller from the moment it is asked for: what is opened, res
 
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
 from types import EllipsisType
@@ -33,7 +34,7 @@ from actors.executor import is_inside
 from actors.forgetting import erased
 from actors.handle import Session, SessionIds
 from actors.imported import opened_on
-from actors.journal import Append, ClaimSession
+from actors.journal import Append, ClaimSession, Erase
 from actors.opening import below_caller, opened_for
 from actors.resuming import Recalled, claimed, read, recalled, taken_up, unknown
 from actors.session_host import Hosted, SessionHost
@@ -192,13 +193,6 @@ class Sessions:
         key = self._key()
         return await self._kept(host, given, lambda name: forked(events[:last], name, key))
 
-    async def add(self, host: SessionHost, events: Sequence[Event], given: str | None) -> str:
-        """Write a log that was exported; return its id. See `Runtime.import_session`."""
-        first, *rest = events
-        assert isinstance(first, Opened)
-        name = given or first.session
-        return await self._kept(host, name, lambda name: (replace(first, session=name), *rest))
-
     async def _kept(
         self, host: SessionHost, given: str | None, make: Callable[[str], tuple[Event, ...]]
     ) -> str:
@@ -210,6 +204,24 @@ class Sessions:
             self._reserved.discard(name)
             host.release(name, claim.fence)
         return name
+
+    async def add(self, host: SessionHost, logs: Sequence[tuple[str, Sequence[Event]]]) -> None:
+        """Write logs that were exported, under these ids: all of them or none. See `Runtime.import_session`."""
+        claims, written = dict[str, Claim](), list[str]()
+        try:
+            for name, _ in logs:
+                claims[name] = (await self._claimed(host, name))[1]
+            for name, log in reversed(logs):
+                written.append(name)
+                await host.journal.ask(Append(name, claims[name].fence, tuple(log)))
+            written.clear()
+        finally:
+            with anyio.CancelScope(shield=True), suppress(ActorsError):
+                for name in written:
+                    await host.journal.ask(Erase(name))
+            for name, claim in claims.items():
+                self._reserved.discard(name)
+                host.release(name, claim.fence)
 
     def _key(self) -> str:
         return f"{self._keys.getrandbits(48):012x}"

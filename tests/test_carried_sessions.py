@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from actors import tool
+from actors import ToolContext, tool
 from actors.core.codec import encode_event
 from actors.core.events import Closed, Opened, Started
 from actors.core.exported import imported
@@ -18,11 +18,29 @@ from actors.runtime import Runtime
 from actors.storage.memory import MemoryStorage
 from actors.testing import Call, Say, Turn
 from actors.tools import Tool
-from tests.runtime_support import assert_prefixes, assert_rebuilds, log, openai
+from tests.runtime_support import assert_prefixes, assert_rebuilds, hosting, log, openai
 from tests.test_resume import serving
 
 pytestmark = pytest.mark.anyio
 
+
+@tool
+async def inner(context: ToolContext[None]) -> str:
+    """Ask two."""
+    for _ in range(2):
+        async with context.subagent("b") as child:
+            await child.ask("Go.")
+    return "done"
+
+
+@tool
+async def outer(context: ToolContext[None]) -> str:
+    """Ask one that asks two."""
+    async with context.subagent("a", tools=[inner]) as child:
+        return (await child.ask("Go.")).text
+
+
+TWICE = [Turn(Call("outer")), Turn(Call("inner")), Turn(Say("Inner.")), Turn(Say("Outer."))]
 LOOK = Tool.external("look", "Looks something up, elsewhere.", {"type": "object"}, read_only=True)
 PAID: list[str] = []
 
@@ -133,6 +151,50 @@ async def test_what_is_exported_is_imported_elsewhere_without_loss_and_goes_on_w
     assert_prefixes(server)
 
 
+async def test_subagents_are_carried_along_under_ids_that_fit() -> None:
+    storage = MemoryStorage()
+    async with hosting(a=openai(*TWICE), b=openai(*[Turn(Say("Yes."))] * 3), storage=storage) as runtime:
+        await runtime.open("b", id="trip-c1")  # a program's own, so a subagent gets another id
+        await (await runtime.open("a", id="trip", tools=[outer])).ask("Go.")
+        file = await runtime.export("trip")
+        names = ["trip", "trip-c1-2", "trip-c1-2-c1", "trip-c1-2-c1-2"]
+        before = {name: records(runtime, name) for name in names}
+        assert await runtime.import_session(file, id="copy") == "copy"
+        copies = ["copy", "copy-c1", "copy-c1-c1", "copy-c1-c1-2"]
+        for name, copy in zip(names, copies, strict=True):
+            assert records(runtime, copy)[1:] == before[name][1:]
+        await runtime.forget("copy")
+        assert sorted(each.id for each in storage.sessions()) == sorted(["trip-c1", *names])
+        await runtime.forget("trip")
+        await runtime.forget("trip-c1")
+        assert await runtime.import_session(file) == "trip"
+        assert records(runtime, "trip") == before["trip"]
+        assert records(runtime, "trip-c1-c1-2")[1:] == before["trip-c1-2-c1-2"][1:]
+
+
+async def test_of_a_session_with_subagents_all_is_imported_or_nothing() -> None:
+    storage = MemoryStorage()
+    async with hosting(a=openai(*TWICE), b=openai(*[Turn(Say("Yes."))] * 2), storage=storage) as runtime:
+        await (await runtime.open("a", id="trip", tools=[outer])).ask("Go.")
+        file = await runtime.export("trip")
+        await runtime.forget("trip")
+        await runtime.open("b", id="trip-c1-c1")
+        with pytest.raises(SessionExists, match="'trip-c1-c1'"):
+            await runtime.import_session(file)
+        assert [each.id for each in storage.sessions()] == ["trip-c1-c1"]
+        await runtime.forget("trip-c1-c1")
+        lines = file.decode().splitlines(keepends=True)
+        last = max(number for number, line in enumerate(lines) if '"actors"' in line)
+        for cut, why in (
+            (lines[:last], "line 1: sessions below are announced"),
+            (lines[:-1], f"line {last + 1}: "),
+        ):
+            with pytest.raises(TranscriptError, match=why):
+                await runtime.import_session("".join(cut))
+        assert storage.sessions() == []
+        assert storage.claim("trip").last == 0  # and nobody holds it
+
+
 async def test_each_line_of_an_exported_file_says_what_a_reader_was_shown() -> None:
     async with talked() as (runtime, session):
         head, *lines = [json.loads(line) for line in (await runtime.export("trip")).splitlines()]
@@ -189,7 +251,7 @@ async def test_what_is_no_log_is_refused_with_its_line_and_reason(bad: str) -> N
         with pytest.raises(TranscriptError, match=why):
             await runtime.import_session("\n".join(change(lines)), id="copy")
         assert [each.id for each in await runtime.stored()] == ["trip"]
-        assert len(imported("\n".join(lines))) == len(lines) - 1
+        assert len(imported("\n".join(lines))[0]) == len(lines) - 1
 
 
 async def test_the_sessions_of_a_journal_are_listed_open_or_not_by_tenant_and_page() -> None:

@@ -10,6 +10,7 @@ from actors.errors import (
     ConfigError,
     CredentialFailed,
     HostFull,
+    JournalError,
     MissingKey,
     OverBudget,
     ProviderFailed,
@@ -33,6 +34,7 @@ class Exit(IntEnum):
     UNREACHABLE = 6
     LIMIT = 7
     NOT_APPROVED = 8
+    JOURNAL = 9
     TIMEOUT = 124
     HANGUP = 129
     INTERRUPTED = 130
@@ -43,7 +45,8 @@ MEANING: dict[Exit, str] = {
     Exit.OK: "done; for `lint`, nothing is wrong",
     Exit.FAILED: "the turn failed; for `lint`, the file breaks a rule; for `demo`, a count is wrong; for `simulate`, "
     "a request was refused; for `stress`, an ask failed, a request was refused, or something leaked; for `fsck`, "
-    "something is damaged; for `bench`, a measurement failed",
+    "something is damaged; for `bench`, a measurement failed; for `replay`, a request breaks a rule; for `sessions`, "
+    "there is no such session, its id is taken, or another process has it",
     Exit.USAGE: "the command line is wrong, or the input cannot be read",
     Exit.CONFIG: "the configuration cannot be used: a file, a target, a tool, a port, a model the provider lacks",
     Exit.AUTH: "a key is missing, or the provider does not accept it",
@@ -51,6 +54,7 @@ MEANING: dict[Exit, str] = {
     Exit.UNREACHABLE: "the provider cannot be reached, or the connection broke",
     Exit.LIMIT: "a limit of rounds (--max-rounds) or a budget (--max-cost) ended the turn, its calls closed",
     Exit.NOT_APPROVED: "a call wanted an approval, or a result from outside, and nobody was there to give it",
+    Exit.JOURNAL: "the journal cannot be read or written, is damaged, or is none",
     Exit.TIMEOUT: "the time given by --timeout is over; the turn was stopped, its calls closed",
     Exit.HANGUP: "the terminal is gone (SIGHUP); a turn was cancelled",
     Exit.INTERRUPTED: "interrupted from the keyboard (SIGINT); a turn was cancelled",
@@ -79,6 +83,7 @@ _OF_ERROR: tuple[tuple[type[BaseException], Exit], ...] = (
     (ProviderFailed, Exit.UNREACHABLE),
     (OverBudget, Exit.LIMIT),
     (HostFull, Exit.LIMIT),
+    (JournalError, Exit.JOURNAL),
     (ActorsError, Exit.FAILED),
     (OSError, Exit.USAGE),
 )

@@ -414,7 +414,13 @@ def _sessions(commands: "Commands") -> None:
     sessions.add_argument(
         "--limit", type=count, default=20, metavar="N", help="list: how many; 20 by default"
     )
-    sessions.add_argument("--tenant", metavar="NAME", help="list: of this tenant")
+    sessions.add_argument("--all", action="store_true", help="list: all of them")
+    sessions.add_argument("--after", metavar="ID", help="list: those behind this one")
+    sessions.add_argument("--tenant", metavar="NAME", help="list, forget: those of this tenant")
+    sessions.add_argument(
+        "--older-than", metavar="AGE|DATE", help="forget: those not used for '90 days', or since 2026-01-31"
+    )
+    sessions.add_argument("--export", metavar="DIR", help="forget: export each to a file here before")
     sessions.add_argument("--json", action="store_true", help="list, show: one JSON object a line")
     _file(sessions)
     _journal(sessions)

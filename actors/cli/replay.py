@@ -78,7 +78,7 @@ def replayed(events: Sequence[Event], to: str) -> Iterator[Replayed]:
 
 def _events(options: argparse.Namespace) -> list[Event]:
     if Path(options.id).is_file():
-        return imported(Path(options.id).read_bytes())
+        return imported(Path(options.id).read_bytes())[0]
     with closing(kept(options, load(options.config, os.environ))) as storage:
         storage.open()
         if not (events := storage.read(options.id)):

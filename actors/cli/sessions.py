@@ -4,8 +4,10 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import aclosing, suppress
 from datetime import datetime
+from time import time
 
 import anyio
 from msgspec import to_builtins
@@ -14,12 +16,15 @@ from actors.cli.exits import Exit
 from actors.cli.journal import kept
 from actors.cli.screen import complain, safe
 from actors.config import load
+from actors.core.durations import duration
 from actors.core.event_json import event_json
 from actors.core.exported import imported
 from actors.core.feed import CompleteEvent, ErrorEvent, SessionEvent, StatusEvent, ToolCallEvent
 from actors.core.publishing import Publisher
+from actors.errors import ConfigError, SessionElsewhere, SessionUnknown
 from actors.runtime import Runtime
-from actors.storage.directory import StoredSession
+from actors.storage.clock import LEAP, SLACK
+from actors.storage.directory import Page, StoredSession
 
 
 def main(options: argparse.Namespace) -> Exit:
@@ -30,10 +35,13 @@ def main(options: argparse.Namespace) -> Exit:
         TranscriptError: A file is no exported session.
         JournalError: The journal cannot be used.
     """
-    if options.id is None and options.what not in ("list",):
-        complain(
-            f"`actors sessions {options.what}` takes {'a file' if options.what == 'import' else 'an id'}"
-        )
+    several = options.tenant is not None or options.older_than is not None
+    if options.id is None and not (options.what == "list" or (options.what == "forget" and several)):
+        takes = {"import": "a file", "forget": "an id, --tenant or --older-than"}.get(options.what, "an id")
+        complain(f"`actors sessions {options.what}` takes {takes}")
+        return Exit.USAGE
+    if options.what == "forget" and options.id is not None and several:
+        complain("`actors sessions forget` takes an id, or --tenant and --older-than")
         return Exit.USAGE
     return anyio.run(_done, options)
 
@@ -46,15 +54,35 @@ async def _done(options: argparse.Namespace) -> Exit:
 
 
 async def _list(runtime: Runtime, options: argparse.Namespace) -> None:
-    found = await runtime.stored(tenant=options.tenant, limit=options.limit)
-    if options.json:
-        for each in found:
-            print(json.dumps(to_builtins(each)))
-        return
-    for each in found:
-        print(safe(_row(each)))
-    if not found:
+    last, count, limit = "", 0, options.limit
+    page = None if options.after is None else (await _named(runtime, options)).page
+    async with aclosing(_stored(runtime, options.tenant, page)) as sessions:
+        async for each in sessions:
+            if count == limit and not options.all:
+                complain(f"there are more: --all lists them, --after {last} goes on behind these")
+                break
+            count, last = count + 1, each.id
+            print(json.dumps(to_builtins(each)) if options.json else safe(_row(each)))
+    if not count and not options.json:
         complain("no session is kept here; `actors chat` keeps each conversation")
+
+
+async def _stored(
+    runtime: Runtime, tenant: str | None, page: Page | None = None
+) -> AsyncGenerator[StoredSession]:
+    """Give the sessions that are kept, page by page."""
+    while found := await runtime.stored(tenant=tenant, after=page):
+        for each in found:
+            yield each
+        page = found[-1].page
+
+
+async def _named(runtime: Runtime, options: argparse.Namespace) -> StoredSession:
+    async with aclosing(_stored(runtime, options.tenant)) as sessions:
+        async for each in sessions:
+            if each.id == options.after:
+                return each
+    raise SessionUnknown(f"No session {options.after[:80]!r} is kept here; --after takes one that is listed")
 
 
 def _row(each: StoredSession) -> str:
@@ -64,7 +92,7 @@ def _row(each: StoredSession) -> str:
 
 async def _show(runtime: Runtime, options: argparse.Namespace) -> None:
     publisher = Publisher()
-    for event in imported(await runtime.export(options.id)):
+    for event in imported(await runtime.export(options.id))[0]:
         for told in publisher.published(event):
             if options.json:
                 print(json.dumps(event_json(told)))
@@ -109,8 +137,62 @@ async def _fork(runtime: Runtime, options: argparse.Namespace) -> None:
 
 
 async def _forget(runtime: Runtime, options: argparse.Namespace) -> None:
-    await runtime.export(options.id)  # so that a wrong id is told
-    await runtime.forget(options.id)
+    """Erase one session or many, each exported first if that is wanted; and see that no byte is left."""
+    left: list[SessionElsewhere] = []
+    if options.id is not None:
+        await _forget_one(runtime, options.id, options.export)
+    else:
+        before = await _before(runtime, options)
+        page = None if before is None else (-before, "~")
+        async with aclosing(_stored(runtime, options.tenant, page)) as sessions:
+            async for each in sessions:
+                try:
+                    await _forget_one(runtime, each.id, options.export)
+                except SessionUnknown:
+                    pass  # it was below another
+                except SessionElsewhere as error:
+                    left.append(error)
+                else:
+                    print(each.id)
+    await runtime.purge()
+    if left:
+        raise left[0]
+
+
+async def _forget_one(runtime: Runtime, name: str, folder: str | None) -> None:
+    file = await runtime.export(name)  # so that a wrong id is told
+    if folder is not None:
+        path = anyio.Path(folder)
+        await path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        await path.joinpath(f"{name}.jsonl").write_bytes(file)
+    await runtime.forget(name)
+
+
+async def _before(runtime: Runtime, options: argparse.Namespace) -> float | None:
+    """Return when what is to be erased was used last, at the latest: told as a date, or as an age by the clock.
+
+    Raises:
+        ConfigError: It is neither; or the clock is far from what the journal has seen.
+    """
+    if (given := options.older_than) is None:
+        return None
+    with suppress(ValueError):
+        return datetime.fromisoformat(given).astimezone().timestamp()
+    try:
+        age = duration(given)
+    except ValueError as error:
+        raise ConfigError(f"--older-than {given!r} {error}, or a date, as 2026-01-31") from None
+    now, newest = time(), await runtime.stored(limit=1)
+    if newest and not newest[0].used - SLACK <= now <= newest[0].used + LEAP:
+        raise ConfigError(
+            f"The clock says {_date(now)}, and the last session was used {_date(newest[0].used)}: if the clock is "
+            f"right, name a date instead of an age, as --older-than {_date(now - age)}"
+        )
+    return now - age
+
+
+def _date(seconds: float) -> str:
+    return f"{datetime.fromtimestamp(seconds).astimezone():%Y-%m-%d}"
 
 
 _DEEDS: Mapping[str, Callable[[Runtime, argparse.Namespace], Awaitable[None]]] = {

@@ -1,20 +1,24 @@
 """A session as a file: JSON lines, for people and programs to read, and to be imported again without loss.
 
-The first line is about the file. Each other line is one record of the log: its number (`seq`), what a reader of the
-session is shown of it (`events`, as `run --json` prints them), and the record itself in base64 (`record`). An import
-reads the records alone. It takes no file that was cut or changed, and no record that cannot stand where it stands.
+The first line is about the session. Each other line is one record of its log: its number (`seq`), what a reader of the
+session is shown of it (`events`, as `run --json` prints them), and the record itself in base64 (`record`). Behind it
+come those of its subagents, and of theirs, in the same form; the first line names them (`below`). An import reads the
+records alone. It takes no file that was cut or changed, and no record that cannot stand where it stands.
 """
 
 import hashlib
 from base64 import b64decode, b64encode
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from msgspec import MsgspecError, json
 
+from actors.core.below import joined_below, split_below
 from actors.core.codec import decode_event, encode_event
 from actors.core.event_json import event_json
-from actors.core.events import Event
+from actors.core.events import Event, Opened
+from actors.core.form import replace
 from actors.core.jsonio import dump
 from actors.core.order import disorder
 from actors.core.publishing import Publisher
@@ -25,51 +29,108 @@ VERSION: Final = 1
 """Of the file's form."""
 
 Line = dict[str, Any]  # Any: JSON values
+Log: TypeAlias = list[Event]
 
 
-def exported(session: str, events: Sequence[Event]) -> bytes:
-    """Return a session's log as a file."""
-    return b"".join(dump(line) + b"\n" for line in _lines(session, events))
+def exported(logs: Sequence[tuple[str, Log]]) -> bytes:
+    """Return a session's log as a file, and those below it behind; each with its id."""
+    below = [session for session, _ in logs[1:]]
+    return b"".join(
+        dump(line) + b"\n"
+        for number, (session, log) in enumerate(logs)
+        for line in _lines(session, log, [] if number else below)
+    )
 
 
-def _lines(session: str, events: Sequence[Event]) -> Iterator[Line]:
-    records, publisher = [encode_event(event) for event in events], Publisher()
+def _lines(session: str, log: Log, below: Sequence[str]) -> Iterator[Line]:
+    records, publisher = [encode_event(event) for event in log], Publisher()
     yield {
         "actors": "session",
         "v": VERSION,
         "session": session,
         "records": len(records),
         "sha256": _digest(records),
+        **({"below": below} if below else {}),
     }
-    for seq, (event, record) in enumerate(zip(events, records, strict=True), 1):
+    for seq, (event, record) in enumerate(zip(log, records, strict=True), 1):
         published = [event_json(each) for each in publisher.published(event)]
         yield {"seq": seq, "events": published, "record": b64encode(record).decode()}
 
 
-def imported(file: bytes | str) -> list[Event]:
-    """Return the log that a file holds.
+def imported(file: bytes | str) -> list[Log]:
+    """Return the logs that a file holds: a session's, and those of the sessions below it.
 
     Raises:
         TranscriptError: It is no such file, is not whole, or holds something that is not a session's log; the message
             names the line.
     """
-    lines = [line for line in enumerate(_text(file).split("\n"), 1) if line[1].strip()]
+    lines = deque(line for line in enumerate(_text(file).split("\n"), 1) if line[1].strip())
     if not lines:
         raise TranscriptError("The file is empty; `actors sessions export` writes one")
-    opening = _read(*lines[0])
+    announced = _read(*lines[0]).get("below", [])
+    logs = [_log(lines)]
+    while lines:
+        logs.append(_log(lines))
+    if (found := [log[0].session for log in logs[1:] if isinstance(log[0], Opened)]) != announced:
+        raise TranscriptError(f"line 1: sessions below are announced ({announced}), and there are {found}")
+    return logs
+
+
+def _log(lines: deque[tuple[int, str]]) -> Log:
+    """Take one session's lines off, and return its log."""
+    place, line = lines.popleft()
+    opening = _read(place, line)
     if opening.get("actors") != "session":
-        raise TranscriptError("line 1: not the first line of an exported session")
+        raise TranscriptError(f"line {place}: not the first line of an exported session")
     if opening.get("v") != VERSION:
-        raise TranscriptError(f"line 1: version {opening.get('v')!r} of the form is not known; {VERSION} is")
-    records = [_record(number, line, seq) for seq, (number, line) in enumerate(lines[1:], 1)]
+        raise TranscriptError(
+            f"line {place}: version {opening.get('v')!r} of the form is not known; {VERSION} is"
+        )
+    records = list[tuple[int, bytes]]()
+    while lines and len(records) != opening.get("records"):
+        number, line = lines.popleft()
+        records.append((number, _record(number, line, len(records) + 1)))
     if len(records) != opening.get("records"):
         raise TranscriptError(
-            f"line 1: {opening.get('records')!r} records are announced, and there are {len(records)}"
+            f"line {place}: {opening.get('records')!r} records are announced, and there are {len(records)}"
         )
-    events = list(_events(zip([number for number, _ in lines[1:]], records, strict=True)))
-    if _digest(records) != opening.get("sha256"):
-        raise TranscriptError("line 1: the records are not those that were exported: sha256 differs")
+    events = list(_events(place, records))
+    if _digest(record for _, record in records) != opening.get("sha256"):
+        raise TranscriptError(f"line {place}: the records are not those that were exported: sha256 differs")
     return events
+
+
+def placed(logs: Sequence[Log], name: str | None = None) -> list[tuple[str, Log]]:
+    """Return the logs of a file, each with the id it gets where the first one is called `name`.
+
+    Those below a call are numbered anew: who looks for them finds the first by the call, and each by the one before.
+
+    Raises:
+        TranscriptError: One is not below another.
+    """
+    first = _opened(logs[0])
+    names, numbers = {first.key: name or first.session}, Counter[tuple[str, str]]()
+    found = [(names[first.key], _renamed(logs[0], names[first.key]))]
+    for log in logs[1:]:
+        opened = _opened(log)
+        call = split_below(opened.session)[1]
+        if opened.above not in names or not call:
+            raise TranscriptError(
+                f"{opened.session[:80]!r} is not below {first.session!r} or what is below that"
+            )
+        numbers[opened.above, call] += 1
+        names[opened.key] = joined_below(names[opened.above], call, numbers[opened.above, call])
+        found.append((names[opened.key], _renamed(log, names[opened.key])))
+    return found
+
+
+def _renamed(log: Log, name: str) -> Log:
+    return [replace(_opened(log), session=name), *log[1:]]
+
+
+def _opened(log: Log) -> Opened:
+    assert isinstance(log[0], Opened)
+    return log[0]
 
 
 def _text(file: bytes | str) -> str:
@@ -96,7 +157,7 @@ def _record(number: int, line: str, seq: int) -> bytes:
         raise TranscriptError(f"line {number}: 'record' is not base64") from None
 
 
-def _events(records: Iterable[tuple[int, bytes]]) -> Iterator[Event]:
+def _events(place: int, records: Iterable[tuple[int, bytes]]) -> Iterator[Event]:
     """Read the records, each behind what those before it say."""
     state = SessionState()
     for number, record in records:
@@ -109,7 +170,7 @@ def _events(records: Iterable[tuple[int, bytes]]) -> Iterator[Event]:
         state = state.apply(event)
         yield event
     if not state.session:
-        raise TranscriptError("line 1: the log is empty; a session's begins with 'opened'")
+        raise TranscriptError(f"line {place}: the log is empty; a session's begins with 'opened'")
 
 
 def _digest(records: Iterable[bytes]) -> str:

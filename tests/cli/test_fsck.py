@@ -57,12 +57,12 @@ def test_what_is_whole_is_saved_and_said(tmp_path: Path) -> None:
         assert storage.read("one") == log("one")[:3]
         assert storage.read("two") == log("two")
     again = actors_now("fsck", str(path), "--salvage", str(to))
-    assert (again.code, again.complaint) == (1, f"{to}: is there already; name a file that is not")
+    assert (again.code, again.complaint) == (9, f"{to}: is there already; name a file that is not")
 
 
 def test_a_file_that_is_no_journal_is_refused(tmp_path: Path) -> None:
     done = actors_now("fsck", str(tmp_path / "nowhere.db"))
-    assert (done.code, done.out) == (1, "")
+    assert (done.code, done.out) == (9, "")
     assert done.complaint == f"{tmp_path}/nowhere.db: there is no such file; name a journal"
 
 

@@ -1,13 +1,16 @@
 """Conversations that are kept: gone on with, listed, shown, carried, forgotten; and where, and when not."""
 
 import json
+from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from actors.storage.sqlite import SqliteStorage
 from actors.testing import Call, OpenAIServer, Say, Turn, serve
 from tests.cli.command import Done, actors, actors_now
+from tests.storages import begin
 
 TOOLS = '''
 from actors import tool
@@ -85,6 +88,73 @@ def _carried(tmp_path: Path) -> None:
     assert (gone.code, "No session 'trip'" in gone.complaint) == (1, True)
     names = [json.loads(line)["id"] for line in kept(tmp_path, "list", "--json").out.splitlines()]
     assert set(names) == {"copy", "other", "early"}
+
+
+def dated(tmp_path: Path) -> None:
+    """Keep five sessions, of 2020 to 2024, one of them of another tenant, and a sixth of now."""
+    storage = SqliteStorage(tmp_path / "kept.db")
+    with pytest.MonkeyPatch.context() as patch:
+        for year in range(2020, 2025):
+            patch.setattr("actors.storage.sqlite.storage.time", datetime(year, 6, 1, tzinfo=UTC).timestamp)
+            begin(storage, f"of-{year}", tenant="them" if year == 2021 else "")
+    begin(storage, "now")
+    storage.close()
+
+
+def listed(tmp_path: Path, *more: str) -> list[str]:
+    return [line.split()[0] for line in kept(tmp_path, "list", *more).out.splitlines()]
+
+
+def test_a_long_list_says_that_there_is_more_and_goes_on_where_it_is_told_to(tmp_path: Path) -> None:
+    dated(tmp_path)
+    first = kept(tmp_path, "list", "--limit", "2")
+    assert [line.split()[0] for line in first.out.splitlines()] == ["now", "of-2024"]
+    assert first.complaint == "there are more: --all lists them, --after of-2024 goes on behind these"
+    assert listed(tmp_path, "--after", "of-2022") == ["of-2021", "of-2020"]
+    assert listed(tmp_path, "--limit", "2", "--all") == [
+        "now",
+        *[f"of-{year}" for year in range(2024, 2019, -1)],
+    ]
+    unknown = kept(tmp_path, "list", "--after", "nobody")
+    assert (unknown.code, "'nobody'" in unknown.complaint) == (1, True)
+
+
+def test_many_are_forgotten_by_tenant_and_by_age_and_exported_before(tmp_path: Path) -> None:
+    dated(tmp_path)
+    folder = tmp_path / "exports"
+    assert kept(tmp_path, "forget", "--tenant", "them", "--export", str(folder)).out == "of-2021\n"
+    assert [path.name for path in folder.iterdir()] == ["of-2021.jsonl"]
+    assert kept(tmp_path, "forget", "--older-than", "2022-12-31").out.split() == ["of-2022", "of-2020"]
+    assert kept(tmp_path, "forget", "--older-than", "52 weeks").out.split() == ["of-2024", "of-2023"]
+    assert listed(tmp_path) == ["now"]
+    assert kept(tmp_path, "import", str(folder / "of-2021.jsonl")).out == "of-2021\n"
+    other = SqliteStorage(tmp_path / "kept.db")
+    other.claim("now")
+    elsewhere = kept(tmp_path, "forget", "--tenant", "")
+    assert (elsewhere.code, "'now' belongs to host" in elsewhere.complaint) == (1, True)
+    other.close()
+    assert kept(tmp_path, "forget", "--tenant", "").out == "now\n"
+
+
+def test_an_age_is_refused_where_the_clock_is_far_from_what_the_journal_has_seen(tmp_path: Path) -> None:
+    dated(tmp_path)
+    kept(tmp_path, "forget", "now")
+    refused = kept(tmp_path, "forget", "--older-than", "90 days")
+    assert (refused.code, "name a date instead of an age, as --older-than 20" in refused.complaint) == (
+        3,
+        True,
+    )
+    assert len(listed(tmp_path)) == 5
+    odd = kept(tmp_path, "forget", "--older-than", "soon")
+    assert (odd.code, "takes a number of minutes, hours, days or weeks" in odd.complaint) == (3, True)
+    for words in (("forget",), ("forget", "of-2020", "--tenant", "them"), ("export",)):
+        assert kept(tmp_path, *words).code == 2
+
+
+def test_what_the_journal_refuses_is_an_exit_code_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "kept.db").write_bytes(b"no journal" * 1000)
+    refused = kept(tmp_path, "list")
+    assert (refused.code, "no journal" in refused.complaint) == (9, False)
 
 
 @pytest.mark.anyio

@@ -3,7 +3,8 @@
 from tests.teeth.mutations.mutation import Mutation
 
 RETENTION, FORGETTING = "actors/retention.py", "actors/forgetting.py"
-TESTS = "tests/test_retention.py"
+TESTS, CLI = "tests/test_retention.py", "tests/cli/test_sessions.py"
+CARRIED = "tests/test_carried_sessions.py"
 
 MUTATIONS = (
     Mutation(
@@ -54,6 +55,41 @@ MUTATIONS = (
         "claim: Claim = await journal.ask(ClaimSession(session, existing=True))",
         "claim = Claim(0, 0)",
         (f"{TESTS}::test_what_another_host_has_is_left_until_it_lets_go",),
+    ),
+    Mutation(
+        "forget: an age is taken by a clock that leapt",
+        "actors/cli/sessions.py",
+        "<= now <= newest[0].used + LEAP:",
+        "<= now:",
+        (f"{CLI}::test_an_age_is_refused_where_the_clock_is_far_from_what_the_journal_has_seen",),
+    ),
+    Mutation(
+        "forget: nothing is exported before",
+        "actors/cli/sessions.py",
+        "    if folder is not None:\n",
+        "    if folder is None:\n        folder = '/nowhere'\n    elif not file:\n",
+        (f"{CLI}::test_many_are_forgotten_by_tenant_and_by_age_and_exported_before",),
+    ),
+    Mutation(
+        "export: the logs of subagents stay behind",
+        "actors/runtime.py",
+        "exported(await with_subagents(host.journal, id, await read(host.journal, id)))",
+        "exported([(id, await read(host.journal, id))])",
+        (f"{CARRIED}::test_subagents_are_carried_along_under_ids_that_fit",),
+    ),
+    Mutation(
+        "import: half of a file stays behind when the other half is refused",
+        "actors/core/exported.py",
+        "if isinstance(log[0], Opened)]) != announced:",
+        "if isinstance(log[0], Opened)]) is None:",
+        (f"{CARRIED}::test_of_a_session_with_subagents_all_is_imported_or_nothing",),
+    ),
+    Mutation(
+        "import: what is imported stays reserved where another id is taken",
+        "actors/sessions.py",
+        "            for name, claim in claims.items():\n                self._reserved.discard(name)\n",
+        "            for name, claim in claims.items():\n",
+        (f"{CARRIED}::test_subagents_are_carried_along_under_ids_that_fit",),
     ),
     Mutation(
         "resume: an id that nobody knows leaves a row",
