@@ -125,8 +125,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "forget: subagents of subagents are left",
         "actors/forgetting.py",
-        "        waiting += await _below(journal, name, log)\n",
-        "        found += [name for name, _ in await _below(journal, name, log)] if name == session else []\n",
+        "        waiting += reversed(await _below(journal, *found[-1]))\n",
+        "        waiting += await _below(journal, *found[-1]) if found[-1][0] == session else []\n",
         (FORGETTING,),
     ),
     Mutation(
@@ -139,8 +139,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "forget: the log above is erased first, and with it the way to those below",
         "actors/forgetting.py",
-        "return found[::-1]",
-        "return found",
+        "for name, _ in reversed(found)",
+        "for name, _ in found",
         (FORGETTING,),
     ),
     Mutation(
