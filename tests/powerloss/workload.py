@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partialmethod
 from pathlib import Path
 from random import Random
 from typing import TypeAlias
@@ -41,12 +42,25 @@ def recorded(folder: Path, level: Level, seed: int, steps: int) -> Recording:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(connection, "sqlite3", NotingSqlite(layer))
         patch.setattr(connection, "CHECKPOINT", 60)
+        patch.setattr(connection.Connections, "_lengthen", partialmethod(_lengthen, layer.steps))
         storage = SqliteStorage(folder / FILE, level=level)
         told = [Told(0, {})]
         for logs in _kept(storage, Random(seed), steps):
             told.append(Told(len(layer.steps), dict(logs)))
     layer.unregister()
     return Recording(layer.steps, told)
+
+
+_LENGTHEN = connection.Connections._lengthen
+
+
+def _lengthen(connections: connection.Connections, steps: list[Step]) -> None:
+    """Make a write-ahead log longer, and note it: that is not done through the file layer."""
+    wal = connections.path.with_name(f"{connections.path.name}-wal")
+    size = wal.stat().st_size
+    _LENGTHEN(connections)
+    if zeros := bytes(wal.stat().st_size - size):
+        steps.append(Step("write", wal.name, size, zeros))
 
 
 def _kept(storage: SqliteStorage, random: Random, steps: int) -> Iterator[Logs]:
@@ -56,8 +70,9 @@ def _kept(storage: SqliteStorage, random: Random, steps: int) -> Iterator[Logs]:
     for _ in range(steps):
         name, chance = random.choice(names), random.random()
         if name not in fences or chance < 0.1:
-            for each in random.sample(names, random.randrange(1, 4)) if chance < 0.05 else [name]:
-                fences[each] = storage.claim(each).fence
+            with storage.together():
+                for each in random.sample(names, random.randrange(1, 4)) if chance < 0.05 else [name]:
+                    fences[each] = storage.claim(each).fence
         elif chance < 0.15:
             storage.erase(name)
             logs.pop(name, None)

@@ -102,7 +102,7 @@ class _Counting:
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
-    """What was measured: microseconds of an event, milliseconds of one alone, and the events of a commit."""
+    """What was measured: microseconds of an event, milliseconds of one alone, CPU of an event, events of a commit."""
 
     passes: Passes
     group: int
@@ -117,11 +117,12 @@ async def _durable(storage: Storage, passes: int, events: int, *, erase: bool = 
         writers = Writers(system.spawn(lambda: JournalActor(cast(Storage, counting)), "journal"))
         await writers.each(writers.claim, names)
         for _ in range(passes):
-            counting.commits, began = 0, time.perf_counter()
+            counting.commits, began, cpu = 0, time.perf_counter(), time.process_time()
             await writers.each(partial(writers.write, events=events), names)
-            took = (time.perf_counter() - began) * 1e6 / (SESSIONS * events)
+            took, busy = time.perf_counter() - began, time.process_time() - cpu
             commits += counting.commits
-            samples.append((took, await _alone(writers, names[0], 10 * events)))
+            alone = await _alone(writers, names[0], 10 * events)
+            samples.append((took * 1e6 / (SESSIONS * events), alone, busy * 1e6 / (SESSIONS * events)))
         if erase:
             await writers.each(writers.erase, names)
     return _Taken(Passes.of(samples), round(passes * SESSIONS * events / commits))
@@ -183,26 +184,35 @@ def _run(backend: Loop, storage: Storage, passes: int, events: int, *, erase: bo
         return anyio.run(work, backend=backend)
 
 
-def _rows(case: str, taken: _Taken, limit: float | None, note: str) -> list[Figure]:
-    """Return the rows of one storage; `power` alone has goals."""
-    many, _ = taken.passes.medians
-    told = f"{SESSIONS} sessions, by the clock: {1e6 / many:,.0f} a second, {taken.group} in a commit{note}"
-    row = Figure("J1", _QUESTION, case, "us", limit, note=told)
+def _rows(case: str, taken: _Taken, limit: float | None, beside: tuple[str, str] = ("", "")) -> list[Figure]:
+    """Return the rows of one storage, with what was measured beside each; `power` alone has goals."""
+    many, _, cpu = taken.passes.medians
+    told = f"{SESSIONS} sessions, by the clock: {1e6 / many:,.0f} a second, {taken.group} in a commit, CPU {cpu:.0f} us"
+    row = Figure("J1", _QUESTION, case, "us", limit, note=told + beside[0])
     goal = ALONE_MS if limit else None
-    alone = Figure("J1", _ALONE, case, "ms", goal, note=f"the median wait, by the clock{note}")
+    alone = Figure("J1", _ALONE, case, "ms", goal, note=f"the median wait, by the clock{beside[1]}")
     return [taken.passes.filled(row, 0, None), taken.passes.filled(alone, 1, None)]
 
 
 def _in_file(backend: Loop, level: Level, passes: int, events: int) -> list[Figure]:
-    count = SESSIONS * events
     with TemporaryDirectory() as name:
         folder = Path(name)
         taken = _run(backend, storage_at(folder / "journal.db", level), passes, events)
-        hand = median(by_hand(folder / f"hand-{n}.db", level, count, taken.group) for n in range(3))
-        grown, same = (syncs(folder, grows=grows) for grows in (True, False))
-    note = f"; by hand {1e6 / hand:,.0f} a second, ratio {taken.passes.medians[0] / hand:.1f}"
-    note += f"; the disk syncs {grown:,.0f} times a second where a file grows, {same:,.0f} where not"
-    return _rows(f"{backend}, {level}", taken, _LIMITS.get(level), note)
+        beside = _beside(folder, level, taken, SESSIONS * events)
+    return _rows(f"{backend}, {level}", taken, _LIMITS.get(level), beside)
+
+
+def _beside(folder: Path, level: Level, taken: _Taken, count: int) -> tuple[str, str]:
+    """Return what is said of the disk beside many sessions, and beside one alone."""
+    hand = median(by_hand(folder / f"hand-{n}.db", level, count, taken.group) for n in range(3))
+    single = by_hand(folder / "single.db", level, SYNCS, 1) / 1e3
+    many, alone, _ = taken.passes.medians
+    grown, same = (syncs(folder, grows=grows) for grows in (True, False))
+    disk = f"; the disk syncs {grown:,.0f} times a second where a file grows, {same:,.0f} where not"
+    return (
+        f"; by hand {1e6 / hand:,.0f} a second, ratio {many / hand:.1f}{disk}",
+        f"; by hand {single:.2f}, ratio {alone / single:.1f}{disk}",
+    )
 
 
 def _in_postgres(backend: Loop, extent: Extent, passes: int, events: int) -> list[Figure]:
@@ -211,7 +221,7 @@ def _in_postgres(backend: Loop, extent: Extent, passes: int, events: int) -> lis
         why = "name a database that may be written to: --postgres postgresql://..."
         return [Figure("J1", _QUESTION, case, "us", POSTGRES_US, note=why)]
     taken = _run(backend, storage_at(extent.postgres), passes, events, erase=True)
-    return _rows(case, taken, POSTGRES_US, "")[:1]
+    return _rows(case, taken, POSTGRES_US)[:1]
 
 
 def _j1(extent: Extent) -> list[Figure]:
@@ -219,7 +229,7 @@ def _j1(extent: Extent) -> list[Figure]:
     rows: list[Figure] = []
     for backend in extent.backends:
         taken = _run(backend, MemoryStorage(), passes, events)
-        rows += _rows(f"{backend}, memory", taken, None, "")[:1]
+        rows += _rows(f"{backend}, memory", taken, None)[:1]
         for level in _SYNCHRONOUS:
             rows += _in_file(backend, level, passes, events)
         rows += _in_postgres(backend, extent, passes, events)
