@@ -1,12 +1,14 @@
-"""E1, E3 and C2: what sessions hold, each measurement in a process of its own.
+"""E1, E3, C2 and part of E2: what sessions hold, each measurement in a process of its own.
 
     E1   idle sessions of 50 messages: opened on an import; and after an ask on each of two backends
+    E2   sessions that sleep in a file
     E3   sessions that were asked, closed and forgotten
     C2   one live session at turn 500
 
 python -m actors.testing.bench.memory sessions 1000 asyncio     # prints one JSON object
 python -m actors.testing.bench.memory asked 1000 asyncio        # sessions that lived on two backends
 python -m actors.testing.bench.memory buffers 1000 asyncio      # the baseline: one byte buffer a session
+python -m actors.testing.bench.memory hibernated 1000 asyncio   # sessions that sleep
 python -m actors.testing.bench.memory forgotten 1000 asyncio    # sessions that lived there and were forgotten
 python -m actors.testing.bench.memory live 500 asyncio          # one session after 500 turns
 """
@@ -22,16 +24,20 @@ from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import anyio
 
+from actors.config import Config, FileSettings, RuntimeLimits
 from actors.core.content import Message
 from actors.handle import Session
 from actors.runtime import Runtime
+from actors.storage.named import storage_at
+from actors.testing.bench.canned import Canned
 from actors.testing.bench.figures import Extent, Figure, Loop, Measure
 from actors.testing.bench.start import ROOT
-from actors.testing.bench.turn import OTHER, SEARCH, TARGET, hosted
+from actors.testing.bench.turn import ENVIRON, OTHER, SEARCH, TARGET, hosted
 from actors.testing.bench.workload import Author, binding, blocks, payload, told
 
 
@@ -123,6 +129,35 @@ async def _lived(runtime: Runtime, messages: list[Message]) -> Session:
     return session
 
 
+async def hibernated(count: int) -> Weight:
+    """Open sessions on a file, some at a time, ask one in twenty, and weigh them when all but the last few sleep."""
+    limits = RuntimeLimits(active=1, memory=512 * 1024)
+    config = Config(FileSettings(limits=limits), ENVIRON, "a measurement")
+    with TemporaryDirectory() as folder:
+        storage = storage_at(Path(folder) / "journal.db", "process")
+        async with Runtime(config, environ=ENVIRON, transport=Canned(), journal=storage) as runtime:
+            await _hibernated(runtime, range(_BEFORE))
+            scales = Scales()
+            await _hibernated(runtime, range(_BEFORE, _BEFORE + count))
+            assert runtime.stats().hibernated >= count
+            return scales.held(count, 0)
+
+
+async def _hibernated(runtime: Runtime, numbers: range) -> None:
+    async def several(numbers: range) -> None:
+        for number in numbers:
+            session = await runtime.open(TARGET, tools=[SEARCH], id=f"s{number}")
+            if number % 20 == 0:
+                assert (await session.ask("Please settle it with five searches.")).status == "complete"
+
+    async with anyio.create_task_group() as tasks:  # so that many are written at once
+        for first in range(_AT_ONCE):
+            tasks.start_soon(several, numbers[first::_AT_ONCE])
+
+
+_AT_ONCE, _BEFORE = 16, 500
+
+
 async def forgotten(count: int) -> Weight:
     """Open sessions, ask each on two backends and forget it, closed before or not; weigh what is left."""
     async with hosted() as runtime:
@@ -170,7 +205,8 @@ async def buffers(count: int) -> Weight:
     return held
 
 
-def _measured(what: str, count: int, backend: Loop) -> Weight:
+def measured(what: str, count: int, backend: Loop) -> Weight:
+    """Return what a measurement of this module found in a process of its own."""
     command = (sys.executable, "-m", "actors.testing.bench.memory", what, str(count), backend)
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     return Weight(**json.loads(done.stdout))
@@ -178,11 +214,11 @@ def _measured(what: str, count: int, backend: Loop) -> Weight:
 
 def _e1(options: Extent) -> list[Figure]:
     count = 150 if options.quick else 10_000
-    baseline = _measured("buffers", count, "asyncio")
+    baseline = measured("buffers", count, "asyncio")
     rows = []
     for backend in options.backends:
         for what, question in (("sessions", _QUESTION), ("asked", _ASKED)):
-            rows += _rows(question, backend, count, _measured(what, count, backend), baseline)
+            rows += _rows(question, backend, count, measured(what, count, backend), baseline)
     return rows
 
 
@@ -209,7 +245,7 @@ def _c2(options: Extent) -> list[Figure]:
     turns = 50 if options.quick else 500
     rows = []
     for backend in options.backends:
-        ours = _measured("live", turns, backend)
+        ours = measured("live", turns, backend)
         note = f"turn {turns}; baseline: its messages; goal 1.3 x, and 1 x more for its lane"
         rows.append(Figure("C2", _LIVE, backend, "KB", 2.3, ours.resident / 1e3, ours.payload / 1e3, note))
     return rows
@@ -219,7 +255,7 @@ def _e3(options: Extent) -> list[Figure]:
     count = 30 if options.quick else 1000
     rows = []
     for backend in options.backends:
-        ours = _measured("forgotten", count, backend)
+        ours = measured("forgotten", count, backend)
         note = f"{count} sessions, asked on two backends; half of them closed first"
         rows.append(Figure("E3", _FORGOTTEN, backend, "bytes", 200, ours.resident, note=note))
         rows.append(Figure("E3", _FORGOTTEN, backend, "objects", 0.1, ours.tracked, note=_TRACKED))
@@ -242,7 +278,7 @@ MEASURES = (
 
 def main(what: str, count: str, backend: str) -> None:
     """Print what `count` idle sessions, or buffers, hold."""
-    works = {each.__name__: each for each in (sessions, asked, forgotten, buffers, live)}
+    works = {each.__name__: each for each in (sessions, asked, hibernated, forgotten, buffers, live)}
     work: Any = works[what]  # Any: a coroutine function
     print(json.dumps(asdict(anyio.run(work, int(count), backend=backend))))
 

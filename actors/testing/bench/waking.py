@@ -1,21 +1,24 @@
 """E2: sessions that are nowhere but in a file.
 
-A session of some 200 blocks is resumed in a runtime that has never seen it: its log is read and folded, and nothing is
-asked yet. CPU time of the process, the journal's thread included; the file is in the page cache, as after a restart.
+A session of some 200 blocks is resumed in a runtime that has never seen it, or is used after it slept in one: its log
+is read and folded, and nothing is asked yet. CPU time of the process, the journal's thread included; the file is in the
+page cache, as after a restart. What a session that sleeps holds is measured in a process of its own (`memory`).
 """
 
 import time
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
 
 import anyio
 
+from actors.config import Config, FileSettings, RuntimeLimits
 from actors.runtime import Runtime
 from actors.storage.named import storage_at
 from actors.testing.bench.canned import Canned
 from actors.testing.bench.figures import Extent, Figure, Loop, Measure
+from actors.testing.bench.memory import measured
 from actors.testing.bench.timing import spread
 from actors.testing.bench.turn import ENVIRON, SEARCH, TARGET
 
@@ -23,12 +26,14 @@ ASKS = 12
 """Asks of a session: each is a user message, two of the model, five calls and five results."""
 WAKE_MS = 3.0
 RESIDENT_KIB = 1.0
-_WAKE = "a session of 200 blocks, resumed from a file"
+_RESUME = "a session of 200 blocks, resumed from a file"
+_WAKE = "a session of 200 blocks, woken"
 _RESIDENT = "a hibernated session"
 
 
-def _runtime(file: Path) -> Runtime:
-    return Runtime(environ=ENVIRON, transport=Canned(), journal=storage_at(file, "process"))
+def _runtime(file: Path, limits: RuntimeLimits | None = None) -> Runtime:
+    config = Config(FileSettings(limits=limits or RuntimeLimits()), ENVIRON, "a measurement")
+    return Runtime(config, environ=ENVIRON, transport=Canned(), journal=storage_at(file, "process"))
 
 
 async def lived(file: Path, count: int) -> int:
@@ -46,7 +51,7 @@ async def _lived(runtime: Runtime, name: str) -> int:
     return said + len((await session.ledger()).interactions())
 
 
-async def waits(file: Path, count: int) -> list[float]:
+async def resumed(file: Path, count: int) -> list[float]:
     """Return the CPU milliseconds that each of these sessions took to be resumed."""
     took = []
     async with _runtime(file) as runtime:
@@ -57,20 +62,36 @@ async def waits(file: Path, count: int) -> list[float]:
     return took
 
 
-def _row(backend: Loop, count: int) -> Figure:
+async def woken(file: Path, count: int) -> list[float]:
+    """Return the CPU milliseconds that each of these sessions took to be used after it slept."""
+    took = []
+    async with _runtime(file, RuntimeLimits(active=1, memory=64 * 1024)) as runtime:
+        sessions = [await runtime.resume(f"s{number}", tools=[SEARCH]) for number in range(count)]
+        for session in (*sessions, *sessions):  # the last ones that were resumed are not asleep at first
+            before = session._activation.holding.total
+            began = time.process_time()
+            await session.ledger()
+            if not before:
+                took.append((time.process_time() - began) * 1e3)
+    return took
+
+
+def _rows(backend: Loop, count: int) -> Iterator[Figure]:
     with TemporaryDirectory() as folder:
         file = Path(folder) / "journal.db"
         blocks = anyio.run(lived, file, count, backend=backend)
-        took = anyio.run(partial(waits, file), count, backend=backend)
-    note = f"the median of {count} sessions of {blocks} blocks"
-    return Figure("E2", _WAKE, backend, "ms", WAKE_MS, median(took), note=note, spread=spread(took))
+        for question, take in ((_RESUME, resumed), (_WAKE, woken)):
+            took = anyio.run(take, file, count, backend=backend)
+            note = f"the median of {len(took)} times, sessions of {blocks} blocks"
+            yield Figure("E2", question, backend, "ms", WAKE_MS, median(took), note=note, spread=spread(took))
 
 
 def _e2(extent: Extent) -> list[Figure]:
-    count = 10 if extent.quick else 200
-    rows = [_row(backend, count) for backend in extent.backends]
-    why = "idle sessions do not hibernate to a file yet"
-    return [*rows, Figure("E2", _RESIDENT, "-", "KiB", RESIDENT_KIB, note=why)]
+    count, many = (10, 10_000) if extent.quick else (200, 100_000)
+    rows = [row for backend in extent.backends for row in _rows(backend, count)]
+    ours = measured("hibernated", many, "asyncio")
+    note = f"{many:,} sessions, {ours.tracked:.1f} objects of each tracked by the garbage collector"
+    return [*rows, Figure("E2", _RESIDENT, "asyncio", "KiB", RESIDENT_KIB, ours.resident / 1024, note=note)]
 
 
 MEASURES = (Measure("E2", _WAKE, _e2),)
