@@ -48,6 +48,8 @@ OFTEN = Odds(
     configure=0.12,
 )
 FEATURES = (
+    "sessions_that_slept",
+    "turns_that_slept",
     "configured",
     "answers_with_form",
     "answers_corrected",

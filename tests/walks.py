@@ -20,6 +20,7 @@ from actors.adapters.adapter import Adapter, adapter
 from actors.adapters.codec import decode
 from actors.adapters.request import Request, Settings, ToolSpec
 from actors.core.caching import lane_key
+from actors.core.codec import decode_event, encode_event
 from actors.core.content import Media, Message, Text, ToolCall
 from actors.core.dialect import Dialect
 from actors.core.events import (
@@ -156,6 +157,7 @@ class Walk:
         failover: One round in so many goes on elsewhere.
         cut: One streamed answer in so many breaks off.
         last_round: Whether the turn is at its last request.
+        sleeps: Whether it is forgotten in the middle, and goes on from its log.
     """
 
     dialects: ClassVar[tuple[str, ...]] = tuple(PROFILES)
@@ -167,6 +169,7 @@ class Walk:
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
+        self.sleeps = seed % 4 == 0
         self.model = Model(self.random)
         self.session = Simulated(lanes=Lanes(self.rules))
         self.turn = Turn(Say("ok"))
@@ -212,7 +215,9 @@ class Walk:
 
     def run(self) -> None:
         """Go all steps, then to every binding once more."""
-        for _ in range(self.steps):
+        for step in range(self.steps):
+            if self.sleeps and step == self.steps // 2:
+                self.sleep()
             self.random.choice(
                 (*[self.ask] * 6, *[self.tell_late] * 2, *[self.rewrite] * 2, self.configure)
             )()
@@ -378,6 +383,12 @@ class Walk:
             write(Started(call.id))
             told = quote(f"{call.name} is done: \u2713" * self.random.randrange(3))
             write(Failed(call.id, told) if self.rarely() else Returned(call.id, told, self.attached()))
+
+    def sleep(self) -> None:
+        """The session is forgotten, and goes on from the records of its log."""
+        session = self.session
+        session.log = [decode_event(encode_event(event)) for event in session.log]
+        session.state, session.lanes = rebuilt(session.log, self.rules)
 
     def compare_with_log(self) -> None:
         """The session's log folds to the same session, byte for byte."""

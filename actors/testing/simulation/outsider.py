@@ -27,15 +27,28 @@ MISTAKE = "mistaken"
 
 
 class Outsider:
-    """Serves one session until it is cancelled. `came` is told how asks stand, or came out, by name."""
+    """Serves one session until it is cancelled.
+
+    Args:
+        session: Which.
+        random: Decides what is brought.
+        problems: Where broken invariants are told.
+        came: Told how asks stand, or came out, by name.
+        looks: Called before something is brought, with what is awaited.
+    """
 
     def __init__(
-        self, session: Session, random: Random, problems: Problems, came: Callable[[str, TurnResult], None]
+        self,
+        session: Session,
+        random: Random,
+        problems: Problems,
+        came: Callable[[str, TurnResult], None],
+        looks: Callable[[str], None],
     ) -> None:
         self._session = session
         self._random = random
         self._problems = problems
-        self._came = came
+        self._came, self._looks = came, looks
         self._brought: list[PendingCall] = []
         self._asked = anyio.Event()
         self.scope = anyio.CancelScope()
@@ -55,6 +68,7 @@ class Outsider:
     async def _look(self) -> None:
         await self._passes()
         while pending := self._session.pending:
+            self._looks(f"{pending[0].call.id} of {len(self._brought)}")
             with suppress(ActorsError):  # it was cancelled, crashed or closed since
                 await self._serve(pending)
             await self._passes()

@@ -30,6 +30,8 @@ QUIET = 1000.0
 LAST_ASKS = 3
 PROMPT = 1.0
 """Seconds in which a cancel has closed every call: the grace, and as much again."""
+SLEEPING = 0.25
+"""How often a session with nothing to do is put to sleep, before an ask or when something is brought for its turn."""
 CROWD = 3
 """Asks at once, so that some have to wait and one is too many."""
 
@@ -102,13 +104,30 @@ class Player:
         )
         random = Random(f"{self._world.plan.seed}/{talk.id}/outside")  # noqa: S311  as in the plan
         outsider = self._outside[talk.id] = Outsider(
-            session, random, self._world.problems, partial(self._stands, session)
+            session,
+            random,
+            self._world.problems,
+            partial(self._stands, session),
+            partial(self._sleep, session),
         )
         outside.start_soon(outsider.run)
         for ask in talk.asks:
             await anyio.sleep(ask.pause)
+            self._sleep(session, ask.name)
             with suppress(SessionClosed):  # it crashed too often
                 await self._ask(session, ask)
+
+    def _sleep(self, session: Session, occasion: str) -> None:
+        """Have a session sleep, if it has nothing to do and this is an occasion: nobody sees a difference."""
+        chance = Random(f"{self._world.plan.seed}/{session.id}/{occasion}").random()  # noqa: S311  as in the plan
+        activation, before = session._activation, (session.target, session.busy, session.pending)
+        if chance >= SLEEPING or not activation.passivate() or activation.is_over:
+            return
+        activation.drop()
+        self.counts["sessions_that_slept"] += 1
+        self.counts["turns_that_slept"] += session.busy
+        if (session.target, session.busy, session.pending) != before or activation.holding.total:
+            self._world.problems.add("a session that sleeps is as it was", f"{session.id}: {occasion}")
 
     async def _ask(self, session: Session, ask: Ask) -> None:
         say = partial(self._listened if ask.streamed else self._answered, session, said(ask))

@@ -16,7 +16,7 @@ from actors.core.events import Cancelled, Event
 from actors.core.identity import RUNTIME, Binding, CallId
 from actors.core.packed import unpack
 from actors.core.stream import Usage
-from actors.storage import Appended, Entry
+from actors.storage import Appended, Entry, Level
 from actors.storage.memory import MemoryStorage
 
 REAL = (events.Returned, events.Failed, events.Denied, events.Refused)
@@ -94,12 +94,14 @@ class Sighting:
 
 
 class Witness(MemoryStorage):
-    """Logs in memory, each event looked at as it is appended.
+    """Logs in memory, each event looked at as it is appended. They pass for logs on a disk, so that sessions sleep.
 
     Args:
         problems: Where broken invariants are told.
         members: Which backends a target stands for.
     """
+
+    level: Level = "power"
 
     def __init__(self, problems: Problems, members: dict[str, frozenset[str]]) -> None:
         super().__init__()

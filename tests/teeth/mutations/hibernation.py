@@ -100,4 +100,21 @@ MUTATIONS = (
         "size = self.size + size_of(summary)",
         (STATE,),
     ),
+    Mutation(
+        "memory: what a session renders is not counted",
+        "actors/renderer.py",
+        "                assert_never(command)\n        self._count()",
+        "                assert_never(command)",
+        (
+            f"{SLEEP}::test_what_was_not_used_for_longest_is_put_away_when_there_is_no_memory",
+            "tests/test_simulation.py",
+        ),
+    ),
+    Mutation(
+        "sleep: a turn that waits is not known to wait while its session sleeps",
+        "actors/activation.py",
+        "        return self._now.waits if isinstance(self._now, SessionActors) else self._waits",
+        "        return self._now.waits if isinstance(self._now, SessionActors) else ()",
+        (f"{SLEEP}::test_a_turn_that_waits_sleeps_and_is_gone_on_with",),
+    ),
 )
