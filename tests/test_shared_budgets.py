@@ -18,7 +18,7 @@ from actors.core.events import RequestSent
 from actors.core.identity import Binding
 from actors.core.stats import BudgetStats
 from actors.core.stream import Usage
-from actors.errors import ConfigError, OverBudget
+from actors.errors import CompactionFailed, ConfigError, OverBudget
 from actors.handle import Session
 from actors.kernel.parking import parking
 from actors.telemetry.prometheus import PrometheusCollector
@@ -167,7 +167,30 @@ async def test_subagents_and_summaries_count_in_it() -> None:
         assert runtime.stats().budgets["tenants.t"].used_tokens == 400
 
 
-async def test_no_summary_is_asked_for_when_the_budget_is_used_up() -> None:
+async def test_no_summary_is_asked_for_when_the_ask_before_it_has_used_up_the_budget() -> None:
+    server, gate = openai(HUNDRED, WORKS, HUNDRED, HUNDRED), Gate()
+    async with sharing({"tenants.t": Allowance(tokens=250)}, server) as runtime:
+        session = await runtime.open("a", tools=[gate.tool], tenant="t")
+        await session.ask("Hello?")
+        why: list[str] = []
+
+        async def compact() -> None:
+            with pytest.raises(CompactionFailed) as failed:
+                await session.compact()
+            why.append(str(failed.value))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(session.ask, "Work!")
+            await gate.started("a")
+            tasks.start_soon(compact)
+            await anyio.wait_all_tasks_blocked()
+            gate.open("a")
+        assert len(server.requests) == 3
+        assert "the budget of tenant 't' of 250 tokens is used up" in why[0]
+        assert runtime.stats().budgets["tenants.t"].used_tokens == 300
+
+
+async def test_a_turn_ends_when_the_summary_before_it_has_used_up_the_budget() -> None:
     server = openai(Turn(Say("Done."), usage=(4000, 10)), Turn(Say("Done."), usage=(4000, 10)), HUNDRED)
     async with serve(server):
         backends = {"a": backend_at(server).model_copy(update={"context": 6000})}

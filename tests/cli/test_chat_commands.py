@@ -43,6 +43,16 @@ def test_a_preview_says_what_another_provider_would_be_sent() -> None:
     assert after.count("synthetic results: 0; left out: nothing") == 2
 
 
+def test_a_conversation_is_made_shorter_and_says_by_how_much() -> None:
+    nothing = "  0 messages became a summary, 0 results a mark; nothing is left that could be made shorter"
+    assert nothing in said("/compact").out.splitlines()
+    lines = said("one", "two", "three", "/compact", "/history").out.splitlines()
+    assert "  2 messages became a summary, 0 results a mark" in lines
+    told = [line for line in lines if line.startswith("who ")]
+    assert told[0].startswith("who human; says [Summary of the conversation so far.]")
+    assert len(told) == 5
+
+
 @pytest.mark.parametrize("line", ["/preview nobody", "/switch nobody"])
 def test_an_unknown_target_is_one_line_and_nothing_has_changed(line: str) -> None:
     lines = said(line, "hello", "/backends").out.splitlines()

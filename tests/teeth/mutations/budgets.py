@@ -9,7 +9,7 @@ SAME_TIME = (
 )
 REPORTED = f"{CORE}::test_what_a_provider_reported_is_taken_and_only_what_is_new_is_estimated"
 USED_UP = f"{TESTS}::test_a_used_up_budget_ends_a_turn_at_a_boundary_and_refuses_all_who_share_it"
-SUMMARY = f"{TESTS}::test_no_summary_is_asked_for_when_the_budget_is_used_up"
+SUMMARY = f"{TESTS}::test_a_turn_ends_when_the_summary_before_it_has_used_up_the_budget"
 
 MUTATIONS = (
     Mutation(
@@ -73,7 +73,7 @@ MUTATIONS = (
         "actors/shrinking.py",
         "if (over := await self._ask.admitted(binding)) is not None:",
         "if (over := None) is not None:",
-        (SUMMARY,),
+        (f"{TESTS}::test_no_summary_is_asked_for_when_the_ask_before_it_has_used_up_the_budget",),
     ),
     Mutation(
         "budgets: subagents are nobody's",

@@ -5,6 +5,7 @@ from tests.teeth.mutations.mutation import Mutation
 RULES, SHRINKING, DRIVER = "actors/core/compaction.py", "actors/shrinking.py", "actors/driver.py"
 STATE, TURN = "actors/core/state.py", "actors/core/turn.py"
 CORE, SESSIONS = "tests/core/test_compaction.py", "tests/test_compaction.py"
+ELSEWHERE = "tests/test_compaction_elsewhere.py"
 
 MUTATIONS = (
     Mutation(
@@ -134,6 +135,27 @@ MUTATIONS = (
         "turns.Answered | turns.Broke | turns.Shrunk):\n        return turns.Stopped",
         "turns.Answered | turns.Broke):\n        return turns.Stopped",
         (SESSIONS,),
+    ),
+    Mutation(
+        "compaction: the window of a price is nobody's",
+        "actors/pricing.py",
+        "return None if price is None else price.context",
+        "return None",
+        (f"{ELSEWHERE}::test_the_window_of_a_price_counts_where_the_backend_says_none",),
+    ),
+    Mutation(
+        "compaction: what the file says of it is not read",
+        RULES,
+        "    said = filed.model_dump()\n",
+        "    said = type(filed)().model_dump()\n",
+        (f"{ELSEWHERE}::test_a_file_says_when_histories_are_made_shorter_and_a_program_comes_first",),
+    ),
+    Mutation(
+        "compaction: a fork shows long results whole again",
+        "actors/core/closing.py",
+        "*(each for each in rest if type(each) is not Closed),",
+        '*(each for each in rest if type(each).__name__ not in ("Closed", "Shortened")),',
+        (f"{ELSEWHERE}::test_a_fork_and_an_imported_file_show_what_was_made_shorter_as_it_was",),
     ),
     Mutation(
         "compaction: the request that was too long is sent again as that for its summary",
