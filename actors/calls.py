@@ -186,8 +186,8 @@ class Running:
     async def _end(self) -> CallEvent | None:
         """Return how the call ended, None if it was stopped. Nothing is awaited after what the tool raised."""
         try:
-            if self._asks and not await self._approved():
-                return denied(self.call)
+            if self._asks and (answer := await self._asked()) is not True:
+                return denied(self.call, answer if isinstance(answer, str) else "")
             if self._fault is not None:
                 raise self._fault
             if self._writer is not None and self._writer.waits:
@@ -269,8 +269,8 @@ class Running:
         self._tell(error)
         return Failed(self.call.id, quote(for_model(error)))
 
-    async def _approved(self) -> bool:
-        """Ask whether the call may run; an `approve` that fails has not approved."""
+    async def _asked(self) -> object:
+        """Ask whether the call may run, and return what is said; an `approve` that fails says nothing."""
         approve = self.site.approve
         assert approve is not None
         try:
@@ -288,7 +288,9 @@ class Running:
             if self._task.cancelled:
                 raise answer.error
             self._tell(answer.error)
-        return answer is True
+            return None
+        said: object = answer
+        return said
 
     async def _placed(self, pool: Threads = THREADS, most: int | None = None) -> Place:
         """Wait for a thread of a pool of which `most` may be in use.

@@ -304,8 +304,9 @@ class Runtime:
             id: 1 to 64 letters, digits, `_` and `-`; made up if not given.
             system: System prompt, until `Session.configure`. Without it, the one that came with `messages`.
             messages: A history to begin with, as `from_wire` gives it. Its report stays that of the session's history.
-            approve: Asked before a call of a tool with `approval="ask"` runs, which it may only if the answer is True.
-                It may be async; a plain one runs in a thread. Without it the turn waits (`Session.decide`).
+            approve: Asked before a call of a tool with `approval="ask"` runs, which it may only if the answer is True;
+                a text is the reason why not. It may be async; a plain one runs in a thread. Without it the turn waits
+                for somebody's decision (`Session.decide`).
             deps: Anything its tools need, such as a database: what `ToolContext.deps` is.
             tenant: Whose it is, at most 64 characters. Where requests wait, tenants get their shares.
             budget: What it may use over its life. When that is used up a turn ends before its next request, with every

@@ -11,12 +11,13 @@ from dataclasses import replace
 from types import EllipsisType
 from typing import Any, Unpack
 
-from actors.errors import SubagentFailed, ToolDefinitionError
+from actors.errors import ConfigError, SubagentFailed, ToolDefinitionError
 from actors.output import output_of
 from actors.tools import Tool, ToolContext, tool
 from actors.tools.handover import Handover
 from actors.tools.options import ToolOptions
 from actors.toolsets import Item
+from actors.toolsets.source import listed, source_of
 
 
 def subagent(
@@ -44,10 +45,15 @@ def subagent(
         options: Fields of `Tool`.
 
     Raises:
-        ToolDefinitionError: A name no provider takes, or an external tool.
-        ConfigError: `output` has no JSON Schema.
+        ToolDefinitionError: A name no provider takes, an external tool, or something in `tools` that is none.
+        ConfigError: `output` has no JSON Schema, or `system` is no text.
     """
-    offered = tuple(tools)
+    offered = tuple(listed(tools))
+    given: object = system
+    if not isinstance(given, str | None):
+        raise ConfigError(f"Subagent {name!r}: system= takes a text, not {type(given).__name__}")
+    for each in offered:
+        source_of(each)
     if output is not None:
         output_of(output)
     for each in offered:

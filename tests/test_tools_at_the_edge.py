@@ -497,8 +497,17 @@ APPROVALS: dict[str, tuple[Any, bool]] = {  # Any: what a host may pass
 async def test_only_a_plain_yes_approves_and_whatever_an_approval_raises_ends_its_own_call(kind: str) -> None:
     approve, runs = APPROVALS[kind]
     (words, other) = await told(erases, reads, approve=approve)
-    assert words == ("gone" if runs else "ERROR: Running 'erases' was not approved.")
+    why = ": yes" if "word" in kind else "."
+    assert words == ("gone" if runs else f"ERROR: Running 'erases' was not approved{why}")
     assert other == "nothing"
+
+
+async def test_a_text_denies_a_call_and_the_model_is_told_it_as_the_reason() -> None:
+    def approve(call: ToolCall) -> bool | str:
+        return "nothing is erased on Fridays"
+
+    (words, _) = await told(erases, reads, approve=approve)
+    assert words == "ERROR: Running 'erases' was not approved: nothing is erased on Fridays"
 
 
 async def test_an_approval_that_takes_its_time_stalls_nobody() -> None:

@@ -19,8 +19,8 @@ from actors.core.ingest import ingest
 from actors.core.jsonio import JsonValue, quote
 from actors.core.repair import repaired
 
-Approve: TypeAlias = Callable[[ToolCall], bool | Awaitable[bool]]
-"""Says whether a call of a tool with `approval="ask"` may run."""
+Approve: TypeAlias = Callable[[ToolCall], bool | str | Awaitable[bool | str]]
+"""Says whether a call of a tool with `approval="ask"` may run: True, or else why not, if that is a text."""
 
 
 class BoundArguments(Struct, frozen=True):

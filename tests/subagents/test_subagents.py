@@ -12,7 +12,7 @@ from actors.config import RuntimeLimits
 from actors.core.content import ToolCall
 from actors.core.events import Closed, Event, Opened, Submitted
 from actors.core.feed import CompleteEvent, SessionEvent, SubagentEvent, TextEvent
-from actors.errors import OwnSession, SessionClosed, SessionError, ToolDefinitionError
+from actors.errors import ConfigError, OwnSession, SessionClosed, SessionError, ToolDefinitionError
 from actors.runtime import Runtime
 from actors.testing import Call, OpenAIServer, Say, Status, Turn
 from actors.testing.server import LoopbackServer
@@ -157,6 +157,27 @@ def test_an_external_tool_is_refused_where_the_subagent_is_defined() -> None:
     click = Tool.external("click", "Click.", {"type": "object"})
     with pytest.raises(ToolDefinitionError, match="'helper' has the external tool 'click'"):
         helper(click)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"tools": [None]}, "tools= has a value of type NoneType"),
+        (
+            {"tools": Tool.from_schema("look", "", {"type": "object"}, print)},
+            "tools= takes a list, as [look]",
+        ),
+        ({"tools": "files"}, "tools= takes a list, as ['files']"),
+        ({"system": 5}, "system= takes a text, not int"),
+    ],
+    ids=["none", "tool", "text", "system"],
+)
+def test_what_a_subagent_cannot_have_is_refused_where_it_is_defined(
+    options: Any, says: str
+) -> None:  # Any: what a program may give
+    with pytest.raises(ConfigError) as refused:
+        subagent("helper", "Helps.", **options)
+    assert says in str(refused.value)
 
 
 async def test_a_context_made_by_hand_opens_no_subagent() -> None:

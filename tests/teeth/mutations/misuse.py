@@ -27,6 +27,24 @@ MUTATIONS: tuple[Mutation, ...] = (
         (MISUSE,),
     ),
     Mutation(
+        "misuse: why an approval denied a call is told to nobody",
+        "actors/calls.py",
+        'return denied(self.call, answer if isinstance(answer, str) else "")',
+        "return denied(self.call)",
+        (
+            "tests/test_tools_at_the_edge.py::test_a_text_denies_a_call_and_the_model_is_told_it_as_the_reason",
+        ),
+    ),
+    Mutation(
+        "misuse: what a subagent cannot have is found out by its model",
+        "actors/subagents.py",
+        "    for each in offered:\n        source_of(each)\n",
+        "",
+        (
+            "tests/subagents/test_subagents.py::test_what_a_subagent_cannot_have_is_refused_where_it_is_defined",
+        ),
+    ),
+    Mutation(
         "misuse: an async rule is taken, and denies every call",
         "actors/tools/options.py",
         "        if is_async(rule):\n",
