@@ -71,10 +71,19 @@ class ResolvedBackend:
 def check_priced(resolver: "Resolver", target: str, tenant: str, budget: Budget | None) -> None:
     """Refuse a target that a budget of money cannot count: the session's own, or that of its tenant or pool.
 
+    So is a pool of the cheapest where nobody knows a price.
+
     Raises:
-        ConfigError: A member of it has no price; or what `Resolver.pool` raises.
+        ConfigError: A member of it has no price, or none has; or what `Resolver.pool` raises.
     """
     pool = resolver.pool(target)
+    if pool.policy == "cheapest" and not any(
+        resolver.rates(resolver.backend(member).binding) for member in pool.members
+    ):
+        raise ConfigError(
+            f"Pool {pool.name!r} goes to its cheapest member, and nobody gave a price of any; add price to its "
+            "backends, or [prices], or Runtime(prices=...)"
+        )
     is_counted = budget is not None and budget.money is not None
     if not (is_counted or any(each.counts_money for each in resolver.budgets(tenant, target))):
         return

@@ -4,7 +4,9 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from actors.config import BackendLimits, PoolSettings
+from actors import Price, Runtime
+from actors.config import BackendLimits, Config, PoolSettings
+from actors.errors import ConfigError
 from actors.testing import QUOTA, SERVER_ERROR, Say, Stall, Status, Turn
 from tests.runtime_support import anthropic, hosting, openai
 
@@ -23,6 +25,21 @@ async def test_what_one_session_learned_of_a_backend_all_others_know_at_once() -
             session = await runtime.open("pool", id=f"s{number}")
             assert (await session.ask("Hello.")).served_by.backend == "b"
     assert (one.received, two.received) == (1, 5)
+
+
+async def test_a_pool_of_the_cheapest_is_refused_where_nobody_gave_a_price() -> None:
+    one, two = openai(Turn(Say("dear"))), anthropic(Turn(Say("cheap")))
+    async with hosting(a=one, b=two, pools=pool("a", "b", policy="cheapest")) as runtime:
+        with pytest.raises(
+            ConfigError, match="Pool 'pool' goes to its cheapest member, and nobody gave a price"
+        ):
+            await runtime.open("pool")
+        session = await runtime.open("a")
+        with pytest.raises(ConfigError, match="nobody gave a price"):
+            await session.switch("pool")
+        settings = runtime.config.settings
+        async with Runtime(Config(settings, {}), prices={"claude*": Price(3, 15)}) as priced:
+            assert (await (await priced.open("pool")).ask("Hello.")).text == "cheap"
 
 
 async def test_a_backend_that_answers_somebody_is_passed_over_no_longer() -> None:

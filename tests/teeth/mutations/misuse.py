@@ -45,6 +45,13 @@ MUTATIONS: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
+        "misuse: a pool goes to the cheapest of those whose prices nobody knows",
+        "actors/backend.py",
+        '    if pool.policy == "cheapest" and not any(',
+        "    if False and not any(",
+        ("tests/test_pools.py::test_a_pool_of_the_cheapest_is_refused_where_nobody_gave_a_price",),
+    ),
+    Mutation(
         "misuse: an async rule is taken, and denies every call",
         "actors/tools/options.py",
         "        if is_async(rule):\n",
