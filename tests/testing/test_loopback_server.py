@@ -384,6 +384,21 @@ async def test_who_sends_a_body_that_is_somewhat_too_large_reads_the_answer() ->
         assert (await http.post("/v1/messages", json=ASK)).status_code == 200
 
 
+@pytest.mark.parametrize("made", [OpenAIServer, AnthropicServer])
+async def test_a_body_that_is_nested_too_deeply_is_refused_and_the_server_goes_on(
+    made: type[OpenAIServer] | type[AnthropicServer],
+) -> None:
+    server = made()
+    deep = b'{"model": "m", "max_tokens": 10, "messages": ' + b"[" * 20_000 + b"]" * 20_000 + b"}"
+    async with client(server) as http:
+        for _ in range(2):
+            refused = await http.post(
+                path(server), content=deep, headers={"content-type": "application/json"}
+            )
+            assert refused.status_code == 400
+            assert (await http.post(path(server), json=ASK)).status_code == 200
+
+
 async def test_one_connection_serves_many_requests_and_odd_ones_do_not_end_it() -> None:
     server = OpenAIServer()
     async with client(server) as http:

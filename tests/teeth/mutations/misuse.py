@@ -52,6 +52,13 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("tests/test_pools.py::test_a_pool_of_the_cheapest_is_refused_where_nobody_gave_a_price",),
     ),
     Mutation(
+        "misuse: a body that is nested too deeply ends a strict server",
+        "actors/testing/rules/reading.py",
+        "    except (ValueError, RecursionError):",
+        "    except ValueError:",
+        ("tests/testing/test_loopback_server.py",),
+    ),
+    Mutation(
         "misuse: an async rule is taken, and denies every call",
         "actors/tools/options.py",
         "        if is_async(rule):\n",

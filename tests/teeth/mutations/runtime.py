@@ -270,8 +270,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "tools: an approval is any answer that is true",
         "actors/calls.py",
-        "        return answer is True\n",
-        "        return bool(answer)\n",
+        "if self._asks and (answer := await self._asked()) is not True:",
+        "if self._asks and not (answer := await self._asked()):",
         (f"{EDGE}::test_only_a_plain_yes_approves_and_whatever_an_approval_raises_ends_its_own_call",),
     ),
     Mutation(
