@@ -5,10 +5,10 @@ The journal actor notes it, `Runtime.stats` tells it, and reading it asks nobody
 
 from dataclasses import dataclass
 from math import ceil
-from time import time
 
 from actors import telemetry
 from actors.core.stats import JournalStats
+from actors.wall import wall
 
 LAG = 5.0
 """Seconds that an event would wait to be written from which on nothing new is taken in."""
@@ -39,13 +39,13 @@ class JournalMeter:
     def failed(self, error: Exception) -> None:
         """Note that the journal is unavailable."""
         if self.since is None:
-            self.since, self.why = time(), str(error)[:LONGEST]
+            self.since, self.why = wall(), str(error)[:LONGEST]
             telemetry.journal_unavailable(self.why)
 
     def worked(self) -> None:
         """Note that something was written."""
         if self.since is not None:
-            telemetry.journal_available(time() - self.since)
+            telemetry.journal_available(wall() - self.since)
             self.since, self.why = None, ""
 
     def begin(self, now: float) -> None:

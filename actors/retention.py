@@ -7,7 +7,6 @@ a wall clock can say, so a sweep does nothing while the journal has reason to do
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
-from time import time
 
 import anyio
 
@@ -26,6 +25,7 @@ from actors.forgetting import goes_with
 from actors.journal import JournalCommand, ListSessions, LookAtClock, Purge
 from actors.kernel import Ref
 from actors.storage.directory import StoredSession
+from actors.wall import wall
 
 EVERY = 3600.0
 """Seconds between two sweeps."""
@@ -104,7 +104,7 @@ class Retention:
     journal: Ref[JournalCommand]
     keep: float
     forget: Forget
-    clock: Callable[[], float] = time
+    clock: Callable[[], float] = wall
     _purged: float | None = None
 
     async def run(self) -> None:

@@ -4,7 +4,6 @@ What a request is and what an answer's bytes mean is the adapter's; how they tra
 an answer was shown, nothing is tried again: a retry would say things twice.
 """
 
-import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import aclosing, suppress
@@ -43,6 +42,7 @@ from actors.errors import CircuitOpen, ConfigError, CredentialFailed, Overloaded
 from actors.kernel import Query
 from actors.kernel.parking import Scope, parking
 from actors.transport import Response, Timeouts, Transport
+from actors.wall import wall
 
 if TYPE_CHECKING:
     from actors.adapters.base import Decoder
@@ -365,7 +365,7 @@ class Round:
         self._counters["requests"] += 1
         self._counters["retries"] += self._tries > 1
         async with self._transport.send(url, headers, request.segments, self._timeouts) as response:
-            if (wait := used_up(response.headers, time.time())) > 0:
+            if (wait := used_up(response.headers, wall())) > 0:
                 self._admission.hold(wait)
             if response.status != 200:
                 return await self._refusal(response)
@@ -409,9 +409,7 @@ class Round:
                         break
         from actors.adapters.classify import classify  # only when the first request is refused
 
-        return classify(
-            response.status, response.headers, bytes(body), self._adapter.dialect, now=time.time()
-        )
+        return classify(response.status, response.headers, bytes(body), self._adapter.dialect, now=wall())
 
     def _show(self, events: Sequence[StreamEvent]) -> None:
         """Pass deltas on, numbered; remember which calls have begun."""

@@ -68,7 +68,7 @@ async def test_a_token_is_used_until_shortly_before_it_expires(tmp_path: Path) -
 )
 async def test_a_program_may_say_when_its_token_expires(tmp_path: Path, printed: str) -> None:
     clock = Clock()
-    tokens = Tokens(command(tmp_path, printed), 600.0, clock)
+    tokens = Tokens(command(tmp_path, printed), 600.0, clock, Clock())
     assert await sent(tokens) == "Bearer t-1"
     clock.now += 49.0
     assert await sent(tokens) == "Bearer t-1"

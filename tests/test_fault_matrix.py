@@ -1,4 +1,4 @@
-"""The fault matrix: what may go wrong at a provider, in a tool, in storage and in the scheduler.
+"""The fault matrix: what may go wrong at a provider, in a tool, a process, storage, the clock and the scheduler.
 
 Each row names by file the tests that show it; that they exist is checked here, that they pass is theirs.
 """
@@ -92,6 +92,33 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
         ),
         "transport/test_resending.py": ("test_a_compressed_answer_is_not_asked_for_and_not_unpacked",),
     },
+    "process: kill -9 at any crossing": {
+        "test_killing.py": (
+            "test_whenever_a_process_is_killed_another_goes_on_and_nothing_is_lost_or_done_twice",
+        ),
+        "test_durability.py": ("test_a_durable_event_that_was_seen_survives_kill_9_at_any_step_of_a_write",),
+    },
+    "process: SIGSTOP, SIGCONT": {
+        "test_takeover.py": (
+            "test_a_host_that_stopped_and_goes_on_writes_nothing_that_was_taken_over",
+            "test_a_runtime_that_stopped_and_goes_on_ends_the_session_that_was_taken_over_and_no_other",
+            "test_of_a_thousand_concurrent_claims_each_has_a_number_of_its_own_and_no_log_goes_back",
+        ),
+        "test_fencing.py": (
+            "test_of_many_who_open_one_session_at_once_in_two_runtimes_one_has_it",
+            "test_of_two_processes_that_open_one_session_at_once_one_has_it",
+        ),
+    },
+    "process: SIGTERM or SIGINT, once and twice": {
+        "test_signals.py": (
+            "test_a_command_that_is_signalled_ends_with_its_code_and_leaves_a_journal_to_go_on_with",
+        ),
+        "cli/test_run.py": (
+            "test_a_signal_cancels_the_turn_and_has_its_exit_code",
+            "test_a_tool_that_blocks_its_thread_keeps_no_interrupt_from_ending_the_command",
+        ),
+        "test_shutdowns.py": ("test_a_program_of_its_own_exits_and_says_nothing",),
+    },
     "process: the event loop is blocked by an async tool": {
         "test_runaway_tools.py": ("test_a_tool_that_blocks_the_loop_is_named_with_its_place_while_it_does",),
     },
@@ -167,11 +194,28 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
             "test_stats_say_since_when_and_why_the_journal_is_unavailable_and_so_does_prometheus",
         ),
     },
+    "storage: a loss of power, a torn tail, a flipped bit": {
+        "test_power_loss.py": ("test_after_a_loss_of_power_logs_are_as_the_level_says",),
+        "test_damage.py": (
+            "test_what_is_damaged_is_refused_with_its_place",
+            "test_a_flipped_bit_is_never_read_as_something_else",
+            "test_a_write_ahead_log_that_was_cut_is_read_to_its_last_whole_record",
+            "test_a_flipped_bit_of_the_write_ahead_log_costs_the_last_transaction_at_most",
+        ),
+    },
     "storage: slow journal": {
         "test_slow_journal.py": (
             "test_a_flood_of_one_session_does_not_hold_up_what_others_write",
             "test_while_the_journal_is_slow_callers_wait_and_when_it_is_too_slow_new_work_is_refused",
             "test_how_long_one_more_would_wait_is_what_is_under_way_and_the_batches_ahead",
+        ),
+    },
+    "clock: jumps, stands still, goes backwards": {
+        "test_clocks.py": (
+            "test_the_wall_clock_is_read_in_one_module",
+            "test_whatever_the_wall_clock_does_a_log_is_the_same",
+            "test_whatever_the_wall_clock_does_a_session_stays_with_its_host",
+            "test_a_token_lasts_as_long_as_it_was_said_to_wherever_the_wall_clock_jumps",
         ),
     },
     "scheduler: every thread is held by a tool that hangs": {
@@ -182,7 +226,7 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
         ),
     },
 }
-"""By row: the files that show it, and their tests. Clients and processes have matrices of their own."""
+"""By row: the files that show it, and their tests. Clients have a matrix of their own."""
 
 
 @cache

@@ -49,7 +49,7 @@ class Clock:
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.now = 1_800_000_000.0
         for kind in ("memory", "sqlite.storage", "postgres.storage"):
-            patch.setattr(f"actors.storage.{kind}.time", self)
+            patch.setattr(f"actors.storage.{kind}.wall", self)
 
     def __call__(self) -> float:
         return self.now

@@ -19,6 +19,7 @@ from actors.handle import Session
 from actors.runtime import Runtime
 from actors.tools import Tool
 from actors.toolsets import Item
+from actors.wall import wall
 
 
 @asynccontextmanager
@@ -85,7 +86,7 @@ async def _last(runtime: Runtime) -> str:
 
 def _made_up() -> str:
     """Return an id that tells people when it began."""
-    return f"{datetime.now().astimezone():%Y%m%d-%H%M%S}-{token_hex(2)}"
+    return f"{datetime.fromtimestamp(wall()).astimezone():%Y%m%d-%H%M%S}-{token_hex(2)}"
 
 
 async def _opened(

@@ -11,6 +11,7 @@ import anyio
 
 from actors.credentials.outgoing import Headers, Outgoing
 from actors.errors import CredentialFailed
+from actors.wall import wall
 
 COMMAND_SECONDS = 60.0
 """How long a token command may run."""
@@ -29,15 +30,20 @@ class Tokens:
     Args:
         command: The program and its arguments. No shell is involved.
         lifetime: Seconds a token is used for whose program does not say.
-        clock: Unix time in seconds.
+        clock: Seconds, of a clock that nobody sets.
+        now: Seconds since 1970, by which a program may say when a token ends.
     """
 
     def __init__(
-        self, command: Sequence[str], lifetime: float, clock: Callable[[], float] = time.time
+        self,
+        command: Sequence[str],
+        lifetime: float,
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], float] = wall,
     ) -> None:
         self._command = tuple(command)
         self._lifetime = lifetime
-        self._clock = clock
+        self._clock, self._now = clock, now
         self._lock = anyio.Lock()
         self._token = ""
         self._until = -math.inf
@@ -66,7 +72,7 @@ class Tokens:
     async def _renew(self) -> None:
         self._runs += 1
         try:
-            self._token, seconds = _token(await self._printed(), self._lifetime, self._clock())
+            self._token, seconds = _token(await self._printed(), self._lifetime, self._now())
         except CredentialFailed as failure:
             self._failure = failure
             raise

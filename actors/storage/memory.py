@@ -7,7 +7,6 @@ uses it.
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from time import time
 
 from actors.core.chunked import EMPTY, ChunkedVector, appended, from_index, item_count
 from actors.core.codec import encode_event
@@ -15,6 +14,7 @@ from actors.core.events import Closed, Event
 from actors.storage import NOTHING, Appended, Claim, Entry, Level
 from actors.storage.clock import Seen, seen
 from actors.storage.directory import Page, StoredSession, Summary
+from actors.wall import wall
 
 
 class MemoryStorage:
@@ -61,7 +61,7 @@ class MemoryStorage:
 
     def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
         """Append all entries but those that are fenced."""
-        now = time()
+        now = wall()
         return [self._append(entry, now) for entry in entries]
 
     def _append(self, entry: Entry, now: float) -> Appended:

@@ -9,7 +9,7 @@ not in the log then, and what is told is there once.
 import secrets
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
-from time import monotonic, time
+from time import monotonic
 
 import psycopg
 from msgspec.structs import astuple
@@ -28,6 +28,7 @@ from actors.storage.postgres.connection import TRIES, Connection, Link
 from actors.storage.postgres.faults import is_lost
 from actors.storage.postgres.format import prepare
 from actors.storage.rows import JournalPlace, SessionRow
+from actors.wall import wall
 
 LEASE = 10.0
 PATIENCE = 5.0
@@ -243,7 +244,7 @@ class PostgresStorage:
         self, connection: Connection, entries: Sequence[Entry], encoded: Sequence[Sequence[bytes]]
     ) -> Sequence[Appended]:
         rows = self._known(connection, entries)
-        batch, outcomes = Batch(time()), list[Appended]()
+        batch, outcomes = Batch(wall()), list[Appended]()
         for entry, records in zip(entries, encoded, strict=True):
             row = rows.get(entry.session)
             if row is None or row.fence != entry.fence:

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from sqlite3 import Connection
-from time import time
 
 from actors.core.events import Event
 from actors.errors import ConfigError, JournalDamaged
@@ -17,6 +16,7 @@ from actors.storage.sqlite.connection import Connections
 from actors.storage.sqlite.format import clock_seen, sessions_made, set_clock_seen, set_sessions_made
 from actors.storage.sqlite.hosts import Hosts
 from actors.storage.sqlite.locks import check_platform
+from actors.wall import wall
 
 LEASE = 10.0
 PATIENCE = 5.0
@@ -107,7 +107,7 @@ class SqliteStorage:
     def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
         """Append all entries but those that are fenced, in one transaction."""
         encoded = [entry.records for entry in entries]
-        now, outcomes = time(), list[Appended]()
+        now, outcomes = wall(), list[Appended]()
         rows, records = dict[str, SessionRow](), list[tuple[int, int, int, bytes]]()
         try:
             with self._connections.transaction() as connection:

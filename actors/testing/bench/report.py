@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from actors.testing.bench.figures import Extent, Figure, Measure, table
 from actors.testing.bench.machine import LoadMeter, Machine, MachineLoad, this_machine
+from actors.wall import wall
 
 LIBRARIES = ("llm-actors", "anyio", "trio", "h11", "msgspec", "pydantic", "orjson")
 """Whose versions are told."""
@@ -87,7 +88,7 @@ def measured(
 
     A measurement that fails is a row that says how, and the others go on.
     """
-    began, watch = datetime.now(UTC), LoadMeter()
+    began, watch = datetime.fromtimestamp(wall(), UTC), LoadMeter()
     figures: list[Figure] = []
     failed: list[str] = []
     for measure in measures:

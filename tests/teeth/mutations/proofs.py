@@ -5,6 +5,7 @@ from tests.teeth.mutations.mutation import Mutation
 JOURNAL, SQLITE = "actors/journal.py", "actors/storage/sqlite/connection.py"
 RECOVERY, CLOSING = "actors/recovery.py", "actors/core/closing.py"
 FENCING, SIGNALS = ("tests/test_fencing.py",), ("tests/test_signals.py",)
+CLOCKS = ("tests/test_clocks.py",)
 KILLING, POWER = ("tests/test_killing.py",), ("tests/test_power_loss.py",)
 
 MUTATIONS = (
@@ -83,5 +84,26 @@ MUTATIONS = (
         "return self._stopped\n        if code is Exit.OK and",
         "return Exit.FAILED\n        if code is Exit.OK and",
         SIGNALS,
+    ),
+    Mutation(
+        "clocks: a host's lease ends by the wall clock",
+        "actors/storage/sqlite/hosts.py",
+        "from time import monotonic",
+        "from actors.wall import wall as monotonic",
+        CLOCKS,
+    ),
+    Mutation(
+        "clocks: a token lasts by the wall clock",
+        "actors/credentials/tokens.py",
+        "clock: Callable[[], float] = time.monotonic,",
+        "clock: Callable[[], float] = wall,",
+        CLOCKS,
+    ),
+    Mutation(
+        "clocks: a deadline reads the wall clock itself",
+        "actors/storage/sqlite/locks.py",
+        "from time import monotonic, sleep",
+        "from time import sleep\nfrom time import time as monotonic",
+        CLOCKS,
     ),
 )
