@@ -117,6 +117,25 @@ async def test_bounds_hold_for_each_turn_of_a_chat_and_its_budget_for_all(tmp_pa
     assert len(server.requests) == 3
 
 
+@pytest.mark.anyio
+async def test_a_preview_says_that_an_ask_would_make_room_first_and_that_a_budget_is_used_up(
+    tmp_path: Path,
+) -> None:
+    server = OpenAIServer([Turn(Say("one"), usage=(1000, 500))])
+    pool = '[pools.p]\nmembers = ["a"]\nbudget = { tokens = 1200 }\n'
+    async with serve(server):
+        config = CONFIG.format(url=server.base_url).replace('model = "m"', 'model = "m"\ncontext = 1200')
+        (tmp_path / "actors.toml").write_text(config + pool)
+        line = ("chat", "--config", str(tmp_path / "actors.toml"), "-m", "p")
+        done = await actors(*line, env={"OPENAI_API_KEY": "k"}, stdin="/preview\nx\n/preview\ny\n")
+    lines = done.out.splitlines()
+    whose = "the budget of pool 'p' of 1200 tokens is used up (1500 were used)"
+    assert lines.count("  the next ask makes the history shorter first") == 1
+    assert lines.count(f"  nothing is sent: {whose}") == 1
+    assert f"takes no ask: {whose}" in lines[-1]
+    assert len(server.requests) == 1
+
+
 LOOK = """
 from actors import Tool
 look = Tool.external("look", "Look it up.", {"type": "object"}, read_only=True)

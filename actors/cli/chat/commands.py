@@ -106,6 +106,10 @@ async def _preview(chat: ChatState, target: str) -> None:
     lost = ", ".join(f"{count} x {kind}" for kind, count in made.losses.items()) or "nothing"
     chat.face.put(f"  {safe(str(made.binding))}: {made.size:,} bytes, {made.kept:,} of the lane as before")
     chat.face.put(f"  synthetic results: {len(made.report.synthetic)}; left out: {safe(lost)}")
+    if made.compacts:
+        chat.face.put("  the next ask makes the history shorter first", "yellow")
+    if made.over:
+        chat.face.put(f"  nothing is sent: {safe(made.over)}", "yellow")
 
 
 async def _cost(chat: ChatState, _: str) -> None:
