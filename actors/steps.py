@@ -23,7 +23,7 @@ from actors.core.feed import Sent, StatusEvent
 from actors.core.guards import TurnGuard
 from actors.core.identity import Binding, CallId
 from actors.core.lane import Rendered, blamed, seals
-from actors.core.output import as_text, correction
+from actors.core.output import as_text, correction, shortfall
 from actors.core.packed import pack
 from actors.core.progress import Cause
 from actors.core.publishing import requested, said
@@ -280,7 +280,7 @@ class TurnSteps:
         assert self._ask.output is not None
         made = self._ask.output.read(message.text)
         if isinstance(made, list):
-            return turns.Checked(correction(made))
+            return turns.Checked(correction(made), shortfall(made))
         (self._ask.tally.output,) = made
         return turns.Checked()
 

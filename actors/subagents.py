@@ -46,12 +46,13 @@ def subagent(
 
     Raises:
         ToolDefinitionError: A name no provider takes, an external tool, or something in `tools` that is none.
-        ConfigError: `output` has no JSON Schema, or `system` is no text.
+        ConfigError: `output` has no JSON Schema, or `target` or `system` is no text.
     """
     offered = tuple(listed(tools))
-    given: object = system
-    if not isinstance(given, str | None):
-        raise ConfigError(f"Subagent {name!r}: system= takes a text, not {type(given).__name__}")
+    for field, given in (("target", target), ("system", system)):
+        value: object = given
+        if not isinstance(value, str | None):
+            raise ConfigError(f"Subagent {name!r}: {field}= takes a text, not {type(value).__name__}")
     for each in offered:
         source_of(each)
     if output is not None:
@@ -106,7 +107,7 @@ def handoff(
 
     Raises:
         ToolDefinitionError: A name no provider takes.
-        ConfigError: `system` is no text, or `tools` no list.
+        ConfigError: `target` or `system` is no text, or `tools` no list.
     """
     handover = Handover(target, system=system, tools=tools)
 

@@ -52,7 +52,8 @@ async def test_the_corrections_of_an_answer_are_counted_on(put_away: str) -> Non
         assert (await session.ask("Where?", output=City, corrections=2)).status == "awaiting"
         leave(session, put_away)
         answer = await session.provide({ONE: 1})
-    assert (answer.status, answer.why) == ("failed", "the answer does not have the form asked for")
+    assert answer.status == "failed"
+    assert answer.why.startswith("the answer does not have the form asked for: ")
     assert len(bodies(server)) == 4
 
 

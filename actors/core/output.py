@@ -19,6 +19,8 @@ OUTPUT_TOOL: Final = "give_final_answer"
 MAX_ANSWER: Final = 4 * 1024 * 1024
 """Bytes of an answer that are read as a value."""
 
+_NAMED = 3  # faults of an answer that its caller is told
+
 _FENCED = re.compile(r"\s*```[a-zA-Z]*\s*\n(.*?)\n?\s*```\s*", re.DOTALL)
 
 
@@ -38,6 +40,18 @@ def correction(errors: Sequence[ArgumentError]) -> str:
     return "\n".join(
         ["Your answer does not have the form asked for:", *lines, "Answer again with the whole value."]
     )
+
+
+def shortfall(errors: Sequence[ArgumentError]) -> str:
+    """Return in a few words what an answer lacks, without what stood there. No `errors`: as in `correction`."""
+    if not errors:
+        return "it is not one JSON value"
+    named = [
+        f"{error.path or 'the value'}: {'missing' if error.is_missing else f'expected {error.expected}'}"
+        for error in errors[:_NAMED]
+    ]
+    more = [f"and {len(errors) - _NAMED} more"] if len(errors) > _NAMED else []
+    return "; ".join([*named, *more])
 
 
 def _wrong(error: ArgumentError) -> str:

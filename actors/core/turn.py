@@ -228,9 +228,15 @@ class Brought(Struct, frozen=True):
 
 
 class Checked(Struct, frozen=True):
-    """The answer was read. `correction`: what to tell the model where it has not the form asked for."""
+    """The answer was read.
+
+    Args:
+        correction: What to tell the model where it has not the form asked for.
+        lacks: What it lacks, for the caller.
+    """
 
     correction: str | None = None
+    lacks: str = ""
 
 
 class Stopped(Struct, frozen=True):
@@ -288,8 +294,8 @@ class _TurnRules:
                 return GenerateStep(self._end.rounds)
             case RenderStep(), HandedOver():
                 return self._handed_over(outcome)
-            case CheckStep(), Checked(correction=correction):
-                return self._checked(correction)
+            case CheckStep(), Checked():
+                return self._checked(outcome.correction, outcome.lacks)
             case RewriteStep() | InstructStep(), Ready():
                 return self.render()
             case RenderStep() | GenerateStep(), Unfit():
@@ -356,11 +362,11 @@ class _TurnRules:
             return self._close("failed", "the limit of rounds was reached before an answer", answered.message)
         return CheckStep(answered.message)
 
-    def _checked(self, correction: str | None) -> Step:
+    def _checked(self, correction: str | None, lacks: str) -> Step:
         if correction is None:
             return self._close("complete", "")
         if self._end.malformed >= self._bounds.corrections:
-            return self._close("failed", "the answer does not have the form asked for")
+            return self._close("failed", f"the answer does not have the form asked for: {lacks}")
         self._end = replace(self._end, rounds=self._end.rounds + 1, malformed=self._end.malformed + 1)
         return InstructStep(correction)
 

@@ -18,7 +18,7 @@ class Handover:
         tools: Likewise all that the model may call, as for `Runtime.open`. Read at the hand-over.
 
     Raises:
-        ConfigError: `system` is no text, or `tools` can be read only once.
+        ConfigError: `target` or `system` is no text, or `tools` can be read only once.
     """
 
     target: str
@@ -27,6 +27,8 @@ class Handover:
     tools: Sequence[Any] | EllipsisType = ...  # Any: entries of `tools=`, which stand above this package
 
     def __post_init__(self) -> None:
+        if not isinstance(self.target, str):
+            raise ConfigError(f"target= takes the name of a target, not {type(self.target).__name__}")
         if not isinstance(self.system, str | EllipsisType | None):
             raise ConfigError(f"system= takes a text, not {type(self.system).__name__}")
         if isinstance(self.tools, str) or not isinstance(self.tools, Sequence | EllipsisType):

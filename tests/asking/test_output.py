@@ -209,8 +209,19 @@ async def test_a_model_that_never_gives_the_form_fails_the_ask_after_a_few_corre
         session = await runtime.open("a")
         answer = await session.ask("Which city?", output=City, corrections=2)
         assert (answer.status, answer.output, answer.rounds) == ("failed", None, 3)
-        assert answer.why == "the answer does not have the form asked for"
+        assert answer.why == "the answer does not have the form asked for: it is not one JSON value"
         assert (await session.ask("And now?")).text == "free again"
+
+
+@pytest.mark.anyio
+async def test_the_caller_is_told_what_the_answer_lacks_and_not_what_stood_there() -> None:
+    said = '{"name": ["canary"], "height": "canary"}'
+    async with hosting(a=openai(Turn(Say(said)))) as runtime:
+        session = await runtime.open("a")
+        answer = await session.ask("Which city?", output=City, corrections=0)
+    assert answer.why == (
+        "the answer does not have the form asked for: name: expected string; people: missing"
+    )
 
 
 @pytest.mark.anyio
@@ -221,7 +232,8 @@ async def test_who_takes_over_goes_on_counting_the_corrections_of_the_ask() -> N
     async with hosting(pools=pools, a=first, b=second) as runtime:
         session = await runtime.open("both")
         answer = await session.ask("Which city?", output=City, corrections=2)
-        assert (answer.status, answer.why) == ("failed", "the answer does not have the form asked for")
+        assert answer.status == "failed"
+        assert answer.why.startswith("the answer does not have the form asked for: ")
         assert (len(bodies(first)), len(bodies(second))) == (2, 2)
 
 

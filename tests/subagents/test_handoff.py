@@ -10,6 +10,7 @@ from actors import Deferred, Tool, handoff, tool
 from actors.config import PoolSettings
 from actors.core.events import Bound, Event, Returned, Submitted, SwitchApplied, TurnEnded
 from actors.core.feed import StatusEvent
+from actors.errors import ConfigError
 from actors.handing_over import HANDOVERS
 from actors.testing import SERVER_ERROR, Call, Say, Turn
 from actors.tools.handover import Handover
@@ -34,6 +35,24 @@ TO_B = handoff("to_b", "Hand over to B.", target="b")
 
 def kept(events: list[Event], *kinds: type[Event]) -> list[Event]:
     return [event for event in events if isinstance(event, kinds)]
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"target": None}, "target= takes the name of a target, not NoneType"),
+        ({"target": "b", "system": 5}, "system= takes a text, not int"),
+        ({"target": "b", "tools": "files"}, "tools= of a handoff takes a list, not str"),
+        ({"target": "b", "tools": iter(())}, "tools= of a handoff takes a list, not tuple_iterator"),
+    ],
+    ids=["target", "system", "text", "iterator"],
+)
+def test_what_nobody_can_hand_over_to_or_with_is_refused_where_it_is_defined(
+    options: Any, says: str
+) -> None:  # Any: what a program may give
+    with pytest.raises(ConfigError) as refused:
+        handoff("to_b", "Hand over to B.", **options)
+    assert str(refused.value).startswith(says)
 
 
 async def test_the_ask_goes_on_with_the_other_target_and_no_new_user_message() -> None:

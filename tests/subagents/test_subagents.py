@@ -169,8 +169,9 @@ def test_an_external_tool_is_refused_where_the_subagent_is_defined() -> None:
         ),
         ({"tools": "files"}, "tools= takes a list, as ['files']"),
         ({"system": 5}, "system= takes a text, not int"),
+        ({"target": 5}, "target= takes a text, not int"),
     ],
-    ids=["none", "tool", "text", "system"],
+    ids=["none", "tool", "text", "system", "target"],
 )
 def test_what_a_subagent_cannot_have_is_refused_where_it_is_defined(
     options: Any, says: str

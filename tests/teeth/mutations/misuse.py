@@ -59,6 +59,24 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("tests/testing/test_loopback_server.py",),
     ),
     Mutation(
+        "output: the caller is not told what the answer lacks",
+        "actors/steps.py",
+        "turns.Checked(correction(made), shortfall(made))",
+        "turns.Checked(correction(made))",
+        (
+            "tests/asking/test_output.py::test_the_caller_is_told_what_the_answer_lacks_and_not_what_stood_there",
+        ),
+    ),
+    Mutation(
+        "misuse: a handoff may have any target",
+        "actors/tools/handover.py",
+        "        if not isinstance(self.target, str):\n",
+        "        if False:\n",
+        (
+            "tests/subagents/test_handoff.py::test_what_nobody_can_hand_over_to_or_with_is_refused_where_it_is_defined",
+        ),
+    ),
+    Mutation(
         "misuse: an async rule is taken, and denies every call",
         "actors/tools/options.py",
         "        if is_async(rule):\n",
