@@ -1,9 +1,10 @@
 """A command that plays many seeds on several processes and prints one table of what happened.
 
-    python -m tests.test_simulation --count 200 --seed 0 --workers 2 --minutes 5
+    python -m tests.test_simulation --count 200 --seed 0 --workers 2
 
 A seed that breaks an invariant is told in one line of Python that does so again; `--shrink` makes the first one small.
-It ends with status 1 then. A run that is ended by its time is taken up again at the seed that the last line names.
+It ends with status 1 then, and also if its time (`--minutes`) was over before all were played: the last line names the
+seed at which to take it up.
 """
 
 import argparse
@@ -58,6 +59,12 @@ def table(counts: Counter[str], seconds: float, seeds: int) -> Iterator[str]:
     yield f"{'seconds of one core per seed':42}{seconds / max(1, seeds):>10.2f}\n"
 
 
+def last_line(done: int, count: int, failed: int, seconds: float) -> str:
+    """Return what came of all, in one line."""
+    left = f", {count - done} NOT PLAYED" if done < count else ""
+    return f"{done} seeds of {SESSIONS} sessions x {TURNS} turns: {failed} failed{left}, {seconds:.0f} s; "
+
+
 def main() -> int:
     """Play as many seeds as the command line asks for."""
     parser = argparse.ArgumentParser(prog="python -m tests.test_simulation", description="Play seeds.")
@@ -81,8 +88,6 @@ def main() -> int:
     sys.stdout.writelines(table(counts, busy, done))
     if failed and options.shrink:
         sys.stdout.write(f"{run(failed[0]).shrunk()}\n")
-    seconds = time.perf_counter() - began
-    last = f"go on with --seed {options.seed + done}"
-    sys.stdout.write(f"{done} seeds of {SESSIONS} sessions x {TURNS} turns: {len(failed)} failed, ")
-    sys.stdout.write(f"{seconds:.0f} s; {last}\n")
-    return 1 if failed else 0
+    sys.stdout.write(last_line(done, options.count, len(failed), time.perf_counter() - began))
+    sys.stdout.write(f"go on with --seed {options.seed + done}\n")
+    return 1 if failed or done < options.count else 0

@@ -10,8 +10,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf
 
-import anyio
-
 from actors.kernel.parking import Changes, Parking
 
 _SMALL = 64  # husks that are not worth a rebuild
@@ -28,7 +26,7 @@ class Deadlines:
     """Calls actions at their times, in order of time and then of arrival. `pending`: how many are to come."""
 
     def __init__(self, parking: Parking) -> None:
-        self._now = parking.now
+        self._now, self._scope = parking.now, parking.scope
         self._sooner = Changes(parking)
         self._heap: list[tuple[float, int, Timer]] = []
         self._count = itertools.count()
@@ -62,5 +60,5 @@ class Deadlines:
                 if action is not None:
                     self.pending -= 1
                     action()
-            with anyio.CancelScope(deadline=self._heap[0][0] if self._heap else inf):
+            with self._scope(deadline=self._heap[0][0] if self._heap else inf):
                 await self._sooner.next()
