@@ -69,15 +69,21 @@ FEATURES = (
     "sessions_of_a_tenant",
     "shared_budgets_used_up",
     "subagents_that_answered",
+    "subagents_with_form",
     "subagents_that_were_ended",
     "handed_over",
     "calls_in_threads",
     "threads_that_were_late",
     "toolsets_opened",
     "toolsets_refused",
+    "toolsets_changed",
+    "offered_anew",
     "toolset_calls",
     "summaries_in_asks",
     "requests_too_long",
+    "too_long_tried_again",
+    "result_media_shown",
+    "result_media_noted",
 )
 
 

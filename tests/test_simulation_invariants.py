@@ -11,6 +11,7 @@ from actors.core.jsonio import Json
 from actors.core.packed import pack
 from actors.storage import Entry
 from actors.testing.simulation.invariants.below import EndedSubagents
+from actors.testing.simulation.invariants.too_long import TooLongRequests
 from actors.testing.simulation.witness import Problems, Witness
 
 CALL = CallId("hist_tool_1")
@@ -33,6 +34,7 @@ class Logs:
         self.problems = Problems()
         self._witness = Witness(self.problems, {"a": frozenset({"a"})})
         self.below = EndedSubagents(self._witness)
+        self.too_long = TooLongRequests(self._witness)
         self._fences: Mapping[str, int] = {name: self._witness.claim(name).fence for name in ("s1", "s1-c1")}
 
     def write(self, session: str, *happened: events.Event) -> list[str]:
@@ -75,3 +77,19 @@ def test_a_second_held_switch_without_a_word_of_the_first_is_told() -> None:
     logs.write("s1", events.Opened("s1", "a"), events.Bound(1, 1, HERE), events.SwitchHeld(1, "b"))
     assert logs.write("s1", events.SwitchHeld(1, "c")) == ["of two held switches the first is superseded"]
     assert logs.write("s1", events.SwitchSuperseded("b", "d"))[1:] == ["only a held switch is superseded"]
+
+
+def test_what_is_too_long_may_be_tried_again_once_in_its_turn() -> None:
+    logs = Logs()
+    logs.write("s1", events.Opened("s1", "a"))
+    for turn in (1, 2):
+        logs.write("s1", events.Bound(turn, turn, HERE), events.RequestSent(turn, 1, HERE, 0, 0))
+        logs.too_long.refused("s1")
+        logs.write("s1", events.RequestSent(turn, 0, HERE, 0, 0, aside=True))
+        logs.too_long.refused("s1")  # what asks for a summary is no request of the turn's own
+        logs.write("s1", events.RequestSent(turn, 1, HERE, 0, 0))
+        logs.too_long.refused("s1")
+        assert logs.problems.lines == []
+        logs.write("s1", events.TurnEnded(turn, "failed"))
+    logs.too_long.refused("s1")
+    assert logs.problems.lines == ["what is too long is tried again once in its turn: s1: 3 times"]

@@ -1,4 +1,6 @@
-"""Toolsets of a simulation: one that all sessions may share and that is lost now and then, and some that never open.
+"""Toolsets of a simulation: one that all sessions may share, and some that never open.
+
+The shared one is lost now and then, or offers another tool, or no longer.
 
 Each notes what is done to it: a toolset is open while a call of its tools begins, is opened once for all its sessions,
 is left in the task that entered it, and nothing of one is open when its runtime was left.
@@ -18,22 +20,29 @@ from actors.toolsets import ToolSource
 
 Offering: TypeAlias = Sequence[Tool[..., Any]]  # Any: any function
 LIVES = 60.0
-"""Seconds until an open toolset is lost, on average."""
+"""Seconds until an open toolset is lost or offers other tools, on average."""
+LOST = 0.5
+"""How often it is lost then."""
 PATIENCE = 3.0
 """Seconds that opening one may take."""
 
 
 class SharedBench:
-    """What the block of the shared toolset gives."""
+    """What the block of the shared toolset gives: at first the first of its tools."""
 
-    def __init__(self, tools: Offering, random: Random) -> None:
-        self.tools = tools
+    def __init__(self, tools: Offering, random: Random, counts: Counter[str]) -> None:
+        self.tools = tools[:1]
+        self._all = tools
         self._random = random
+        self._counts = counts
 
     async def changed(self) -> None:
-        """Fail when the connection is lost."""
+        """Return when it offers other tools; fail when the connection is lost."""
         await anyio.sleep(self._random.expovariate(1 / LIVES))
-        raise ConnectionResetError("lost")
+        if self._random.random() < LOST:
+            raise ConnectionResetError("lost")
+        self._counts["toolsets_changed"] += 1
+        self.tools = self._all if len(self.tools) < len(self._all) else self._all[:1]
 
 
 class SimulatedToolsets:
@@ -44,13 +53,13 @@ class SimulatedToolsets:
         problems: Where it is told what was wrong.
 
     Attributes:
-        tools: Those of the shared one.
+        tools: Those of the shared one. All but the first it has at times.
     """
 
     def __init__(self, random: Random, problems: Problems) -> None:
         self._random, self._problems = random, problems
         self.tools: Offering = ()
-        self.counts = Counter[str](toolsets_opened=0, toolsets_refused=0, toolset_calls=0)
+        self.counts = Counter[str](toolsets_opened=0, toolsets_refused=0, toolsets_changed=0, toolset_calls=0)
         self._open = 0
         self._sources = {
             "toolset": ToolSource(self._shared, "bench", waiting=PATIENCE),
@@ -82,7 +91,7 @@ class SimulatedToolsets:
         if self._open > 1:
             self._problems.add("a toolset that sessions share is opened once", f"{self._open} times")
         try:
-            yield SharedBench(self.tools, self._random)
+            yield SharedBench(self.tools, self._random, self.counts)
         finally:
             self._open -= 1
             if anyio.get_current_task().id != task:

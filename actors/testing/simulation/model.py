@@ -19,6 +19,7 @@ from actors.testing.simulation.plan import (
     Talk,
     Wish,
     WishKind,
+    task_of,
 )
 from actors.testing.simulation.saying import is_task, task
 from actors.testing.windows import BYTES
@@ -94,8 +95,7 @@ class Model:
         self._asks = {ask.name: (talk, ask) for talk in self.plan.talks for ask in talk.asks}
         for talk, ask in tuple(self._asks.values()):
             for call in (call for round_ in ask.rounds for call in round_.calls if call.tool == DELEGATE):
-                below = Ask(call.key, 0.0, False, call.below, call.faults, ())
-                self._asks[call.key] = talk, below
+                self._asks[call.key] = talk, task_of(call, talk)
 
     def _known(self, name: str | None) -> tuple[Talk, Ask] | None:
         """Return what is planned for an ask, or for the task of a call, which names the answer that made it too."""
@@ -164,7 +164,7 @@ class Model:
             return f"That is all about {self.now}."
         knows = progress.last and talk.heeds and is_explained(self.told) and wish.wrong <= CORRECTIONS
         if progress.last >= wish.wrong or knows:
-            return answer(wish.what, ask.name)
+            return answer(wish.what, self.now or ask.name)
         return WRONG[(len(ask.name) + progress.last) % len(WRONG)]
 
     def wish_of(self, ask: str, kind: WishKind) -> Wish | None:

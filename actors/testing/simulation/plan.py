@@ -72,8 +72,8 @@ BAD_MANNERS = (
     "stray",
     "hangs",
 )
-MANNERS = ("fine",) * 12 + BAD_MANNERS
-"""How tools behave, the good ones more often."""
+MANNERS = (*("fine",) * 11, "shows", *BAD_MANNERS)
+"""How tools behave, the good ones more often. One that `shows` returns an image or a document beside its words."""
 
 OWN_TOOLS = ("work", "work", "work", "work", "approved", "outside")
 """The simulation's tools that every session has; those of its extra one come beside them."""
@@ -86,9 +86,11 @@ BELOW = ("work", "work", "approved")
 STUBBORN = ("swallows",) * 6 + MANNERS
 """Tools of a subagent, and how they behave: many do not end when they are told to."""
 MISWRITTEN = (*OWN_TOOLS, "write", "block")
+"""Tools whose calls are wrong at times, as the model writes them."""
 OF_A_TOOLSET = "lookup"
 """The tool of a toolset. Models call it also where there is none."""
-"""Tools whose calls are wrong at times, as the model writes them."""
+AT_TIMES = "lookup_more"
+"""A tool that the toolset offers at times."""
 BLUNDERS: tuple[Blunder, ...] = ("malformed", "missing", "wrong", "unknown")
 CRASHING = ("session", "scheduler", "ledger", "renderer")
 ASK_SETTINGS = (
@@ -305,9 +307,21 @@ def planned(
     return SimulationPlan(seed, mode, Made(sessions, turns, odds, tuple(tools)), talks)
 
 
+def form_below(session: int) -> str:
+    """Return the form of what a session's subagents answer; empty for words."""
+    return "list" if session // len(EXTRAS) % 2 else ""
+
+
 def extra_of(session: int) -> str:
     """Return the tool that a session has beside those that every one has."""
     return EXTRAS[session % len(EXTRAS)]
+
+
+def task_of(call: PlannedCall, talk: Talk) -> Ask:
+    """Return what a call of a session has its subagent do, as an ask. Every second answers in the wrong form first."""
+    form = form_below(talk.number)
+    wishes = (Wish(f"{call.key}.w", "output", form, int(call.seconds * 8) % 2),) if form else ()
+    return Ask(call.key, 0.0, False, call.below, call.faults, (), wishes)
 
 
 def _names(ask: Ask) -> Iterator[str]:

@@ -11,9 +11,11 @@ import anyio
 
 from actors.subagents import handoff, subagent
 from actors.testing.rules.base import Json
+from actors.testing.simulation.forms import FORMS
 from actors.testing.simulation.invariants.configured import described, prompt
 from actors.testing.simulation.invariants.order import shelf
-from actors.testing.simulation.plan import HANDOFFS
+from actors.testing.simulation.plan import AT_TIMES, HANDOFFS, OF_A_TOOLSET
+from actors.testing.simulation.saying import attached
 from actors.testing.simulation.witness import OUTSIDE
 from actors.tools import Tool, tool
 
@@ -44,8 +46,11 @@ class Toolbox:
     running: Counter[str] = field(default_factory=Counter)
     returned: list[str] = field(default_factory=list)
 
-    def tools(self, extra: str) -> list[AnyTool]:
-        """Return the tools that all sessions have, and behind them one that only some have."""
+    def tools(self, extra: str, form: str = "") -> list[AnyTool]:
+        """Return the tools that all sessions have, and behind them one that only some have.
+
+        `form` is that of what a subagent answers.
+        """
 
         async def work(key: str, manner: str, seconds: float) -> object:
             """Do a piece of work. [tool work]"""
@@ -69,17 +74,21 @@ class Toolbox:
         asks = tool(timeout=LIMIT, approval="ask")(approved)
         writes = tool(timeout=LIMIT, resources=lambda given: shelf(given["seconds"]))(write)
         own: dict[str, AnyTool] = {"write": writes, "block": tool(timeout=LIMIT)(block)}
-        return [made, asks, outside, own[extra] if extra in own else _passing_on(extra, made, asks)]
+        return [made, asks, outside, own[extra] if extra in own else _passing_on(extra, form, made, asks)]
 
-    def of_a_toolset(self, called: Callable[[str], None]) -> AnyTool:
-        """Return the tool of a toolset, which is told of its calls."""
+    def of_a_toolset(self, called: Callable[[str], None]) -> tuple[AnyTool, AnyTool]:
+        """Return the tools of a toolset, which is told of their calls: one that it always has, and one at times."""
 
-        async def lookup(key: str, manner: str, seconds: float) -> object:
-            """Look something up elsewhere. [tool lookup]"""
+        async def elsewhere(key: str, manner: str, seconds: float) -> object:
             called(key)
             return await self._run(key, manner, seconds)
 
-        return tool(timeout=2 * LIMIT)(lookup)
+        def made(name: str) -> AnyTool:
+            return tool(name=name, description=f"Look up elsewhere. {described(name)}", timeout=2 * LIMIT)(
+                elsewhere
+            )
+
+        return made(OF_A_TOOLSET), made(AT_TIMES)
 
     async def approve(self, call: object) -> bool:
         """Approve of most calls, after a while."""
@@ -112,7 +121,7 @@ class Toolbox:
         return _RESULTS[manner](token) if manner in _RESULTS else f"{token} done"
 
 
-def _passing_on(name: str, work: AnyTool, asks: AnyTool) -> AnyTool:
+def _passing_on(name: str, form: str, work: AnyTool, asks: AnyTool) -> AnyTool:
     """Return the tool of a name that has others do the work."""
     says = f"Have somebody else do it. {described(name)}"
     match name:
@@ -121,7 +130,9 @@ def _passing_on(name: str, work: AnyTool, asks: AnyTool) -> AnyTool:
         case "hand_all_over":
             return handoff(name, says, target=HANDOFFS[name], system=prompt("handed over"), tools=[work])
         case _:
-            return subagent(name, says, system=prompt("below"), tools=[work, asks], timeout=4 * LIMIT)
+            output = FORMS[form].output if form else None
+            below = prompt("below")
+            return subagent(name, says, system=below, tools=[work, asks], output=output, timeout=4 * LIMIT)
 
 
 async def _raises(seconds: float) -> None:
@@ -167,7 +178,9 @@ _MANNERS: Mapping[str, Callable[[float], Awaitable[None]]] = {
     "stray": _stray,
     "hangs": _hangs,
 }
+_SHOWN = ("image/png", "application/pdf")
 _RESULTS: Mapping[str, Callable[[str], object]] = {
+    "shows": lambda token: [f"{token} is this:", attached(token, _SHOWN[len(token) % 2])],
     "huge": lambda token: token + "x" * 3_000,
     "odd": lambda token: {"token": token, 1: {2.5, float("nan")}, "bytes": b"\xff", "text": "\ud800"},
 }

@@ -30,6 +30,7 @@ from actors.testing.simulation.plan import (
     TENANT,
     SimulationPlan,
     extra_of,
+    form_below,
 )
 from actors.testing.simulation.saying import is_task
 from actors.testing.simulation.toolbox import Toolbox
@@ -96,19 +97,23 @@ class World:
         self.witness = Witness(self.problems, members)
         self.features = FeatureInvariants(self.witness, members, frozenset(arguments), self.model.wish_of)
         self.toolbox = Toolbox(self.random, self._begun, self._writing)
-        self._made = {extra: tuple(self.toolbox.tools(extra)) for extra in EXTRAS}
+        self._made = {
+            (extra, form): tuple(self.toolbox.tools(extra, form)) for extra in EXTRAS for form in ("", "list")
+        }
         self._own = tuple(tools)
         self.toolsets = SimulatedToolsets(self.random, self.problems)
-        self.toolsets.tools = (self.toolbox.of_a_toolset(self.toolsets.called),)
+        self.toolsets.tools = self.toolbox.of_a_toolset(self.toolsets.called)
         self.digest = hashlib.blake2b(digest_size=16)
         self.faults = self.too_long = 0
+        self._asking = ""  # the session whose request a server answers
 
     def kit(self, session: str, name: str) -> tuple[Sequence[Item], tuple[str, ...]]:
         """Return what a session is given, and the names of the tools; the user's own are among them.
 
         It is `all tools` that it may have, or `some tools`, or all of them and a toolset.
         """
-        made = self._made[extra_of(int(session[1:]))]
+        number = int(session[1:])
+        made = self._made[extra_of(number), form_below(number)]
         tools = (*(made[:1] if name == "some tools" else made), *self._own)
         names = tuple(each.name for each in tools)
         if not name.endswith("toolset"):
@@ -177,6 +182,7 @@ class World:
         most = WINDOWS.get(name)
         if most is not None and not self.faultless and self.model.size > most * BYTES:
             self.too_long += 1
+            self.features.too_long.refused(self._asking)
             return window(name, most)(number, request)
         if self.faultless or (fault := self.model.fault(number, request)) is None:
             return None
@@ -191,7 +197,7 @@ class World:
         if (ask := self.model.now) is None:
             self.problems.add("a body holds what the user said", backend)
         else:
-            session = self.session_of(f"{ask}/" if is_task(ask) else ask)
+            session = self._asking = self.session_of(f"{ask}/" if is_task(ask) else ask)
             self.witness.request(session, backend, body)
             self.features.request(session, ask, body)
 

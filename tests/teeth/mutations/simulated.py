@@ -205,4 +205,32 @@ MUTATIONS: tuple[Mutation, ...] = (
             "tests/test_simulation_invariants.py::test_a_second_held_switch_without_a_word_of_the_first_is_told",
         ),
     ),
+    Mutation(
+        "simulated: what is too long and tried again without end is not told",
+        "actors/testing/simulation/invariants/too_long.py",
+        "        if self._refused[session] > TRIES:\n",
+        "        if not self._refused[session]:\n",
+        ("tests/test_simulation_invariants.py::test_what_is_too_long_may_be_tried_again_once_in_its_turn",),
+    ),
+    Mutation(
+        "simulated: the media of a result are lost",
+        "actors/core/render/walk.py",
+        "                moved.append(media)\n",
+        "",
+        SEEDS,
+    ),
+    Mutation(
+        "simulated: a toolset's tools stay as they were",
+        "actors/toolsets/owner.py",
+        "            self._publish(given.tools)\n            self._changes.tell()\n",
+        "            pass\n",
+        ("tests/test_simulation.py::test_each_feature_is_met",),
+    ),
+    Mutation(
+        "simulated: a subagent answers in words where it has a form",
+        "actors/subagents.py",
+        "        return result.text if output is None else result.output\n",
+        "        return result.text\n",
+        SEEDS,
+    ),
 )

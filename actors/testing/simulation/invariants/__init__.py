@@ -18,6 +18,8 @@ from actors.testing.simulation.invariants.parts import OrderedParts
 from actors.testing.simulation.invariants.program import ProgramCalls
 from actors.testing.simulation.invariants.settings import AskLimits
 from actors.testing.simulation.invariants.shared import TenantBudget
+from actors.testing.simulation.invariants.shown import ResultMedia
+from actors.testing.simulation.invariants.too_long import TooLongRequests
 from actors.testing.simulation.plan import WishOf
 from actors.testing.simulation.witness import Witness
 
@@ -52,14 +54,17 @@ class FeatureInvariants:
         self.program = ProgramCalls(witness)
         self.limits = AskLimits(witness, wish_of)
         self.budgets, self.shared = SessionBudgets(witness), TenantBudget(witness)
-        self._of_bodies: tuple[Invariant, ...] = (self.configured, self.parts, self.limits)
+        self.shown, self.too_long = ResultMedia(witness), TooLongRequests(witness)
+        self._of_bodies: tuple[Invariant, ...] = (self.configured, self.parts, self.limits, self.shown)
 
     @property
     def counts(self) -> dict[str, int]:
         """How often each feature was met."""
         of_asks = self.answers, self.parts, self.limits, self.budgets, self.shared
         of_calls = self.arguments, self.order, self.program, self.below, self.handing
-        return {name: n for each in (self.configured, *of_asks, *of_calls) for name, n in each.counts.items()}
+        of_requests = self.configured, self.shown, self.too_long
+        every = (*of_requests, *of_asks, *of_calls)
+        return {name: count for each in every for name, count in each.counts.items()}
 
     def request(self, session: str, ask: str, body: bytes) -> None:
         """Hold a body against what each feature promises."""

@@ -1,5 +1,6 @@
 """Subagents: a session below a call has ended, with every call of its own, before the call has; and both say so."""
 
+import json
 import re
 from collections import Counter
 from dataclasses import dataclass
@@ -7,6 +8,8 @@ from dataclasses import dataclass
 from actors.core import events
 from actors.core.identity import CallId, number_of
 from actors.core.packed import unpack
+from actors.testing.simulation.forms import FORMS
+from actors.testing.simulation.plan import form_below
 from actors.testing.simulation.witness import ASK, TASK, Witness
 
 _CALL = re.compile(r"-c(\d+)")
@@ -33,7 +36,9 @@ class EndedSubagents:
         self._open: dict[str, set[str]] = {}
         self._tasks: dict[tuple[str, CallId], str] = {}
         self._session_of: dict[str, str] = {}
-        self.counts = Counter[str](subagents=0, subagents_that_answered=0, subagents_that_were_ended=0)
+        self.counts = Counter[str](
+            subagents=0, subagents_that_answered=0, subagents_with_form=0, subagents_that_were_ended=0
+        )
         witness.tell(events.Opened, self._opened)
         witness.tell(events.Submitted, self._submitted)
         witness.tell(events.Closed, self._closed)
@@ -81,7 +86,10 @@ class EndedSubagents:
         if task is None:
             return
         self.counts["subagents_that_answered"] += 1
-        if bytes(event.content).find(task.encode()) < 0:
+        form = form_below(int(session[1:]))
+        self.counts["subagents_with_form"] += form != ""
+        answered = json.loads(event.content)
+        if answered != FORMS[form].value(task) if form else task not in answered:
             self._problems.add("a call returns what its subagent answered", f"{session}: {event.call_id}")
 
     def _ended(self, session: str, event: events.Returned | events.Failed | events.Cancelled) -> None:

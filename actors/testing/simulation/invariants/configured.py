@@ -1,6 +1,6 @@
 """What requests say in front of the messages: the system prompt and the tools that were configured last, and no others.
 
-What a caller configured is in force from the next ask on.
+What a caller configured is in force from the next ask on, and so is what a toolset offers anew.
 
 Prompts and descriptions of tools have marks, which are looked for in each body.
 """
@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from actors.core import events
+from actors.testing.simulation.plan import AT_TIMES, OF_A_TOOLSET
 from actors.testing.simulation.witness import Problems, Witness
 
 PROMPT = b"[system "
@@ -28,10 +29,14 @@ def described(name: str) -> str:
 
 @dataclass(slots=True)
 class _Preamble:
-    """What is in force in one session, `tools` None as long as nobody said which; and what its caller `wants`."""
+    """What is in force in one session, `tools` None as long as nobody said which; and what its caller `wants`.
+
+    `is_told`: the log says which tools. Until then nobody does of those that a toolset has at times.
+    """
 
     system: str | None = None
     tools: tuple[str, ...] | None = None
+    is_told: bool = False
     tools_off: bool = False
     ask: int = 0
     is_bound: bool = False
@@ -49,7 +54,7 @@ class ConfiguredRequests:
     def __init__(self, witness: Witness, own: Collection[str], is_handing: Callable[[str], bool]) -> None:
         self._own, self._is_handing = own, is_handing
         self._problems: Problems = witness.problems
-        self.counts = Counter[str](configured=0)
+        self.counts = Counter[str](configured=0, offered_anew=0)
         self._known: dict[str, _Preamble] = {}
         witness.tell(events.Opened, self._opened)
         witness.tell(events.Configured, self._configured)
@@ -73,8 +78,9 @@ class ConfiguredRequests:
         is_handing = self._is_handing(session)
         if known.is_bound and not is_handing:
             self._problems.add("a turn ends with what it began with", session)
-        known.system, known.tools = event.system, event.tools
+        before, known.system, known.tools, known.is_told = known.tools, event.system, event.tools, True
         self.counts["configured"] += 1
+        self.counts["offered_anew"] += (AT_TIMES in event.tools) != (AT_TIMES in (before or ()))
         if is_handing:
             self._is_as_wanted(session, known)
 
@@ -88,7 +94,8 @@ class ConfiguredRequests:
 
     def _is_as_wanted(self, session: str, known: _Preamble) -> None:
         wants, known.wants = known.wants, {}
-        if any(getattr(known, name) != value for name, value in wants.items()):
+        tools = tuple(name for name in known.tools or () if name != AT_TIMES)
+        if wants.get("tools", tools) != tools or wants.get("system", known.system) != known.system:
             self._problems.add("what was configured is in force from the next ask on", session)
 
     def _ended(self, session: str, event: events.TurnEnded) -> None:
@@ -105,6 +112,8 @@ class ConfiguredRequests:
         if known.tools is None or known.tools_off:
             return
         count = body.count(OFFERED)
+        if not known.is_told and OF_A_TOOLSET in known.tools:
+            count -= body.count(described(AT_TIMES).encode())
         marks = [described(name).encode() for name in known.tools if name not in self._own]
         if count != len(marks) or not all(mark in body for mark in marks):
             about = f"{session}: {count} are offered, {', '.join(known.tools)} are in force"

@@ -1,0 +1,34 @@
+"""Requests that a server refused as too long: one is tried again with a shorter history, once in its turn."""
+
+from collections import Counter
+
+from actors.core import events
+from actors.testing.simulation.witness import Witness
+
+TRIES = 2
+"""The request as it was, and over a shorter history."""
+
+
+class TooLongRequests:
+    """Watches what is refused as too long."""
+
+    def __init__(self, witness: Witness) -> None:
+        self._problems = witness.problems
+        self._seen = witness.seen
+        self._refused = Counter[str]()
+        self.counts = Counter[str](too_long_tried_again=0)
+        witness.tell(events.Bound, self._begun)
+        witness.tell(events.Resumed, self._begun)
+
+    def _begun(self, session: str, event: events.Bound | events.Resumed) -> None:
+        self._refused[session] = 0
+
+    def refused(self, session: str) -> None:
+        """Note that the request of a session was refused. One for a summary is no request of the turn's own."""
+        if self._seen[session].aside:
+            return
+        self._refused[session] += 1
+        self.counts["too_long_tried_again"] += self._refused[session] == TRIES
+        if self._refused[session] > TRIES:
+            about = f"{session}: {self._refused[session]} times"
+            self._problems.add("what is too long is tried again once in its turn", about)
