@@ -29,7 +29,7 @@ SETTINGS: Mapping[str, AskSettings] = {
     "no corrections": {"corrections": 0},
 }
 """What asks set for themselves."""
-_BEGINS = {"image/png": b"\x89PNG\r\n\x1a\n", "application/pdf": b"%PDF-1.7"}
+_BEGINS = {"image/png": b"\x89PNG\r\n\x1a\n", "application/pdf": b"%PDF-1.7", "image/tiff": b"II*\0"}
 
 
 class Said(NamedTuple):
