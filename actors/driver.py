@@ -207,7 +207,8 @@ class TurnDriver:
         why, cause = result.why, shrinker.cause
         done = result.messages or result.results or why == NOTHING_LEFT
         status: TurnStatus = "cancelled" if ask.cancelled else "complete" if done else "failed"
-        step = ask.ended(CloseStep(status, why, usage=result.usage, cause=cause))
+        malformed = ask.tally.malformed  # no answer was looked at here
+        step = ask.ended(CloseStep(status, why, usage=result.usage, cause=cause, malformed=malformed))
         ask.tally.closed(step, ask.resolver.cost(backend.binding, step.usage))
         await self._end(backend.binding, step, last=last)
         return result

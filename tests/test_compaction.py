@@ -1,7 +1,7 @@
 """Sessions whose history is made shorter: by hand, before their window is full, and when a request was too long."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, get_args
 
@@ -24,7 +24,16 @@ from actors.testing import SERVER_ERROR, Call, Say, Script, Stall, Status, Turn
 from actors.testing.rules.base import Json
 from actors.testing.server import LoopbackServer, serve
 from actors.testing.windows import DIALECTS, window
-from tests.runtime_support import assert_paired, assert_rebuilds, backend_at, blocks, bodies, hosting, log
+from tests.runtime_support import (
+    assert_paired,
+    assert_rebuilds,
+    backend_at,
+    blocks,
+    bodies,
+    hosting,
+    log,
+    openai,
+)
 from tests.strict_hosts import strict_host
 
 pytestmark = pytest.mark.anyio
@@ -69,7 +78,10 @@ async def talk(session: Session, turns: int, first: int = 1) -> None:
 
 @asynccontextmanager
 async def windowed(
-    compaction: Compaction = USUAL, /, **servers: tuple[LoopbackServer, int | None]
+    compaction: Compaction = USUAL,
+    /,
+    pools: Mapping[str, PoolSettings] | None = None,
+    **servers: tuple[LoopbackServer, int | None],
 ) -> AsyncIterator[Runtime]:
     """Run the servers, each with the context window that its backend is said to have."""
     hosts = {name: server for name, (server, _) in servers.items()}
@@ -79,7 +91,7 @@ async def windowed(
                 name: backend_at(server).model_copy(update={"context": most})
                 for name, (server, most) in servers.items()
             }
-            config = Config(FileSettings(backends=backends), {})
+            config = Config(FileSettings(backends=backends, pools=dict(pools or {})), {})
             async with Runtime(config, seed=1, compaction=compaction) as runtime:
                 yield runtime
                 for name in runtime.sessions:
@@ -310,3 +322,19 @@ def test_what_a_step_used_counts_in_a_turn_that_is_cancelled_meanwhile(
         field.name: None for field in fields(outcome) if field.required
     }  # Any: its fields
     assert stopped(outcome(**{**given, "usage": used})).usage == used
+
+
+@pytest.mark.requirement("REQ-915-026")
+async def test_the_corrections_of_an_answer_are_counted_on_over_a_turn_that_makes_room() -> None:
+    no = Turn(Say("no"))
+    first = openai(*[Turn(Say("Done."))] * 4, no, Turn(Say("A summary.")), faults={5: Status(401)})
+    second = openai(no, no, Turn(Say("never")))
+    pools = {"both": PoolSettings(members=("a", "b"))}
+    async with windowed(pools=pools, a=(first, None), b=(second, 1_500)) as runtime:
+        session = await runtime.open("both")
+        for _ in range(4):
+            await session.ask("Word after word. " * 100)
+        answer = await session.ask("How many?", output=int, corrections=2)
+        assert (answer.status, answer.why) == ("failed", "the answer does not have the form asked for")
+        assert sum(isinstance(event, Compacted) for event in log(runtime, session)) == 1
+        assert len(bodies(second)) == 2

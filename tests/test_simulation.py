@@ -82,7 +82,7 @@ FEATURES = (
     "summaries_in_asks",
     "requests_too_long",
     "too_long_tried_again",
-    "result_media_shown",
+    "result_media_sent",
     "result_media_noted",
 )
 

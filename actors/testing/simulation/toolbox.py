@@ -178,9 +178,9 @@ _MANNERS: Mapping[str, Callable[[float], Awaitable[None]]] = {
     "stray": _stray,
     "hangs": _hangs,
 }
-_SHOWN = ("image/png", "application/pdf", "image/tiff")  # the last of which nobody takes
+_KINDS = ("image/png", "application/pdf", "image/tiff")  # the last of which nobody takes
 _RESULTS: Mapping[str, Callable[[str], object]] = {
-    "shows": lambda token: [f"{token} is this:", attached(token, _SHOWN[sum(token.encode()) % 3])],
+    "shows": lambda token: [f"{token} is this:", attached(token, _KINDS[sum(token.encode()) % 3])],
     "huge": lambda token: token + "x" * 3_000,
     "odd": lambda token: {"token": token, 1: {2.5, float("nan")}, "bytes": b"\xff", "text": "\ud800"},
 }

@@ -233,4 +233,13 @@ MUTATIONS: tuple[Mutation, ...] = (
         "        return result.text\n",
         SEEDS,
     ),
+    Mutation(
+        "simulated: a turn that makes room forgets the corrections of the answer",
+        "actors/driver.py",
+        "        malformed = ask.tally.malformed  # no answer was looked at here\n",
+        "        malformed = 0\n",
+        (
+            "tests/test_compaction.py::test_the_corrections_of_an_answer_are_counted_on_over_a_turn_that_makes_room",
+        ),
+    ),
 )

@@ -16,9 +16,9 @@ from actors.testing.simulation.invariants.handing_over import HandoverTurns
 from actors.testing.simulation.invariants.order import ResourceWriters
 from actors.testing.simulation.invariants.parts import OrderedParts
 from actors.testing.simulation.invariants.program import ProgramCalls
+from actors.testing.simulation.invariants.result_media import ResultMedia
 from actors.testing.simulation.invariants.settings import AskLimits
 from actors.testing.simulation.invariants.shared import TenantBudget
-from actors.testing.simulation.invariants.shown import ResultMedia
 from actors.testing.simulation.invariants.too_long import TooLongRequests
 from actors.testing.simulation.plan import WishOf
 from actors.testing.simulation.witness import Witness
@@ -54,15 +54,15 @@ class FeatureInvariants:
         self.program = ProgramCalls(witness)
         self.limits = AskLimits(witness, wish_of)
         self.budgets, self.shared = SessionBudgets(witness), TenantBudget(witness)
-        self.shown, self.too_long = ResultMedia(witness), TooLongRequests(witness)
-        self._of_bodies: tuple[Invariant, ...] = (self.configured, self.parts, self.limits, self.shown)
+        self.media, self.too_long = ResultMedia(witness), TooLongRequests(witness)
+        self._of_bodies: tuple[Invariant, ...] = (self.configured, self.parts, self.limits, self.media)
 
     @property
     def counts(self) -> dict[str, int]:
         """How often each feature was met."""
         of_asks = self.answers, self.parts, self.limits, self.budgets, self.shared
         of_calls = self.arguments, self.order, self.program, self.below, self.handing
-        of_requests = self.configured, self.shown, self.too_long
+        of_requests = self.configured, self.media, self.too_long
         every = (*of_requests, *of_asks, *of_calls)
         return {name: count for each in every for name, count in each.counts.items()}
 

@@ -11,7 +11,7 @@ NOTE = "[An attachment of type %s stood here"
 """How it begins what stands in the place of media that cannot be shown."""
 
 
-class _Shown(NamedTuple):
+class _Attached(NamedTuple):
     """Media of one result, which its words name by a token."""
 
     call: CallId
@@ -26,23 +26,23 @@ class ResultMedia:
     def __init__(self, witness: Witness) -> None:
         self._problems = witness.problems
         self._seen = witness.seen
-        self._shown: defaultdict[str, list[_Shown]] = defaultdict(list)
-        self.counts = Counter[str](result_media_shown=0, result_media_noted=0)
+        self._attached: defaultdict[str, list[_Attached]] = defaultdict(list)
+        self.counts = Counter[str](result_media_sent=0, result_media_noted=0)
         witness.tell(events.Returned, self._returned)
 
     def _returned(self, session: str, event: events.Returned) -> None:
         for media in event.media:
             token, note = TOKEN.findall(event.content)[0], (NOTE % media.mime).encode()
-            self._shown[session].append(_Shown(event.call_id, token, media.data.encode(), note))
+            self._attached[session].append(_Attached(event.call_id, token, media.data.encode(), note))
 
     def request(self, session: str, ask: str, body: bytes) -> None:
         """Hold a body against the results that it shows. Those that came late are told in words."""
         sealed = self._seen[session].sealed
-        for call, token, data, note in self._shown.get(session, ()):
+        for call, token, data, note in self._attached.get(session, ()):
             if call in sealed or token not in body:
                 continue
             count = body.count(data)
-            self.counts["result_media_shown"] += count
+            self.counts["result_media_sent"] += count
             self.counts["result_media_noted"] += not count
             if count > 1 or (not count and note not in body):
                 self._problems.add("the media of a result are shown once, or noted", f"{session}: {call}")
