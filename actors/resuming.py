@@ -4,7 +4,7 @@ Whoever claims it is its only writer from then on. What its log leaves open is c
 """
 
 from contextvars import copy_context
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import anyio
 
@@ -14,9 +14,10 @@ from actors.core.content import Message
 from actors.core.events import Event, Opened
 from actors.core.packed import pack
 from actors.core.state import Lanes, SessionState, rebuilt
-from actors.errors import JournalDamaged, SessionClosed, SessionElsewhere, SessionUnknown
+from actors.errors import ConfigError, JournalDamaged, SessionClosed, SessionElsewhere, SessionUnknown
 from actors.journal import ClaimSession, JournalCommand, ReadLog
 from actors.kernel import Ref
+from actors.output import Output, output_of
 from actors.pending import PendingAsks, Submit
 from actors.session_host import SessionHost
 from actors.storage import Claim
@@ -88,10 +89,27 @@ async def recalled(host: SessionHost, session: str) -> Recalled:
     return Recalled(opened, state, lanes)
 
 
-async def taken_up(activation: Activation, log: Recalled) -> None:
+def form_of(state: SessionState, output: Any) -> Output[Any] | None:  # Any: a type or JSON; its values
+    """Return the form of the answer that a turn waits for, as its caller gives it again; None if none waits.
+
+    Raises:
+        ConfigError: It is another than the ask had.
+    """
+    if output is None or state.pause is None:
+        return None
+    form = output_of(output)
+    if state.asked is None or state.asked.output != form.schema:
+        raise ConfigError("output= is not the form that the ask which waits was made with; leave it out")
+    return form
+
+
+async def taken_up(
+    activation: Activation, log: Recalled, form: Output[Any] | None
+) -> None:  # Any: its values
     """Let a session go on from its log; return when nothing is open but a turn that waits, or goes on.
 
-    What its process was doing ends like the ask in flight of a session whose actors crashed.
+    What its process was doing ends like the ask in flight of a session whose actors crashed. The answer that is waited
+    for has this form.
 
     Raises:
         SessionClosed: It could not be brought so far, and has ended.
@@ -99,10 +117,11 @@ async def taken_up(activation: Activation, log: Recalled) -> None:
     """
     if not breaks_off(log.state):
         activation.recall(log.state, log.lanes)
+        activation.pending = None if form is None else PendingAsks(activation.host.most_waiting, form=form)
         return
     sink = AnswerSink(lambda: SessionClosed(f"Session {activation.name!r} could not be resumed: it crashed"))
     lost = Submit(pack(Message("human")), sink, copy_context())
-    activation.pending = PendingAsks(activation.host.most_waiting, current=lost)
+    activation.pending = PendingAsks(activation.host.most_waiting, current=lost, form=form)
     activation.activate()
     if log.state.pause is None:
         await sink.outcome()

@@ -16,7 +16,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from random import Random
 from types import EllipsisType, TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakValueDictionary
 
 import anyio
@@ -341,6 +341,7 @@ class Runtime:
         system: str | EllipsisType | None = ...,
         target: str | None = None,
         repeats: Repeats | None = None,
+        output: Any = None,  # Any: a type or JSON
         wait: float = 0.0,
     ) -> "Session":
         """Go on with a session that is in the journal, whether its runtime was left or its process was killed.
@@ -356,6 +357,8 @@ class Runtime:
                 that is not there any more is refused, and the model told.
             system: System prompt; as it was, if not given.
             target: Whom the next ask goes to; as it was, if not given.
+            output: What the ask that waits was given as `output`, if one waits: a schema is in the log, a type is not.
+                Without it, that answer is JSON.
             wait: Seconds to wait for a host that has the session to release it, or to be gone.
 
         Raises:
@@ -363,14 +366,14 @@ class Runtime:
             SessionClosed: It was closed for good.
             SessionExists: It is open here.
             SessionElsewhere: Another host has it, and is alive.
-            ConfigError: Its target, or a tool, cannot be used.
+            ConfigError: Its target, or a tool, cannot be used; or `output` is not what the ask that waits was given.
             ToolsetFailed: A toolset cannot be opened.
             JournalError: Its log is damaged, or cannot be read or written.
         """
         host = self._hosting()
         if not isinstance(system, str | EllipsisType | None):
             raise ConfigError(f"system= takes a text, not {type(system).__name__}")
-        equipped = Equipped(tools, approve, deps, repeats)
+        equipped = Equipped(tools, approve, deps, repeats, output)
         return await self._sessions.resume(host, id, equipped, system, target, wait)
 
     async def fork(self, source: str, /, at: int | None = None, *, id: str | None = None) -> str:  # noqa: A002

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from random import Random
 from types import EllipsisType
+from typing import Any
 
 import anyio
 
@@ -36,7 +37,8 @@ from actors.handle import Session, SessionIds
 from actors.imported import opened_on
 from actors.journal import Append, ClaimSession, Erase
 from actors.opening import below_caller, opened_for
-from actors.resuming import Recalled, claimed, read, recalled, taken_up, unknown
+from actors.output import Output
+from actors.resuming import Recalled, claimed, form_of, read, recalled, taken_up, unknown
 from actors.session_host import Hosted, SessionHost
 from actors.storage import Claim
 from actors.storage.directory import StoredSession
@@ -54,6 +56,7 @@ class Equipped:
         approve: Asked before calls of some of them.
         deps: What the host gave them.
         repeats: What is done about calls that are made again.
+        output: The form of the answer that a resumed turn waits for.
 
     Raises:
         ConfigError: `approve` is no function.
@@ -63,6 +66,7 @@ class Equipped:
     approve: Approve | None = None
     deps: object = None
     repeats: Repeats | None = None
+    output: Any = None  # Any: a type or JSON
 
     def __post_init__(self) -> None:
         if self.approve is not None and not callable(self.approve):
@@ -146,22 +150,25 @@ class Sessions:
             if not claim.last:
                 raise unknown(name)
             log = await recalled(host, name)
+            form = form_of(log.state, equipped.output)
             opened = replace(
                 log.opened,
                 system=log.state.history.system if system is ... else system,
                 target=target or log.state.target,
             )
             activation = await self._equipped(host, opened, fence, equipped)
-            return await self._resumed(activation, log, target)
+            return await self._resumed(activation, log, target, form)
         finally:
             self._reserved.discard(name)
             if fence and name not in self._open:
                 host.release(name, fence)
 
-    async def _resumed(self, activation: Activation, log: Recalled, target: str | None) -> Session:
+    async def _resumed(
+        self, activation: Activation, log: Recalled, target: str | None, form: Output[Any] | None
+    ) -> Session:  # Any: its values
         session = self._open[activation.name] = Session(activation)
         try:
-            await taken_up(activation, log)
+            await taken_up(activation, log, form)
             if target not in (None, log.state.target):
                 await session.switch(target)
         except BaseException:

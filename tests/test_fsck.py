@@ -8,8 +8,9 @@ from random import Random
 import pytest
 
 from actors.errors import JournalError
+from actors.storage.damage import Damage
 from actors.storage.sqlite import SqliteStorage
-from actors.storage.sqlite.check import Damage, JournalFile, salvage
+from actors.storage.sqlite.check import JournalFile, salvage
 from tests.test_damage import DAMAGE, SESSIONS, log, written
 
 KEPT = {

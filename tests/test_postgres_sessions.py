@@ -16,7 +16,8 @@ from actors.errors import JournalUnavailable
 from actors.handle import Session
 from actors.storage.postgres import PostgresStorage
 from actors.testing import Call, OpenAIServer, Say, Turn
-from tests.postgres import Server, made
+from actors.tools import Tool
+from tests.postgres import PASSWORD, Server, made
 from tests.runtime_support import assert_paired, bodies, hosting, restarted
 
 pytestmark = pytest.mark.anyio
@@ -90,3 +91,48 @@ async def test_sessions_whose_database_is_killed_and_started_again_lose_no_answe
     assert len(all_work.runs) == len(set(all_work.runs))
     for body in bodies(server):
         assert_paired(body)
+
+
+@pytest.mark.requirement("PROMISE-6", "PROMISE-8")
+async def test_while_a_database_is_stopped_each_use_is_refused_and_sessions_go_on_when_it_is_there_again(
+    postgres: Server,
+) -> None:
+    """What `tests/test_outages.py` shows with a storage that says it is down, with a server that is."""
+    look = Tool.external("look", "Looks something up, elsewhere.", {"type": "object"})
+    server = OpenAIServer([Turn(Call("look", {})), *[Turn(Say("Done."))] * 4])
+    with made() as database, anyio.fail_after(120):
+        await anyio.to_thread.run_sync(database.start)
+        storage = PostgresStorage(database.url(), patience=0.05)
+        async with hosting(a=server, storage=storage) as runtime:
+            waits = await runtime.open("a", id="waits", tools=[look])
+            assert (await waits.ask("Hello.")).status == "awaiting"
+            idle = await runtime.open("a", id="idle")
+            assert (await idle.ask("Hello.")).status == "complete"
+            (call,) = [each.call.id for each in waits.pending]
+            before = await idle.history()
+            await anyio.to_thread.run_sync(database.stop)
+            for _ in range(3):
+                for use in (
+                    lambda: idle.ask("Again?"),
+                    lambda: idle.switch("a"),
+                    lambda: waits.provide({call: 21}),
+                    lambda: runtime.open("a", id="new"),
+                    lambda: runtime.forget("idle"),
+                    lambda: runtime.resume("elsewhere"),
+                    lambda: runtime.stored(),
+                ):
+                    with pytest.raises(JournalUnavailable) as raised:
+                        await use()
+                    assert PASSWORD not in str(raised.value)
+            assert runtime.stats().journal.why
+            assert not runtime.stats().is_ready
+            await anyio.to_thread.run_sync(database.start)
+            assert list(runtime.sessions) == ["waits", "idle"]
+            assert (await idle.ask("Again?")).status == "complete"
+            assert (await idle.history()).since(0)[: before.length] == before.since(0)
+            assert [each.call.id for each in waits.pending] == [call]
+            assert (await waits.provide({call: 21})).status == "complete"
+            assert runtime.stats().is_ready
+            assert restarted(runtime) == []
+            assert sorted(each.id for each in await runtime.stored()) == ["idle", "waits"]
+        storage.close()

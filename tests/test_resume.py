@@ -11,6 +11,7 @@ from typing import Any
 
 import anyio
 import anyio.lowlevel
+import pydantic
 import pytest
 
 from actors import Runtime, ToolContext, tool
@@ -341,6 +342,27 @@ async def test_what_cannot_be_resumed_is_told_in_one_line() -> None:
             await runtime.resume("odd")
         assert list(runtime.sessions) == []
         assert [each.owner for each in storage.sessions()] == [None, None]
+
+
+class City(pydantic.BaseModel):
+    name: str
+
+
+async def test_an_answer_that_was_waited_for_has_the_type_that_is_given_again() -> None:
+    server = openai(*[Turn(Call("look", {}))] * 2, *[Turn(Say('{"name": "Oslo"}'))] * 2)
+    storage = MemoryStorage()
+    async with serving(server) as hosted:
+        async with hosted(storage) as runtime:
+            for name in ("one", "two"):
+                session = await runtime.open("a", tools=[LOOK], id=name)
+                assert (await session.ask("Which city?", output=City)).status == "awaiting"
+        async with hosted(storage) as runtime:
+            with pytest.raises(ConfigError, match="not the form"):
+                await runtime.resume("one", tools=[LOOK], output=int)
+            typed = await runtime.resume("one", tools=[LOOK], output=City)
+            assert (await typed.provide({ONE: 1})).output == City(name="Oslo")
+            plain = await runtime.resume("two", tools=[LOOK])
+            assert (await plain.provide({ONE: 1})).output == {"name": "Oslo"}
 
 
 async def test_a_session_whose_target_is_gone_is_resumed_for_another() -> None:

@@ -1,40 +1,54 @@
-"""`actors fsck`: what is whole in a journal's file, and what is not; and what is whole, saved to a new one."""
+"""`actors fsck`: what is whole in a journal, and what is not; and what is whole in a file, saved to a new one."""
 
 import argparse
 import json
 from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from actors.cli.exits import Exit
 from actors.cli.screen import complain, safe
 from actors.errors import ConfigError, JournalError
+from actors.storage.damage import Damage
+from actors.storage.named import tables_at
 from actors.storage.sqlite import SqliteStorage
-from actors.storage.sqlite.check import Damage, JournalFile, salvage
+from actors.storage.sqlite.check import JournalFile, salvage
+
+if TYPE_CHECKING:
+    from actors.storage.postgres.check import JournalTables
 
 
 def main(options: argparse.Namespace) -> Exit:
     """Print what is damaged, one line each, and what is whole.
 
     Raises:
-        ConfigError: It is not a file that is named.
-        JournalError: The file is no journal, or cannot be read at all.
+        ConfigError: An address cannot be used, or is to be saved to a file.
+        JournalError: It is no journal, or cannot be read at all.
     """
-    if "://" in options.file:  # which may hold a password
-        raise ConfigError("fsck looks at a file; for a Postgres journal ask its server, as by pg_amcheck")
-    path = Path(options.file)
-    with closing(JournalFile(path)) as file:
-        damage = list(file.damage())
-        whole = {"sessions": file.sessions, "records": file.records, "blobs": file.blobs}
+    if "://" not in options.file:
+        return _looked(JournalFile(Path(options.file)), options.file, options)
+    if options.salvage:  # the address, which may hold a password, is not repeated
+        raise ConfigError("--salvage takes a file; of a Postgres journal, restore a backup")
+    tables = tables_at(options.file)
+    return _looked(tables, tables.where, options)
+
+
+def _looked(journal: "JournalFile | JournalTables", where: str, options: argparse.Namespace) -> Exit:
+    with closing(journal):
+        damage = list(journal.damage())
+        whole = {"sessions": journal.sessions, "records": journal.records, "blobs": journal.blobs}
     if options.json:
         print(json.dumps({"damage": [_fields(each) for each in damage], "whole": whole}))
     else:
         for each in damage:
             print(safe(each.what))
-        print(safe(f"{path}: whole are " + ", ".join(f"{count:,} {name}" for name, count in whole.items())))
+        print(safe(f"{where}: whole are " + ", ".join(f"{count:,} {name}" for name, count in whole.items())))
     if options.salvage:
-        _save(path, Path(options.salvage))
+        _save(Path(options.file), Path(options.salvage))
     elif damage:
-        complain(f"{path} is damaged; restore a copy, or save what is whole: actors fsck FILE --salvage NEW")
+        is_file = isinstance(journal, JournalFile)
+        remedy = "a copy, or save what is whole: actors fsck FILE --salvage NEW" if is_file else "a backup"
+        complain(f"{where} is damaged; restore {remedy}")
     return Exit.FAILED if damage else Exit.OK
 
 

@@ -445,7 +445,7 @@ def _journal(command: Parser) -> None:
 
 def _fsck(commands: "Commands") -> None:
     fsck = _command(commands, "fsck", "fsck", "say what is damaged in a journal, and save what is whole")
-    fsck.add_argument("file", help="a journal; nothing is written there")
+    fsck.add_argument("file", metavar="FILE|URL", help="a journal; nothing is written there")
     fsck.add_argument(
         "--salvage", metavar="NEW", help="copy every log to a new file, up to its first damaged record"
     )

@@ -9,6 +9,9 @@ from actors.storage.memory import MemoryStorage
 
 if TYPE_CHECKING:
     from actors.config.settings import JournalSettings
+    from actors.storage.postgres.check import JournalTables
+
+_SCHEMES = ("postgresql", "postgres")
 
 
 def storage_at(where: str | Path, level: Level = "power", lease: float = 10.0) -> Storage:
@@ -23,7 +26,7 @@ def storage_at(where: str | Path, level: Level = "power", lease: float = 10.0) -
         ConfigError: It is neither, it does not have the level, or an extra is not installed.
     """
     scheme, colon, _ = str(where).partition("://")
-    if scheme in ("postgresql", "postgres") and colon:
+    if scheme in _SCHEMES and colon:
         return _postgres(str(where), level, lease)
     if colon:
         raise ConfigError(f"journal: {scheme}:// is not known; name a file, or a postgresql:// address")
@@ -38,10 +41,28 @@ def _postgres(url: str, level: Level, lease: float) -> Storage:
     try:
         from actors.storage.postgres import PostgresStorage  # as above
     except ImportError as error:
-        raise ConfigError(
-            f"journal: postgresql:// needs psycopg: pip install 'llm-actors[postgres]' ({error})"
-        ) from error
+        raise _lacking(error) from error
     return PostgresStorage(url, lease=lease)
+
+
+def tables_at(url: str) -> "JournalTables":
+    """Return the tables of a Postgres journal, to be looked at.
+
+    Raises:
+        ConfigError: It is no address of one, or an extra is not installed.
+        JournalError: It cannot be looked at.
+    """
+    if url.partition("://")[0] not in _SCHEMES:
+        raise ConfigError("journal: name a file, or a postgresql:// address")
+    try:
+        from actors.storage.postgres.check import JournalTables  # as above
+    except ImportError as error:
+        raise _lacking(error) from error
+    return JournalTables(url)
+
+
+def _lacking(error: ImportError) -> ConfigError:
+    return ConfigError(f"journal: postgresql:// needs psycopg: pip install 'llm-actors[postgres]' ({error})")
 
 
 def storage_for(given: str | Path | Storage | None, settings: "JournalSettings") -> Storage:

@@ -66,8 +66,8 @@ def test_a_file_that_is_no_journal_is_refused(tmp_path: Path) -> None:
     assert done.complaint == f"{tmp_path}/nowhere.db: there is no such file; name a journal"
 
 
-def test_a_database_is_not_looked_at_and_its_password_not_told() -> None:
-    done = actors_now("fsck", "postgresql://owner:secret@db/actors")
-    assert done.code == 3
-    assert "ask its server" in done.err
+def test_a_database_that_cannot_be_reached_is_refused_and_its_password_not_told() -> None:
+    done = actors_now("fsck", "postgresql://owner:secret@/actors?host=/nowhere")
+    assert done.code == 9
+    assert "nobody listens there" in done.err
     assert "secret" not in f"{done.out} {done.err}"

@@ -90,6 +90,31 @@ def _carried(tmp_path: Path) -> None:
     assert set(names) == {"copy", "other", "early"}
 
 
+@pytest.mark.anyio
+async def test_a_chat_goes_on_with_the_last_conversation_one_by_its_id_and_a_copy(tmp_path: Path) -> None:
+    server = OpenAIServer([Turn(Say(text)) for text in ("One.", "Two.", "Three.", "Four.")])
+    async with serve(server):
+
+        async def chat(words: str, *more: str) -> str:
+            done = await actors("chat", *at(server, tmp_path, "--plain", *more), stdin=f"{words}\n")
+            assert done.code == 0, done.err
+            return done.out
+
+        assert "One." in await chat("first", "--id", "trip")
+        assert "Two." in await chat("second", "--continue")
+        assert "Three." in await chat("third", "--fork", "trip", "--id", "copy")
+        assert "Four." in await chat("fourth", "--resume", "trip")
+        missing = await actors("chat", *at(server, tmp_path, "--plain", "--resume", "nobody"))
+        assert (missing.code, "'nobody'" in missing.complaint) == (1, True)
+    said = [
+        [each["content"] for each in json.loads(body.body)["messages"] if each["role"] == "user"]
+        for body in server.requests
+    ]
+    trip = ["first", "second"]
+    assert said == [["first"], trip, [*trip, "third"], [*trip, "fourth"]]
+    assert sorted(listed(tmp_path)) == ["copy", "trip"]
+
+
 def dated(tmp_path: Path) -> None:
     """Keep five sessions, of 2020 to 2024, one of them of another tenant, and a sixth of now."""
     storage = SqliteStorage(tmp_path / "kept.db")

@@ -7,12 +7,12 @@ from contextlib import closing, suppress
 from hashlib import sha256
 from pathlib import Path
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from actors.core.events import Event, Opened
 from actors.errors import JournalError
 from actors.storage import Entry, Storage, decoded
+from actors.storage.damage import Damage, damage_of
 from actors.storage.rows import COLUMNS, JournalPlace, SessionRow, row_of
 from actors.storage.sqlite.faults import translated
 from actors.storage.sqlite.format import APPLICATION, VERSION, sessions_made
@@ -22,20 +22,6 @@ MOST = 100
 """Complaints of SQLite itself, at most."""
 _BATCH = 500
 _RECORDS = "SELECT number, checksum, CAST(bytes AS BLOB) FROM record WHERE session = ?"
-
-
-class Damage(Struct, frozen=True):
-    """One thing that is not as it was written.
-
-    Args:
-        what: In one line, with its place.
-        session: Whose; empty where that cannot be said.
-        number: The first record of it that cannot be read; 0 for its entry, or where it is no record.
-    """
-
-    what: str
-    session: str = ""
-    number: int = 0
 
 
 class JournalFile:
@@ -90,7 +76,7 @@ class JournalFile:
                 with translated(str(self._path)):
                     yield from part()
             except JournalError as error:
-                yield Damage(_without_hint(error))
+                yield damage_of(error)
 
     def logs(self) -> Iterator[list[Event]]:
         """Yield what can be read of each log, from its beginning to the first record that cannot be.
@@ -127,7 +113,7 @@ class JournalFile:
                     self.records += len(self._read(row))
                     self.sessions += row.last > 0
             except JournalError as error:
-                yield Damage(_without_hint(error), str(name), getattr(error, "number", 0))
+                yield damage_of(error, str(name))
         if entries != (made := sessions_made(self._connection, str(self._path))):
             yield Damage(f"{self._path}: {made} sessions were begun, and {entries} have an entry")
 
@@ -195,10 +181,6 @@ class JournalFile:
         query = "SELECT CAST(bytes AS BLOB) FROM blob WHERE hash = ?"
         found = self._connection.execute(query, (digest,)).fetchone()
         return None if found is None else found[0]
-
-
-def _without_hint(error: JournalError) -> str:
-    return str(error).removesuffix("; restore a copy, or see `actors fsck`")
 
 
 def salvage(path: Path, to: Storage) -> Iterator[tuple[str, int]]:

@@ -92,6 +92,20 @@ MUTATIONS = (
         (f"{CARRIED}::test_subagents_are_carried_along_under_ids_that_fit",),
     ),
     Mutation(
+        "resume: the type that an answer is to have is dropped",
+        "actors/resuming.py",
+        "activation.pending = None if form is None else",
+        "activation.pending = None if form is not None else",
+        ("tests/test_resume.py::test_an_answer_that_was_waited_for_has_the_type_that_is_given_again",),
+    ),
+    Mutation(
+        "fsck: records of a database are read and not proven",
+        "actors/storage/postgres/check.py",
+        "len(decoded(row.name, row.proven(found, 0, self._blob, self._place)))",
+        "len(found.fetchall())",
+        ("tests/test_postgres_check.py::test_what_is_damaged_is_named_and_no_password_is",),
+    ),
+    Mutation(
         "resume: an id that nobody knows leaves a row",
         "actors/resuming.py",
         "ClaimSession(session, existing=True)",
