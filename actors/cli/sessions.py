@@ -7,7 +7,7 @@ import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing, suppress
 from datetime import datetime
-from time import time
+
 
 import anyio
 from msgspec import to_builtins
@@ -25,6 +25,7 @@ from actors.errors import ConfigError, SessionElsewhere, SessionUnknown
 from actors.runtime import Runtime
 from actors.storage.clock import LEAP, SLACK
 from actors.storage.directory import Page, StoredSession
+from actors.wall import wall
 
 
 def main(options: argparse.Namespace) -> Exit:
@@ -182,7 +183,7 @@ async def _before(runtime: Runtime, options: argparse.Namespace) -> float | None
         age = duration(given)
     except ValueError as error:
         raise ConfigError(f"--older-than {given!r} {error}, or a date, as 2026-01-31") from None
-    now, newest = time(), await runtime.stored(limit=1)
+    now, newest = wall(), await runtime.stored(limit=1)
     if newest and not newest[0].used - SLACK <= now <= newest[0].used + LEAP:
         raise ConfigError(
             f"The clock says {_date(now)}, and the last session was used {_date(newest[0].used)}: if the clock is "
