@@ -8,7 +8,6 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing, suppress
 from datetime import datetime
 
-
 import anyio
 from msgspec import to_builtins
 

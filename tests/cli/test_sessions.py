@@ -120,7 +120,7 @@ def dated(tmp_path: Path) -> None:
     storage = SqliteStorage(tmp_path / "kept.db")
     with pytest.MonkeyPatch.context() as patch:
         for year in range(2020, 2025):
-            patch.setattr("actors.storage.sqlite.storage.time", datetime(year, 6, 1, tzinfo=UTC).timestamp)
+            patch.setattr("actors.storage.sqlite.storage.wall", datetime(year, 6, 1, tzinfo=UTC).timestamp)
             begin(storage, f"of-{year}", tenant="them" if year == 2021 else "")
     begin(storage, "now")
     storage.close()
