@@ -19,12 +19,15 @@ from actors.rounds import Retries
 from tests.postgres import postgres as postgres  # a fixture, for every test
 from tests.readings import compare_readings
 
-for _profile in ("eighth", "thorough"):  # what they and "quick" mean is said by `tests.at_scale.share`
-    settings.register_profile(_profile, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile(
-    "quick", max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
-settings.load_profile("eighth")
+for _profile, _examples in (
+    ("sixteenth", 50),
+    ("thorough", 100),
+    ("quick", 20),
+):  # see `tests.at_scale.share`
+    settings.register_profile(
+        _profile, max_examples=_examples, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    )
+settings.load_profile("sixteenth")
 compare_readings()
 _DATA = TemporaryDirectory(
     prefix="actors-data-"

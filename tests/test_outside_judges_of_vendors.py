@@ -28,7 +28,7 @@ from tests.at_scale import share
 from tests.vendor_types import nonconformity
 
 Json = dict[str, Any]  # Any: JSON
-COUNT = share(300)
+COUNT = share(600)
 VENDORS = [
     name for name, profile in PROFILES.items() if profile.family == "openai_chat" and name != "mistral"
 ]

@@ -12,7 +12,7 @@ from tests.powerloss.layer import Step
 from tests.powerloss.workload import recorded
 
 
-@pytest.mark.parametrize(("level", "states"), [("power", 300), ("process", 60)])
+@pytest.mark.parametrize(("level", "states"), [("power", 150), ("process", 40)])
 def test_after_a_loss_of_power_logs_are_as_the_level_says(level: Level, states: int, tmp_path: Path) -> None:
     kept, found = tmp_path / "kept", tmp_path / "found"
     kept.mkdir()

@@ -9,7 +9,7 @@ import pytest
 
 from tests.shutdowns import CASES, TOOLS, Calls, Program, descriptors, model, run
 
-TIMES = 60
+TIMES = 30
 """Runtimes for each way, in one process and at the same time, so that they wait for their tools together."""
 
 

@@ -2,9 +2,11 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -86,12 +88,73 @@ def _forking(*loaded: str) -> "subprocess.Popen[str]":
     return subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
-def _ended(arguments: Sequence[str], env: Mapping[str, str], stdin: str, script: str) -> Done:
+class Running:
+    """A forked `actors` that runs: what it says as it says it, its signals, its end."""
+
+    def __init__(self, folder: str, *arguments: str) -> None:
+        paths = [Path(folder, name) for name in ("out", "err")]
+        for path in paths:
+            os.mkfifo(path)
+        self._out, self._err = (os.open(path, os.O_RDONLY | os.O_NONBLOCK) for path in paths)
+        self._forked = Forked([Path(os.devnull), *paths], arguments, environ(), "actors.cli.simulate")
+        self.code: int | None = None
+
+    async def said(self) -> bytes:
+        """Return what comes next of its output; nothing if no more will."""
+        return await _more(self._out)
+
+    async def rest(self) -> tuple[str, str]:
+        """Return what is left of its output, and all that it wrote as errors."""
+        out, err = [b"".join([piece async for piece in _pieces(pipe)]) for pipe in (self._out, self._err)]
+        return out.decode(), err.decode()
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send it a signal."""
+        os.kill(self._forked.pid, number)
+
+    async def ended(self) -> int:
+        """Wait for its end, and return its status, a signal's as a negative number."""
+        self.code = await anyio.to_thread.run_sync(self._forked.wait)
+        return self.code
+
+    def close(self) -> None:
+        """End it, if it has not ended."""
+        if self.code is None:
+            self.signal(signal.SIGKILL)
+            self.code = self._forked.wait()
+        os.close(self._out)
+        os.close(self._err)
+
+
+async def _more(pipe: int) -> bytes:
+    await anyio.wait_readable(pipe)
+    return os.read(pipe, 65536)
+
+
+async def _pieces(pipe: int) -> AsyncIterator[bytes]:
+    while piece := await _more(pipe):
+        yield piece
+
+
+@asynccontextmanager
+async def started(*arguments: str) -> AsyncIterator[Running]:
+    """Run `actors` for the time of the block, one at a time, beside those that are run to their end."""
+    with anyio.fail_after(SECONDS), TemporaryDirectory() as folder:
+        process = Running(folder, *arguments)
+        try:
+            yield process
+        finally:
+            process.close()
+
+
+def _ended(
+    arguments: Sequence[str], env: Mapping[str, str], stdin: str, script: str, before: str = ""
+) -> Done:
     with TemporaryDirectory() as folder:
         streams = [Path(folder, name) for name in ("in", "out", "err")]
         for path in streams:
             path.write_text(stdin if path.name == "in" else "", encoding="utf-8")
-        code = Forked(streams, arguments, env, script=script).wait()
+        code = Forked(streams, arguments, env, script=script, before=before).wait()
         return Done(code, *(path.read_bytes().decode() for path in streams[1:]))
 
 
@@ -105,7 +168,10 @@ def script(path: Path) -> Done:
     return _ended((), environ(), "", str(path))
 
 
-async def actors(*arguments: str, env: Mapping[str, str] | None = None, stdin: str = "") -> Done:
-    """Run `actors` with these arguments to its end, while servers of this process serve it."""
+async def actors(
+    *arguments: str, env: Mapping[str, str] | None = None, stdin: str = "", before: str = ""
+) -> Done:
+    """Run `actors` with these arguments to its end, while servers of this process serve it; some Python `before`."""
+    given = environ(env)
     with anyio.fail_after(SECONDS):
-        return await anyio.to_thread.run_sync(lambda: actors_now(*arguments, env=env, stdin=stdin))
+        return await anyio.to_thread.run_sync(lambda: _ended(arguments, given, stdin, "", before))

@@ -11,6 +11,7 @@ import gc
 import json
 import os
 import runpy
+import stat
 import sys
 import termios
 from importlib import import_module
@@ -58,6 +59,8 @@ def run(
     else:
         for number, (path, flags) in enumerate(zip(streams, _FLAGS, strict=True)):
             os.dup2(os.open(path, flags), number)
+        if stat.S_ISFIFO(os.fstat(1).st_mode):  # what the streams of the first process were is kept in them
+            sys.stdout, sys.stderr = TextIOWrapper(os.fdopen(1, "wb", closefd=False)), _buffered(2)
     os.environ.clear()
     os.environ.update(env)
     exec(before, {})

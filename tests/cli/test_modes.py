@@ -18,7 +18,7 @@ from actors.cli.targets import tools
 from actors.config import load
 from actors.core.events import Closed, Denied, Event, Failed, Opened, Refused, Returned, Scheduled
 from actors.testing import Call, OpenAIServer, Say, Turn, serve
-from tests.cli.command import SECONDS, command, environ
+from tests.cli.command import SECONDS, actors
 from tests.cli.terminal import terminal
 from tests.file_storage import FileStorage
 
@@ -93,19 +93,17 @@ async def _embedded(folder: Path, log: Path, backend: str) -> str:
 
 
 async def _one_shot(folder: Path, log: Path, backend: str) -> str:
-    return await _process(_line(folder, "run", WORDS, "--backend", backend), log, b"")
+    return await _process(_line(folder, "run", WORDS, "--backend", backend), log, "")
 
 
 async def _piped(folder: Path, log: Path, backend: str) -> str:
-    return await _process(_line(folder, "chat", "--backend", backend), log, f"{WORDS}\n".encode())
+    return await _process(_line(folder, "chat", "--backend", backend), log, f"{WORDS}\n")
 
 
-async def _process(arguments: list[str], log: Path, given: bytes) -> str:
-    line = command(*arguments)
-    line[2] = f"{RECORDING.format(log=str(log))}\n{line[2]}"
-    done = await anyio.run_process(line, input=given, env=environ(), check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.decode().splitlines()[-1]
+async def _process(arguments: list[str], log: Path, given: str) -> str:
+    done = await actors(*arguments, stdin=given, before=RECORDING.format(log=str(log)))
+    assert done.code == 0, done.err
+    return done.out.splitlines()[-1]
 
 
 async def _interactive(folder: Path, log: Path, backend: str) -> str:

@@ -4,10 +4,7 @@ import json
 import os
 import signal
 from pathlib import Path
-from subprocess import DEVNULL
 
-import anyio
-import anyio.abc
 import pytest
 
 from actors.cli.exits import Exit
@@ -31,7 +28,7 @@ from actors.testing import (
     serve,
     strict_server,
 )
-from tests.cli.command import SECONDS, actors, command, environ
+from tests.cli.command import Running, actors, started
 
 pytestmark = pytest.mark.anyio
 
@@ -298,14 +295,11 @@ async def test_a_signal_cancels_the_turn_and_has_its_exit_code(
     server = OpenAIServer(faults={0: Stall()})
     async with serve(server):
         url = ["--base-url", server.base_url, "-m", "m", "--backend", anyio_backend_name]
-        with anyio.fail_after(SECONDS):
-            async with await anyio.open_process(
-                command("run", "x", "--json", *url), stdin=DEVNULL, env=environ()
-            ) as process:
-                out = await _until(process, "request")
-                process.send_signal(number)
-                out += await _rest(process)
-                assert await process.wait() == code
+        async with started("run", "x", "--json", *url) as process:
+            out = await _until(process, '"status": "request"')
+            process.signal(number)
+            out += (await process.rest())[0]
+            assert await process.ended() == code
     last = json.loads(out.splitlines()[-1])
     assert (last["type"], last["status"], last["exit_code"]) == ("complete", "cancelled", code)
 
@@ -329,17 +323,14 @@ async def test_a_tool_that_blocks_its_thread_keeps_no_interrupt_from_ending_the_
 ) -> None:
     (tmp_path / "tools.py").write_text(BLOCKS)
     server = OpenAIServer([Turn(Call("work", {}))])
-    with anyio.fail_after(SECONDS):
-        async with serve(server):
-            url = ["--base-url", server.base_url, "-m", "m", "--backend", anyio_backend_name]
-            line = command("run", "x", *url, "--tools", str(tmp_path / "tools.py"))
-            async with await anyio.open_process(line, stdin=DEVNULL, env=environ()) as process:
-                await _said(process, "begun")
-                for _ in range(times):
-                    process.send_signal(signal.SIGINT)
-                assert process.stderr is not None
-                told = b"".join([chunk async for chunk in process.stderr]).decode()
-                assert await process.wait() == 130
+    async with serve(server):
+        url = ["--base-url", server.base_url, "-m", "m", "--backend", anyio_backend_name]
+        async with started("run", "x", *url, "--tools", str(tmp_path / "tools.py")) as process:
+            await _until(process, "begun")
+            for _ in range(times):
+                process.signal(signal.SIGINT)
+            _, told = await process.rest()
+            assert await process.ended() == 130
     one = ["actors: interrupted; the turn was cancelled"]
     assert told.splitlines() in (
         [one] if times == 1 else [one, ["actors: interrupted"]]
@@ -369,26 +360,14 @@ async def test_what_a_tool_raises_is_shown_with_its_traceback_for_debugging_only
     assert "\x1b" not in debug.err
 
 
-async def _said(process: anyio.abc.Process, words: str) -> None:
+async def _until(process: Running, words: str) -> str:
     """Read a process's output until it has said this."""
-    assert process.stdout is not None
     out = ""
     while words not in out:
-        out += (await process.stdout.receive()).decode()
-
-
-async def _until(process: anyio.abc.Process, status: str) -> str:
-    """Read a process's events until one has this status."""
-    assert process.stdout is not None
-    out = ""
-    while f'"status": "{status}"' not in out:
-        out += (await process.stdout.receive()).decode()
+        piece = await process.said()
+        assert piece, await process.rest()
+        out += piece.decode()
     return out
-
-
-async def _rest(process: anyio.abc.Process) -> str:
-    assert process.stdout is not None
-    return "".join([chunk.decode() async for chunk in process.stdout])
 
 
 async def test_a_turn_that_takes_too_long_is_cancelled_with_exit_code_124(anyio_backend_name: str) -> None:

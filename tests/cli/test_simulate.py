@@ -8,8 +8,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import anyio
-import anyio.abc
 import httpx2
 import pytest
 from anthropic import AsyncAnthropic
@@ -36,7 +34,7 @@ from actors.testing.faults import read_fault
 from actors.testing.loopback import HttpRequest
 from actors.testing.script_file import turns
 from actors.testing.standin import answer, model
-from tests.cli.command import SECONDS, actors, actors_now, command, environ
+from tests.cli.command import Running, actors, actors_now, started
 from tests.runtime_support import hosting
 
 pytestmark = pytest.mark.anyio
@@ -47,33 +45,28 @@ TOOL = {"type": "function", "function": {"name": "weather", "parameters": {"type
 class Simulated:
     """A running `actors simulate`."""
 
-    def __init__(self, process: anyio.abc.Process, told: dict[str, str]) -> None:
+    def __init__(self, process: Running, told: dict[str, str]) -> None:
         self.process = process
         self.told = told
 
     async def ended(self, number: signal.Signals | None = None) -> tuple[int, list[str]]:
         """Send a signal if one is given, and return the exit code and the lines on standard error."""
         if number is not None:
-            self.process.send_signal(number)
-        assert self.process.stderr is not None
-        said = b"".join([chunk async for chunk in self.process.stderr])
-        return await self.process.wait(), said.decode().splitlines()
+            self.process.signal(number)
+        _, said = await self.process.rest()
+        return await self.process.ended(), said.splitlines()
 
 
 @asynccontextmanager
 async def simulated(*options: str) -> AsyncIterator[Simulated]:
     """Run `actors simulate` until it has said where it listens; end it with the block."""
-    with anyio.fail_after(SECONDS):
-        async with await anyio.open_process(command("simulate", *options), env=environ()) as process:
-            try:
-                assert process.stdout is not None
-                line = b""
-                while not line.endswith(b"\n"):
-                    line += await process.stdout.receive()
-                yield Simulated(process, json.loads(line))
-            finally:
-                if process.returncode is None:
-                    process.kill()
+    async with started("simulate", *options) as process:
+        line = b""
+        while not line.endswith(b"\n"):
+            piece = await process.said()
+            assert piece, await process.rest()
+            line += piece
+        yield Simulated(process, json.loads(line))
 
 
 async def weather(city: str, days: int) -> str:
