@@ -17,6 +17,7 @@ from typing import Any, get_args
 
 import actors
 from actors import errors
+from actors.archive import Archive
 from actors.core import diagnostics, events, feed, intake, progress, stream
 from actors.core.concerns import Demands
 from actors.core.dialect import Profile
@@ -104,8 +105,9 @@ def _entry(value: Any) -> Iterator[str]:  # Any: a class or a function
 
 
 def _methods(kind: type) -> Iterator[tuple[str, Any]]:  # Any: whatever a class holds
-    """Give the public methods and properties that a class defines itself, and that have a docstring."""
-    for name, member in vars(kind).items():
+    """Give the public methods and properties with a docstring that a class defines, and those of its `Archive`."""
+    owners = (kind, Archive) if issubclass(kind, Archive) else (kind,)
+    for name, member in [each for owner in owners for each in vars(owner).items()]:
         held = _function(member)
         if not name.startswith("_") and isinstance(held, FunctionType | property) and held.__doc__:
             yield name, member

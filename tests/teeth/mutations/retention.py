@@ -72,7 +72,7 @@ MUTATIONS = (
     ),
     Mutation(
         "export: the logs of subagents stay behind",
-        "actors/runtime.py",
+        "actors/archive.py",
         "exported(await with_subagents(host.journal, id, await read(host.journal, id)))",
         "exported([(id, await read(host.journal, id))])",
         (f"{CARRIED}::test_subagents_are_carried_along_under_ids_that_fit",),

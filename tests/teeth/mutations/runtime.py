@@ -305,7 +305,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "runtime: the evidence of a forgotten session is kept",
-        "actors/runtime.py",
+        "actors/archive.py",
         "        self.refusals.clear()\n        self.refusals.extend(kept)\n",
         "        del kept\n",
         ("tests/test_refusals.py::test_a_refusal_by_the_judge_names_the_calls_of_the_history",),
