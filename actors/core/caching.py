@@ -43,7 +43,7 @@ class Caching(Demands):
         return "default" if self.long == "none" else asked
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=16)
 def lane_key(session: str, binding: Binding) -> str:
     """Return the name of a session's lane for a binding, the same in every process: 32 characters that tell nothing."""
     parts = (session, binding.dialect, binding.endpoint, binding.account, binding.model, binding.upstream)

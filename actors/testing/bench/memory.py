@@ -252,7 +252,7 @@ def _c2(options: Extent) -> list[Figure]:
 
 
 def _e3(options: Extent) -> list[Figure]:
-    count = 30 if options.quick else 1000
+    count = 100 if options.quick else 1000
     rows = []
     for backend in options.backends:
         ours = measured("forgotten", count, backend)
