@@ -162,6 +162,8 @@ async def test_prometheus_is_shown_the_stats_by_backend_and_by_name() -> None:
         assert shown in text.splitlines()
     assert 'actors_requests_total{backend="a"} 2.0' in text
     assert "actors_sessions 1.0" in text
+    assert "actors_sessions_hibernated 0.0" in text
+    assert float(text.partition("\nactors_sessions_bytes ")[2].partition("\n")[0]) > 100
 
 
 async def test_calls_that_run_on_and_stalls_are_in_the_stats_and_in_prometheus() -> None:

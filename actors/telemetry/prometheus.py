@@ -79,6 +79,8 @@ class PrometheusCollector:
                 gauge.add_metric([backend], float(getattr(each, name)))
             yield gauge
         yield GaugeMetricFamily("actors_sessions", "Open sessions.", stats.sessions)
+        yield GaugeMetricFamily("actors_sessions_hibernated", "Those without actors.", stats.hibernated)
+        yield GaugeMetricFamily("actors_sessions_bytes", "Bytes that sessions hold.", stats.memory)
         held = GaugeMetricFamily("actors_quarantined", "Calls that are closed and run on.", labels=["tool"])
         for tool, count in stats.quarantined.items():
             held.add_metric([tool], count)
