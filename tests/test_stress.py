@@ -1,18 +1,52 @@
 """Many sessions over one's own tools and backends, through HTTP on this machine."""
 
 import os
+from typing import Any
 
 import pytest
 
 from actors.config import BackendLimits, Config, FileSettings
 from actors.errors import ConfigError
-from actors.testing import Call, OpenAIServer, Say, Status, Turn, serve, stress
+from actors.testing import Call, OpenAIServer, Say, Status, Turn, serve, simulate, stress
 from actors.testing.stressing.resources import Held, leaked
 from actors.testing.stressing.workload import LoadTally
 from actors.tools import tool
 from tests.runtime_support import backend_at
 
 pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"sessions": 0}, "sessions= takes a whole number from 1, not 0"),
+        ({"turns": 1.5}, "turns= takes a whole number from 1, not 1.5"),
+        ({"switching": 20}, "switching= takes a chance from 0 to 1, not 20"),
+        ({"cancelling": -0.1}, "cancelling= takes a chance from 0 to 1, not -0.1"),
+        ({"think": -1}, "think= takes seconds from 0, not -1"),
+        ({"seconds": 0}, "seconds= takes seconds above 0, or None, not 0"),
+    ],
+)
+async def test_a_load_that_cannot_be_is_refused_in_one_line(
+    given: Any, says: str
+) -> None:  # Any: what a program may give
+    with pytest.raises(ConfigError) as refused:
+        await stress(**given)
+    assert str(refused.value) == says
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"mode": "livenes"}, "mode= takes 'safety' or 'liveness', not 'livenes'"),
+        ({"sessions": 0}, "sessions= takes a whole number from 1, not 0"),
+        ({"turns": -1}, "turns= takes a whole number from 1, not -1"),
+    ],
+)
+def test_a_simulation_that_would_show_nothing_is_refused(given: Any, says: str) -> None:  # Any: as above
+    with pytest.raises(ConfigError) as refused:
+        simulate(1, **given)
+    assert str(refused.value) == says
 
 
 async def test_the_built_in_servers_call_every_tool_and_nothing_is_refused_or_left_over() -> None:

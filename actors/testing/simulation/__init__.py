@@ -10,8 +10,9 @@ same seed gives the same run, to the last byte, in every process.
 """
 
 from collections.abc import Collection, Sequence
-from typing import Any
+from typing import Any, get_args
 
+from actors.errors import ConfigError
 from actors.testing.simulation.plan import Mode, Odds, SimulationPlan, planned
 from actors.testing.simulation.report import SimulationReport, played
 from actors.testing.simulation.world import TARGETS
@@ -44,8 +45,13 @@ def simulate(
         only: Names of the parts of the plan that are played, as a shrunk report gives them; all by default.
 
     Raises:
-        ConfigError: trio is not installed.
+        ConfigError: trio is not installed; or there is no such mode, or a figure is none from 1.
     """
+    if mode not in get_args(Mode):
+        raise ConfigError(f"mode= takes 'safety' or 'liveness', not {mode!r}")
+    for name, count in (("sessions", sessions), ("turns", turns)):
+        if count < 1:
+            raise ConfigError(f"{name}= takes a whole number from 1, not {count}")
     names = [each.name for each in tools]
     plan = planned(seed, sessions, turns, TARGETS, names, mode, odds or Odds())
     return played(plan if only is None else plan.only(only), tools)

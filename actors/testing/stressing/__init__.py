@@ -79,7 +79,7 @@ async def stress(
             `prompt`, `seed`.
 
     Raises:
-        ConfigError: A target or a tool cannot be used, or a target is not on this machine.
+        ConfigError: A target, a tool or a figure cannot be used, or a target is not on this machine.
     """
     before = Held.now()
     if target is None:

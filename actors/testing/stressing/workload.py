@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from actors.core.batch import Approve
 from actors.core.feed import TurnResult
-from actors.errors import ActorsError
+from actors.errors import ActorsError, ConfigError
 from actors.handle import Session
 from actors.runtime import Runtime
 from actors.tools import Tool
@@ -33,6 +33,9 @@ class Load(Struct, frozen=True):
         seconds: When no more asks begin; None has no end of its own.
         prompt: What is said.
         seed: Of the chances.
+
+    Raises:
+        ConfigError: A figure is none that this can be.
     """
 
     target: str
@@ -45,6 +48,33 @@ class Load(Struct, frozen=True):
     seconds: float | None = None
     prompt: str = "Go on, please."
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, (takes, fits) in _FIGURES.items():
+            if not fits(value := getattr(self, name)):
+                raise ConfigError(f"{name}= takes {takes}, not {value!r}")
+
+
+def _is_count(value: object) -> bool:
+    return type(value) is int and value >= 1
+
+
+def _is_chance(value: object) -> bool:
+    return isinstance(value, int | float) and 0 <= value <= 1
+
+
+_FIGURES: dict[str, tuple[str, Callable[[object], bool]]] = {
+    "sessions": ("a whole number from 1", _is_count),
+    "turns": ("a whole number from 1", _is_count),
+    "switching": ("a chance from 0 to 1", _is_chance),
+    "cancelling": ("a chance from 0 to 1", _is_chance),
+    "think": ("seconds from 0", lambda value: isinstance(value, int | float) and 0 <= value < inf),
+    "seconds": ("seconds above 0, or None", lambda value: value is None or _is_above_0(value)),
+}
+
+
+def _is_above_0(value: object) -> bool:
+    return isinstance(value, int | float) and value > 0
 
 
 @dataclass(slots=True)

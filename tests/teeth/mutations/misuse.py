@@ -77,6 +77,20 @@ MUTATIONS: tuple[Mutation, ...] = (
         ),
     ),
     Mutation(
+        "misuse: a simulation of a mode that there is not looks for less, and says nothing",
+        "actors/testing/simulation/__init__.py",
+        "    if mode not in get_args(Mode):\n",
+        "    if False:\n",
+        ("tests/test_stress.py::test_a_simulation_that_would_show_nothing_is_refused",),
+    ),
+    Mutation(
+        "misuse: a load may have any figures",
+        "actors/testing/stressing/workload.py",
+        "            if not fits(value := getattr(self, name)):\n",
+        "            if not (value := getattr(self, name), fits):\n",
+        ("tests/test_stress.py::test_a_load_that_cannot_be_is_refused_in_one_line",),
+    ),
+    Mutation(
         "misuse: an async rule is taken, and denies every call",
         "actors/tools/options.py",
         "        if is_async(rule):\n",
