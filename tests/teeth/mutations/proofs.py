@@ -5,6 +5,7 @@ from tests.teeth.mutations.mutation import Mutation
 JOURNAL, SQLITE = "actors/journal.py", "actors/storage/sqlite/connection.py"
 RECOVERY, CLOSING = "actors/recovery.py", "actors/core/closing.py"
 FENCING, SIGNALS = ("tests/test_fencing.py",), ("tests/test_signals.py",)
+ENDURANCE = ("tests/test_endurance.py",)
 CLOCKS = ("tests/test_clocks.py",)
 KILLING, POWER = ("tests/test_killing.py",), ("tests/test_power_loss.py",)
 
@@ -105,5 +106,13 @@ MUTATIONS = (
         "from time import monotonic, sleep",
         "from time import sleep\nfrom time import time as monotonic",
         CLOCKS,
+    ),
+    Mutation(
+        "endurance: what an ask came to is kept for ever",
+        "actors/handle.py",
+        "        await self._submit(words, sink, output, settings)\n        return",
+        "        vars(again).setdefault('kept', []).append(sink)\n"
+        "        await self._submit(words, sink, output, settings)\n        return",
+        ENDURANCE,
     ),
 )

@@ -1,0 +1,31 @@
+"""Turns leave nothing behind: a sample of `python -m tests.endurance`, and that it would see what they leave."""
+
+from pathlib import Path
+
+import anyio
+import pytest
+
+from actors.testing.stressing.resources import Held
+from tests.endurance import Lap, endured, slope
+
+LEFT = 10
+"""Blocks of memory for each turn, at most. Caches that are bounded still fill."""
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+@pytest.mark.requirement("PROMISE-8", "PROMISE-11")
+def test_turns_that_are_cancelled_switched_and_compacted_leave_nothing_behind(
+    tmp_path: Path, backend: str
+) -> None:
+    laps, did = anyio.run(endured, tmp_path, 190, 48, 1, backend=backend)
+    assert {"complete", "cancelled", "switched", "compacted"} <= did.keys()
+    assert all(each.asleep > 10 for each in laps)
+    assert not any(each.held.exceeds(laps[0].held) for each in laps)
+    assert laps[-1].blocks - laps[1].blocks < LEFT * (laps[-1].turns - laps[1].turns)
+
+
+def test_what_grows_is_told_by_its_slope_behind_the_first_laps() -> None:
+    held = Held(1, 1, 1)
+    laps = [Lap(1000 * n, held, (n < 2) * 10**9 + 20 * n, 500, 1) for n in range(10)]
+    assert slope(laps, "resident") == pytest.approx(2000)
+    assert slope(laps, "blocks") == 0
