@@ -215,7 +215,7 @@ class _Group:
         entries = [append.entry for append in self.appends]
         if not self.claims:
             return [], storage.append(entries)
-        with storage.together():
+        with storage.together([claim.session for claim in self.claims if not claim.existing]):
             claimed = [self._claimed(storage, claim) for claim in self.claims]
             return claimed, storage.append(entries) if entries else ()
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -241,6 +242,51 @@ def test_two_storages_of_one_database_are_two_hosts(storage: PostgresStorage, ot
         storage.claim("one")
     other.close()
     assert storage.claim("one").last == 2
+
+
+def _claimed_together(storage: PostgresStorage, names: list[str]) -> dict[str, int]:
+    """Claim sessions at once; return the numbers, 0 for one that is elsewhere."""
+    fences = dict.fromkeys(names, 0)
+    with storage.together(names):
+        for name in names:
+            with suppress(SessionElsewhere):
+                fences[name] = storage.claim(name).fence
+    return fences
+
+
+def test_sessions_that_are_claimed_together_are_few_commits(
+    storage: PostgresStorage, direct: psycopg.Connection[Any]
+) -> None:
+    names = [f"s{number}" for number in range(300)]
+    commits = "SELECT count(DISTINCT xmin::text) FROM actors_session"
+    for fence in (1, 2):  # new, and known
+        assert _claimed_together(storage, names) == dict.fromkeys(names, fence)
+        assert direct.execute(commits).fetchone() == (1,)
+    assert storage.append([Entry(name, 2, (to("a"),)) for name in names]) == [1] * 300
+    assert storage.claim("s1").fence == 3
+
+
+def test_of_sessions_that_are_claimed_together_one_that_is_elsewhere_harms_no_other(
+    storage: PostgresStorage, other: PostgresStorage, direct: psycopg.Connection[Any]
+) -> None:
+    theirs = begin(other, "theirs")
+    fences = _claimed_together(storage, ["known", "theirs", "new"])
+    assert fences == {"known": 1, "theirs": 0, "new": 1}
+    assert other.append([Entry("theirs", theirs.fence, (to("b"),))]) == [2]
+    direct.execute("UPDATE actors_session SET tenant = 'damaged' WHERE name = 'known'")
+    with pytest.raises(JournalDamaged):
+        _claimed_together(storage, ["known", "new"])
+    assert storage.claim("new").fence == 3
+
+
+def test_of_two_hosts_that_claim_the_same_sessions_together_each_session_has_one(
+    storage: PostgresStorage, other: PostgresStorage
+) -> None:
+    names = [f"s{number}" for number in range(100)]
+    with ThreadPoolExecutor(2) as threads:
+        one = threads.submit(_claimed_together, storage, names)
+        two = threads.submit(_claimed_together, other, names[::-1])
+    assert [one.result()[name] + two.result()[name] for name in names] == [1] * 100
 
 
 def test_a_host_whose_lease_is_over_is_taken_over_and_writes_only_what_nobody_took(

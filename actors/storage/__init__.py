@@ -114,10 +114,11 @@ class Storage(Protocol):
     def beat(self) -> None:
         """Prolong this host's lease. Called every third of it."""
 
-    def together(self) -> AbstractContextManager[object]:
-        """Make one commit of the claims and the append that are called inside, at its end, where that can be done.
+    def together(self, claims: Sequence[str] = ()) -> AbstractContextManager[object]:
+        """Make few commits of the claims and the append that are called inside; nothing of it is told before its end.
 
-        A claim that is refused harms no other. `JournalUnavailable`: nothing of it was done.
+        `claims`: sessions that are claimed inside, whether they have a log or not; a storage may claim them ahead. One
+        that is refused harms no other.
         """
 
     def claim(self, session: str, *, existing: bool = False) -> Claim:

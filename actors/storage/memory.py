@@ -42,7 +42,7 @@ class MemoryStorage:
     def beat(self) -> None:
         """Do nothing: nobody else could take over."""
 
-    def together(self) -> AbstractContextManager[object]:
+    def together(self, claims: Sequence[str] = ()) -> AbstractContextManager[object]:
         """Do nothing: there are no commits."""
         return nullcontext()
 

@@ -30,10 +30,10 @@ FORGET_OLD_HOSTS = "DELETE FROM actors_host WHERE until < clock_timestamp() - in
 _COLUMNS = ", ".join(f"s.{column}" for column in COLUMNS.split(", "))
 LOOK = f"""
 SELECT {_COLUMNS}, coalesce(extract(epoch FROM h.until - clock_timestamp()), 0)::float8
-FROM actors_session s LEFT JOIN actors_host h ON h.name = s.owner WHERE s.name = %s
+FROM actors_session s LEFT JOIN actors_host h ON h.name = s.owner WHERE s.name = ANY(%s)
 """  # noqa: S608  constants
-"""A session's row, and how long its owner's lease lasts. Who claims or erases it then says which number was seen: if it
-is another by then, he looks again."""
+"""The rows of sessions, and how long their owners' leases last. Who claims or erases one then says which number was
+seen: if it is another by then, he looks again."""
 CLAIM_NEW = f"""
 INSERT INTO actors_session ({COLUMNS}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 ON CONFLICT (name) DO NOTHING
@@ -41,6 +41,21 @@ ON CONFLICT (name) DO NOTHING
 CLAIM = f"""
 UPDATE actors_session s SET fence = fence + 1, owner = %s WHERE key = %s AND fence = %s RETURNING {COLUMNS}
 """  # noqa: S608  as above
+CLAIM_ALL_NEW = f"""
+INSERT INTO actors_session ({COLUMNS})
+SELECT g.name, g.key, 1, %s, 0, 0, '', '', 'idle', 0, 0, g.checksum
+FROM unnest(%b::text[], %b::bigint[], %b::bigint[]) AS g (name, key, checksum)
+ON CONFLICT (name) DO NOTHING RETURNING name
+"""  # noqa: S608  as above
+CLAIM_ALL = f"""
+UPDATE actors_session s SET fence = s.fence + 1, owner = %s
+FROM (
+    SELECT f.key FROM actors_session f JOIN unnest(%b::bigint[], %b::bigint[]) AS g (key, fence)
+    ON f.key = g.key AND f.fence = g.fence FOR UPDATE OF f SKIP LOCKED
+) AS free
+WHERE s.key = free.key RETURNING {_COLUMNS}
+"""  # noqa: S608  as above
+"""Waits for nobody: what another host is at just now is left out."""
 RELEASE = "UPDATE actors_session SET owner = NULL WHERE name = %s AND fence = %s"
 RELEASE_ALL = "UPDATE actors_session SET owner = NULL WHERE owner = %s"
 

@@ -81,7 +81,7 @@ class SqliteStorage:
             with self._connections.transaction() as connection:
                 self._hosts.beat(connection)
 
-    def together(self) -> AbstractContextManager[object]:
+    def together(self, claims: Sequence[str] = ()) -> AbstractContextManager[object]:
         """Make one transaction of what is called inside."""
         return self._connections.transaction()
 

@@ -16,6 +16,27 @@ DOUBT = (
 
 MUTATIONS = (
     Mutation(
+        "postgres: claims that are made together give the numbers that the writers before had",
+        STATEMENTS,
+        "SET fence = s.fence + 1",
+        "SET fence = s.fence",
+        (TABLES,),
+    ),
+    Mutation(
+        "postgres: who claims sessions together takes those of others",
+        STORAGE,
+        "if row.owner in (None, self._host) or seconds <= 0:",
+        "if True:",
+        (TABLES,),
+    ),
+    Mutation(
+        "postgres: each of the claims that are made together is a commit",
+        STORAGE,
+        "if len(claims) > 1:",
+        "if False:",
+        (TABLES,),
+    ),
+    Mutation(
         "postgres: a claim gives the number that the writer before had",
         STATEMENTS,
         "UPDATE actors_session s SET fence = fence + 1, owner = %s",
