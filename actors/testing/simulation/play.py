@@ -30,7 +30,7 @@ QUIET = 1000.0
 LAST_ASKS = 3
 PROMPT = 1.0
 """Seconds in which a cancel has closed every call: the grace, and as much again."""
-SLEEPING = 0.25
+SLEEPING = 0.12
 """How often a session with nothing to do is put to sleep, before an ask or when something is brought for its turn."""
 CROWD = 3
 """Asks at once, so that some have to wait and one is too many."""
