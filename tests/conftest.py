@@ -138,6 +138,7 @@ def pytest_collection_finish() -> None:
     """Keep what was collected out of the garbage collector's rounds: it is a million objects, and a test makes few."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)  # what few tests keep is looked through less often
     gc.enable()
 
 

@@ -1,7 +1,7 @@
 """Whatever a conversation has gone through, what is rendered of it is accepted and complete. Every dialect, at scale.
 
 The suite judges a fixed number of generated conversations: each is rendered at once for a few of the profiles in
-turn, and some are also played as a session that sends requests to them as it goes. `.ci/run` judges 40,000.
+turn, and some are also played as a session that sends requests to them as it goes. `.ci/run` judges 24,000.
 For more, in a shell:
 
     python -m tests.test_generated_histories --count 2000000 --seed 50000 --workers 2
