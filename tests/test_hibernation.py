@@ -4,6 +4,7 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import anyio
 import anyio.lowlevel
@@ -17,11 +18,12 @@ from actors.core.packed import pack
 from actors.core.spending import Budget
 from actors.errors import HostFull, JournalDamaged, JournalUnavailable
 from actors.handle import Session
+from actors.kernel.cell import Cell
 from actors.passive import Passive
 from actors.storage import Level, Storage
 from actors.storage.memory import MemoryStorage
 from actors.storage.sqlite import SqliteStorage
-from actors.testing import Call, Say, Think, Turn
+from actors.testing import Call, OpenAIServer, Say, Think, Turn
 from actors.tools import Tool, tool
 from tests.runtime_support import Gate, anthropic, hosting, openai
 
@@ -219,16 +221,34 @@ async def test_a_session_whose_log_cannot_be_read_says_why_and_wakes_when_it_can
 
 
 async def test_after_a_burst_of_asks_sessions_give_their_actors_back(tmp_path: Path) -> None:
+    gate, names = Gate(), [f"n{number}" for number in range(8)]
     limits = RuntimeLimits(active=2)
-    async with hosting(storage=file(tmp_path), limits=limits, a=openai()) as runtime:
-        sessions = [await runtime.open("a") for _ in range(12)]
+    async with hosting(storage=file(tmp_path), limits=limits, a=OpenAIServer(_works)) as runtime:
+        sessions = [await runtime.open("a", tools=[gate.tool]) for _ in names]
         async with anyio.create_task_group() as tasks:
-            for session in sessions:
-                tasks.start_soon(session.ask, "Hello?")
-        await sessions[0].history()
+            for session, name in zip(sessions, names, strict=True):
+                tasks.start_soon(session.ask, name)
+            await gate.started(*names)
+            assert runtime.stats().active == 8
+            for session, name in zip(sessions, names, strict=True):
+                gate.open(name)
+                while session.busy or not _rests(session):
+                    await anyio.lowlevel.checkpoint()
         stats = runtime.stats()
         assert stats.active <= 4
-        assert stats.sessions == stats.active + stats.hibernated == 12
+        assert stats.sessions == stats.active + stats.hibernated == 8
+
+
+def _works(request: dict[str, Any]) -> Turn:
+    """Call the tool with what the user said; then be done."""
+    last = request["messages"][-1]
+    return Turn(Call("work", {"name": last["content"]})) if last["role"] == "user" else Turn(Say("Done."))
+
+
+def _rests(session: Session) -> bool:
+    """Say whether all actors of a session are idle."""
+    acting = session._activation.actors
+    return acting is None or all(isinstance(ref, Cell) and ref.idle for ref in acting._all)
 
 
 @asynccontextmanager

@@ -131,7 +131,7 @@ async def _lived(runtime: Runtime, messages: list[Message]) -> Session:
 
 async def hibernated(count: int) -> Weight:
     """Open sessions on a file, some at a time, ask one in twenty, and weigh them when all but the last few sleep."""
-    limits = RuntimeLimits(active=1, memory=512 * 1024)
+    limits = RuntimeLimits(active=1, sessions=1_000_000, memory=512 * 1024)
     config = Config(FileSettings(limits=limits), ENVIRON, "a measurement")
     with TemporaryDirectory() as folder:
         storage = storage_at(Path(folder) / "journal.db", "process")
