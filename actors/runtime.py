@@ -130,7 +130,7 @@ class Runtime(Archive):
         compaction: Compaction | None = None,
         budgets: Mapping[str, Allowance] | None = None,
     ) -> None:
-        self._tracing = tracing
+        self._tracing = telemetry.checked(tracing)
         self._environ = os.environ if environ is None else environ
         self.config = _configured(config, self._environ)
         self.storage: Storage = storage_for(journal, self.config.settings.journal)

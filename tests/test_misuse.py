@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from actors import Budget, Message, Thinking, ToolResult
+from actors import Budget, Message, Price, Runtime, Thinking, ToolResult
 from actors.core.content import ToolCall
 from actors.core.identity import CallId
 from actors.errors import ConfigError, DecisionRefused, NotAwaited, SessionError, ToolDefinitionError
@@ -141,6 +141,23 @@ async def test_what_a_session_cannot_be_opened_with_is_refused_in_one_line(
             await runtime.open("a", **options)
         assert len(runtime.sessions) == 0
         assert list(runtime.storage.sessions()) == []
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"tracing": True}, "tracing= takes a Tracing (actors.telemetry.otel), or None, not bool"),
+        ({"prices": {3: Price(1, 2)}}, "prices= takes a mapping of models' names"),
+        ({"prices": [Price(1, 2)]}, "prices= takes a mapping of models' names"),
+    ],
+    ids=["tracing", "model", "list"],
+)
+def test_what_a_runtime_cannot_be_made_with_is_refused_where_it_is_made(
+    given: Any, says: str
+) -> None:  # Any: as above
+    with pytest.raises(ConfigError) as refused:
+        Runtime(environ={}, **given)
+    assert str(refused.value).startswith(says)
 
 
 @pytest.mark.parametrize("given", ["euros", 5, [("euros", 5)]])

@@ -55,8 +55,11 @@ def checked_prices(prices: Prices) -> Prices:
     """Return prices that can be used.
 
     Raises:
-        ConfigError: One is no `Price`, or has a figure below 0.
+        ConfigError: They are no mapping, or one is no `Price`, or has a figure below 0.
     """
+    given: object = prices  # what is given may be anything
+    if not isinstance(given, Mapping) or not all(isinstance(model, str) for model in given):
+        raise ConfigError("prices= takes a mapping of models' names, or patterns, to each one's Price")
     for model, price in prices.items():
         if not isinstance(price, Price):
             raise ConfigError(f"prices: {model!r} has {price!r}; it takes a Price")

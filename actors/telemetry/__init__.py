@@ -11,16 +11,31 @@ import logging
 import traceback
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from actors.core.diagnostics import Refusal
-from actors.errors import ActorsError, Fault
+from actors.errors import ActorsError, ConfigError, Fault
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
 
 MOST = 50
 """Entries of a list that an event holds."""
+
+T = TypeVar("T")
+
+
+def checked(tracing: T) -> T:
+    """Return what traces the asks of a runtime, or None.
+
+    Raises:
+        ConfigError: It is something else.
+    """
+    if tracing is not None and not hasattr(tracing, "traced"):
+        raise ConfigError(
+            f"tracing= takes a Tracing (actors.telemetry.otel), or None, not {type(tracing).__name__}"
+        )
+    return tracing
 
 
 def crashed(actor: str, error: BaseException) -> None:

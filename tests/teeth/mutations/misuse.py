@@ -91,6 +91,13 @@ MUTATIONS: tuple[Mutation, ...] = (
         ("tests/test_stress.py::test_a_load_that_cannot_be_is_refused_in_one_line",),
     ),
     Mutation(
+        "misuse: a runtime may be traced by anything",
+        "actors/telemetry/__init__.py",
+        '    if tracing is not None and not hasattr(tracing, "traced"):\n',
+        "    if False:\n",
+        (MISUSE,),
+    ),
+    Mutation(
         "misuse: an async rule is taken, and denies every call",
         "actors/tools/options.py",
         "        if is_async(rule):\n",
