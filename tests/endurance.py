@@ -28,8 +28,9 @@ from msgspec import Struct
 
 from actors import Compaction, Runtime, tool
 from actors.config import BackendSettings, Config, FileSettings, RuntimeLimits
+from actors.core.feed import CompleteEvent, ErrorEvent, TurnResult
 from actors.core.segments import Segments
-from actors.errors import CompactionFailed
+from actors.errors import CompactionFailed, JournalUnavailable
 from actors.handle import Session
 from actors.storage.sqlite import SqliteStorage
 from actors.testing.bench.canned import CALLING, worded
@@ -44,6 +45,8 @@ LIFE = 0.06
 CANCELLED, SWITCHED, COMPACTED = 0.1, 0.1, 0.05
 MOST = 1.0
 """MiB that memory may grow by in 100,000 turns."""
+MEMORY = Path("/dev/shm")
+"""Where files are in memory: what is looked at is no disk."""
 WARM = 0.2
 """Share of the laps that come before."""
 
@@ -127,7 +130,10 @@ class Endurance:
     async def _go_on(self, turns: int) -> None:
         session = await self._new()
         for _ in range(turns):
-            await self._turn(session)
+            try:
+                await self._turn(session)
+            except JournalUnavailable:  # the disk of a busy machine stood still for seconds
+                self.did["refused, for the journal was slow"] += 1
             if self._random.random() < LIFE:
                 await self._runtime.forget(session.id)
                 session = await self._new()
@@ -135,7 +141,11 @@ class Endurance:
 
     async def _new(self) -> Session:
         self._opened += 1
-        return await self._runtime.open(TARGETS[0], tools=[search], id=f"s{self._opened}")
+        while True:
+            try:
+                return await self._runtime.open(TARGETS[0], tools=[search], id=f"s{self._opened}")
+            except JournalUnavailable:  # as below
+                await anyio.sleep(1)
 
     async def _turn(self, session: Session) -> None:
         chance = self._random.random
@@ -144,21 +154,23 @@ class Endurance:
             await session.switch(TARGETS[session.target == TARGETS[0]])
             self.did["switched"] += 1
         if chance() < CANCELLED:
-            async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._ask, session, words)
+            async with session.stream(words) as events:
                 for _ in range(self._random.randrange(30)):
                     await anyio.lowlevel.checkpoint()
                 await session.cancel()
+                async for event in events:
+                    if isinstance(event, CompleteEvent | ErrorEvent):
+                        self._ended(event.result)
         else:
-            await self._ask(session, words)
+            self._ended(await session.ask(words))
         if chance() < COMPACTED:
             try:
                 self.did["compacted"] += (await session.compact()).messages > 0
             except CompactionFailed:
                 self.did["not compacted"] += 1
 
-    async def _ask(self, session: Session, words: str) -> None:
-        self.did[(await session.ask(words)).status] += 1
+    def _ended(self, result: TurnResult) -> None:
+        self.did[result.status] += 1
         self.turns += 1
 
 
@@ -219,7 +231,7 @@ def main() -> int:
     backends = ("asyncio", "trio") if options.backend == "both" else (options.backend,)
     for backend in backends:
         began = monotonic()
-        with tempfile.TemporaryDirectory() as folder:
+        with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
             work: Any = (endured, Path(folder), options.turns // len(backends), options.lap, options.seed)
             laps, did = anyio.run(*work, backend=backend)
         grew = slope(laps, "resident") / 2**20
