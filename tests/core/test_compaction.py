@@ -8,6 +8,7 @@ from actors.core.compaction import Compaction, cheap, checked, cut, edges, named
 from actors.core.content import Media, Message, Seal, Text, Thinking, ToolCall
 from actors.core.estimate import Calibration, ReportedRequest, estimated
 from actors.core.events import (
+    Bound,
     Compacted,
     EpochBegan,
     Opened,
@@ -221,6 +222,20 @@ def test_what_a_provider_reported_is_taken_and_only_what_is_new_is_estimated() -
     assert 4800 < tokens(more, answered) < 4850
     for unknown in (None, ReportedRequest(binding), ReportedRequest(BINDINGS[1], 1, 4000)):
         assert 3740 < tokens(more, unknown) < 3800
+
+
+def test_what_was_reported_of_a_request_holds_until_the_history_is_made_shorter() -> None:
+    session, said = Simulated(), pack(Message("human", [Text("Hello?")]))
+    answer = pack(Message("model", [Text("Hello.")], 1, CLAUDE))
+    session.write(Opened("s", "a"), Submitted(1, said), Bound(1, 1, CLAUDE))
+    session.write(RoundEnded(1, 1, answer, Usage(400, 10)))
+    assert session.state.measured == ReportedRequest(CLAUDE, 1, 400)
+    session.write(
+        RoundEnded(1, 2, answer, Usage(500, 10), fault="it broke off"), RoundEnded(1, 0, None, Usage(9, 9))
+    )
+    assert session.state.measured == ReportedRequest(CLAUDE, 1, 400)
+    session.write(Compacted(0, 1, said))
+    assert session.state.measured == ReportedRequest(CLAUDE)
 
 
 def test_a_ratio_is_believed_within_bounds_and_the_longest_answer_is_forgotten_bit_by_bit() -> None:

@@ -129,6 +129,6 @@ MUTATIONS = (
         "actors/core/state.py",
         "return None if measured is None else ReportedRequest(measured.binding)",
         "return measured",
-        ("tests/test_compaction.py",),
+        (f"{CORE}::test_what_was_reported_of_a_request_holds_until_the_history_is_made_shorter",),
     ),
 )
