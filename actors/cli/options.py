@@ -431,9 +431,10 @@ def _replay(commands: "Commands") -> None:
         commands, "replay", "replay", "say what another provider would have been sent", _DIALECTS
     )
     replay.add_argument("id", metavar="ID|FILE", help="a session that is kept, or an exported file")
-    replay.add_argument("--to", required=True, metavar="DIALECT", help="whom each request is rendered for")
+    replay.add_argument("--to", metavar="DIALECT", help="whom each request is rendered for")
+    replay.add_argument("--send", action="store_true", help="ask -m anew; no tool runs, the record answers")
     replay.add_argument("--json", action="store_true", help="print one JSON object a line")
-    _file(replay)
+    _targets(replay)
     _journal(replay)
 
 

@@ -1,22 +1,26 @@
 """`actors replay`: the requests of a conversation that is kept, as another provider would have been sent them.
 
-Nothing is asked: each request of the log is rendered for the dialect, with what was known when it was sent, and judged
-by that dialect's rules.
+With `--to` nothing is asked: each request of the log is rendered for the dialect, with what was known when it was sent,
+and judged by that dialect's rules. With `--send` another target is asked (`replaying.py`).
 """
 
 import argparse
 import json
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import closing
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import aclosing, asynccontextmanager, closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from msgspec import Struct
+import anyio
+from msgspec import Struct, to_builtins
 
 from actors.cli.exits import Exit
 from actors.cli.journal import kept
-from actors.cli.screen import safe
-from actors.config import load
+from actors.cli.logs import show_logs
+from actors.cli.screen import complain, safe
+from actors.cli.targets import target
+from actors.config import Config, load
 from actors.core.check import check
 from actors.core.events import Compacted, EpochBegan, Event, RequestSent, Shortened
 from actors.core.exported import imported
@@ -24,6 +28,9 @@ from actors.core.profiles import dialect
 from actors.core.state import SessionState
 from actors.errors import SessionUnknown
 from actors.pure import encode, render
+
+if TYPE_CHECKING:
+    from actors.cli.replaying import Answered
 
 
 class Replayed(Struct, frozen=True):
@@ -46,17 +53,53 @@ class Replayed(Struct, frozen=True):
 
 
 def main(options: argparse.Namespace) -> Exit:
-    """Print a line for each request; 1 if a rule is broken.
+    """Print a line for each request; 1 if a rule is broken. Or have each ask made anew; 1 if one does not complete.
 
     Raises:
         SessionUnknown: There is no such session.
         UnknownTarget: There is no such dialect.
+        ConfigError: There is no such target.
     """
+    if options.send == (options.to is not None):
+        complain("`actors replay` takes --to DIALECT, or --send and -m TARGET")
+        return Exit.USAGE
+    if options.send:
+        return anyio.run(_sent, options)
     is_right = True
     for request in replayed(_events(options), options.to):
         is_right &= not request.faults
         print(safe(_line(request, options)))
     return Exit.OK if is_right else Exit.FAILED
+
+
+async def _sent(options: argparse.Namespace) -> Exit:
+    from actors.cli.replaying import sent
+
+    show_logs(debug=options.debug)
+    events, is_complete = _events(options), True
+    async with _asked(options) as (config, name), aclosing(sent(events, config, name)) as answers:
+        async for answer in answers:
+            is_complete &= answer.status == "complete"
+            print(json.dumps(to_builtins(answer)) if options.json else safe(_told(answer)))
+    return Exit.OK if is_complete else Exit.FAILED
+
+
+@asynccontextmanager
+async def _asked(options: argparse.Namespace) -> AsyncIterator[tuple[Config, str]]:
+    """Give whom the options name."""
+    if not options.offline:
+        yield target(options)
+        return
+    from actors.cli.offline import stand_ins
+
+    async with stand_ins(options.model) as made:
+        yield made
+
+
+def _told(answer: "Answered") -> str:
+    missing = "".join(f"\n  not on record: {call}" for call in answer.missing)
+    why = f" ({answer.why})" if answer.why else ""
+    return f"[ask {answer.ask}] {answer.status}{why}, {answer.calls} calls from the record: {answer.text}{missing}"
 
 
 def replayed(events: Sequence[Event], to: str) -> Iterator[Replayed]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from actors.storage.sqlite import SqliteStorage
-from actors.testing import Call, OpenAIServer, Say, Turn, serve
+from actors.testing import AnthropicServer, Call, OpenAIServer, Say, Turn, serve
 from tests.cli.command import Done, actors, actors_now
 from tests.storages import begin
 
@@ -113,6 +113,38 @@ async def test_a_chat_goes_on_with_the_last_conversation_one_by_its_id_and_a_cop
     trip = ["first", "second"]
     assert said == [["first"], trip, [*trip, "third"], [*trip, "fourth"]]
     assert sorted(listed(tmp_path)) == ["copy", "trip"]
+
+
+@pytest.mark.anyio
+async def test_what_was_said_is_asked_anew_of_another_and_the_record_answers_its_calls(
+    tmp_path: Path,
+) -> None:
+    def call(city: str) -> Turn:
+        return Turn(Call("weather", {"city": city}))
+
+    first = OpenAIServer([call("Oslo"), *[Turn(Say(text)) for text in ("21 C.", "Yes.")]])
+    other = AnthropicServer([call("Oslo"), call("Rome"), *[Turn(Say(text)) for text in ("Warm.", "Indeed.")]])
+    async with serve(first, other):
+        await actors("run", "Weather?", *at(first, tmp_path, "--id", "trip"))
+        await actors("run", "Warm?", *at(first, tmp_path, "--continue"))
+        (tmp_path / "tools.py").unlink()  # nothing of it runs
+        whom = ["--send", "--base-url", other.endpoint, "--dialect", "anthropic", "-m", "claude-sonnet-5"]
+        line = ["replay", "trip", *whom, "--journal", str(tmp_path / "kept.db")]
+        done = await actors(*line, "--json")
+        assert (done.code, done.err) == (0, "")
+    asks = [json.loads(line) for line in done.out.splitlines()]
+    assert [(each["ask"], each["status"], each["text"]) for each in asks] == [
+        (1, "complete", "Warm."),
+        (2, "complete", "Indeed."),
+    ]
+    assert (asks[0]["calls"], asks[0]["missing"]) == (1, ['weather {"city": "Rome"}'])
+    bodies = [json.loads(each.body) for each in other.requests]
+    assert "Oslo: 21 C" in json.dumps(bodies[1])
+    assert "no such call" in json.dumps(bodies[2])
+    assert other.refusals == []
+    assert listed(tmp_path) == ["trip"]
+    both = actors_now("replay", "trip", "--send", "--to", "mistral")
+    assert (both.code, both.complaint) == (2, "`actors replay` takes --to DIALECT, or --send and -m TARGET")
 
 
 def dated(tmp_path: Path) -> None:

@@ -106,6 +106,13 @@ MUTATIONS = (
         ("tests/test_postgres_check.py::test_what_is_damaged_is_named_and_no_password_is",),
     ),
     Mutation(
+        "replay: any call of a tool is answered with what is on record",
+        "actors/cli/replaying.py",
+        "return name, json.dumps(arguments, sort_keys=True)",
+        "return name, str(len(arguments))",
+        (f"{CLI}::test_what_was_said_is_asked_anew_of_another_and_the_record_answers_its_calls",),
+    ),
+    Mutation(
         "resume: an id that nobody knows leaves a row",
         "actors/resuming.py",
         "ClaimSession(session, existing=True)",
