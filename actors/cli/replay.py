@@ -30,7 +30,7 @@ from actors.errors import SessionUnknown
 from actors.pure import encode, render
 
 if TYPE_CHECKING:
-    from actors.cli.replaying import Answered
+    from actors.cli.replaying import AskedAnew
 
 
 class Replayed(Struct, frozen=True):
@@ -96,7 +96,7 @@ async def _asked(options: argparse.Namespace) -> AsyncIterator[tuple[Config, str
         yield made
 
 
-def _told(answer: "Answered") -> str:
+def _told(answer: "AskedAnew") -> str:
     missing = "".join(f"\n  not on record: {call}" for call in answer.missing)
     why = f" ({answer.why})" if answer.why else ""
     return f"[ask {answer.ask}] {answer.status}{why}, {answer.calls} calls from the record: {answer.text}{missing}"

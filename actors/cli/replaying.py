@@ -23,7 +23,7 @@ from actors.storage.memory import MemoryStorage
 from actors.tools import Tool
 
 
-class Answered(Struct, frozen=True):
+class AskedAnew(Struct, frozen=True):
     """One ask as it came out.
 
     Args:
@@ -50,7 +50,7 @@ class NotRecorded(Exception):
     """A call that never ran."""
 
 
-class Record:
+class RecordedCalls:
     """What the calls of a log came to.
 
     Args:
@@ -103,13 +103,13 @@ def said(events: Sequence[Event]) -> list[Message]:
     return [message for message in found if message.speaker == "human" and message.blocks]
 
 
-async def sent(events: Sequence[Event], config: Config, target: str) -> AsyncGenerator[Answered]:
+async def sent(events: Sequence[Event], config: Config, target: str) -> AsyncGenerator[AskedAnew]:
     """Ask a target what the user of a log said; give how each ask came out."""
-    record, first = Record(events), events[0]
+    record, first = RecordedCalls(events), events[0]
     assert isinstance(first, Opened)
     async with Runtime(config, journal=MemoryStorage()) as runtime:
         session = await runtime.open(target, tools=list(record.tools()), system=first.system)
         for number, message in enumerate(said(events), 1):
             record.calls, record.missing = 0, []
             result = await session.ask(Message("human", message.blocks))
-            yield Answered(number, result.status, result.why, result.text, record.calls, record.missing)
+            yield AskedAnew(number, result.status, result.why, result.text, record.calls, record.missing)
