@@ -84,16 +84,23 @@ class Terminal:
             os.close(self._master)
 
     async def ended(self) -> int:
-        """Read what is still written, wait for the process's end and return its code, a signal's as a shell has it."""
-        with anyio.fail_after(SECONDS):
-            async with anyio.create_task_group() as tasks:
-                if not self.is_closed:
-                    tasks.start_soon(self._drain)
-                code = await anyio.to_thread.run_sync(self.wait, abandon_on_cancel=True)
-                tasks.cancel_scope.cancel()
+        """Read what is still written, wait for the process's end and return its code, a signal's as a shell has it.
+
+        One that does not end by itself is killed. The wait is not given up: it would read the end of the next process.
+        """
+        async with anyio.create_task_group() as tasks:
+            if not self.is_closed:
+                tasks.start_soon(self._drain)
+            tasks.start_soon(self._killed)
+            code = await anyio.to_thread.run_sync(self.wait)
+            tasks.cancel_scope.cancel()
         if not self.is_closed:
             self._rest()
         return code if code >= 0 else 128 - code
+
+    async def _killed(self) -> None:
+        await anyio.sleep(SECONDS)
+        self.signal(signal.SIGKILL)
 
     async def _drain(self) -> None:
         while True:
