@@ -156,7 +156,7 @@ async def test_a_stream_that_is_written_oddly_is_read_as_any_other(
     name: str, how: str, anyio_backend_name: str
 ) -> None:
     """Byte by byte in one family, as what they share reads the lines; a cut answer of each is a test of its own."""
-    pieces = 1 if (name, anyio_backend_name) == ("openai_chat", "asyncio") else 7
+    pieces = 1 if (name, anyio_backend_name) == ("openai_chat", "asyncio") else 31
     result = await asked(saying(name, ODD[how], pieces=pieces))
     assert (result.status, result.text) == ("complete", TEXT)
 
