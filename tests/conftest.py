@@ -135,9 +135,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Keep what was collected out of the garbage collector's rounds: it is a million objects, and a test makes few."""
+    """Keep what was collected out of the garbage collector's rounds: it is a million objects, and a test makes few.
+
+    Also after a measurement, which lets go of all that is frozen when it is over.
+    """
     gc.collect()
     gc.freeze()
+    pytest.MonkeyPatch().setattr(gc, "unfreeze", lambda: None)
     gc.set_threshold(20_000, 20, 20)  # what few tests keep is looked through less often
     gc.enable()
 
