@@ -335,6 +335,7 @@ async def test_the_corrections_of_an_answer_are_counted_on_over_a_turn_that_make
         for _ in range(4):
             await session.ask("Word after word. " * 100)
         answer = await session.ask("How many?", output=int, corrections=2)
-        assert (answer.status, answer.why) == ("failed", "the answer does not have the form asked for")
+        expected = "the answer does not have the form asked for: it is not one JSON value"
+        assert (answer.status, answer.why) == ("failed", expected)
         assert sum(isinstance(event, Compacted) for event in log(runtime, session)) == 1
         assert len(bodies(second)) == 2
