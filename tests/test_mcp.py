@@ -4,10 +4,10 @@ The servers are made with the SDK: some run in this process, where their protoco
 processes, over standard streams and over HTTP, which are killed.
 """
 
+import json
 import os
 import re
 import signal
-import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
@@ -37,11 +37,11 @@ from actors.testing import Call, Say, Turn
 from actors.tools import Tool, ToolContext
 from actors.toolsets import Offer, Toolsets
 from tests.mcp_servers import reference
+from tests.mcp_servers.forking import command
 from tests.runtime_support import bodies, hosting, openai, results, toolsets_left
 
 pytestmark = pytest.mark.anyio
 
-ROOT = str(Path(__file__).parent.parent)
 ERAS = pytest.mark.parametrize("mode", ["auto", "legacy"])
 """The protocol of 2026, which the SDK's servers speak, and the one before it, which most servers do."""
 
@@ -271,6 +271,7 @@ async def test_a_program_that_is_not_there_and_an_address_where_nobody_listens_a
 
 
 async def test_a_server_of_the_configuration_is_named_and_its_secrets_are_variables(tmp_path: Path) -> None:
+    program, *args = command()
     (tmp_path / "actors.toml").write_text(f"""
         [backends.a]
         kind = "openai"
@@ -278,9 +279,9 @@ async def test_a_server_of_the_configuration_is_named_and_its_secrets_are_variab
         base_url = "http://127.0.0.1:9"
 
         [mcp.ref]
-        command = {sys.executable!r}
-        args = ["-m", "tests.mcp_servers.reference"]
-        env = ["PYTHONPATH", "NOTES"]
+        command = {json.dumps(program)}
+        args = {json.dumps(args)}
+        env = ["NOTES"]
         tools = ["add", "pid"]
         approval = {{ pid = "deny" }}
 
@@ -364,12 +365,12 @@ async def noting() -> AsyncIterator[Notes]:
 
 
 def environment(notes: Notes, **more: str) -> dict[str, str]:
-    return {"PYTHONPATH": ROOT, "NOTES": str(notes.port), **more}
+    return {"NOTES": str(notes.port), **more}
 
 
 def child(notes: Notes) -> ToolSource:
-    args = ["-W", "ignore", "-m", "tests.mcp_servers.reference"]
-    return mcp.stdio(sys.executable, args, name="ref", env=environment(notes), approval="allow", waiting=60)
+    program, *args = command()
+    return mcp.stdio(program, args, name="ref", env=environment(notes), approval="allow", waiting=60)
 
 
 class Served:
@@ -377,18 +378,18 @@ class Served:
 
     def __init__(self, notes: Notes) -> None:
         self._notes = notes
-        self.port = 0
+        self.port = self.pid = 0
         self.process: anyio.abc.Process
 
     async def start(self, *args: str) -> None:
-        command = [sys.executable, "-m", "tests.mcp_servers.reference", str(self.port), *args]
+        line = [*command(), str(self.port), *args]
         env = os.environ | environment(self._notes)
-        self.process = await anyio.open_process(command, env=env, stdin=DEVNULL, stderr=DEVNULL)
+        self.process = await anyio.open_process(line, env=env, stdin=DEVNULL, stderr=DEVNULL)
         assert self.process.stdout is not None
-        self.port = int(await self.process.stdout.receive())
+        self.port, self.pid = map(int, (await self.process.stdout.receive()).split())
 
     async def kill(self) -> None:
-        self.process.kill()
+        os.kill(self.pid, signal.SIGKILL)
         await self.process.wait()
         await self.process.aclose()
 

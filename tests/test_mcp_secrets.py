@@ -23,6 +23,8 @@ from actors.core.event_json import event_json
 from actors.errors import ActorsError
 from actors.testing import Call, Say, Turn
 from tests.cli.command import actors, actors_now
+from tests.cli.test_mcp_servers import SDK
+from tests.mcp_servers.forking import command as forked
 from tests.runtime_support import hosting, openai
 from tests.test_mcp import environment, noting, served
 
@@ -165,9 +167,11 @@ async def test_a_program_that_does_not_work(args: tuple[str, ...], gathered: Gat
 
 async def test_a_program_that_works(gathered: Gathered) -> None:
     async with noting() as notes, hosting(a=openai(ADD, Turn(Say("Three.")))) as runtime:
-        args = ("-W", "ignore", "-m", "tests.mcp_servers.reference", "0")
-        await talked(runtime, program(*args[:4], **environment(notes)), gathered)
+        name, *args = forked()
+        await talked(runtime, program(*args, command=name, **environment(notes)), gathered)
+        assert int(await notes.until("began")) > 0
     gathered.check()
+    assert any("'Three.'" in text for text in gathered.texts)
 
 
 FILE = f"""
@@ -201,7 +205,7 @@ async def test_a_configuration_and_what_the_command_line_says_of_it(
     for name in ("near", "far"):
         for debug in ([], ["--debug"]):
             asked = ("run", "hi", "--config", str(file), "-m", "a", "--mcp", name, "--json", *debug)
-            done = await actors(*asked, env=env)
+            done = await actors(*asked, env=env, loaded=SDK)
             assert done.code != 0
             gathered.saw(done.out, done.err)
     done = actors_now("explain", "ToolsetFailed", env=env)

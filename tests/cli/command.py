@@ -148,30 +148,42 @@ async def started(*arguments: str) -> AsyncIterator[Running]:
 
 
 def _ended(
-    arguments: Sequence[str], env: Mapping[str, str], stdin: str, script: str, before: str = ""
+    arguments: Sequence[str],
+    env: Mapping[str, str],
+    stdin: str,
+    *loaded: str,
+    script: str = "",
+    before: str = "",
 ) -> Done:
     with TemporaryDirectory() as folder:
         streams = [Path(folder, name) for name in ("in", "out", "err")]
         for path in streams:
             path.write_text(stdin if path.name == "in" else "", encoding="utf-8")
-        code = Forked(streams, arguments, env, script=script, before=before).wait()
+        code = Forked(streams, arguments, env, *loaded, script=script, before=before).wait()
         return Done(code, *(path.read_bytes().decode() for path in streams[1:]))
 
 
 def actors_now(*arguments: str, env: Mapping[str, str] | None = None, stdin: str = "") -> Done:
     """Run `actors` with these arguments to its end, for tests that need no server."""
-    return _ended(arguments, environ(env), stdin, "")
+    return _ended(arguments, environ(env), stdin)
 
 
 def script(path: Path) -> Done:
     """Run a script to its end, in a folder of its own; a warning is an error."""
-    return _ended((), environ(), "", str(path))
+    return _ended((), environ(), "", script=str(path))
 
 
 async def actors(
-    *arguments: str, env: Mapping[str, str] | None = None, stdin: str = "", before: str = ""
+    *arguments: str,
+    env: Mapping[str, str] | None = None,
+    stdin: str = "",
+    loaded: Sequence[str] = (),
+    before: str = "",
 ) -> Done:
-    """Run `actors` with these arguments to its end, while servers of this process serve it; some Python `before`."""
+    """Run `actors` with these arguments to its end, while servers of this process serve it; some Python `before`.
+
+    `loaded` are modules that many such commands would import, each by itself.
+    """
     given = environ(env)
     with anyio.fail_after(SECONDS):
-        return await anyio.to_thread.run_sync(lambda: _ended(arguments, given, stdin, "", before))
+        return await anyio.to_thread.run_sync(lambda: _ended(arguments, given, stdin, *loaded, before=before))

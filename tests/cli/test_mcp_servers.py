@@ -2,7 +2,6 @@
 
 import json
 import shlex
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,20 +12,24 @@ from actors.config.settings import FileSettings
 from actors.errors import ConfigError
 from actors.testing import Call, OpenAIServer, Say, Turn, serve
 from tests.cli.command import actors, actors_now
-from tests.mcp_servers import reference
+from tests.mcp_servers.forking import command
 
 pytestmark = pytest.mark.anyio
 
-ARGUMENTS = [str(Path(reference.__file__))]
-PROGRAM = shlex.join([sys.executable, *ARGUMENTS])
+SDK = ("actors.mcp.configured", "actors.mcp.connection")  # with whose models it takes a second to load
 CALLS = Turn(Call("add", {"one": 1, "other": 2}), Call("store", {"key": "k"}))
+
+
+def reference() -> str:
+    """The reference server, as `--mcp` takes it."""
+    return f"ref={shlex.join(command())}"
 
 
 async def asked(*options: str, code: int = 0) -> dict[str, str]:
     """Run with a server that calls two tools; return the result of each, by the tool."""
     server = OpenAIServer([CALLS, Turn(Say("Done."))])
     async with serve(server):
-        done = await actors("run", "Go.", "-m", "m", "--base-url", server.base_url, *options)
+        done = await actors("run", "Go.", "-m", "m", "--base-url", server.base_url, *options, loaded=SDK)
     assert done.code == code, done.err
     sent = json.loads(server.requests[-1].body)
     results = [message["content"] for message in sent["messages"] if message["role"] == "tool"]
@@ -34,13 +37,13 @@ async def asked(*options: str, code: int = 0) -> dict[str, str]:
 
 
 async def test_a_program_is_named_on_the_command_line_and_strangers_tools_are_asked_about() -> None:
-    results = await asked("--mcp", f"ref={PROGRAM}", code=8)
+    results = await asked("--mcp", reference(), code=8)
     assert results["add"] == "3"
     assert "not approved" in results["store"]
 
 
 async def test_a_tool_of_a_server_is_allowed_or_denied_by_name() -> None:
-    results = await asked("--mcp", f"ref={PROGRAM}", "--allow-tool", "store", "--deny-tool", "add")
+    results = await asked("--mcp", reference(), "--allow-tool", "store", "--deny-tool", "add")
     assert "not approved" in results["add"]
     assert results["store"] == "stored k"
 
@@ -49,14 +52,15 @@ async def test_a_server_of_the_file_is_named_and_the_options_have_the_last_word(
     file = tmp_path / "actors.toml"
     server = OpenAIServer([CALLS, Turn(Say("Done."))])
     async with serve(server):
+        program, *arguments = command()
         file.write_text(
             f'[backends.a]\nkind = "openai"\nmodel = "m"\nbase_url = "{server.endpoint}"\n'
-            f"[mcp.ref]\ncommand = {json.dumps(sys.executable)}\nargs = {json.dumps(ARGUMENTS)}\n"
+            f"[mcp.ref]\ncommand = {json.dumps(program)}\nargs = {json.dumps(arguments)}\n"
             'approval = "deny"\n'
         )
         env = {"OPENAI_API_KEY": "k"}
         options = ("--config", str(file), "--mcp", "ref", "--allow-tool", "store")
-        done = await actors("chat", "--plain", *options, env=env, stdin="Go.\n")
+        done = await actors("chat", "--plain", *options, env=env, stdin="Go.\n", loaded=SDK)
     assert done.code == 0
     sent = json.loads(server.requests[-1].body)
     said = [message["content"] for message in sent["messages"] if message["role"] == "tool"]
@@ -120,4 +124,5 @@ def test_an_address_is_one_and_anything_else_is_a_program() -> None:
 def test_a_rule_for_a_tool_that_nothing_has_is_a_mistake_where_there_is_no_server() -> None:
     done = actors_now("run", "--offline", "hello", "--allow-tool", "stor")
     assert (done.code, done.complaint) == (3, "No tool 'stor' to allow; --tools has roll")
-    assert actors_now("run", "--offline", "hello", "--mcp", f"r={PROGRAM}", "--allow-tool", "stor").code == 0
+    asked = ("run", "--offline", "hello", "--mcp", reference(), "--allow-tool", "stor")
+    assert actors_now(*asked).code == 0

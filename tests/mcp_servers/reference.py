@@ -1,6 +1,7 @@
-"""A server of the SDK's own making, for tests: `python -m tests.mcp_servers.reference [PORT]`.
+"""A server of the SDK's own making, for tests, in this process or forked (`tests.mcp_servers.forking`).
 
-Over standard streams; or over HTTP, at that port or with 0 at any, which it prints when it listens. What it does beside
+Over standard streams; or over HTTP, at the port that is its first argument or with 0 at any: which one, and its
+process, it prints when it listens. What it does beside
 answering it tells, a line each, to who listens at the loopback port `NOTES`.
 """
 
@@ -135,18 +136,19 @@ async def poem(written: Annotated[CreateMessageResult, Resolve(wanted)]) -> str:
 
 
 async def serve_http(port: int) -> None:
-    import uvicorn  # most of these servers need none, and each is a process that loads it
+    import uvicorn  # most of these servers need none
 
     listener = socket.create_server(("127.0.0.1", port))
-    sys.stdout.write(f"{listener.getsockname()[1]}\n")
+    sys.stdout.write(f"{listener.getsockname()[1]} {os.getpid()}\n")
     sys.stdout.flush()
     config = uvicorn.Config(server.streamable_http_app(), log_level="warning")
     await uvicorn.Server(config).serve(sockets=[listener])
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Serve, as the arguments say."""
     note(f"began {os.getpid()}")
-    if len(sys.argv) > 1:
+    if sys.argv[1:] and sys.argv[1].isdecimal():
         anyio.run(serve_http, int(sys.argv[1]))
     else:
         server.run()
