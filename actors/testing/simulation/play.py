@@ -226,8 +226,8 @@ class Player:
         if move.target.endswith(("tools", "both", "toolset")):
             kit = "some tools" if move.target == "both" else move.target
             change["tools"], wants["tools"] = self._world.kit(session.id, kit)
-        await session.configure(**change)
-        self._world.features.configured.wants(session.id, **wants)
+        outcome = await session.configure(**change)
+        self._world.features.configured.wants(session.id, outcome, **wants)
 
     async def _crash(self, session: Session, which: str) -> None:
         self._world.crashed.add(session.id)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from actors.core import events
+from actors.core.feed import Deferred, SwitchOutcome
 from actors.testing.simulation.plan import AT_TIMES, OF_A_TOOLSET
 from actors.testing.simulation.witness import Problems, Witness
 
@@ -31,7 +32,8 @@ def described(name: str) -> str:
 class _Preamble:
     """What is in force in one session, `tools` None as long as nobody said which; and what its caller `wants`.
 
-    `is_told`: the log says which tools. Until then nobody does of those that a toolset has at times.
+    `is_told`: the log says which tools. Until then nobody does of those that a toolset has at times. `held`: what is
+    wanted only behind the turn `until`, which was in flight.
     """
 
     system: str | None = None
@@ -41,6 +43,12 @@ class _Preamble:
     ask: int = 0
     is_bound: bool = False
     wants: dict[str, object] = field(default_factory=dict)
+    held: dict[str, object] = field(default_factory=dict)
+    until: int = 0
+
+    def take_held(self) -> None:
+        self.wants.update(self.held)
+        self.held = {}
 
 
 class ConfiguredRequests:
@@ -66,9 +74,15 @@ class ConfiguredRequests:
         """Note which tools a session was opened with: its log does not say."""
         self._known.setdefault(session, _Preamble()).tools = tools
 
-    def wants(self, session: str, **wanted: object) -> None:
+    def wants(self, session: str, outcome: SwitchOutcome, **wanted: object) -> None:
         """Note what was configured, `system` or `tools`, and was not refused."""
-        self._known[session].wants.update(wanted)
+        known = self._known[session]
+        if isinstance(outcome, Deferred):
+            known.held.update(wanted)
+            known.until = outcome.turn
+        else:
+            known.take_held()
+            known.wants.update(wanted)
 
     def _opened(self, session: str, event: events.Opened) -> None:
         self._known.setdefault(session, _Preamble()).system = event.system
@@ -82,6 +96,7 @@ class ConfiguredRequests:
         self.counts["configured"] += 1
         self.counts["offered_anew"] += (AT_TIMES in event.tools) != (AT_TIMES in (before or ()))
         if is_handing:
+            known.take_held()
             self._is_as_wanted(session, known)
 
     def _bound(self, session: str, event: events.Bound) -> None:
@@ -90,6 +105,10 @@ class ConfiguredRequests:
         if known.ask == event.ask:
             return  # what a turn began with holds for its ask
         known.ask = event.ask
+        if (
+            event.turn > known.until
+        ):  # a turn may wait long before it is bound, and begins with what was in force then
+            known.take_held()
         self._is_as_wanted(session, known)
 
     def _is_as_wanted(self, session: str, known: _Preamble) -> None:
