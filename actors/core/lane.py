@@ -8,6 +8,7 @@ A lane is a cache of a fold over the log: dropped, it is rebuilt to the same byt
 """
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from actors.core.check import CheckState, canonical, extend, finish, start
@@ -122,21 +123,46 @@ def advanced(
         raise CanonicalFault(f"This lane has rendered {held}; begin an epoch")
     notes = Notes()
     walk = RenderWalk(lane.state, history, ledger, dialect, encoder, target, notes)
-    segments, judge = lane.segments, lane.judge
-    faults: list[Fault] = []
     anew = lane.state.epoch > 0 and not lane.size  # what opens an epoch again is read by every rule
-    for pieces in walk.fragments():
-        fragment = gathered(pieces)
-        judge, found = extend(judge, *fragment, whole=anew)
-        faults += found
-        segments = segments.plus(fragment)
-    state = walk.state()
-    faults += finish(judge, manual_thinking=target.budgeted)
+    after, faults = _written(lane, walk, whole=anew)
+    faults += finish(after.judge, manual_thinking=target.budgeted)
     faults = canonical(
-        faults, state.used.get, lambda: [call.id for message in history.since(0) for call in message.calls]
+        faults,
+        after.state.used.get,
+        lambda: [call.id for message in history.since(0) for call in message.calls],
     )
     report = notes.report(dialect.name, tuple(faults))
-    return Rendered(Lane(state, segments, judge), report, dialect, encoder.closing, lane.size, history.system)
+    return Rendered(after, report, dialect, encoder.closing, lane.size, history.system)
+
+
+def replayed(
+    lane: Lane,
+    history: History,
+    ledger: Ledger,
+    dialect: Dialect,
+    encoder: Encoder,
+    target: RenderTarget,
+    lengths: Sequence[int],
+) -> Lane:
+    """Return the lane as requests that were sent have left it, the last with all of `history`.
+
+    It is the same, byte for byte, as if each had been rendered when the history had its length, provided that the
+    ledger answers calls as it did then.
+    """
+    walk = RenderWalk(lane.state, history, ledger, dialect, encoder, target, Notes(), lengths)
+    return _written(lane, walk, whole=False)[0]
+
+
+def _written(lane: Lane, walk: RenderWalk, *, whole: bool) -> tuple[Lane, list[Fault]]:
+    """Return the lane with what a walk writes behind it, and what the judge says of that."""
+    segments, judge = lane.segments, lane.judge
+    faults: list[Fault] = []
+    for pieces in walk.fragments():
+        fragment = gathered(pieces)
+        judge, found = extend(judge, *fragment, whole=whole)
+        faults += found
+        segments = segments.plus(fragment)
+    return Lane(walk.state(), segments, judge), faults
 
 
 def blamed(rendered: Rendered, why: str, rule: str | None) -> Report:

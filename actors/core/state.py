@@ -11,7 +11,10 @@ not matter. They meet in `RequestSent`, which the ledger itself writes.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from dataclasses import replace as with_state
+from functools import partial
 from math import inf
 from typing import TypeAlias
 
@@ -26,7 +29,7 @@ from actors.core.events import EpochBegan, EpochReason, Event, RequestSent, Sche
 from actors.core.form import Form, replace
 from actors.core.history import History
 from actors.core.identity import RUNTIME, Binding, number_of
-from actors.core.lane import Lane, Rendered, advanced, begun, empty
+from actors.core.lane import Lane, Rendered, advanced, begun, empty, replayed
 from actors.core.ledger import Ledger, closed
 from actors.core.packed import Packed, size_of
 from actors.core.render import RenderTarget
@@ -197,41 +200,84 @@ Rules: TypeAlias = Callable[[Binding], tuple[Dialect, Encoder, RenderTarget]]
 """What a binding is rendered with. Resolved from configuration, and the same whenever it is asked."""
 
 
+@dataclass(slots=True)
+class Requests:
+    """Requests of one lane, one behind the other, of which one render makes what they made.
+
+    `lengths`: of the history, at each. `ledger`: what was known at the last; `seals`: that one sealed something.
+    """
+
+    lengths: list[int]
+    history: History
+    ledger: Ledger
+    seals: bool
+
+    def take(self, other: "Requests") -> bool:
+        """Take the next ones too, unless who knows what they know would render these otherwise; say whether it did.
+
+        Each call of a request that seals nothing has its result, or was sealed before: what a later ledger knows beside
+        that came late.
+        """
+        if self.seals or len(self.ledger.late) != len(other.ledger.late):
+            return False
+        self.lengths += other.lengths
+        self.history, self.ledger, self.seals = other.history, other.ledger, other.seals
+        return True
+
+
+Step: TypeAlias = Requests | Callable[[Lane], Lane]
+
+
+@dataclass(slots=True)
+class Unfolded:
+    """A lane as it was last folded, None before the first event of it, and what a log says of it since."""
+
+    lane: Lane | None
+    imported: int
+    steps: list[Step] = dataclass_field(default_factory=list)
+
+    def take(self, step: Step) -> None:
+        """Take what the log says next."""
+        last = self.steps[-1] if self.steps else None
+        if not (isinstance(last, Requests) and isinstance(step, Requests) and last.take(step)):
+            self.steps.append(step)
+
+
 class Lanes:
     """One session's lanes, by binding. Mutable: it belongs to one renderer, or to one rebuild.
 
-    What a log says of them is folded when a lane is first asked for: who only reads a session need not wait for that.
+    What a log says of a lane is folded when that lane is first asked for: who only reads a session need not wait for
+    that, and who goes on with it waits for the lane of its target alone.
     """
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
-        self._folded: dict[Binding, Lane] = {}
-        self._to_fold: list[tuple[Event, SessionState, SessionState]] = []
+        self._lanes: dict[Binding, Lane | Unfolded] = {}
         self._imported = 0  # messages the session was opened with; fewer once some of them are compacted
-
-    @property
-    def _lanes(self) -> dict[Binding, Lane]:
-        to_fold, self._to_fold = self._to_fold, []
-        for event, before, after in to_fold:
-            self._fold(event, before, after)
-        return self._folded
 
     def of(self, binding: Binding) -> Lane:
         """Return the lane as it was last adopted; an empty one for a binding never used."""
-        return self._lanes.get(binding) or empty(self._rules(binding)[0], self._imported)
+        lane = self._lanes.get(binding)
+        if isinstance(lane, Unfolded):
+            lane = self._lanes[binding] = self._folded(binding, lane)
+        return lane or empty(self._rules(binding)[0], self._imported)
 
     @property
     def size(self) -> int:
         """Bytes of all lanes, of those that were folded already."""
-        return sum(lane.size for lane in self._folded.values())
+        return sum(lane.size for lane in self._lanes.values() if isinstance(lane, Lane))
 
     def render(self, binding: Binding, history: History, ledger: Ledger, *, aside: bool = False) -> Rendered:
         """Return what would be sent now, and the epoch it begins if it does. Adopts nothing.
 
         `aside`: the last message is not the session's, so a lane that has as many begins anew.
         """
+        return self._rendered(binding, self.of(binding), history, ledger, aside=aside)
+
+    def _rendered(
+        self, binding: Binding, lane: Lane, history: History, ledger: Ledger, *, aside: bool = False
+    ) -> Rendered:
         dialect, encoder, target = self._rules(binding)
-        lane = self.of(binding)
         why = "compaction" if lane.state.cursor > history.length - aside else lane.state.outdated
         if why is None:
             return advanced(lane, history, ledger, dialect, encoder, target)
@@ -245,14 +291,20 @@ class Lanes:
 
     def begin(self, event: EpochBegan, epoch_start: int) -> None:
         """Start a binding's lane over; `epoch_start` is the history's length now."""
-        dialect = self._rules(event.binding)[0]
-        self._lanes[event.binding] = begun(self.of(event.binding), event, dialect, epoch_start)
+
+        def over(lane: Lane) -> Lane:
+            return begun(lane, event, self._rules(event.binding)[0], epoch_start)
+
+        self._later(event.binding, over)
 
     def outdate(self) -> None:
         """Note that the system prompt or the tools changed: what is bound to them is left behind with its epoch."""
-        for binding, lane in self._lanes.items():
-            if self._rules(binding)[0].reasoning.binding == "prefix":
-                self._outdate(binding, lane, "configured")
+        for binding in self._lanes:
+            self._later(binding, partial(self._configured, binding))
+
+    def _configured(self, binding: Binding, lane: Lane) -> Lane:
+        is_bound = self._rules(binding)[0].reasoning.binding == "prefix"
+        return _outdated(lane, "configured") if is_bound else lane
 
     def bindings(self) -> tuple[Binding, ...]:
         """Return the bindings that have a lane, oldest first."""
@@ -260,10 +312,6 @@ class Lanes:
 
     def apply(self, event: Event, before: SessionState, after: SessionState) -> None:
         """Take one event of the log, given the state before it and the one after it."""
-        if isinstance(event, _OF_LANES):
-            self._to_fold.append((event, before, after))
-
-    def _fold(self, event: Event, before: SessionState, after: SessionState) -> None:
         if isinstance(event, events.Opened):
             self._imported = after.history.length
         elif isinstance(event, events.Shortened | events.Compacted):
@@ -274,8 +322,8 @@ class Lanes:
         elif isinstance(event, EpochBegan):
             self.begin(event, before.history.length)
         elif isinstance(event, RequestSent) and not event.aside:
-            history = before.history.upto(event.cursor)
-            self.adopt(event.binding, self.render(event.binding, history, before.ledger).lane)
+            sent = Requests([event.cursor], before.history, before.ledger, bool(event.seals))
+            self._later(event.binding, sent)
 
     def shrink(self, event: events.Shortened | events.Compacted) -> None:
         """Let each lane begin an epoch with its next request; count anew what is older than one.
@@ -284,22 +332,47 @@ class Lanes:
         """
         if isinstance(event, events.Compacted):
             self._imported = _left(self._imported, event)
-        for binding, lane in self._lanes.items():
-            if isinstance(event, events.Compacted):
-                epoch_start = _left(lane.state.epoch_start, event)
-                lane = with_state(lane, state=lane.state._replace(epoch_start=epoch_start))
-            self._outdate(binding, lane, "compaction")
+        for binding in self._lanes:
+            self._later(binding, partial(_shrunk, event))
 
-    def _outdate(self, binding: Binding, lane: Lane, why: EpochReason) -> None:
-        state = lane.state._replace(outdated=lane.state.outdated or why)
-        self._lanes[binding] = with_state(lane, state=state)
+    def _later(self, binding: Binding, step: Step) -> None:
+        """Have something done to a lane when it is next asked for, or now if it costs nothing."""
+        lane = self._lanes.get(binding)
+        if isinstance(lane, Lane) and not isinstance(step, Requests):
+            self._lanes[binding] = step(lane)
+            return
+        if not isinstance(lane, Unfolded):
+            lane = self._lanes[binding] = Unfolded(lane, self._imported)
+        lane.take(step)
+
+    def _folded(self, binding: Binding, unfolded: Unfolded) -> Lane:
+        lane = unfolded.lane or empty(self._rules(binding)[0], unfolded.imported)
+        for step in unfolded.steps:
+            lane = self._sent(binding, lane, step) if isinstance(step, Requests) else step(lane)
+        return lane
+
+    def _sent(self, binding: Binding, lane: Lane, sent: Requests) -> Lane:
+        """Return a lane behind some requests. One that may change more than it appends is rendered by itself."""
+        dialect, encoder, target = self._rules(binding)
+        history, ledger = sent.history.upto(sent.lengths[-1]), sent.ledger
+        for at, length in enumerate(sent.lengths):
+            state = lane.state
+            is_pinned = dialect.reasoning.binding != "upstream" or state.upstream is not None
+            if is_pinned and state.outdated is None and state.told == len(ledger.late):
+                return replayed(lane, history, ledger, dialect, encoder, target, sent.lengths[at:])
+            lane = self._rendered(binding, lane, history.upto(length), ledger).lane
+        return lane
 
 
-_OF_LANES = (
-    *(events.Opened, events.Configured, events.Shortened, events.Compacted),
-    *(EpochBegan, RequestSent),
-)
-"""The events that change a lane."""
+def _shrunk(event: events.Shortened | events.Compacted, lane: Lane) -> Lane:
+    if isinstance(event, events.Compacted):
+        epoch_start = _left(lane.state.epoch_start, event)
+        lane = with_state(lane, state=lane.state._replace(epoch_start=epoch_start))
+    return _outdated(lane, "compaction")
+
+
+def _outdated(lane: Lane, why: EpochReason) -> Lane:
+    return with_state(lane, state=lane.state._replace(outdated=lane.state.outdated or why))
 
 
 def _left(count: int, event: events.Compacted) -> int:

@@ -43,7 +43,10 @@ _NO_CALLS: Iterator[tuple[ToolCall, str, str]] = iter(())
 
 
 class RenderWalk:
-    """One render: what brings a lane from where it has `begun` to the end of `history`; `notes` hears of decisions."""
+    """One render: what brings a lane from where it has `begun` to the end of `history`; `notes` hears of decisions.
+
+    `sent`: lengths of the history at which requests were sent already, each of which ended as a request must.
+    """
 
     def __init__(
         self,
@@ -54,8 +57,10 @@ class RenderWalk:
         encoder: Encoder,
         target: RenderTarget,
         notes: Notes,
+        sent: Sequence[int] = (),
     ) -> None:
         self._begun = begun
+        self._ends = {length - begun.cursor for length in sent}
         self._length = history.length
         self._tail = history.since(begun.cursor)
         self._dialect = dialect
@@ -87,6 +92,8 @@ class RenderWalk:
         said = self._plainly if self._begun.plain else self._group
         fresh = self._begun.epoch_start - self._begun.cursor
         for at, message in enumerate(self._tail):
+            if at in self._ends:
+                self._end()
             if message.speaker == "model":
                 said(message, sealed=at >= fresh)
             else:

@@ -48,8 +48,8 @@ MUTATIONS = (
     Mutation(
         "compaction: lanes go on as if the history were the same",
         STATE,
-        '            self._outdate(binding, lane, "compaction")\n',
-        "            self._lanes[binding] = lane\n",
+        'return _outdated(lane, "compaction")',
+        "return lane",
         (f"{CORE}::test_a_result_that_was_shortened_is_a_mark_on_the_wire_and_whole_in_the_ledger",),
     ),
     Mutation(

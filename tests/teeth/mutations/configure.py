@@ -22,8 +22,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "configure: every lane is rewritten",
         STATE,
-        '            if self._rules(binding)[0].reasoning.binding == "prefix":\n',
-        '            if self._rules(binding)[0].reasoning.binding != "":\n',
+        'is_bound = self._rules(binding)[0].reasoning.binding == "prefix"',
+        'is_bound = self._rules(binding)[0].reasoning.binding != ""',
         (
             f"{LANES}::test_what_was_configured_begins_an_epoch_where_reasoning_is_bound_to_it_and_nowhere_else",
         ),
@@ -38,8 +38,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "configure: a walk over bound hosts is refused",
         STATE,
-        '                self._outdate(binding, lane, "configured")\n',
-        "                pass\n",
+        'return _outdated(lane, "configured") if is_bound else lane',
+        "return lane",
         (f"{WALKS}::test_no_request_of_a_random_walk_is_refused_or_changes_what_was_sent",),
     ),
     Mutation(

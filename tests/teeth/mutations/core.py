@@ -100,8 +100,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "lane: a rebuild renders more than the request had",
         "actors/core/state.py",
-        "history = before.history.upto(event.cursor)",
-        "history = before.history",
+        "sent.history.upto(sent.lengths[-1])",
+        "sent.history",
         (STATE,),
     ),
     Mutation(

@@ -597,8 +597,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "flat: the judge reads a request from its beginning",
         "actors/core/lane.py",
-        "judge, found = extend(judge, *fragment, whole=anew)",
-        'judge, found = extend(start(dialect), b"".join((*lane.segments, *fragment)))',
+        "judge, found = extend(judge, *fragment, whole=whole)",
+        'judge, found = extend(start(judge.dialect), b"".join((*segments, *fragment)))',
         ("tests/test_flat_turns.py",),
     ),
 )
