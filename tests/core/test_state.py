@@ -174,6 +174,37 @@ def test_requests_in_a_row_are_rendered_as_one_and_end_where_they_ended() -> Non
         assert len(asked) == 2 or rules(binding)[0].reasoning.binding == "upstream"
 
 
+def test_what_a_gateway_was_sent_before_it_was_known_who_serves_there_stays_as_it_was() -> None:
+    """Reasoning that was made through another backend goes back once this one has answered, not before."""
+    router = next(each for each in BINDINGS if each.backend == "router")
+    live = Simulated()
+    live.write(Opened("s", "t"))
+    for backend in ("elsewhere", "router", "router"):
+        maker = replace(router, backend=backend, upstream="Maker")
+        seal = Seal("reasoning_details", quote('[{"type":"reasoning.text","text":"hm"}]'), maker)
+        said = Message("model", [Thinking("hm", seal), Text("so")], origin=maker)
+        live.write(Submitted(1, pack(ASKED)), RoundEnded(1, 1, pack(said)), Submitted(2, pack(ASKED)))
+        live.send(router)
+    _, lanes = rebuilt(live.log, rules)
+    was = b"".join(live.lanes.of(router).segments)
+    assert was.count(b"reasoning.text") == 2
+    assert b"".join(lanes.of(router).segments) == was
+
+
+def test_an_epoch_of_which_the_log_says_nothing_begins_with_the_first_request_behind_what_ended_the_last() -> (
+    None
+):
+    summary = pack(Message("human", [Text("summary")]))
+    log: list[Event] = [
+        *(Opened("s", "t"), Submitted(1, pack(ASKED)), RequestSent(1, 1, OPENAI, 0, 1)),
+        *(Compacted(0, 1, summary), RequestSent(2, 1, OPENAI, 1, 1)),
+        *(Submitted(2, pack(ASKED)), RequestSent(3, 1, OPENAI, 1, 2)),
+    ]
+    lane = rebuilt(log, rules)[1].of(OPENAI)
+    assert (lane.state.epoch, lane.state.epoch_start, lane.state.cursor) == (1, 1, 2)
+    assert b"".join(lane.segments).count(b"user") == 2
+
+
 def test_a_seal_and_what_came_before_and_behind_it_stand_as_they_happened() -> None:
     """Only the first of these calls ended before its request; a result behind a seal is late."""
     first, second = CallId("hist_tool_1"), CallId("hist_tool_2")
