@@ -7,7 +7,12 @@ Every fragment that a test has judged is read in both ways, which must come to t
 import gc
 import logging
 import os
+import shutil
 import signal
+import sys
+import tempfile
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -29,6 +34,11 @@ for _profile, _examples in (
     )
 settings.load_profile("sixteenth")
 compare_readings()
+MEMORY = "/dev/shm"
+if "TMPDIR" not in os.environ and os.path.isdir(MEMORY) and shutil.disk_usage(MEMORY).free > 2 << 30:
+    # What tests write is on no disk, where there is room: no promise of theirs is about a machine that loses its power,
+    # but for those that say themselves which write had come to the disk.
+    tempfile.tempdir = os.environ["TMPDIR"] = MEMORY
 _DATA = TemporaryDirectory(
     prefix="actors-data-"
 )  # no test writes where the user's own conversations are kept
@@ -132,6 +142,20 @@ def pytest_configure(config: pytest.Config) -> None:
     """Take fewer generated cases in a quick run, if nothing else is asked for."""
     if config.option.markexpr == QUICK and not config.option.hypothesis_profile:
         settings.load_profile("quick")
+
+
+def pytest_collection(session: pytest.Session) -> None:
+    """Have each of several processes begin with other files: what one has compiled the others read."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "")
+    if not worker or session.config.args_source is pytest.Config.ArgsSource.ARGS or sys.dont_write_bytecode:
+        return
+    root, count = Path(__file__).parent, int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
+    files = sorted(
+        path for path in root.rglob("test_*.py") if not pytest_ignore_collect(path, session.config)
+    )
+    for path in files[int(worker.removeprefix("gw")) :: count]:
+        with suppress(Exception):  # it is told when it is collected
+            import_module(".".join(("tests", *path.relative_to(root).with_suffix("").parts)))
 
 
 def pytest_collection_finish() -> None:
