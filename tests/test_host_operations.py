@@ -136,7 +136,8 @@ async def test_a_session_that_is_forgotten_has_ended_and_its_log_is_gone() -> No
         assert (old.busy, old.target, new.busy) == (False, "a", False)
 
 
-ELSEWHERE = (ModuleType, FrameType, CodeType)
+ELSEWHERE = (ModuleType, FrameType, CodeType, pytest.Item, pytest.Collector, pytest.Config)
+"""Other modules, and what runs the tests, which has all of them."""
 OURS = {"actors", "anyio", "h11", "jiter", "jsonschema_rs", "msgspec", "pydantic", "structlog", "trio"}
 """Whose modules, and Python's own, words of a session come to; not those that other tests have loaded."""
 
