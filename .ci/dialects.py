@@ -17,6 +17,7 @@ from typing import Any
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Settings, ToolSpec
 from actors.config.providers import PROVIDERS
+from actors.core.asking import Choose
 from actors.core.content import Block, Media, Message, Seal, Text, Thinking, ToolCall, ToolResult
 from actors.core.dialect import ChatDialect, Dialect, ResponsesDialect
 from actors.core.form import replace
@@ -235,6 +236,7 @@ ASKED: Mapping[str, Mapping[str, Any]] = {  # Any: each setting has its own type
     "`temperature` while it thinks": {"temperature": 0.5, "thinking": "adaptive"},
     "a forced tool": {"tool_choice": "required"},
     "a forced tool while it thinks": {"tool_choice": "required", "thinking": "adaptive"},
+    "one tool by its name": {"tool_choice": Choose("weather")},
     "tools that may not be called": {"tool_choice": "none"},
     "thinking on": {"thinking": "adaptive"},
     "thinking off": {"thinking": "off"},
@@ -247,14 +249,17 @@ ASKED: Mapping[str, Mapping[str, Any]] = {  # Any: each setting has its own type
 def not_taken(profile: Dialect) -> list[str]:
     """Return what of `ASKED` a request leaves out, pairs only where their parts are taken alone."""
     tool = ToolSpec("weather", "", Json(b'{"type":"object","properties":{}}'))
+    model = "anthropic.claude-sonnet-4-5" if profile.family == "converse" else "m"
     lost = {
-        what: set(adapter(profile).request(Segments(), Settings(model="m", tools=(tool,), **asked)).losses)
+        what: set(adapter(profile).request(Segments(), Settings(model=model, tools=(tool,), **asked)).losses)
         for what, asked in ASKED.items()
     }
     alone = lost["thinking on"]
     for pair in ("`temperature`", "a forced tool"):
         if lost[pair] or not lost[f"{pair} while it thinks"] - alone:
             lost[f"{pair} while it thinks"] = set()
+    if lost["a forced tool"]:
+        lost["one tool by its name"] = set()
     return [what for what, names in lost.items() if names]
 
 

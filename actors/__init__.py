@@ -10,7 +10,7 @@ TYPE_CHECKING = False  # as type checkers know it; the module `typing` is not ne
 if TYPE_CHECKING:
     from actors.adapters.codec import decode
     from actors.core.allowances import Allowance
-    from actors.core.asking import AskSettings
+    from actors.core.asking import AskSettings, Choose
     from actors.core.check import check
     from actors.core.compaction import Compaction, CompactionResult
     from actors.core.content import Code, Media, Message, Native, Seal, Text, Thinking, ToolCall, ToolResult
@@ -41,6 +41,7 @@ __all__ = [
     "AskSettings",
     "Binding",
     "Budget",
+    "Choose",
     "Code",
     "Compaction",
     "CompactionResult",
@@ -84,7 +85,7 @@ __all__ = [
 
 _HOMES = {
     "adapters.codec": ("decode",),
-    "core.asking": ("AskSettings",),
+    "core.asking": ("AskSettings", "Choose"),
     "core.check": ("check",),
     "core.content": (
         "Code",

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from actors.backend import Resolver, over_budget
 from actors.budgets import SharedBudget
+from actors.core.asking import Asked, Choose, check_choice
 from actors.core.events import Configured
 from actors.core.state import SessionState
 from actors.tools import Tool, Toolset
@@ -81,6 +82,17 @@ class Configuration(Struct, gc=False):
     def is_changing(self) -> bool:
         """Whether a change waits."""
         return self._change is not None
+
+    def check(self, asked: Asked | None) -> None:
+        """Refuse an ask that forces a tool which will not be there when it begins: what waits is live by then.
+
+        Raises:
+            ConfigError: There is no such tool.
+        """
+        if asked is not None and isinstance(asked.tool_choice, Choose):
+            offer = self.offer if self._change is None or self._change.offer is ... else self._change.offer
+            offer.refresh()
+            check_choice(asked.tool_choice, offer.tools.names)
 
     def hold(self, change: Change, *, behind: bool = False) -> None:
         """Keep a change until it is taken up. Of what several ask for, the latest counts, each of the two by itself.
@@ -181,7 +193,9 @@ class Equipment:
 
         Called when an ask begins, and at no other time: the tools of a turn stay as they are.
         """
-        if self._configuration.offer.refresh():
+        offer = self._configuration.offer
+        offer.refresh()
+        if offer.tools is not self._offered:
             self._take_over()
         return self.resolver
 
@@ -228,7 +242,7 @@ class Equipment:
         return Configured(self._configuration.system, tuple(self.tools), self.resolver.preamble)
 
     def _take_over(self) -> None:
-        tools = self._configuration.offer.tools
+        tools = self._offered = self._configuration.offer.tools
         self.tools.clear()
         self.tools.update({tool.name: tool for tool in tools})
         self.resolver = self._resolve(tools, self._configuration.system)

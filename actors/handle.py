@@ -123,7 +123,8 @@ class Session:
             settings: What holds for this ask alone; see `AskSettings`.
 
         Raises:
-            ConfigError: There is no such setting, or it takes no such value; or `output` has no JSON Schema.
+            ConfigError: There is no such setting, it takes no such value, or it forces a tool that the session does not
+                have; or `output` has no JSON Schema.
             Busy: Too many asks wait.
             OwnSession: A tool of this session asks.
             ForeignLoop: The caller is not on the runtime's event loop.
@@ -360,9 +361,10 @@ class Session:
         While tools run, it says of their calls that they are running.
 
         Raises:
-            ConfigError: The target does not exist or cannot be used, or a setting takes no such value.
+            ConfigError: The target does not exist or cannot be used, or a setting is refused as in `ask`.
         """
         said = asked(settings)
+        self._activation.configuration.check(said)
         state, ledger = await self._told()
         equipment, resolver = self._actors.equipment, self._actors.equipment.resolver
         backend = resolver.backend(resolver.pool(target).members[0])
@@ -420,6 +422,7 @@ class Session:
     async def _submit(self, words: Words, sink: Sink, output: Any, settings: AskSettings) -> None:
         form = None if output is None else output_of(output)
         said = asked(settings, None if form is None else form.schema)
+        self._activation.configuration.check(said)
         packed, variables = packed_words(words), copy_context()
         submit = Submit(packed, self._shared(sink, variables), variables, asked=said, output=form)
         await self._hand_in(submit)

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from actors.adapters.adapter import adapter
 from actors.adapters.importing import read
 from actors.adapters.request import Request, Settings, ToolSpec
-from actors.core.asking import ToolChoice
+from actors.core.asking import ToolChoice, check_choice
 from actors.core.caching import Cache
 from actors.core.check import check
 from actors.core.dialect import Dialect
@@ -102,7 +102,7 @@ def encode(
         tools: Tools to declare: `@tool` functions, `ToolSpec`, or `{"name", "description", "parameters"}`.
         system: System prompt. Without it, the one that came with the history; `""` sends none.
         max_tokens: Most tokens of the answer, at least 1; None leaves it to the dialect.
-        tool_choice: `auto`, `none` or `required`.
+        tool_choice: `auto`, `none`, `required`, or `Choose("NAME")` for one of the tools.
         cache: What is asked of the provider's prompt cache: `default`, `long` (the longest life it has) or `off`.
         cache_key: Name of the conversation, for providers that route by it: at most 64 characters, no secret.
         stream: Whether the answer comes as events.
@@ -110,12 +110,15 @@ def encode(
     Raises:
         Fault: The judge refused the transcript (our bug, with the evidence), or what was declared: too many
             tools, two of one name, a schema that is none.
-        ConfigError: `max_tokens` is below 1, or `cache` is none of the three.
+        ConfigError: `max_tokens` is below 1, `cache` is none of the three, or `tool_choice` forces a tool that is not
+            among them.
     """
+    declared = tuple(map(_spec, tools))
+    check_choice(tool_choice, [tool.name for tool in declared])
     settings = Settings(
         model=model,
         system=rendered.system if system is None else system,
-        tools=tuple(map(_spec, tools)),
+        tools=declared,
         tool_choice=tool_choice,
         max_tokens=max_tokens,
         cache=cache,

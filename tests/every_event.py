@@ -5,6 +5,7 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 from msgspec.structs import fields
 
+from actors.core.asking import Choose, ToolChoice
 from actors.core.content import Code, Media, Message, Native, Seal, Text, Thinking, ToolCall, ToolResult
 from actors.core.events import Event
 from actors.core.form import Form, kept
@@ -39,6 +40,7 @@ _GIVEN: dict[object, object] = {
     Quoted: quote("q"),
     Packed: SAID,
     Packed | None: SAID,
+    ToolChoice | None: Choose("read"),
 }
 
 

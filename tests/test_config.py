@@ -504,6 +504,14 @@ def test_a_dialect_of_ones_own_has_a_name_of_its_own(tmp_path: Path, name: str) 
             "[dialects.x] request.max_tools: must be a valid integer",
         ),
         ('base = "openai"\nids.pattern = "["', "[dialects.x] ids.pattern: not a regular expression"),
+        (
+            'base = "openai"\nrequest.named_models = "["',
+            "[dialects.x] request.named_models: not a regular expression",
+        ),
+        (
+            'base = "openai"\nrequest.sampling_models = "["',
+            "[dialects.x] request.sampling_models: not a regular expression",
+        ),
         ('base = "openai"\nrequest.max_tools = -3', "[dialects.x] request.max_tools: must be at least 1"),
         ('base = "openai"\nturns.last_roles = ["tool"]', "[dialects.x] turns.last_roles: must hold 'user'"),
         (

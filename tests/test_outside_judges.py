@@ -69,14 +69,15 @@ def _named(body: dict[str, Any]) -> None:  # Any: JSON
 @pytest.mark.requirement("PROMISE-1", "REQ-915-036")
 @pytest.mark.parametrize("name", list(REQUESTS))
 def test_every_body_is_of_the_vendors_own_request_type(name: str) -> None:
-    judged, said = 0, set[str]()
+    judged, named, said = 0, 0, set[str]()
     for seed, body in _bodies(name, COUNT):
         _named(body)
         said |= body.keys()
         why = nonconformity(body, REQUESTS[name])
         assert why is None, f"history({seed}): {why}"
-        judged += 1
+        judged, named = judged + 1, named + wanted.names_a_tool(body)
     assert judged == COUNT
+    assert named > COUNT // 20
     assert said >= SETTINGS[name]
 
 
@@ -124,11 +125,12 @@ def _converse_faults(body: dict[str, Any], shape: Any) -> str:  # Any: JSON, and
 
 @pytest.mark.requirement("PROMISE-1", "REQ-915-036")
 def test_every_bedrock_body_is_of_awss_own_request_shape() -> None:
-    shape, judged = _converse(), 0
+    shape, judged, named = _converse(), 0, 0
     for seed, body in _bodies("bedrock", COUNT):
         assert _converse_faults(body, shape) == "", f"history({seed})"
-        judged += 1
+        judged, named = judged + 1, named + wanted.names_a_tool(body)
     assert judged == COUNT
+    assert named > COUNT // 20
 
 
 def test_awss_shape_refuses_an_unknown_key_a_wrong_type_and_an_empty_list() -> None:

@@ -135,6 +135,7 @@ def test_every_body_for_mistral_is_of_its_sdks_request_type() -> None:
         why = nonconformity(_as_declared(body), ChatCompletionStreamRequestTypedDict)
         assert why is None, f"history({seed}): {why}"
         said |= body.keys()
+    assert sum(map(wanted.names_a_tool, bodies("mistral"))) > COUNT // 20
     assert said >= {
         "response_format",
         "tool_choice",
@@ -150,6 +151,9 @@ def test_every_body_for_mistral_is_of_its_sdks_request_type() -> None:
 @pytest.mark.requirement("PROMISE-1", "REQ-915-006", "REQ-915-036")
 @pytest.mark.parametrize("name", VENDORS)
 def test_bodies_for_other_vendors_are_openais_but_for_the_fields_they_add(name: str) -> None:
+    forces = dialect(name).request
+    is_named = forces.forced_choice == "yes" and bool(forces.named_models)
+    assert (sum(map(wanted.names_a_tool, bodies(name))) > COUNT // 20) is is_named or name == "deepseek"
     for seed, body in enumerate(bodies(name)):
         messages = [
             {key: item for key, item in message.items() if key not in OWN_FIELDS}

@@ -7,6 +7,7 @@ from typing import Any, Literal
 import pydantic
 
 from actors.adapters.request import Settings, ToolSpec
+from actors.core.asking import ChoiceWord, Choose
 from actors.core.content import Media, Message, Text
 from actors.core.dialect import Dialect
 from actors.core.history import History
@@ -49,7 +50,7 @@ TOPS = (None, None, 0.96)
 STOPS: tuple[tuple[str, ...], ...] = ((), ("END",), ("a", "b", "c", "d"))
 LIMITS = (None, 1, 5000)
 EFFORTS = (None, None, "low", "high")
-CHOICES: tuple[Literal["auto", "none", "required"], ...] = ("auto", "required", "none")
+CHOICES: tuple[ChoiceWord | None, ...] = ("auto", "required", "none", None)  # None: the tool by its name
 THINKING: tuple[Literal["default", "adaptive", "off"], ...] = ("default", "adaptive", "off", "default")
 CACHES: tuple[Literal["default", "long", "off"], ...] = ("default", "long", "off")
 
@@ -61,7 +62,7 @@ def wanted(seed: int, model: str = "m", *, tool: ToolSpec = READ, stream: bool =
         model=model,
         system="Be brief.",
         tools=() if seed % 5 == 4 else (tool,),
-        tool_choice=CHOICES[seed % 3],
+        tool_choice=CHOICES[seed % 4] or Choose(tool.name),
         max_tokens=LIMITS[seed // 2 % 3],
         temperature=TEMPERATURES[seed // 5 % 4],
         top_p=TOPS[seed // 7 % 3],
@@ -72,6 +73,13 @@ def wanted(seed: int, model: str = "m", *, tool: ToolSpec = READ, stream: bool =
         output=None if form is None else output_of(form).schema,
         stream=stream,
     )
+
+
+def names_a_tool(body: dict[str, Any]) -> bool:  # Any: JSON
+    """Say whether a body forces one tool by its name."""
+    config = body.get("toolConfig", {})
+    choice = [body.get("tool_choice"), config.get("toolChoice"), config.get("functionCallingConfig")]
+    return f'"{READ.name}"' in json.dumps(choice)
 
 
 def conversation(history: Callable[[int], tuple[list[Message], Ledger]], seed: int) -> tuple[History, Ledger]:

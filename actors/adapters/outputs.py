@@ -14,6 +14,7 @@ from typing import Literal
 from actors.adapters.closed_schemas import Measures, closed, measured
 from actors.adapters.request import Settings, ToolSpec
 from actors.adapters.schemas import below, rooted
+from actors.core.asking import Choose
 from actors.core.concerns import OutputMeans
 from actors.core.dialect import Dialect
 from actors.core.jsonio import Json, JsonValue, dump, parse
@@ -68,7 +69,8 @@ def asked_form(settings: Settings, dialect: Dialect) -> Settings:
         case "tool":
             spec = ToolSpec(OUTPUT_TOOL, "Give your final answer.", settings.output or Json(b"{}"))
             alone = settings.tool_choice == "none" or not settings.tools
-            choice: Literal["answer", "required"] = "answer" if alone else "required"
+            choice = Choose(OUTPUT_TOOL) if alone else settings.tool_choice
+            choice = "required" if choice == "auto" else choice
             return replace(settings, tools=(*settings.tools, spec), tool_choice=choice, output=None)
         case _:
             return replace(settings, output=None)

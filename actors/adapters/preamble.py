@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
-from actors.adapters.request import Settings
-from actors.core.asking import ToolChoice
+from actors.adapters.request import Settings, ToolSpec
+from actors.core.asking import Choose
 from actors.core.jsonio import dump, quote
 
 Wire: TypeAlias = "bytes | str | int | float | Sequence[Wire] | Mapping[str, Wire] | None"
@@ -42,9 +42,14 @@ def opened(table: Mapping[str, Wire], messages: str) -> bytes:
     return written({**table, messages: b"["})[:-1]
 
 
-def chosen(settings: Settings) -> ToolChoice | Literal["answer"] | None:
-    """Return the tool choice, None where it goes without saying."""
-    return None if settings.tool_choice == "auto" or not settings.tools else settings.tool_choice
+def chosen(settings: Settings) -> Literal["none", "required"] | ToolSpec | None:
+    """Return the tool choice, the one tool that is forced as it is declared; None where it goes without saying."""
+    choice = settings.tool_choice
+    if choice == "auto" or not settings.tools:
+        return None
+    if isinstance(choice, Choose):
+        return next(tool for tool in settings.tools if tool.name == choice.tool)
+    return choice
 
 
 def system(settings: Settings) -> str | None:

@@ -6,7 +6,7 @@ the transport as they are; nothing joins them on the way.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from typing import get_args
 
 from actors.core.asking import Mode, ToolChoice, refused
 from actors.core.caching import Cache
@@ -52,8 +52,8 @@ class Settings:
         model: The provider's name of the model.
         system: System prompt, or None.
         tools: Tools to declare, in a fixed order: it is part of the prefix.
-        tool_choice: `none` declares the tools and forbids their use, so that the prefix stands; `answer` forces the one
-            that stands for the answer (`actors.adapters.outputs`).
+        tool_choice: `none` declares the tools and forbids their use, so that the prefix stands; `required` forces any,
+            and `Choose` one of them.
         max_tokens: Most tokens of the answer, at least 1; None leaves it to the dialect.
         temperature: Sampling temperature, from 0, or None to leave it out.
         top_p: How much of the probability is sampled from, from 0 to 1, or None to leave it out.
@@ -74,7 +74,7 @@ class Settings:
     model: str
     system: str | None = None
     tools: tuple[ToolSpec, ...] = ()
-    tool_choice: ToolChoice | Literal["answer"] = "auto"
+    tool_choice: ToolChoice = "auto"
     max_tokens: int | None = None
     temperature: float | None = None
     top_p: float | None = None
@@ -92,7 +92,7 @@ class Settings:
         for name, taken in _TAKEN.items():
             if (value := getattr(self, name)) not in taken:
                 raise ConfigError(f"{name} is {value!r}; it takes one of {', '.join(taken)}")
-        for name in ("max_tokens", "thinking_tokens", "temperature", "top_p", "stop", "effort"):
+        for name in _RULED:
             if (takes := refused(name, value := getattr(self, name))) is not None:
                 raise ConfigError(f"{name} is {value!r}; it takes {takes}")
         if budget is not None and self.thinking != "manual":
@@ -101,8 +101,8 @@ class Settings:
             )
 
 
+_RULED = ("tool_choice", "max_tokens", "thinking_tokens", "temperature", "top_p", "stop", "effort")
 _TAKEN = {
-    "tool_choice": (*get_args(ToolChoice), "answer"),
     "thinking": get_args(Mode),
     "cache": get_args(Cache),
 }

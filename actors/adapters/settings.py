@@ -14,6 +14,7 @@ from typing import Any
 from actors.adapters.outputs import asked_form
 from actors.adapters.request import TEXT, Settings, ToolSpec
 from actors.adapters.schemas import rooted
+from actors.core.asking import Choose, ToolChoice
 from actors.core.dialect import Dialect
 from actors.core.jsonio import Json
 from actors.core.projection import flat_name, tool_name, within
@@ -31,10 +32,9 @@ def fit(settings: Settings, dialect: Dialect) -> tuple[Settings, Mapping[str, st
     lost: dict[str, None] = {}
     changes: dict[str, Any] = _sampling(settings, dialect)  # Any: each setting has its own type
     form = _form(settings, lost)
-    forced = dialect.request.forced_choice
-    forces = not _thinks(settings, dialect) if forced == "not_when_thinking" else forced == "yes"
-    if settings.tool_choice == "required" and not forces:
-        changes["tool_choice"] = "auto"
+    choice = _choice(settings, dialect)
+    if choice != settings.tool_choice:
+        changes["tool_choice"] = choice
     if dialect.reasoning.switch == "none":
         asked = {"thinking": "default", "thinking_tokens": None, "effort": None}
         changes |= {name: nothing for name, nothing in asked.items() if getattr(settings, name) != nothing}
@@ -44,8 +44,11 @@ def fit(settings: Settings, dialect: Dialect) -> tuple[Settings, Mapping[str, st
     tools = tuple([_taken(tool, dialect, lost) for tool in settings.tools])
     pairs = zip(tools, settings.tools, strict=True)
     names = {made.name: own.name for made, own in pairs if made.name != own.name}
+    sent = {"tools": tools, "cache": cache, "output": form} | changes
+    if isinstance(choice, Choose):
+        sent["tool_choice"] = _renamed(choice, names)
     return (
-        replace(settings, **{"tools": tools, "cache": cache, "output": form} | changes),
+        replace(settings, **sent),
         names,
         (*changes, *lost),
     )
@@ -58,6 +61,29 @@ def _form(settings: Settings, lost: dict[str, None]) -> Json | None:
     form, keywords = rooted(settings.output)
     lost.update(dict.fromkeys(f"output.{keyword}" for keyword in keywords))
     return form
+
+
+def _choice(settings: Settings, dialect: Dialect) -> ToolChoice:
+    """Return the tool choice as far as it can be said: one tool by its name, else any, else as the model likes."""
+    choice, rules = settings.tool_choice, dialect.request
+    if choice in ("auto", "none"):
+        return choice
+    if rules.forced_choice == "no" or (
+        rules.forced_choice == "not_when_thinking" and _thinks(settings, dialect)
+    ):
+        return "auto"
+    if not isinstance(choice, Choose):
+        return choice
+    tool = next((tool for tool in settings.tools if tool.name == choice.tool), None)
+    if tool is None:  # it went while the ask waited
+        return "auto"
+    is_named = re.fullmatch(rules.named_models, settings.model) is not None
+    return choice if is_named and not (tool.namespace and rules.namespaces) else "required"
+
+
+def _renamed(choice: Choose, names: Mapping[str, str]) -> Choose:
+    """Return a choice by the name that the tool is declared under."""
+    return next((Choose(made) for made, own in names.items() if own == choice.tool), choice)
 
 
 def _thinks(settings: Settings, dialect: Dialect) -> bool:

@@ -32,7 +32,15 @@ R = TypeVar("R", bound=Demands)
 _LEAST = {
     "max_string": 512 * 1024
 }  # texts are split at it, a tool's result and what is noted behind it are not
-_PATTERNS = ("pattern", "accepted", "tool_name_pattern", "models")
+_PATTERNS = (
+    "pattern",
+    "accepted",
+    "tool_name_pattern",
+    "models",
+    "output_models",
+    "sampling_models",
+    "named_models",
+)
 _NEVER_BLANK = ("filler_first", "filler_last", "filler_between", "required_choice")
 _BASE64 = re.compile(r"(?:[A-Za-z0-9+/_-]{4})*[A-Za-z0-9+/_-]{2,4}={0,2}")
 

@@ -4,7 +4,7 @@ They are in the log with the message, so a turn that goes on after a restart goe
 ask, and is projected to what a dialect takes as a backend's own settings are (`actors.adapters.settings`).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from difflib import get_close_matches
 from math import inf
 from typing import Any, Final, Literal, TypeAlias, TypedDict, get_args
@@ -13,7 +13,19 @@ from actors.core.form import Form
 from actors.core.jsonio import Json
 from actors.errors import ConfigError
 
-ToolChoice: TypeAlias = Literal["auto", "none", "required"]
+
+class Choose(Form, frozen=True):
+    """The tool choice that forces one tool: `tool_choice=Choose("search")`.
+
+    Args:
+        tool: Its name, as the tool has it.
+    """
+
+    tool: str
+
+
+ChoiceWord: TypeAlias = Literal["auto", "none", "required"]
+ToolChoice: TypeAlias = ChoiceWord | Choose
 Mode: TypeAlias = Literal["default", "adaptive", "manual", "off"]
 AskMode: TypeAlias = Literal["adaptive", "off"]
 """How one ask may have a model think. A budget is its backend's: what is replayed depends on it (ANT-40)."""
@@ -26,11 +38,11 @@ class AskSettings(TypedDict, total=False):
     """What one ask may set; each is as the backend has it where it is not given.
 
     `max_tokens`, `temperature`, `top_p`, `stop` (texts at which the answer ends, at most 4), `thinking` and `effort`
-    are what a backend's own settings are. `tool_choice` is `auto`, `none` or `required`, which holds for the first
-    request of the ask: once a tool was called, the model is free to answer. In seconds, `first_byte` and `idle` bound
-    each request, and `total` the whole ask: it fails when they have passed, with every call closed. `rounds`
-    bounds its turns, `tokens` ends it before a request once as many were used, `corrections` says how often the model
-    may correct itself.
+    are what a backend's own settings are. `tool_choice` is `auto`, `none`, `required`, or `Choose("NAME")` for one
+    tool. What forces a tool holds for the first request of the ask: once one was called, the model is free to answer.
+    In seconds, `first_byte` and `idle` bound each request, and `total` the whole ask: it fails when they have passed,
+    with every call closed. `rounds` bounds its turns, `tokens` ends it before a request once as many were used,
+    `corrections` says how often the model may correct itself.
     """
 
     max_tokens: int
@@ -99,6 +111,18 @@ def asked(given: Mapping[str, object], output: Json | None = None) -> Asked | No
     return Asked(**said, output=output)
 
 
+def check_choice(choice: ToolChoice | None, tools: Collection[str]) -> None:
+    """Refuse a tool choice that forces a tool which is none of these.
+
+    Raises:
+        ConfigError: There is no such tool.
+    """
+    if isinstance(choice, Choose) and choice.tool not in tools:
+        close = get_close_matches(choice.tool, tools, n=1)
+        hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(tools) or 'no tools'}"
+        raise ConfigError(f"tool_choice forces {choice.tool[:80]!r}, which is no tool here; {hint}")
+
+
 def _kept(name: str, value: Any) -> Any:  # Any: each setting has its own type
     """Return a value as the log has it: texts as a tuple, what is no count as a float."""
     if name == "stop":
@@ -139,6 +163,12 @@ def _stops(value: object) -> bool:
     return len(value) <= MOST_STOPS and all(type(text) is str and text.strip() for text in value)  # type: ignore[arg-type,attr-defined]  # a sequence
 
 
+def _choice(value: object) -> bool:
+    if isinstance(value, Choose):
+        return type(value.tool) is str and bool(value.tool)
+    return type(value) is str and value in get_args(ChoiceWord)
+
+
 def _one_of(words: tuple[str, ...]) -> tuple[str, Callable[[object], bool]]:
     return f"one of {', '.join(words)}", lambda value: type(value) is str and value in words
 
@@ -151,7 +181,7 @@ _RULES: Mapping[str, tuple[str, Callable[[object], bool]]] = {
     "temperature": ("a finite number from 0", _between(0, inf)),
     "top_p": ("a number from 0 to 1", _between(0, 1.0000001)),
     "stop": (f"at most {MOST_STOPS} texts that are not blank", _stops),
-    "tool_choice": _one_of(get_args(ToolChoice)),
+    "tool_choice": (f"one of {', '.join(get_args(ChoiceWord))}, Choose('NAME')", _choice),
     "thinking": _one_of(get_args(AskMode)),
     "effort": ("the provider's word, as 'low'", lambda value: type(value) is str and bool(value.strip())),
     "first_byte": _SECONDS,

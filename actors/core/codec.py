@@ -29,7 +29,7 @@ F = TypeVar("F", bound=Form)
 class LogRecord(Form, frozen=True):
     """What a log holds."""
 
-    version: Literal[1]
+    version: Literal[2]
     event: Event
 
 

@@ -172,6 +172,8 @@ class RequestRules(Demands):
             model's own.
         max_tools: Most tools a request may declare.
         forced_choice: Whether a tool may be forced; where not, `auto` is sent and the loss is reported.
+        named_models: Which models may be forced to call one tool by its name, as a pattern of the whole name; of the
+            others any tool is demanded, and the loss reported.
         sampling: Whether sampling settings are taken; where not, they are left out and the loss is reported.
         sampling_models: Which models take them, as a pattern of the whole name.
         max_temperature: Highest temperature taken; a higher one is left out, and the loss reported.
@@ -191,6 +193,7 @@ class RequestRules(Demands):
     custom_tools: bool = False
     max_tools: int | None = None
     forced_choice: Literal["yes", "no", "not_when_thinking"] = "yes"
+    named_models: str = ".*"
     sampling: bool = True
     sampling_models: str = ".*"
     max_temperature: float = 2.0

@@ -169,6 +169,7 @@ BEDROCK = ConverseDialect(
     ),
     request=ConverseRequest(
         forced_choice="not_when_thinking",
+        named_models=r".*(anthropic\.claude|amazon\.nova).*",  # of the others, some take `any`
         output="schema",
         output_models=r".*anthropic\.claude-((haiku|sonnet|opus)-4-5|opus-4-6).*",  # those that the user guide names
         output_beside_tools=True,
@@ -312,8 +313,9 @@ VLLM = ChatDialect(
     ),
     request=ChatRequest(output="schema"),  # a grammar made of it, which leaves no room for calls
 )
-LLAMA_CPP = replace(VLLM, name="llama_cpp")
-OLLAMA = replace(VLLM, name="ollama", media=ChatMedia(urls=False))
+_WORDS_ALONE = replace(VLLM.request, named_models="")  # a tool choice that is no word is taken for `auto`
+LLAMA_CPP = replace(VLLM, name="llama_cpp", request=_WORDS_ALONE)
+OLLAMA = replace(VLLM, name="ollama", media=ChatMedia(urls=False), request=_WORDS_ALONE)
 
 OPENAI_COMPATIBLE = ChatDialect(name="openai_compatible")
 

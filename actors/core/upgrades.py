@@ -15,7 +15,9 @@ from actors.core.events import VERSION
 Step: TypeAlias = Callable[[list[Any]], list[Any]]
 """From an event of one version to the same of the next: its name, then its fields in order, as msgpack has them."""
 
-STEPS: Mapping[int, Step] = {}
+STEPS: Mapping[int, Step] = {
+    1: lambda event: event,  # a tool choice of `Submitted` was a word
+}
 """By the version that each begins at."""
 
 
@@ -29,7 +31,7 @@ def upgraded(record: bytes) -> bytes | None:
         version, event = msgpack.decode(record)
     except (MsgspecError, TypeError, ValueError):
         return None
-    if not isinstance(version, int) or not isinstance(event, list) or version not in STEPS:
+    if type(version) is not int or not isinstance(event, list) or version not in STEPS:
         return None
     for step in range(version, VERSION):
         event = STEPS[step](event)

@@ -140,7 +140,10 @@ def test_a_number_no_provider_takes_is_refused_when_settings_are_made(field: str
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"tool_choice": "any"}, "tool_choice is 'any'; it takes one of auto, none, required, answer"),
+        (
+            {"tool_choice": "any"},
+            "tool_choice is 'any'; it takes one of auto, none, required, Choose('NAME'), or None",
+        ),
         ({"thinking": "on"}, "thinking is 'on'; it takes one of default, adaptive, manual, off"),
         ({"effort": " "}, "effort is ' '; it takes the provider's word, as 'low', or None"),
         ({"thinking_tokens": 9}, "thinking_tokens is 9 and thinking 'default'; only 'manual' has a budget"),

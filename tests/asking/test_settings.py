@@ -105,7 +105,10 @@ def test_models_that_take_no_sampling_are_sent_none(name: str, model: str, takes
         ({"top_p": 1.5}, "top_p is 1.5; it takes a number from 0 to 1, or None"),
         ({"stop": ("a", " ")}, "stop is ('a', ' '); it takes at most 4 texts that are not blank, or None"),
         ({"stop": "a"}, "stop is 'a'; it takes at most 4 texts that are not blank, or None"),
-        ({"tool_choice": "any"}, "tool_choice is 'any'; it takes one of auto, none, required, or None"),
+        (
+            {"tool_choice": "any"},
+            "tool_choice is 'any'; it takes one of auto, none, required, Choose('NAME'), or None",
+        ),
         ({"thinking": "manual"}, "thinking is 'manual'; it takes one of adaptive, off, or None"),
         ({"effort": " "}, "effort is ' '; it takes the provider's word, as 'low', or None"),
         ({"total": 0}, "total is 0; it takes seconds above 0, or None"),

@@ -41,6 +41,9 @@ def picture(url: str) -> Json:
     return {"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]}
 
 
+FORCED = body(USER, tools=[TOOL], tool_choice="required")
+NAMED = body(USER, tools=[TOOL], tool_choice={"type": "function", "function": {"name": "read"}})
+
 VENDORS = [
     Case(
         "xai",
@@ -266,6 +269,8 @@ VENDORS = [
         ONE,
         settings=given(parallel=False),
     ),
+    Case("llama_cpp", "LCP-15", NAMED, "tool_choice is not a string", FORCED, hosted=False),
+    Case("ollama", "OLL-05", NAMED, "tool_choice is not a string", FORCED, hosted=False),
     Case("ollama", "OLL-01", CUT, "invalid tool call arguments", ONE),
     Case(
         "ollama",

@@ -318,6 +318,14 @@ CASES = [
         "The tool other of toolChoice is not among the tools of toolConfig.",
         choosing(tool={"name": "read"}),
     ),
+    Case(
+        "BED-S12",
+        choosing(tool={"name": "read"}),
+        "This model doesn't support the toolConfig.toolChoice.tool field. Remove toolConfig.toolChoice.tool and try "
+        "again.",
+        choosing(any={}),
+        settings=BedrockSettings(profile=BedrockProfile(choices=frozenset({"auto", "any"}))),
+    ),
 ]
 
 IDS = [f"{case.rule}-{number}" for number, case in enumerate(CASES)]

@@ -54,6 +54,11 @@ def signed(settings: GeminiSettings = HOST, **more: Any) -> Json:  # likewise
     return {**part, "thoughtSignature": sign(part, settings)}
 
 
+def choosing(mode: str, *names: str) -> Json:
+    config = {"functionCallingConfig": {"mode": mode, "allowedFunctionNames": list(names)}}
+    return body(user("u"), tools=DECLARED, toolConfig=config)
+
+
 @dataclass(frozen=True)
 class Case:
     """A body that breaks a rule, and what the provider says to it."""
@@ -197,6 +202,8 @@ CASES = (
         "only one of thinking budget and thinking level",
     ),
     Case("GEM-S12", body(user({**text("u"), **result()})), "one of the fields of `data` must be"),
+    Case("GEM-S21", choosing("ANY", "run"), "run is not among the function declarations."),
+    Case("GEM-S21", choosing("AUTO", "read"), "only be set when the function calling mode is ANY."),
 )
 
 

@@ -81,7 +81,7 @@ def preamble(settings: Settings, dialect: AnthropicDialect, _: frozenset[str]) -
         "model": settings.model,
         "max_tokens": most,
         "tools": [_tool(tool, ends if tool is tools[-1] else {}) for tool in tools],
-        "tool_choice": {"type": _CHOICES.get(chosen(settings))},
+        "tool_choice": _choice(settings),
         "temperature": settings.temperature,
         "top_p": settings.top_p,
         "stop_sequences": settings.stop,
@@ -102,6 +102,13 @@ def _answer(settings: Settings) -> Wire:
 
 _HEADERS = (("anthropic-version", VERSION),)
 _CHOICES = {"required": "any", "none": "none", None: None}
+
+
+def _choice(settings: Settings) -> Wire:
+    choice = chosen(settings)
+    if isinstance(choice, ToolSpec):
+        return {"type": "tool", "name": choice.name}
+    return {"type": _CHOICES[choice]}
 
 
 def _tool(tool: ToolSpec, ends: Mapping[str, Wire]) -> Wire:

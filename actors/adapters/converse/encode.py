@@ -88,13 +88,13 @@ def preamble(settings: Settings, dialect: ConverseDialect, called: frozenset[str
     """
     ends, said = mark(settings, dialect), system(settings)
     tools = [*settings.tools, *(ToolSpec(name, "", _ANY_INPUT) for name in sorted(called))]
-    forced = chosen(settings) == "required"
+    forced = _forced(settings)
     told = forced or (settings.tools and settings.tool_choice == "auto") or not tools
     limited = settings.max_tokens is not None or settings.thinking == "manual"
     table: dict[str, Wire] = {
         "toolConfig": {
             "tools": [*map(_tool, tools), ends] if tools else None,
-            "toolChoice": {"any": b"{}"} if forced else None,
+            "toolChoice": forced,
         },
         "inferenceConfig": {
             "maxTokens": room(settings, _ROOM) if limited else None,
@@ -110,6 +110,14 @@ def preamble(settings: Settings, dialect: ConverseDialect, called: frozenset[str
     assumed = tuple([f"a tool {name!r}" for name in sorted(called)])
     losses = () if told else ("tool_choice",)
     return Preamble(path, opened(table, "messages"), b"", losses=losses, assumed=assumed)
+
+
+def _forced(settings: Settings) -> Wire:
+    """Return the tool choice that forces a tool, if one does."""
+    choice = chosen(settings)
+    if isinstance(choice, ToolSpec):
+        return {"tool": {"name": choice.name}}
+    return {"any": b"{}"} if choice == "required" else None
 
 
 def _answer(settings: Settings) -> Wire:

@@ -108,7 +108,7 @@ def preamble(settings: Settings, dialect: GeminiDialect, _: frozenset[str]) -> P
     table: dict[str, Wire] = {
         "systemInstruction": {"parts": [{"text": system(settings)}]},
         "tools": [{"functionDeclarations": [_tool(tool, dialect, losses) for tool in settings.tools]}],
-        "toolConfig": {"functionCallingConfig": {"mode": _MODES.get(chosen(settings))}},
+        "toolConfig": {"functionCallingConfig": _calling(settings)},
         "generationConfig": {
             "maxOutputTokens": limit,
             "temperature": settings.temperature,
@@ -135,6 +135,13 @@ def _answer(settings: Settings, dialect: GeminiDialect, losses: list[str]) -> Ma
 
 
 _MODES = {"required": "ANY", "none": "NONE", None: None}
+
+
+def _calling(settings: Settings) -> Wire:
+    choice = chosen(settings)
+    if isinstance(choice, ToolSpec):
+        return {"mode": "ANY", "allowedFunctionNames": [choice.name]}
+    return {"mode": _MODES[choice]}
 
 
 def _tool(tool: ToolSpec, dialect: GeminiDialect, losses: list[str]) -> Wire:

@@ -19,7 +19,6 @@ from actors.core.concerns import Role
 from actors.core.content import Media, Thinking, ToolCall
 from actors.core.dialect import ChatDialect
 from actors.core.jsonio import Json, dump, is_blank, nest, parse, quote, unquote
-from actors.core.output import OUTPUT_TOOL
 from actors.core.transcript import Titled
 
 _ABSENT = {"null": b',"content":null', "empty": b',"content":""', "omit": b""}
@@ -154,17 +153,11 @@ def _chunk(block: Thinking) -> bytes:
 def preamble(settings: Settings, dialect: ChatDialect, _: frozenset[str]) -> Preamble:
     """Return the preamble of a request; see `actors.adapters.codec.Codec`."""
     losses: list[str] = []
-    answer: Wire = {"type": "function", "function": {"name": OUTPUT_TOOL}}
-    choices: dict[str | None, Wire] = {
-        "required": dialect.request.required_choice,
-        "none": "none",
-        "answer": answer,
-    }
     counted = settings.stream and dialect.request.stream_usage
     table: dict[str, Wire] = {
         "model": settings.model,
         "tools": [_tool(tool, dialect, losses) for tool in settings.tools],
-        "tool_choice": choices.get(chosen(settings)),
+        "tool_choice": _choice(settings, dialect),
         dialect.request.max_tokens_field: settings.max_tokens,
         "temperature": settings.temperature,
         "top_p": settings.top_p,
@@ -203,9 +196,21 @@ def _pin(settings: Settings, dialect: ChatDialect, losses: list[str]) -> Wire:
     return None
 
 
+def _choice(settings: Settings, dialect: ChatDialect) -> Wire:
+    choice = chosen(settings)
+    if isinstance(choice, ToolSpec):
+        kind = "custom" if _is_custom(choice, dialect) else "function"
+        return {"type": kind, kind: {"name": choice.name}}
+    return dialect.request.required_choice if choice == "required" else choice
+
+
+def _is_custom(tool: ToolSpec, dialect: ChatDialect) -> bool:
+    return tool.form is not None and dialect.request.custom_tools
+
+
 def _tool(tool: ToolSpec, dialect: ChatDialect, losses: list[str]) -> Wire:
     named = {"name": tool.name, "description": tool.description}
-    if tool.form is not None and dialect.request.custom_tools:
+    if tool.form is not None and _is_custom(tool, dialect):
         return {"type": "custom", "custom": {**named, "format": _form(tool.form)}}
     parameters = tool.parameters
     if dialect.request.schema_subset == "moonshot":

@@ -172,7 +172,7 @@ def preamble(settings: Settings, dialect: ResponsesDialect, _: frozenset[str]) -
         "include": ["reasoning.encrypted_content"] if sealed else None,
         "instructions": system(settings),
         "tools": _grouped(settings.tools),
-        "tool_choice": chosen(settings),
+        "tool_choice": _choice(settings),
         "reasoning": {"effort": effort},
         "max_output_tokens": most,
         "temperature": settings.temperature,
@@ -188,6 +188,13 @@ def preamble(settings: Settings, dialect: ResponsesDialect, _: frozenset[str]) -
 def _answer(settings: Settings) -> Wire:
     """Return the schema of the answer."""
     return None if settings.output is None else {"type": "json_schema", **named_schema(settings.output)}
+
+
+def _choice(settings: Settings) -> Wire:
+    choice = chosen(settings)
+    if isinstance(choice, ToolSpec):
+        return {"type": "function" if choice.form is None else "custom", "name": choice.name}
+    return choice
 
 
 def _grouped(tools: Sequence[ToolSpec]) -> list[Wire]:

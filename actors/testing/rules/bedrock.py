@@ -67,7 +67,7 @@ def validate(body: bytes, mode: Mode, settings: BedrockSettings) -> None:
     _check_inference(request)
     _object(request.get("additionalModelRequestFields", {}), "additionalModelRequestFields")
     _check_output(_object(request.get("outputConfig", {}), "outputConfig"))
-    declared = _check_tools(request)
+    declared = _check_tools(request, profile)
     for at, block in enumerate(_list(request, "system", "", required=False)):
         kind, value = _one(block, _IN_SYSTEM, f"system/{at}")
         if kind == "text":
@@ -149,7 +149,7 @@ def _check_output(config: dict[str, Json]) -> None:
     _object(schema, f"{path}/jsonSchema/schema")
 
 
-def _check_tools(request: dict[str, Json]) -> bool:
+def _check_tools(request: dict[str, Json], profile: BedrockProfile) -> bool:
     """Check what is declared, and say whether anything is."""
     if "toolConfig" not in request:
         return False
@@ -160,7 +160,7 @@ def _check_tools(request: dict[str, Json]) -> bool:
         raise RULES["BED-S04"].refused(value="[]", path="toolConfig.tools")
     names = [_check_tool(tool, f"toolConfig/tools/{at}") for at, tool in enumerate(tools)]
     if "toolChoice" in config:
-        _check_choice(_object(config["toolChoice"], "toolConfig/toolChoice"), names)
+        _check_choice(_object(config["toolChoice"], "toolConfig/toolChoice"), names, profile)
     return True
 
 
@@ -181,9 +181,11 @@ def _check_tool(tool: Json, path: str) -> str | None:
     return name
 
 
-def _check_choice(choice: dict[str, Json], names: list[str | None]) -> None:
+def _check_choice(choice: dict[str, Json], names: list[str | None], profile: BedrockProfile) -> None:
     kind, value = _one(choice, frozenset(_CHOICES), "toolConfig/toolChoice")
     _only(_object(value, f"toolConfig/toolChoice/{kind}"), _CHOICES[kind], f"toolConfig/toolChoice/{kind}")
+    if kind not in profile.choices:
+        raise RULES["BED-S12"].refused(kind=kind)
     if kind == "tool" and value.get("name") not in names:
         raise RULES["BED-S09"].refused(name=value.get("name"))
 

@@ -23,12 +23,14 @@ class BedrockProfile:
 
     Args:
         upstream: The vendor's own rules, whose refusals Bedrock wraps; None for a model of another vendor.
+        choices: Kinds of tool choice it takes.
         media: Kinds of media block it takes.
         attachments: Most images and documents of a request, by the model's vendor. None is unlimited.
         context_tokens: Window in tokens, estimated at four bytes of body each. None is unlimited.
     """
 
     upstream: AnthropicProfile | None = field(default_factory=AnthropicProfile)
+    choices: frozenset[str] = frozenset({"auto", "any", "tool"})
     media: frozenset[str] = frozenset({"image", "document"})
     attachments: int | None = 20
     context_tokens: int | None = None
@@ -131,6 +133,12 @@ _SHAPE = (
     _rule("BED-S08", _VALUE + "be between {least} and {most}", RECALLED),
     _rule("BED-S10", _VALUE + "have length less than or equal to 2500", DOC),
     _rule("BED-S11", _VALUE + "have length less than or equal to 16", DOC),
+    _rule(
+        "BED-S12",
+        "This model doesn't support the toolConfig.toolChoice.{kind} field. Remove toolConfig.toolChoice.{kind} and "
+        "try again.",
+        RECALLED,
+    ),
     _rule("BED-S09", "The tool {name} of toolChoice is not among the tools of toolConfig.", RECALLED),
 )
 

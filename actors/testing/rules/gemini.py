@@ -174,9 +174,22 @@ def _check_config(request: Json, names: set[str]) -> None:
     calling = (request.get("toolConfig") or {}).get("functionCallingConfig")
     if calling and not names and calling.get("mode", "MODE_UNSPECIFIED") != "MODE_UNSPECIFIED":
         raise RULES["GEM-S09"].refused("tool_config")
+    _check_allowed(calling or {}, names)
     thinking = (request.get("generationConfig") or {}).get("thinkingConfig") or {}
     if "thinkingBudget" in thinking and "thinkingLevel" in thinking:
         raise RULES["GEM-S11"].refused("generation_config.thinking_config")
+
+
+def _check_allowed(calling: Json, names: set[str]) -> None:
+    allowed = calling.get("allowedFunctionNames") or ()
+    if allowed and calling.get("mode") not in ("ANY", "VALIDATED"):
+        raise RULES["GEM-S21"].refused(_ALLOWED, why="can only be set when the function calling mode is ANY.")
+    for name in allowed:
+        if name not in names:
+            raise RULES["GEM-S21"].refused(_ALLOWED, why=f"{name} is not among the function declarations.")
+
+
+_ALLOWED = "tool_config.function_calling_config.allowed_function_names"
 
 
 def _check_generation(config: Json, names: set[str], profile: GeminiProfile, mode: Mode) -> None:

@@ -141,6 +141,11 @@ RULES = table(
     ),
     _rule("GEM-S09", "Function calling config is set without function_declarations.", RECALLED),
     _rule(
+        "GEM-S21",
+        "* GenerateContentRequest.tool_config.function_calling_config.allowed_function_names: {why}\n",
+        RECALLED,
+    ),
+    _rule(
         "GEM-S10", "Unable to submit request because `{path}` schema didn't specify the schema type field."
     ),
     _rule(

@@ -349,6 +349,19 @@ def _failed(rule: str, message: str) -> ServerRule:
     return ServerRule(rule, message, "measured", status=500, type="server_error")
 
 
+def _check_choice(request: Json, context: RequestContext) -> None:
+    if context.mode == "strict" and isinstance(request.get("tool_choice"), dict):
+        raise context.host.rules["LCP-15" if context.host.name == "llama_cpp" else "OLL-05"].refused(
+            "tool_choice"
+        )
+
+
+def _heedless(rule: str) -> ServerRule:
+    """Return the rule of a tool choice that is no word, which nobody heeds."""
+    message = "tool_choice is not a string"
+    return ServerRule(rule, message, f"{_SOURCE}: no refusal, it is taken for auto", strict_only=True)
+
+
 def _counted(refusal: ServerRefusal, request: Json, values: Mapping[str, object]) -> ServerRefusal:
     if refusal.rule != "LCP-10":
         return refusal
@@ -391,6 +404,7 @@ LLAMA_CPP = replace(
                 "JSON schema conversion failed:\nPattern must start with '^' and end with '$'",
                 _SOURCE,
             ),
+            _heedless("LCP-15"),
             ServerRule(
                 "LCP-13", "Jinja Exception: This model only supports single tool-calls at once!", "measured"
             ),
@@ -410,7 +424,7 @@ LLAMA_CPP = replace(
     },
     enforced=frozenset({"OAC-S09", "OAC-S11"}),
     sequence=_check_tail,
-    checks=(_check_jinja, _check_sight, _check_calls),
+    checks=(_check_jinja, _check_sight, _check_calls, _check_choice),
     answer=_open_pattern,
     finish=_counted,
 )
@@ -435,6 +449,7 @@ OLLAMA = replace(
             ServerRule("OLL-02", "invalid message content type: {kind}", _SOURCE),
             ServerRule("OLL-03", "invalid image input", RECALLED),
             ServerRule("OLL-04", "invalid JSON schema in format", RECALLED),
+            _heedless("OLL-05"),
         ),
         OAC_S09="OLL-01",
         OAC_S13="OLL-04",
@@ -448,7 +463,9 @@ OLLAMA = replace(
         "null": "<nil>",
     },
 )
-OLLAMA = replace(OLLAMA, words={**OLLAMA.words, "OAC-05 content": "OLL-02"}, checks=(_check_addresses,))
+OLLAMA = replace(
+    OLLAMA, words={**OLLAMA.words, "OAC-05 content": "OLL-02"}, checks=(_check_addresses, _check_choice)
+)
 
 # ---- anyone else's copy of the API, with nothing known about it
 

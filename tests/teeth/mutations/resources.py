@@ -112,8 +112,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "toolsets: a changed list is never offered",
         "actors/configuration.py",
-        "        if self._configuration.offer.refresh():\n",
-        "        if self._configuration.offer.owners and not self._configuration.offer.owners:\n",
+        "        if offer.tools is not self._offered:\n",
+        "        if offer.owners and not offer.owners:\n",
         (TOOLSETS,),
     ),
     Mutation(
