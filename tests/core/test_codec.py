@@ -9,7 +9,16 @@ from msgspec import msgpack
 
 from actors.core.codec import decode_event, encode_event
 from actors.core.content import Code, Media, Message, Seal, Text, Thinking, ToolCall, ToolResult
-from actors.core.events import Cancelled, Event, RequestSent, Returned, RoundEnded, Scheduled, Submitted
+from actors.core.events import (
+    VERSION,
+    Cancelled,
+    Event,
+    RequestSent,
+    Returned,
+    RoundEnded,
+    Scheduled,
+    Submitted,
+)
 from actors.core.identity import Binding, CallId
 from actors.core.jsonio import Json, quote
 from actors.core.packed import pack, unpack
@@ -83,7 +92,7 @@ TALK = encode_event(RoundEnded(1, 1, pack(SAID)))
         b"\xff",
         GOOD[:-1],
         GOOD + b"\x00",
-        GOOD.replace(b"\x92\x01", b"\x92\x02", 1),
+        msgpack.encode([VERSION + 1, msgpack.decode(GOOD)[1]]),
         GOOD.replace(b"returned", b"vanished"),
         TALK[: len(TALK) // 2],
     ],
@@ -131,7 +140,7 @@ def changed(
         (GOOD, (1, 2), b'"\xff"', "returned.content"),
         (GOOD, (1, 2), ..., "returned.content: missing"),
         (GOOD, (0,), True, "version: True: "),
-        (GOOD, (0,), 2, "version: 2: "),
+        (GOOD, (0,), VERSION + 1, f"version: {VERSION + 1}: "),
         (GOOD, (1, 0), [], "Expected `str`"),
         (GOOD, (1, 0), "vanished", "'vanished'"),
     ],
