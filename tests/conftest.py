@@ -14,7 +14,6 @@ import tempfile
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from random import Random
 from tempfile import TemporaryDirectory
 
 import pytest
@@ -23,6 +22,7 @@ from hypothesis import HealthCheck, settings
 from actors.rounds import Retries
 from tests.postgres import postgres as postgres  # a fixture, for every test
 from tests.readings import compare_readings
+from tests.short_waits import short_wait
 
 for _profile, _examples in (
     ("sixteenth", 50),
@@ -118,13 +118,7 @@ def anyio_backend(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a hundredth of the time pass before a retry. Whether there is one stays as it is."""
-    wait = Retries.wait
-
-    def short(retries: Retries, attempt: int, asked: float | None, random: Random) -> float | None:
-        seconds = wait(retries, attempt, asked, random)
-        return None if seconds is None else seconds / 100
-
-    monkeypatch.setattr(Retries, "wait", short)
+    monkeypatch.setattr(Retries, "wait", short_wait)
 
 
 def pytest_runtest_setup() -> None:

@@ -95,6 +95,7 @@ async def test_a_conversation_goes_round_three_providers_and_is_never_refused(tm
     assert sum("reasoningContent" in block for block in held) == 6  # its own three turns, none of the others'
 
 
+@pytest.mark.usefixtures("short_waits")
 async def test_a_throttled_stream_and_a_busy_model_are_tried_again(tmp_path: Path) -> None:
     faults: dict[int, Fault] = {
         0: ErrorInStream(0, status=503),

@@ -106,6 +106,7 @@ async def test_a_connection_that_is_refused_leads_to_the_next_backend() -> None:
 
 
 @pytest.mark.requirement("REQ-915-043")
+@pytest.mark.usefixtures("short_waits")
 async def test_errors_are_tried_again_as_often_as_allowed_before_the_next_backend_is_asked() -> None:
     one, two = openai(ANSWER, faults=lambda number, request: SERVER_ERROR), anthropic(ANSWER)
     async with hosting(a=one, b=two, pools=pool("a", "b"), backend=BackendLimits(attempts=2)) as runtime:

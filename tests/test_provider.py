@@ -336,6 +336,7 @@ def test_blank_lines_before_an_answer_say_nothing_of_its_form(body: bytes) -> No
 @pytest.mark.parametrize(
     "fault", [SERVER_ERROR, OVERLOADED, Disconnect(), Garbage(), Status(429, retry_after="0")]
 )
+@pytest.mark.usefixtures("short_waits")
 async def test_a_failure_before_any_output_is_tried_again_and_nobody_notices(
     made: Made, fault: Fault
 ) -> None:
@@ -374,6 +375,7 @@ async def test_once_a_delta_was_shown_nothing_is_tried_again(made: Made, fault: 
 @EVERYWHERE
 @MADE
 @pytest.mark.requirement("PROMISE-7")
+@pytest.mark.usefixtures("short_waits")
 async def test_a_stream_that_breaks_inside_a_call_is_tried_again_and_the_call_runs_once(made: Made) -> None:
     gate, name = Gate(), "a" * 3000
     gate.open(name)

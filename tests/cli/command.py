@@ -16,6 +16,8 @@ import anyio
 import anyio.to_thread
 
 SECONDS = 300
+SHORT_WAITS = "from tests.short_waits import shorten; shorten()"
+"""What a command runs before, so that it does not wait long for a retry."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from actors.testing import Call, OpenAIServer, Say, Turn, serve
-from tests.cli.command import actors, actors_now
+from tests.cli.command import SHORT_WAITS, actors, actors_now
 
 KEY = {"OPENAI_API_KEY": "sk-secret-value"}
 
@@ -62,7 +62,9 @@ async def test_a_host_that_cannot_be_reached_is_exit_code_6() -> None:
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1", local_port=0)
     port = listener.extra(anyio.abc.SocketAttribute.local_port)
     await listener.aclose()  # nobody listens there any more
-    done = await actors("run", "x", "-m", "m", "--base-url", f"http://127.0.0.1:{port}/v1")
+    done = await actors(
+        "run", "x", "-m", "m", "--base-url", f"http://127.0.0.1:{port}/v1", before=SHORT_WAITS
+    )
     assert (done.code, done.out) == (6, "")
     assert f"127.0.0.1:{port}" in done.complaint
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 import pytest
+from hypothesis import settings
 
 from actors.testing import AnthropicServer, Call, Fault, OpenAIServer, Say, Stall, Status, Think, Turn, serve
 from actors.testing.server import LoopbackServer
@@ -159,7 +160,15 @@ PHASES: dict[str, tuple[Callable[[], Scene], Callable[[Terminal, Scene], Awaitab
 IDLE = ("at the prompt", "after an error")
 
 
-@pytest.mark.parametrize("phase", PHASES)
+def each_phase(way: int) -> pytest.MarkDecorator:
+    """Every phase, on a backend in this way to end and on the other in the next; on both in `thorough`."""
+    both = [(phase, backend) for phase in PHASES for backend in ("asyncio", "trio")]
+    is_thorough = settings.get_current_profile_name() == "thorough"
+    some = [(phase, ("asyncio", "trio")[(way + number) % 2]) for number, phase in enumerate(PHASES)]
+    return pytest.mark.parametrize(("phase", "anyio_backend"), both if is_thorough else some)
+
+
+@each_phase(0)
 async def test_ctrl_c_twice_leaves_and_the_terminal_is_as_it_was(
     phase: str, tmp_path: Path, anyio_backend_name: str
 ) -> None:
@@ -178,7 +187,7 @@ async def test_ctrl_c_twice_leaves_and_the_terminal_is_as_it_was(
         chat.check_restored()
 
 
-@pytest.mark.parametrize("phase", PHASES)
+@each_phase(1)
 async def test_sigterm_leaves_and_the_terminal_is_as_it_was(
     phase: str, tmp_path: Path, anyio_backend_name: str
 ) -> None:
@@ -192,7 +201,7 @@ async def test_sigterm_leaves_and_the_terminal_is_as_it_was(
         chat.check_restored()
 
 
-@pytest.mark.parametrize("phase", PHASES)
+@each_phase(2)
 async def test_a_window_that_is_closed_ends_the_chat(
     phase: str, tmp_path: Path, anyio_backend_name: str
 ) -> None:
@@ -386,6 +395,7 @@ async def test_a_plain_chat_writes_whole_lines_and_moves_nothing(
         assert b"\x08" not in chat.written
 
 
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # no server is served here
 async def test_without_the_extra_a_chat_says_how_to_get_it_and_plain_works(tmp_path: Path) -> None:
     missing = "import sys; sys.modules['prompt_toolkit'] = None; sys.modules['rich'] = None"
     async with terminal("chat", "--offline", before=missing, anew=True) as chat:

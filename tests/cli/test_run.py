@@ -28,7 +28,7 @@ from actors.testing import (
     serve,
     strict_server,
 )
-from tests.cli.command import Running, actors, started
+from tests.cli.command import SHORT_WAITS, Running, actors, started
 
 pytestmark = pytest.mark.anyio
 
@@ -464,7 +464,7 @@ async def test_a_provider_that_gives_no_answer_is_one_line_and_its_exit_code(
     server = OpenAIServer(faults=lambda _, __: fault)
     async with serve(server):
         config = ["--base-url", server.base_url, "-m", "m"]
-        done = await actors("run", "x", *config, "--json")
+        done = await actors("run", "x", *config, "--json", before=SHORT_WAITS)
     assert done.code == code
     assert done.complaint.startswith("server:m gave no answer: ")
     assert json.loads(done.out.splitlines()[-1])["exit_code"] == code

@@ -69,6 +69,7 @@ async def test_a_request_too_large_for_the_bucket_is_never_waited_for() -> None:
     assert one.received == 1
 
 
+@pytest.mark.usefixtures("short_waits")
 async def test_a_call_that_its_own_provider_cannot_read_is_asked_for_again_and_not_kept() -> None:
     gate = Gate()
     gate.open("x")
@@ -104,6 +105,7 @@ async def test_reasoning_that_another_upstream_cannot_read_is_given_up_and_the_s
     assert "north" not in json.dumps(bodies(one)[-1])
 
 
+@pytest.mark.usefixtures("short_waits")
 async def test_a_model_that_never_writes_a_readable_call_is_given_up_after_a_few_tries() -> None:
     one = openai(faults=dict.fromkeys(range(20), UNREADABLE))
     async with hosting(a=one, backend=BackendLimits(attempts=3)) as runtime:
