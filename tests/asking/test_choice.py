@@ -200,7 +200,7 @@ async def test_the_tools_that_count_are_those_that_the_ask_will_have() -> None:
         tasks.start_soon(session.ask, "Work!")
         await gate.started("a")
         assert await session.configure(tools=[find]) == Deferred("a", 1)
-        with pytest.raises(ConfigError, match="there are find"):
+        with pytest.raises(ConfigError, match="there are find"), anyio.fail_after(10):
             await session.ask("Again.", tool_choice=Choose("work"))
         gate.open("a")
         answer = await session.ask("Find it.", tool_choice=Choose("find"))
