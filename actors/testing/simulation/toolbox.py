@@ -45,12 +45,22 @@ class Toolbox:
     runs: Counter[str] = field(default_factory=Counter)
     running: Counter[str] = field(default_factory=Counter)
     returned: list[str] = field(default_factory=list)
+    _made: dict[str, AnyTool] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._made = self._common()
 
     def tools(self, extra: str, form: str = "") -> list[AnyTool]:
         """Return the tools that all sessions have, and behind them one that only some have.
 
         `form` is that of what a subagent answers.
         """
+        made, asks, outside = self._made["work"], self._made["approved"], self._made[OUTSIDE]
+        last = self._made[extra] if extra in self._made else _passing_on(extra, form, made, asks)
+        return [made, asks, outside, last]
+
+    def _common(self) -> dict[str, AnyTool]:
+        """Make what sessions share, once: half of what a world costs is the reading of signatures."""
 
         async def work(key: str, manner: str, seconds: float) -> object:
             """Do a piece of work. [tool work]"""
@@ -73,8 +83,8 @@ class Toolbox:
         outside = Tool.external(OUTSIDE, f"Done elsewhere. {described(OUTSIDE)}", made.schema, read_only=True)
         asks = tool(timeout=LIMIT, approval="ask")(approved)
         writes = tool(timeout=LIMIT, resources=lambda given: shelf(given["seconds"]))(write)
-        own: dict[str, AnyTool] = {"write": writes, "block": tool(timeout=LIMIT)(block)}
-        return [made, asks, outside, own[extra] if extra in own else _passing_on(extra, form, made, asks)]
+        blocks = tool(timeout=LIMIT)(block)
+        return {"work": made, "approved": asks, OUTSIDE: outside, "write": writes, "block": blocks}
 
     def of_a_toolset(self, called: Callable[[str], None]) -> tuple[AnyTool, AnyTool]:
         """Return the tools of a toolset, which is told of their calls: one that it always has, and one at times."""
