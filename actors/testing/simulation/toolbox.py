@@ -60,7 +60,7 @@ class Toolbox:
         return [made, asks, outside, last]
 
     def _common(self) -> dict[str, AnyTool]:
-        """Make what sessions share, once: half of what a world costs is the reading of signatures."""
+        """Make what sessions share, once: reading their signatures is most of what a world costs."""
 
         async def work(key: str, manner: str, seconds: float) -> object:
             """Do a piece of work. [tool work]"""
