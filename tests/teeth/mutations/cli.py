@@ -63,7 +63,7 @@ MUTATIONS = (
         _LOOP,
         "        self._face.restore()\n        os._exit(code)",
         "        os._exit(code)",
-        (f"{CHAT}::test_ctrl_c_twice_leaves_and_the_terminal_is_as_it_was[asyncio-while leaving]",),
+        (f"{CHAT}::test_ctrl_c_twice_leaves_and_the_terminal_is_as_it_was[while leaving-trio]",),
     ),
     Mutation(
         "chat: a signal to end is not heard",
