@@ -179,11 +179,12 @@ class World:
             self.problems.add("no body is refused for its structure", about)
 
     def _fault(self, name: str, number: int, request: Json) -> Any:  # Any: a fault or None
-        most = WINDOWS.get(name)
-        if most is not None and not self.faultless and self.model.size > most * BYTES:
+        most = WINDOWS.get(name, self.model.size)
+        is_large = not self.faultless and self.model.size > most * BYTES
+        if is_large and (refusal := window(name, most)(number, request)) is not None:
             self.too_long += 1
             self.features.too_long.refused(self._asking)
-            return window(name, most)(number, request)
+            return refusal
         if self.faultless or (fault := self.model.fault(number, request)) is None:
             return None
         self.faults += 1
