@@ -135,6 +135,7 @@ def _family(vendor: str) -> Json:
         call["id"] = result["tool_call_id"] = call_id
     if vendor in ("kimi", "deepseek"):
         asked["reasoning_content"] = "t"
+    if vendor in ("kimi", "deepseek", "llama_cpp", "ollama"):
         request["tool_choice"] = "auto"
     if vendor == "openrouter":
         request["messages"].insert(5, {"role": "assistant", "content": "a", "reasoning_details": [_detail()]})
