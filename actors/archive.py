@@ -1,5 +1,6 @@
 """What a runtime does with sessions that have a log, open or not: the part of `Runtime` that is about its journal."""
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Collection
 from datetime import datetime
@@ -16,18 +17,20 @@ from actors.sessions import Sessions
 from actors.storage.directory import Page, StoredSession
 
 
-class Archive:
+class Archive(ABC):
     """Forks, files and erases the logs of a runtime's journal. `Runtime` is one, and says who may use it when."""
 
     _sessions: Sessions
     refusals: deque[Refusal]
     """The last transcripts refused for their structure, oldest first: our bugs, with their evidence."""
 
+    @abstractmethod
     def _running(self) -> SessionHost:
-        raise NotImplementedError
+        """Return the host, to a caller that may use it."""
 
+    @abstractmethod
     def _hosting(self) -> SessionHost:
-        raise NotImplementedError
+        """Return the host, to a caller that may begin a session."""
 
     async def fork(self, source: str, /, at: int | None = None, *, id: str | None = None) -> str:  # noqa: A002
         """Begin another session as this one was behind its event number `at`; return its id, to `resume` it by.

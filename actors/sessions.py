@@ -298,8 +298,10 @@ class Sessions:
 
     def _check_room(self, host: SessionHost) -> None:
         """Refuse one more session if as many are open, or are being opened, as may be."""
-        opening = sum(name not in self._open for name in self._reserved)
-        if len(self._open) + opening >= host.most.sessions:
+        most = host.most.sessions
+        if len(self._open) + len(self._reserved) < most:
+            return  # whether or not some are in both
+        if len(self._open.keys() | self._reserved) >= most:
             raise HostFull(f"{len(self._open)} sessions are open, as limits.sessions says; close one")
 
     def _reserve(self, given: str | None) -> str:

@@ -28,6 +28,7 @@ from actors.handle import Session
 from actors.storage import Entry
 from actors.storage.sqlite import SqliteStorage
 from actors.testing import OpenAIServer, serve
+from tests.saying import say
 from tests.storages import to
 from tests.test_takeover import Child, taken_over
 
@@ -164,11 +165,6 @@ def taken_while_stopped(path: Path, child: Child, seed: int) -> None:
             assert child.heard() == ["fenced"]
         log = [event.target for event in mine.read("one") if isinstance(event, SwitchApplied)]
     assert log == [*map(str, range(claim.last)), "live"]
-
-
-def say(words: str) -> None:
-    sys.stdout.write(f"{words}\n")
-    sys.stdout.flush()
 
 
 def main() -> int:

@@ -42,6 +42,7 @@ from actors.testing import Call, OpenAIServer, Say, Turn, serve
 from actors.tools import Tool
 from tests.cli.forking import LOADED
 from tests.runtime_support import Json
+from tests.saying import say
 
 TOGETHER, ROUNDS = 4, 8
 SIGNALS = {signal.SIGTERM: 143, signal.SIGINT: 130}
@@ -224,11 +225,6 @@ def tried(folder: Path, count: int, seed: int) -> Counter[str]:
             judge(trial, by_words.get(f"Work {trial.number}", []))
         anyio.run(gone_on, journal, url)
     return ends
-
-
-def say(words: str) -> None:
-    sys.stdout.write(f"{words}\n")
-    sys.stdout.flush()
 
 
 def main() -> int:

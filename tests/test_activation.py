@@ -1,7 +1,7 @@
 """Sessions between their uses: without actors, and as if they had never been without."""
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 import anyio
 import anyio.lowlevel
@@ -14,6 +14,7 @@ from actors.core.events import Closed, SwitchApplied
 from actors.errors import SessionClosed
 from actors.handle import Session
 from actors.runtime import Runtime
+from actors.storage import Storage
 from actors.testing import Call, Say, Think, Turn
 from tests.runtime_support import (
     Gate,
@@ -119,28 +120,34 @@ async def test_what_a_session_sends_is_the_same_bytes_whatever_was_kept_of_it_be
         session._activation.drop()
         assert session._activation._now is passive.LOGGED
 
-    sent = [await _sent(between) for between in (nothing, passivated, dropped)]
-    assert [len(bodies) for bodies in sent] == [8, 8, 8]
-    assert sent[0] == sent[1] == sent[2]
+    messages = [*SAID, Message("tool", [ToolResult("hist_tool_1", "text")])]
+    bodies = [await sent(between, messages=messages) for between in (nothing, passivated, dropped)]
+    assert [len(each) for each in bodies] == [8, 8, 8]
+    assert bodies[0] == bodies[1] == bodies[2]
 
 
-async def _sent(between: Callable[[Session], Awaitable[None]]) -> list[bytes]:
+async def sent(
+    between: Callable[[Session], Awaitable[None]],
+    storage: Storage | None = None,
+    messages: Sequence[Message] = (),
+) -> list[bytes]:
     """Return the bodies that a conversation with two providers sends, with `between` called after each ask."""
     gate = Gate()
     gate.open("a", "b")
     one = anthropic(WORK, Turn(Think("so"), Say("Done.")), WORK, Turn(Say("And more.")))
     two = openai(WORK, Turn(Say("Here.")), WORK, Turn(Say("There.")))
-    async with hosting(one=one, two=two) as runtime:
-        messages = [*SAID, Message("tool", [ToolResult("hist_tool_1", "text")])]
-        session = await runtime.open("one", tools=[gate.tool], messages=messages, id="same")
+    async with hosting(storage=storage, one=one, two=two) as runtime:
+        session = await runtime.open(
+            "one", tools=[gate.tool], system="Be brief.", messages=messages, id="same"
+        )
         for target in ("one", "two", "one", "two"):
             await session.switch(target)
             assert (await session.ask("Do it.")).served_by.backend == target
             await between(session)
     # a lane's name holds the address that it goes to
-    sent = [json.loads(request.body) for server in (one, two) for request in server.requests]
-    assert all(len(body.pop("prompt_cache_key", "1" * 32)) == 32 for body in sent)
-    return [json.dumps(body).encode() for body in sent]
+    said = [json.loads(request.body) for server in (one, two) for request in server.requests]
+    assert all(len(body.pop("prompt_cache_key", "1" * 32)) == 32 for body in said)
+    return [json.dumps(body).encode() for body in said]
 
 
 async def test_an_imported_history_is_there_before_the_first_use_and_after_the_last() -> None:

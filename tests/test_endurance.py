@@ -8,8 +8,8 @@ import pytest
 from actors.testing.stressing.resources import Held
 from tests.endurance import Lap, endured, slope
 
-LEFT = 10
-"""Blocks of memory for each turn, at most. Caches that are bounded still fill."""
+LEFT = 5
+"""Blocks of memory for each turn, at most. What a lap ends with differs by some hundreds."""
 
 
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
@@ -17,11 +17,11 @@ LEFT = 10
 def test_turns_that_are_cancelled_switched_and_compacted_leave_nothing_behind(
     tmp_path: Path, backend: str
 ) -> None:
-    laps, did = anyio.run(endured, tmp_path, 190, 48, 1, backend=backend)
+    laps, did = anyio.run(endured, tmp_path, 480, 48, 1, backend=backend)
     assert {"complete", "cancelled", "switched", "compacted"} <= did.keys()
     assert all(each.asleep > 10 for each in laps)
     assert not any(each.held.exceeds(laps[0].held) for each in laps)
-    assert laps[-1].blocks - laps[1].blocks < LEFT * (laps[-1].turns - laps[1].turns)
+    assert slope(laps, "blocks") < LEFT * 100_000
 
 
 def test_what_grows_is_told_by_its_slope_behind_the_first_laps() -> None:

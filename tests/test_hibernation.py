@@ -1,6 +1,5 @@
 """Sessions that sleep in a file: nothing of them is in memory, and who uses one sees only that it takes longer."""
 
-import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -26,6 +25,7 @@ from actors.storage.sqlite import SqliteStorage
 from actors.testing import Call, OpenAIServer, Say, Think, Turn
 from actors.tools import Tool, tool
 from tests.runtime_support import Gate, anthropic, hosting, openai
+from tests.test_activation import sent
 
 pytestmark = pytest.mark.anyio
 
@@ -64,30 +64,12 @@ async def test_a_session_that_sleeps_between_its_asks_sends_the_same_bytes(tmp_p
     async def stays_awake(session: Session) -> None:
         """Let it keep its actors."""
 
-    sent = [
-        await _sent(file(tmp_path / str(number)), between)
+    bodies = [
+        await sent(between, SqliteStorage(tmp_path / f"{number}.db", level="process"))
         for number, between in enumerate((stays_awake, fall_asleep))
     ]
-    assert [len(bodies) for bodies in sent] == [8, 8]
-    assert sent[0] == sent[1]
-
-
-async def _sent(storage: SqliteStorage, between: Callable[[Session], Awaitable[None]]) -> list[bytes]:
-    """Return the bodies that a conversation with two providers sends, with `between` called after each ask."""
-    storage.path.parent.mkdir()
-    gate = Gate()
-    gate.open("a", "b")
-    one = anthropic(WORK, Turn(Think("so"), Say("Done.")), WORK, Turn(Say("And more.")))
-    two = openai(WORK, Turn(Say("Here.")), WORK, Turn(Say("There.")))
-    async with hosting(storage=storage, one=one, two=two) as runtime:
-        session = await runtime.open("one", tools=[gate.tool], system="Be brief.", id="same")
-        for target in ("one", "two", "one", "two"):
-            await session.switch(target)
-            assert (await session.ask("Do it.")).served_by.backend == target
-            await between(session)
-    sent = [json.loads(request.body) for server in (one, two) for request in server.requests]
-    assert all(len(body.pop("prompt_cache_key", "1" * 32)) == 32 for body in sent)
-    return [json.dumps(body).encode() for body in sent]
+    assert [len(each) for each in bodies] == [8, 8]
+    assert bodies[0] == bodies[1]
 
 
 @pytest.mark.requirement("PROMISE-6")

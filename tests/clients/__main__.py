@@ -23,6 +23,7 @@ import anyio
 from actors.testing import Call, Say, Think, Turn, serve, strict_server
 from actors.testing.server import LoopbackServer
 from actors.testing.standin import model
+from tests.saying import say
 
 HERE = Path(__file__).resolve().parent
 MODULES = HERE / "node_modules"
@@ -152,13 +153,6 @@ def _told(name: str, server: LoopbackServer, right: bool, wrong: str) -> bool:
     if not good:
         say(f"       {statuses} {refused}", *(f"       {line}" for line in wrong.splitlines()[-15:]))
     return good
-
-
-def say(*lines: str) -> None:
-    """Print lines at once, so that a long run can be watched."""
-    for line in lines:
-        sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

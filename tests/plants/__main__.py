@@ -20,7 +20,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.plants.kinds import PLANTS, Plant
-from tests.teeth.__main__ import ROOT, copied, say
+from tests.saying import say
+from tests.teeth.__main__ import ROOT, copied
 
 NAMED_TEST = "tests/test_totality.py"
 _FAILED = re.compile(rf"^(?:FAILED|ERROR) {NAMED_TEST}::\w+\[(.+?)\]", re.MULTILINE)

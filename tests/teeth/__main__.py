@@ -22,6 +22,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
 
+from tests.saying import say
 from tests.teeth.mutations import MUTATIONS, Mutation
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -118,13 +119,6 @@ def tested(copy: Path, names: Sequence[str], seconds: float) -> int:
         ).returncode
     except subprocess.TimeoutExpired:
         return -1
-
-
-def say(*lines: str) -> None:
-    """Print lines at once, so that a long run can be watched."""
-    for line in lines:
-        sys.stdout.write(f"{line}\n")
-    sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -124,8 +124,8 @@ MUTATIONS = (
     Mutation(
         "limits: one session more is open than may be",
         "actors/sessions.py",
-        "if len(self._open) + opening >= host.most.sessions:",
-        "if len(self._open) + opening > host.most.sessions:",
+        "if len(self._open.keys() | self._reserved) >= most:",
+        "if len(self._open.keys() | self._reserved) > most:",
         (f"{SLEEP}::test_as_many_sessions_are_open_as_may_be",),
     ),
     Mutation(
