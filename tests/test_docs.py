@@ -14,7 +14,7 @@ from typing import get_args
 import pytest
 
 from actors import errors
-from actors.adapters.failure import Kind
+from actors.adapters.failure import ACTIONS, Kind
 from actors.cli.exits import of_error
 from actors.config import load
 from actors.core.events import EpochReason, Gap, TurnStatus
@@ -144,6 +144,20 @@ def test_every_code_of_a_report_is_in_the_reference() -> None:
     for codes in (*get_args(Gap), EpochReason, TurnStatus, Dedupe, Kind):
         for code in get_args(codes):
             assert f"| `{code}` |" in page, code
+
+
+@pytest.mark.parametrize("kind", ACTIONS)
+def test_what_the_reference_says_is_done_about_a_failure_is_what_is_done(kind: Kind) -> None:
+    page = (ROOT / "docs" / "reference" / "errors.md").read_text()
+    (said,) = re.findall(rf"^\| `{kind}` \| .+ \| (.+) \|$", page, re.MULTILINE)
+    words = {
+        "retry": ("Try again", "Wait as long"),
+        "next_backend": ("The next backend",),
+        "compact": ("The history is made shorter",),
+        "our_bug": ("One conservative render",),
+        "give_up": ("The ask fails",),
+    }
+    assert said.startswith(words[ACTIONS[kind]])
 
 
 def test_every_rule_of_a_session_names_the_tests_that_show_it() -> None:
