@@ -13,6 +13,7 @@ is signalled once it has printed so many lines, and some milliseconds later. Wha
 import argparse
 import gc
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -124,12 +125,13 @@ class Trial:
         self._pipe = os.fdopen(readable, "rb")
 
     def _be(self, journal: Path, url: str, pipe: int) -> None:
-        """Be the command; do not return."""
+        """Be the command; do not return. What this process's streams were, perhaps files, is kept in them."""
         code = 1
         signal.alarm(PATIENCE)
         try:
             for number in (1, 2):
                 os.dup2(pipe, number)
+            sys.stdout, sys.stderr = (open(number, "w", closefd=False) for number in (1, 2))  # noqa: SIM115
             os.environ["OPENAI_BASE_URL"] = url
             sys.argv = ["actors", "run", "--json", "-m", "openai:m", "--journal", str(journal)]
             sys.argv += ["--tools", "tests.signals:TOOLS", "--approve", "allow", "--backend", self.backend]
@@ -144,22 +146,31 @@ class Trial:
     def end(self) -> str:
         """Signal it when it has come so far; return how it ended."""
         with self._pipe as pipe:
-            said = b"".join(pipe.readline() for _ in range(self.lines))
+            before = b"".join(pipe.readline() for _ in range(self.lines))
             sleep(self.pause)
             for number in self.signals:
                 os.kill(self.pid, number)  # its process is not waited for yet, so there is one
-            said += pipe.read()
+            after = pipe.read()
         status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
-        return self.judged(status, said)
+        return self.judged(status, before, after)
 
-    def judged(self, status: int, said: bytes) -> str:
-        """Return how it ended, in a word. That of the signal itself comes when a command has nothing to do any more."""
+    def judged(self, status: int, before: bytes, after: bytes) -> str:
+        """Return how it ended, in a word. That of the signal itself comes when a command has nothing to do any more.
+
+        Args:
+            status: The exit code, or the signal that ended it, negative.
+            before: What it printed before it was signalled, errors too.
+            after: What it printed after.
+        """
         (number, *_) = self.signals
         if status == 0:
             return BEFORE
-        if status == 1 and any(words in said for words in SLOW):
+        if status == 1 and any(words in before + after for words in SLOW):
             return REFUSED
-        assert status in (SIGNALS[number], -number), (self, status, said.decode())
+        assert status in (SIGNALS[number], -number), (
+            f"{self} ended with {status}, not with {SIGNALS[number]}. Printed before it was signalled:\n"
+            f"{before.decode()}And after:\n{after.decode()}"
+        )
         return f"{number.name} {'twice' if len(self.signals) > 1 else 'once'}"
 
 
@@ -169,9 +180,11 @@ def judge(trial: Trial, log: Sequence[Event]) -> None:
     for event in log:
         state = state.apply(event)
     if len(trial.signals) == 1:
-        assert state.bound is None, trial
-        assert all(item.status != "pending" for item in state.ledger.interactions()), trial
-        assert {event.status for event in log if isinstance(event, TurnEnded)} <= {"complete", "cancelled"}
+        assert state.bound is None, f"{trial}: its turn is open in its log, which ends {log[-3:]}"
+        pending = [item for item in state.ledger.interactions() if item.status == "pending"]
+        assert pending == [], f"{trial}: open in its log, which ends {log[-3:]}"
+        ends = {event.status for event in log if isinstance(event, TurnEnded)}
+        assert ends <= {"complete", "cancelled"}, f"{trial}: its turns ended {ends}"
 
 
 async def gone_on(journal: Path, url: str) -> None:
@@ -179,7 +192,8 @@ async def gone_on(journal: Path, url: str) -> None:
     async with Runtime(environ={"OPENAI_BASE_URL": url}, journal=journal) as runtime:
         for stored in await runtime.stored(limit=10_000):
             session = await runtime.resume(stored.id, tools=TOOLS)
-            assert (await session.ask("Where were we?")).status == "complete"
+            result = await session.ask("Where were we?")
+            assert result.status == "complete", f"{stored.id} does not go on: {result.status}, {result.why}"
             await session.close()
 
 
@@ -189,8 +203,11 @@ def model() -> Iterator[str]:
     line = [sys.executable, "-m", "tests.signals", "--serve"]
     with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
-        yield process.stdout.readline().strip()
-        assert process.communicate()[0] == "0 refused\n"
+        try:
+            yield process.stdout.readline().strip()
+        finally:
+            said, _ = process.communicate()
+        assert said == "0 refused\n", f"Of the requests the server {said}"
 
 
 async def served() -> None:
@@ -215,7 +232,8 @@ def tried(folder: Path, count: int, seed: int) -> Counter[str]:
                 trial.begin(journal, url)
             ends.update([trial.end() for trial in running])
         with closing(JournalFile(journal)) as file:
-            assert list(file.damage()) == []
+            damage = list(file.damage())
+            assert damage == [], f"After all commands the journal is damaged: {damage}"
         with closing(SqliteStorage(journal)) as storage:
             logs = [storage.read(stored.id) for stored in storage.sessions(limit=10_000)]
         by_words = {
@@ -237,8 +255,13 @@ def main() -> int:
     if options.serve:
         anyio.run(served)
         return 0
-    with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
-        ends = tried(Path(folder), options.count, options.seed)
+    folder = Path(tempfile.mkdtemp(dir=MEMORY if MEMORY.is_dir() else None))
+    try:
+        ends = tried(folder, options.count, options.seed)
+    except BaseException:
+        say(f"The journal is kept: {folder}")
+        raise
+    shutil.rmtree(folder)
     say(", ".join(f"{count} {how}" for how, count in sorted(ends.items())))
     return 0
 

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from tests.killing.__main__ import main
 from tests.killing.scenarios import SCENARIOS
 
 SAMPLE = (
@@ -33,3 +34,13 @@ def test_whenever_a_process_is_killed_another_goes_on_and_nothing_is_lost_or_don
     assert rows.keys() == {*SCENARIOS, "load"}
     assert "1 outcome_unknown, 1 ran again" in rows["tools"]  # else no kill met calls in their midst
     assert done.stdout.endswith(" 0 broke a promise\n")
+
+
+@pytest.mark.parametrize("line", [["--at"], ["--only"], ["--only", "lod"]])
+def test_a_sweep_of_nothing_is_refused(
+    line: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["tests.killing", *line])
+    with pytest.raises(SystemExit, match="2"):
+        main()
+    assert f"error: argument {line[0]}: " in capsys.readouterr().err.splitlines()[-1]

@@ -2,6 +2,7 @@
 
     python -m tests.killing                      # all: every crossing, five scenarios, both levels and backends
     python -m tests.killing --at 56 78 --random 2 --sessions 10
+    python -m tests.killing --only load          # at random
 
 One that fails is told with its crossing, or its seed.
 """
@@ -24,13 +25,17 @@ from tests.killing.sweep import BACKENDS, LEVELS, Killed, at_crossings, under_lo
 
 Told: TypeAlias = tuple[dict[str, dict[str, int]], list[str]]
 KILLS, DONE = "kills", "went to their end"
+LOAD = "load"
+"""What the kills at random are told under."""
 
 
 def main() -> int:
     """Sweep, in so many processes; say what was found, and end with 1 if a promise was broken."""
     parser = argparse.ArgumentParser("python -m tests.killing", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--at", type=int, nargs="*", help="these crossings only; none for none")
+    kinds = (*SCENARIOS, LOAD)
+    parser.add_argument("--only", nargs="+", choices=kinds, default=kinds, help="kills of these kinds only")
+    parser.add_argument("--at", type=int, nargs="+", help="these crossings only")
     parser.add_argument(
         "--mixed", action="store_true", help="levels and backends in turn, not each with each"
     )
@@ -89,10 +94,11 @@ def _kills(options: argparse.Namespace, folder: Path) -> Iterator[tuple[str, Ite
     ways = [*product(LEVELS, BACKENDS)]
     cases = zip(SCENARIOS, cycle(ways)) if options.mixed else product(SCENARIOS, ways)
     for name, (level, backend) in cases:
-        crossings = count(part.start + 1, part.step) if options.at is None else options.at[part]
-        yield name, at_crossings(folder / "single", backend, level, name, crossings)
-    for seed in range(options.seed, options.seed + options.random)[part]:
-        yield "load", [under_load(folder / "load", options.sessions, options.events, seed)]
+        if name in options.only:
+            crossings = count(part.start + 1, part.step) if options.at is None else options.at[part]
+            yield name, at_crossings(folder / "single", backend, level, name, crossings)
+    for seed in range(options.seed, options.seed + options.random)[part] if LOAD in options.only else ():
+        yield LOAD, [under_load(folder / "load", options.sessions, options.events, seed)]
 
 
 if __name__ == "__main__":
