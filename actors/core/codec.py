@@ -6,9 +6,9 @@ text that should be JSON and is not. A record of an older version is upgraded fi
 binary; whoever stores it knows where it ends.
 """
 
-from collections.abc import Mapping
-from functools import lru_cache
-from typing import Any, Literal, TypeVar, get_args, get_origin
+from collections.abc import Callable, Mapping
+from functools import lru_cache, partial
+from typing import Any, Literal, TypeAlias, TypeVar, get_args, get_origin
 
 from msgspec import MsgspecError, Raw, json, msgpack
 from msgspec.structs import fields, force_setattr
@@ -54,6 +54,7 @@ _HOLDS_MORE = (
     *(tuple[Packed, ...], tuple[Block, ...], tuple[Interaction, ...], tuple[ToolResult, ...]),
 )
 """Types of fields that say less than is checked."""
+Check: TypeAlias = Callable[[Any], Any]  # Any: the value of a field, and what is kept of it
 
 
 def decode_event(record: bytes) -> Event:
@@ -83,12 +84,9 @@ def _upgraded(record: bytes) -> bytes | None:
 
 def _decoded(record: bytes) -> Event:
     try:
-        event = _strictly(_RECORD, record).event
-        for name, kind in _checked(type(event)):
-            _check(event, name, kind)
+        return _checked(_strictly(_RECORD, record).event)
     except (MsgspecError, ValueError) as error:
         raise JournalError(f"Not an event: {_why(record) or error}; is the journal damaged?") from error
-    return event
 
 
 def _strictly(decoder: msgpack.Decoder[F], data: bytes) -> F:
@@ -99,39 +97,55 @@ def _strictly(decoder: msgpack.Decoder[F], data: bytes) -> F:
     return form
 
 
+def _checked(form: F) -> F:
+    """Check what the types of its fields cannot say; give each binding its one object."""
+    for name, check in _checks(type(form)):
+        if (value := getattr(form, name)) is not None and (kept := check(value)) is not value:
+            force_setattr(form, name, kept)
+    return form
+
+
 @lru_cache(maxsize=256)
-def _checked(kind: type[Form]) -> tuple[tuple[str, Any], ...]:  # Any: a type as annotated
-    return tuple((item.name, item.type) for item in fields(kind) if item.type in _HOLDS_MORE)
+def _checks(kind: type[Form]) -> tuple[tuple[str, Check], ...]:
+    """Return the fields whose types say less than is checked, each with the rest."""
+    return tuple((item.name, _check_of(item.type)) for item in fields(kind) if item.type in _HOLDS_MORE)
 
 
-def _check(form: Form, name: str, kind: Any) -> None:  # Any: as above
-    """Check what the type of a field cannot say; give a binding its one object."""
-    value = getattr(form, name)
-    if value is None:
-        return
+def _check_of(kind: Any) -> Check:  # Any: a type as annotated
     if kind is Binding:
-        force_setattr(form, name, shared(value))
-    elif kind in _BEGINS:
-        _check_json(value, _BEGINS[kind])
-    else:
-        for item in value if get_origin(kind) is tuple else (value,):
-            below = item if isinstance(item, Form) else _message(item)
-            for inner, of in _checked(type(below)):
-                _check(below, inner, of)
+        return shared
+    if kind in _BEGINS:
+        return partial(_check_json, begins=_BEGINS[kind])
+    if kind in _PACKED:
+        return _check_packed
+    if get_origin(kind) is tuple:
+        return partial(_check_each, check=_check_packed if kind == tuple[Packed, ...] else _checked)
+    return _checked
+
+
+def _check_each(items: tuple[Any, ...], check: Check) -> tuple[Any, ...]:  # Any: as in `Check`
+    for item in items:
+        check(item)
+    return items
+
+
+def _check_packed(packed: Packed) -> Packed:
+    _message(packed)
+    return packed
 
 
 def _message(packed: Packed) -> Message:
-    message = _strictly(_MESSAGE, packed if isinstance(packed, bytes) else packed[0])
+    message = _checked(_strictly(_MESSAGE, packed if isinstance(packed, bytes) else packed[0]))
     if message.origin is None and any(seal.maker is None for seal in map(seal_of, message.blocks) if seal):
         raise ValueError("a seal in it names nobody who made it")
     return message
 
 
-def _check_json(text: bytes, begins: bytes) -> None:
+def _check_json(text: bytes, begins: bytes) -> bytes:
     try:
         _RAW.decode(text)  # its syntax; not the encoding of its strings
         if text.startswith(begins) and (text.isascii() or text.decode()):
-            return
+            return text
     except (MsgspecError, ValueError):
         pass
     raise ValueError("not JSON of its kind")

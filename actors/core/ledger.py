@@ -91,11 +91,12 @@ class Ledger(Struct, frozen=True, gc=False, eq=False, init=False, metaclass=Publ
                 for call_id, reason in event.seals:
                     changed[call_id] = _sealed(self._now(call_id, changed), reason)
                 continue
-            before = self._now(event.call_id, changed)
-            changed[event.call_id] = after = _told(before, event)
-            size += _grown(before, after, event)
-            if after.sealed is not None and after.end is not None and before.end is None:
-                late = (*late, event.call_id)
+            call_id = event.call_id
+            before = self._now(call_id, changed)
+            changed[call_id], more = _told(before, event)
+            size += more
+            if before.sealed is not None and before.end is None and changed[call_id].end is not None:
+                late = (*late, call_id)
         return kept(Ledger, self._known.update(changed), late, size) if changed else self
 
     def _now(self, call_id: CallId, changed: dict[CallId, Interaction]) -> Interaction:
@@ -125,45 +126,33 @@ def _size(known: Interaction) -> int:
     )
 
 
-def _grown(before: Interaction, after: Interaction, event: CallEvent) -> int:
-    """Return how many bytes more are kept of a call, now that this has happened."""
-    match event:
-        case Scheduled(arguments=arguments):
-            return 0 if before.tool else CALL + len(arguments)
-        case Started() | Cancelled():
-            return 0
-        case _ if before.end is not None and len(before.duplicates) == len(after.duplicates):
-            return 0
-        case Returned(content=content, media=media):
-            return len(content) + _media(media)
-        case _:
-            return len(event.error)
-
-
 def _media(media: tuple[Media, ...]) -> int:
-    return sum(len(item.data) for item in media)
+    return sum([len(item.data) for item in media]) if media else 0
 
 
-def _told(known: Interaction, event: CallEvent) -> Interaction:
+def _told(known: Interaction, event: CallEvent) -> tuple[Interaction, int]:
+    """Return what is known of a call now that this has happened, and how many bytes more are kept of it."""
     match event:
         case Scheduled(tool=tool, arguments=arguments):
-            return replace(known, tool=known.tool or tool, arguments=known.arguments or arguments)
+            more = 0 if known.tool else CALL + len(arguments)
+            return replace(known, tool=known.tool or tool, arguments=known.arguments or arguments), more
         case Started(effects=effects):
-            return replace(known, started=True, effects=effects)
+            return replace(known, started=True, effects=effects), 0
         case Cancelled(reason=reason):
-            return replace(known, cancelled=known.cancelled or reason)
+            return replace(known, cancelled=known.cancelled or reason), 0
         case _:
             return _ended(known, event)
 
 
-def _ended(known: Interaction, event: Completion) -> Interaction:
+def _ended(known: Interaction, event: Completion) -> tuple[Interaction, int]:
     """Add a real completion: the first counts, one after a seal is late, a different one is kept."""
+    more = len(event.content) + _media(event.media) if isinstance(event, Returned) else len(event.error)
     if known.end is None:
-        return replace(known, end=event)
+        return replace(known, end=event), more
     new = event.result
     if new == result_of(known.end) or new in known.duplicates:
-        return known
-    return replace(known, duplicates=(*known.duplicates, new))
+        return known, 0
+    return replace(known, duplicates=(*known.duplicates, new)), more
 
 
 def _sealed(known: Interaction, reason: Reason) -> Interaction:

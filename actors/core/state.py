@@ -98,6 +98,10 @@ class SessionState(Form, frozen=True):
             case events.Submitted(ask=ask, message=message, asked=asked):
                 at = self.history.length
                 return replace(self._saying(message), asks=ask, asked=asked, asked_at=at)
+            case events.Bound(turn=turn, binding=binding):
+                return replace(self, turns=turn, bound=binding)
+            case events.TurnEnded(seconds=seconds):
+                return replace(self, bound=None, pause=None, used=_after(self.used, seconds))
             case events.Instructed(message=message):
                 return self._saying(message)
             case events.Delegated(used=below):
@@ -130,16 +134,12 @@ class SessionState(Form, frozen=True):
                 )
             case events.Configured(system=system, preamble=preamble):
                 return replace(self, history=replace(self.history, system=system), preamble=preamble)
-            case events.Bound(turn=turn, binding=binding):
-                return replace(self, turns=turn, bound=binding)
             case events.SwitchHeld(target=target):
                 return replace(self, held=target)
             case events.SwitchApplied(target=target):
                 return replace(self, target=target, held=None)
             case events.SwitchSuperseded() | events.SwitchFailed():
                 return replace(self, held=None)
-            case events.TurnEnded(seconds=seconds):
-                return replace(self, bound=None, pause=None, used=_after(self.used, seconds))
             case events.Closed():
                 return replace(self, closed=True)
 
@@ -312,18 +312,20 @@ class Lanes:
 
     def apply(self, event: Event, before: SessionState, after: SessionState) -> None:
         """Take one event of the log, given the state before it and the one after it."""
-        if isinstance(event, events.Opened):
-            self._imported = after.history.length
-        elif isinstance(event, events.Shortened | events.Compacted):
-            self.shrink(event)
-        elif isinstance(event, events.Configured):
-            if before.preamble != after.preamble:
+        match event:
+            case RequestSent(aside=False):
+                sent = Requests([event.cursor], before.history, before.ledger, bool(event.seals))
+                self._later(event.binding, sent)
+            case EpochBegan():
+                self.begin(event, before.history.length)
+            case events.Opened():
+                self._imported = after.history.length
+            case events.Shortened() | events.Compacted():
+                self.shrink(event)
+            case events.Configured() if before.preamble != after.preamble:
                 self.outdate()
-        elif isinstance(event, EpochBegan):
-            self.begin(event, before.history.length)
-        elif isinstance(event, RequestSent) and not event.aside:
-            sent = Requests([event.cursor], before.history, before.ledger, bool(event.seals))
-            self._later(event.binding, sent)
+            case _:
+                pass
 
     def shrink(self, event: events.Shortened | events.Compacted) -> None:
         """Let each lane begin an epoch with its next request; count anew what is older than one.

@@ -55,8 +55,8 @@ MUTATIONS = (
     Mutation(
         "compaction: a request for a summary is taken into its lane",
         STATE,
-        "elif isinstance(event, RequestSent) and not event.aside:",
-        "elif isinstance(event, RequestSent):",
+        "case RequestSent(aside=False):",
+        "case RequestSent():",
         (f"{CORE}::test_a_request_for_a_summary_leaves_the_lane_as_it_was",),
     ),
     Mutation(

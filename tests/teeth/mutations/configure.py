@@ -13,8 +13,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "configure: reasoning goes back behind other tools",
         STATE,
-        "            if before.preamble != after.preamble:\n",
-        "            if before.preamble == after.preamble:\n",
+        "if before.preamble != after.preamble:\n",
+        "if before.preamble == after.preamble:\n",
         (
             f"{LANES}::test_what_was_configured_begins_an_epoch_where_reasoning_is_bound_to_it_and_nowhere_else",
         ),

@@ -53,7 +53,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "ledger: the same completion again is a duplicate",
         "actors/core/ledger.py",
-        "    if new == result_of(known.end) or new in known.duplicates:\n        return known\n",
+        "    if new == result_of(known.end) or new in known.duplicates:\n        return known, 0\n",
         "",
         (LEDGER,),
     ),
@@ -114,8 +114,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "codec: JSON that is none is read",
         "actors/core/codec.py",
-        "        if text.startswith(begins) and (text.isascii() or text.decode()):\n            return\n",
-        "        return\n",
+        "        if text.startswith(begins) and (text.isascii() or text.decode()):\n            return text\n",
+        "        return text\n",
         ("tests/core/test_codec.py",),
     ),
     Mutation(

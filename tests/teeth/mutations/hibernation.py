@@ -131,7 +131,7 @@ MUTATIONS = (
     Mutation(
         "memory: the calls of a log are not counted",
         "actors/core/ledger.py",
-        "            size += _grown(before, after, event)\n",
+        "            size += more\n",
         "",
         (STATE,),
     ),
