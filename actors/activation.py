@@ -63,9 +63,13 @@ none."""
 
 @dataclass(frozen=True, slots=True)
 class Suspended:
-    """A session that was put away because of its journal. `actors`: what is left of them."""
+    """A session that was put away because of its journal.
+
+    `actors`: what is left of them: asks, tools that still run. `used`: what it had used.
+    """
 
     actors: "SessionActors"
+    used: Used | None
 
 
 SESSION = 2048
@@ -209,8 +213,7 @@ class Activation:
         """Note that the actors have ended, and are to begin from the log when the session is used again."""
         assert isinstance(self._now, SessionActors)
         self._target, self._waits = self.target, self.waits
-        self._now.forget()
-        self._now = Suspended(self._now)
+        self._now = Suspended(self._now, self._now.forget())
         self._release()
         self.host.active.pop(self.name, None)
 
@@ -263,8 +266,8 @@ class Activation:
         match self._now:
             case Passive(size=size):
                 self.host.taken_up(self, size)
-            case SessionActors(state=state) | Suspended(actors=SessionActors(state=state)):
-                self.used = state.used
+            case SessionActors(state=SessionState(used=used)) | Suspended(used=used):
+                self.used = used
             case Over():
                 pass
         self._target, self._waits, self._now = self.target, (), Over(fenced)
@@ -424,9 +427,11 @@ class SessionActors:
             return logged(warmth)
         return Passive((replace(session.state, ledger=ledger.known.ledger), renderer.lanes), warmth)
 
-    def forget(self) -> None:
-        """Drop what they were made from: they begin anew from the log."""
-        self._state, self._lanes = SessionState(), Lanes(self._host.rules)
+    def forget(self) -> Used | None:
+        """Drop what the log says: they begin anew from it. Return what the session had used."""
+        self._waits, used = self.waits, self.state.used
+        self._state, self._lanes, self._made = SessionState(), Lanes(self._host.rules), None
+        return used
 
     async def stop(self) -> None:
         """End the actors, the session first: it needs the others."""

@@ -142,6 +142,10 @@ class Replay:
     repeatable: tuple[ToolCall, ...] = ()
 
 
+TAKERS = 3
+"""The actors that go on from the log: the session, its renderer and its ledger."""
+
+
 class Generation:
     """A session's actors from one start to the crash that ends them all, and what they are made from.
 
@@ -154,7 +158,17 @@ class Generation:
         number: 0 at first, when they are made from what the session was opened with and not from its log.
     """
 
-    __slots__ = ("_journal", "_read", "_replay", "_rules", "_session", "fence", "holding", "number")
+    __slots__ = (
+        "_journal",
+        "_read",
+        "_replay",
+        "_rules",
+        "_session",
+        "_takers",
+        "fence",
+        "holding",
+        "number",
+    )
 
     def __init__(
         self,
@@ -168,6 +182,7 @@ class Generation:
         self._session, self._journal, self._rules = session, journal, rules
         self._read: anyio.Event | None = None
         self._replay: Replay | None = None
+        self._takers = TAKERS
         self.fence, self.holding, self.number = fence, holding, number
 
     @property
@@ -184,6 +199,9 @@ class Generation:
 
     async def _go_on(self, then: Callable[[Replay], None]) -> None:
         then(await self.replay())
+        self._takers -= 1
+        if not self._takers:  # who has it goes on from there; what it was must not be kept beside that
+            self._replay = None
 
     async def replay(self) -> Replay:
         """Read the log, once for all of its actors, behind every append that those before them sent.

@@ -19,7 +19,7 @@ from actors.core.publishing import interrupted
 from actors.inflight import SessionRefs
 from actors.kernel import Context
 from actors.ledger import Snapshot
-from actors.log import LogWriter, Replay
+from actors.log import LogWriter
 from actors.scheduler import CloseCalls, RunBatch, StopBatch
 from actors.views import TurnView
 
@@ -34,18 +34,20 @@ class Recovery:
         log: Writes the session's own events.
         refs: The session's actors.
         equipment: Its tools.
-        replay: What the log says.
+        seq: Number of the log's last event.
+        repeatable: The calls that may be run again.
     """
 
     log: LogWriter
     refs: SessionRefs
     equipment: Equipment
-    replay: Replay
+    seq: int
+    repeatable: tuple[ToolCall, ...]
     _is_stopped: bool = False
 
     async def run(self) -> tuple[TurnResult, int]:
         """Close the turn in flight; return how its ask came out, and the log's last number."""
-        bound, seq = self.log.state.bound, self.replay.seq
+        bound, seq = self.log.state.bound, self.seq
         await self._close_calls()
         if bound is not None:
             seq = await self.log.write(TurnEnded(self.log.state.turns, "interrupted", INTERRUPTED))
@@ -63,7 +65,7 @@ class Recovery:
         history = self.log.state.history
         calls = history[-1].calls if len(history) else ()
         unheard = [call.id for call in calls if call.id not in ledger]
-        again = [call for call in self.replay.repeatable if call.id in pending and self._fits(call)]
+        again = [call for call in self.repeatable if call.id in pending and self._fits(call)]
         kept = {call.id for call in again}
         started = [item.call_id for item in pending.values() if item.started]
         await self._close((*unheard, *[each for each in pending if each not in started]), "never_started")

@@ -49,6 +49,7 @@ from actors.errors import (
     KernelError,
 )
 from actors.executor import ToolFailure, ToolLimits
+from actors.given import check_given
 from actors.handle import Session, SessionIds
 from actors.imported import beginning
 from actors.journal import JournalActor
@@ -112,7 +113,7 @@ class Runtime(Archive):
         budgets: What sessions may use together, by `tenants.NAME` and `pools.NAME`; those of the file count behind.
 
     Raises:
-        ConfigError: When entered: the file cannot be used.
+        ConfigError: An argument is not what it must be, or the file cannot be used.
     """
 
     def __init__(
@@ -130,6 +131,10 @@ class Runtime(Archive):
         compaction: Compaction | None = None,
         budgets: Mapping[str, Allowance] | None = None,
     ) -> None:
+        check_given(config=config, environ=environ, journal=journal, transport=transport, seed=seed)
+        check_given(
+            on_tool_error=on_tool_error, on_refusal=on_refusal, compaction=compaction, budgets=budgets
+        )
         self._tracing = telemetry.checked(tracing)
         self._environ = os.environ if environ is None else environ
         self.config = _configured(config, self._environ)

@@ -119,7 +119,7 @@ class SessionActor(Actor[SessionCommand]):
         is_awaiting = state.pause is not None
         self._phase = phases.first(is_closed=state.closed, is_open=is_open, is_awaiting=is_awaiting)
         if self._phase == "recovering":
-            self._recovery = Recovery(self._log, self._refs, self._equipment, replay)
+            self._recovery = Recovery(self._log, self._refs, self._equipment, replay.seq, replay.repeatable)
             self._mine.start(self._recover, self._recovery, name="recover")
         elif self._phase == "awaiting":
             self._wait_on(replay)

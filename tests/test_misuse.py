@@ -1,6 +1,7 @@
 """What a program gives that is not what it must be: refused in one line, before anything has changed."""
 
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -149,8 +150,23 @@ async def test_what_a_session_cannot_be_opened_with_is_refused_in_one_line(
         ({"tracing": True}, "tracing= takes a Tracing (actors.telemetry.otel), or None, not bool"),
         ({"prices": {3: Price(1, 2)}}, "prices= takes a mapping of models' names"),
         ({"prices": [Price(1, 2)]}, "prices= takes a mapping of models' names"),
+        ({"config": 3}, "config= takes the path of an actors.toml, a Config, or None, not int"),
+        (
+            {"journal": b"s.db"},
+            "journal= takes the path of a file, a postgresql:// address, a Storage, or None",
+        ),
+        ({"journal": ""}, "journal: '' is a folder; name a file in it"),
+        ({"journal": Path("/")}, "journal: '/' is a folder; name a file in it"),
+        ({"journal": "a\0b"}, "journal: 'a\\x00b' can be the name of no file; name another"),
+        ({"journal": ":memory:"}, "journal: ':memory:' is no file; without a journal, logs are in memory"),
+        ({"transport": 3}, "transport= takes a Transport, or None, not int"),
+        ({"seed": "x"}, "seed= takes a whole number, or None, not str"),
+        ({"on_tool_error": "x"}, "on_tool_error= takes a function, or None, not str"),
+        ({"on_refusal": 3}, "on_refusal= takes a function, the path of a directory, or None, not int"),
+        ({"compaction": {}}, "compaction= takes a Compaction, or None, not dict"),
+        ({"budgets": 3}, "budgets= takes a mapping of tenants.NAME and pools.NAME to Allowances, or None"),
+        ({"budgets": {3: 4}}, "budgets: 3 is no tenants.NAME and no pools.NAME"),
     ],
-    ids=["tracing", "model", "list"],
 )
 def test_what_a_runtime_cannot_be_made_with_is_refused_where_it_is_made(
     given: Any, says: str

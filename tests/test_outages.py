@@ -3,9 +3,11 @@
 Every runtime that these tests make compares each session with its rebuilt log when it ends (`tests.runtime_support`).
 """
 
+import gc
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
+from weakref import ref
 
 import anyio
 import anyio.lowlevel
@@ -112,6 +114,32 @@ async def test_wherever_a_turn_cannot_be_written_its_ask_is_told_and_the_session
         assert len(gate.runs) == len(set(gate.runs))  # nothing that began is run again
         for body in bodies(server):
             assert_paired(body)
+
+
+@pytest.mark.requirement("PROMISE-9")
+async def test_of_a_session_that_was_put_away_nothing_is_in_memory_that_its_log_holds() -> None:
+    storage = Outage(only="one")
+    async with hosting(a=anthropic(*DONE), storage=storage) as runtime:
+        session = await runtime.open("a", id="one")
+        await session.ask("Hello.")
+        actors = session._activation.actors
+        assert actors is not None
+        made = ref(actors._acting)
+        storage.at = 0
+        with pytest.raises(JournalUnavailable):
+            await session.ask("And?")
+        for _ in range(1000):
+            if session._activation.actors is None:
+                break
+            await anyio.lowlevel.checkpoint()
+        gc.collect()
+        assert made() is None
+        assert (actors.busy, actors._generation._replay) == (False, None)
+        storage.works()
+        assert (await session.ask("And now?")).status == "complete"
+        gc.collect()
+        assert session._activation.actors is actors
+        assert actors._generation._replay is None  # what its actors went on from is theirs alone
 
 
 @pytest.mark.requirement("PROMISE-8")

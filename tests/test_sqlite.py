@@ -120,6 +120,21 @@ def test_a_migration_that_fails_leaves_the_file_as_it_was(
     storage.close()
 
 
+def test_a_file_that_is_named_as_seen_from_here_is_the_same_wherever_the_process_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    storage = SqliteStorage("sessions.db")
+    fence = begin(storage, "s").fence
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    storage.append([Entry("s", fence, (to("b"),))])
+    storage.close()
+    assert len(storage.read("s")) == 2
+    storage.close()
+    assert not list(Path().iterdir())
+
+
 def test_another_programs_database_is_refused_and_not_touched(tmp_path: Path) -> None:
     path = tmp_path / "other.db"
     with sqlite3.connect(path) as other:
@@ -275,7 +290,7 @@ except ConfigError as error:
         [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60
     )
     (line,) = ran.stdout.splitlines()
-    assert line.startswith("sessions.db: a journal in a file needs the locks of Linux or macOS")
+    assert line.startswith(f"{tmp_path}/sessions.db: a journal in a file needs the locks of Linux or macOS")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -76,7 +76,7 @@ def allowances(
             if owner.budget is not None:
                 made[f"{table}.{name}"] = Allowance(**owner.budget.model_dump())
     for name, allowance in given.items():
-        table, _, owned = name.partition(".")
+        table, _, owned = str(name).partition(".")
         if table not in TABLES or not owned:
             raise ConfigError(f"budgets: {name!r} is no tenants.NAME and no pools.NAME")
         if table == "pools" and owned not in pools:

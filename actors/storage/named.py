@@ -30,6 +30,8 @@ def storage_at(where: str | Path, level: Level = "power", lease: float = 10.0) -
         return _postgres(str(where), level, lease)
     if colon:
         raise ConfigError(f"journal: {scheme}:// is not known; name a file, or a postgresql:// address")
+    if where == ":memory:":
+        raise ConfigError("journal: ':memory:' is no file; without a journal, logs are in memory")
     from actors.storage.sqlite import SqliteStorage  # what it needs takes long to import
 
     return SqliteStorage(where, level=level, lease=lease)

@@ -209,9 +209,10 @@ def test_an_age_is_refused_where_the_clock_is_far_from_what_the_journal_has_seen
 
 
 def test_what_the_journal_refuses_is_an_exit_code_of_its_own(tmp_path: Path) -> None:
-    (tmp_path / "kept.db").write_bytes(b"no journal" * 1000)
+    (tmp_path / "kept.db").write_bytes(b"some words" * 1000)
     refused = kept(tmp_path, "list")
-    assert (refused.code, "no journal" in refused.complaint) == (9, False)
+    assert (refused.code, "some words" in refused.complaint) == (9, False)
+    assert "it is no journal, or its beginning has changed; name another file" in refused.complaint
 
 
 @pytest.mark.anyio

@@ -38,10 +38,16 @@ def translated(path: str) -> Iterator[None]:
         code &= 0xFF
         if (why := _UNAVAILABLE.get(code)) is not None:
             raise JournalUnavailable(f"{path}: {why} (SQLite: {error})") from error
+        if code == sqlite3.SQLITE_NOTADB:
+            raise JournalDamaged(
+                f"{path}: it is no journal, or its beginning has changed; name another file, restore a copy, "
+                "or see `actors fsck`"
+            ) from error
         raise JournalDamaged(f"{path}: {error}; restore a copy, or see `actors fsck`") from error
     except UnicodeError as error:  # in a message of SQLite's, which quotes a name
         raise JournalDamaged(
             f"{path}: its schema has changed; restore a copy, or see `actors fsck`"
         ) from error
     except OSError as error:
-        raise JournalUnavailable(f"{path}: {error.strerror or error}; nothing was written") from error
+        where = "; is its folder there?" if isinstance(error, FileNotFoundError) else ""
+        raise JournalUnavailable(f"{path}: {error.strerror or error}; nothing was written{where}") from error

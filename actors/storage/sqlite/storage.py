@@ -1,9 +1,11 @@
 """The SQLite storage: every method is one transaction, or one read."""
 
+import os
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from sqlite3 import Connection
+from stat import S_ISDIR
 
 from actors.core.events import Event
 from actors.errors import ConfigError, JournalDamaged
@@ -37,7 +39,7 @@ class SqliteStorage:
         patience: Seconds to wait for another process that writes, before `JournalUnavailable`.
 
     Raises:
-        ConfigError: The level keeps no file, or the platform has no file locks.
+        ConfigError: The path can be no file's, the level keeps no file, or the platform has no file locks.
     """
 
     blocking = True
@@ -49,7 +51,7 @@ class SqliteStorage:
             raise ConfigError(
                 f"{path}: level 'memory' keeps no file; use MemoryStorage, or 'process' or 'power'"
             )
-        self.path = Path(path)
+        self.path = _file(path)
         check_platform(self.path)
         self.level: Level = level
         self.lease: float | None = lease
@@ -286,3 +288,21 @@ class SqliteStorage:
             return None if blob is None else blob[0]
 
         return row.proven(found, after, kept, JournalPlace(str(self.path)))
+
+
+def _file(path: str | Path) -> Path:
+    """Return the path of a file, wherever the process goes to later.
+
+    Raises:
+        ConfigError: It can be none, or is a folder.
+    """
+    found = Path(path).absolute()
+    try:
+        is_folder = S_ISDIR(os.stat(found).st_mode)
+    except OSError:  # it is told when it is used
+        return found
+    except ValueError:
+        raise ConfigError(f"journal: {str(path)[:80]!a} can be the name of no file; name another") from None
+    if is_folder:
+        raise ConfigError(f"journal: {str(path)!r} is a folder; name a file in it")
+    return found

@@ -12,6 +12,7 @@ _ANYWHERE = (
     f"{_OUTAGES}::test_wherever_a_turn_cannot_be_written_its_ask_is_told_and_the_session_goes_on_from_its_log"
 )
 _FENCED = f"{_OUTAGES}::test_a_session_that_another_writer_has_ends_here_and_nothing_else_is_touched"
+_DROPPED = f"{_OUTAGES}::test_of_a_session_that_was_put_away_nothing_is_in_memory_that_its_log_holds"
 _WAITING = f"{_OUTAGES}::test_who_uses_a_session_that_is_being_put_away_is_told_and_its_tools_are_cancelled"
 _IDLE = f"{_OUTAGES}::test_what_is_asked_of_an_idle_session_is_refused_and_it_is_as_it_was"
 _SLOW = "tests/test_slow_journal.py"
@@ -21,6 +22,20 @@ _TOO_SLOW = (
 _STATS = f"{_SLOW}::test_stats_say_since_when_and_why_the_journal_is_unavailable_and_so_does_prometheus"
 
 MUTATIONS: tuple[Mutation, ...] = (
+    Mutation(
+        "journal: what was made of a log is kept of a session that was put away",
+        "actors/activation.py",
+        "self._state, self._lanes, self._made = SessionState(), Lanes(self._host.rules), None",
+        "self._state, self._lanes = SessionState(), Lanes(self._host.rules)",
+        (_DROPPED,),
+    ),
+    Mutation(
+        "journal: what a session's actors went on from is kept beside what became of it",
+        "actors/log.py",
+        "            self._replay = None\n",
+        "            pass\n",
+        (_DROPPED,),
+    ),
     Mutation(
         "journal: a claim goes ahead of what was sent to its session before",
         "actors/journal.py",

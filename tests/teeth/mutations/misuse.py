@@ -6,6 +6,30 @@ MISUSE = "tests/test_misuse.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
+        "misuse: what a runtime is given is not looked at",
+        "actors/given.py",
+        "if given is not None and not _KINDS[name].takes(given):",
+        "if False:",
+        (f"{MISUSE}::test_what_a_runtime_cannot_be_made_with_is_refused_where_it_is_made",),
+    ),
+    Mutation(
+        "misuse: a folder is a journal",
+        "actors/storage/sqlite/storage.py",
+        "    if is_folder:\n",
+        "    if False:\n",
+        (f"{MISUSE}::test_what_a_runtime_cannot_be_made_with_is_refused_where_it_is_made",),
+    ),
+    Mutation(
+        "misuse: where a journal is depends on where the process is",
+        "actors/storage/sqlite/storage.py",
+        "found = Path(path).absolute()",
+        "found = Path(path)",
+        (
+            "tests/test_sqlite.py::"
+            "test_a_file_that_is_named_as_seen_from_here_is_the_same_wherever_the_process_goes",
+        ),
+    ),
+    Mutation(
         "misuse: no results at all are taken",
         "actors/brought.py",
         "isinstance(given, Mapping) and given and all(",

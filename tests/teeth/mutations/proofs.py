@@ -25,7 +25,7 @@ MUTATIONS = (
     Mutation(
         "kills: a call whose end was recorded runs again",
         RECOVERY,
-        "for call in self.replay.repeatable if call.id in pending and self._fits(call)",
+        "for call in self.repeatable if call.id in pending and self._fits(call)",
         "for call in calls if self._fits(call)",
         KILLING,
     ),
