@@ -10,7 +10,7 @@ from actors.adapters.request import Request, Settings
 from actors.budgets import SharedBudget
 from actors.core.asking import Asked, ToolChoice
 from actors.core.caching import lane_key
-from actors.core.compaction import Compaction, cut
+from actors.core.compaction import WORTH, Compaction, saved
 from actors.core.diagnostics import Refusal
 from actors.core.estimate import Calibrations, estimated
 from actors.core.identity import Binding
@@ -112,14 +112,15 @@ def expected(resolver: "Resolver", state: SessionState, known: Ledger, binding: 
 def too_full(
     resolver: "Resolver", state: SessionState, known: Ledger, binding: Binding, before: int
 ) -> float | None:
-    """Return the tokens from which a history is made shorter, if it has them and can be, up to message `before`."""
+    """Return the tokens from which a history is made shorter, if it has them and it is worth it, up to `before`."""
     settings, window = resolver.compaction, resolver.window(binding)
     if settings.threshold is None or window is None:
         return None
     most = window * settings.threshold
     if expected(resolver, state, known, binding) < most:
         return None
-    return most if cut(state.history.since(0), settings.keep, before) else None
+    ratio = resolver.calibrations[binding].ratio
+    return most if saved(state.history, known, settings, before, ratio) >= most * WORTH else None
 
 
 class Resolver(Protocol):

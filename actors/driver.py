@@ -214,9 +214,16 @@ class TurnDriver:
         return result
 
     def _last(self, member: str) -> str:
-        """Return who answered last, whose cache holds the history; if nobody did, who is asked."""
-        measured = self.ask.log.state.measured
-        return member if measured is None else self.ask.resolver.member(measured.binding)
+        """Return who answered last, whose cache holds the history; if nobody did who is still there, who is asked."""
+        resolver, measured = self.ask.resolver, self.ask.log.state.measured
+        if measured is None:
+            return member
+        last = resolver.member(measured.binding)
+        try:
+            resolver.backend(last)
+        except ConfigError:  # it was asked in another process, with another configuration
+            return member
+        return last
 
     async def _wait(self, step: AwaitStep, tried: list[str]) -> None:
         """Write that the turn waits, and for what."""

@@ -17,6 +17,7 @@ from actors.backend import ResolvedBackend, expected
 from actors.core import compaction
 from actors.core.compaction import CompactionResult
 from actors.core.content import Message
+from actors.core.estimate import tokens_of_results
 from actors.core.events import Compacted, RequestSent, RoundEnded, Short, Shortened
 from actors.core.identity import CallId
 from actors.core.lane import Rendered, seals
@@ -113,9 +114,8 @@ class Shrinker:
 
     def _left(self, known: Ledger, short: dict[CallId, Short]) -> int:
         """Return the tokens that would be left."""
-        fewer = sum(len(answer[0]) for each in short if (answer := known.answer(each)) is not None)
         ratio = self._ask.resolver.calibrations[self._backend.binding].ratio
-        return self._estimated(known) - round(fewer / ratio)
+        return self._estimated(known) - round(tokens_of_results(short, known, ratio))
 
     def _estimated(self, known: Ledger) -> int:
         return expected(self._ask.resolver, self._log.state, known, self._backend.binding)
@@ -148,7 +148,10 @@ class Shrinker:
         self.cause = written.cause
         if not written.words:
             return CompactionResult(why=written.why, usage=written.usage)
-        stands_for = compaction.needed(self._log.state.history, await self._known(), stop)
+        history, known = self._log.state.history, await self._known()
+        if compaction.is_longer(written.words, history, known, stop):
+            return CompactionResult(why="the summary is longer than what it stands for", usage=written.usage)
+        stands_for = compaction.needed(history, known, stop)
         await self._hold(Compacted(0, stop, compaction.summary(written.words, stands_for, self._settings)))
         return CompactionResult(stop, usage=written.usage)
 
@@ -233,6 +236,10 @@ def _read(generated: Generated) -> _Written:
     """Return the words of a summary, or why there are none."""
     usage = generated.usage
     match generated:
+        case Answer(message=message) if message.calls:
+            return _Written(why="the model called a tool and wrote no summary", usage=usage)
+        case Answer(cut=cut) if cut not in (None, "length"):
+            return _Written(why=f"the model wrote no whole summary ({cut})", usage=usage)
         case Answer(message=message) if message.text.strip():
             return _Written(message.text + (" [It was cut here.]" if generated.cut else ""), usage=usage)
         case Answer():

@@ -10,7 +10,7 @@ import anyio.lowlevel
 import pytest
 from msgspec.structs import fields
 
-from actors import Compaction, CompactionResult, Runtime, tool
+from actors import Compaction, CompactionResult, Media, Runtime, tool
 from actors.config import Config, FileSettings
 from actors.config.settings import PoolSettings
 from actors.core.events import Compacted, RequestSent, Shortened, TurnEnded
@@ -20,7 +20,8 @@ from actors.core.turn import Outcome
 from actors.driver import stopped
 from actors.errors import CompactionFailed
 from actors.handle import Session
-from actors.testing import SERVER_ERROR, Call, Say, Script, Stall, Status, Turn
+from actors.storage.memory import MemoryStorage
+from actors.testing import SERVER_ERROR, Call, OpenAIServer, Say, Script, Stall, Status, Think, Turn
 from actors.testing.rules.base import Json
 from actors.testing.server import LoopbackServer, serve
 from actors.testing.windows import DIALECTS, window
@@ -166,6 +167,27 @@ async def test_marks_alone_are_enough_where_results_are_long() -> None:
     assert "was left out here" in str(bodies(server)[-1])
 
 
+async def test_marks_alone_are_enough_where_results_are_files() -> None:
+    """What a file is taken to have is saved with its result."""
+
+    @tool(name="read")
+    async def scan(path: str) -> list[str | Media]:
+        """Scan a page."""
+        return [
+            "line of a file",
+            *(Media.from_bytes(f"{path} {n}".encode() * 500, "image/png") for n in range(3)),
+        ]
+
+    server = host("anthropic")
+    async with windowed(Compaction(threshold=0.6, large=1000, keep=1), a=(server, 9000)) as runtime:
+        session = await runtime.open("a", tools=[scan])
+        await talk(session, 6)
+        events = log(runtime, session)
+    assert any(isinstance(event, Shortened) for event in events)
+    assert not any(isinstance(event, Compacted) for event in events)
+    assert "and 3 attachments: it was long" in str(bodies(server)[-1])
+
+
 async def test_a_switch_to_a_smaller_window_makes_room_first_on_who_has_the_larger() -> None:
     large, small = host("anthropic"), host("openai_chat", 3500)
     async with windowed(Compaction(keep=1), large=(large, 200_000), small=(small, 3500)) as runtime:
@@ -213,6 +235,76 @@ async def test_without_a_summary_marks_are_all_and_nothing_is_lost() -> None:
         server.faults = {}
         await talk(session, 1, first=5)
     assert "was left out here" in str(bodies(server)[-1])
+
+
+@pytest.mark.requirement("REQ-915-026", "PROMISE-2")
+@pytest.mark.parametrize("name", ["openai_chat", "anthropic", "openai_responses", "gemini", "bedrock"])
+@pytest.mark.parametrize(
+    ("turn", "why"),
+    [
+        (Turn(Say("Let me look again."), Call("read", {"path": "x"})), "called a tool and wrote no summary"),
+        (Turn(Say("word " * 20_000)), "longer than what it stands for"),
+        (Turn(Say(" \n ")), "wrote no summary"),
+        (Turn(Think("What did they say?")), "wrote no summary"),
+    ],
+    ids=["tool", "longer", "blank", "thought"],
+)
+async def test_what_is_no_summary_stands_for_nothing(name: str, turn: Turn, why: str) -> None:
+    def said(request: Json) -> Turn:
+        usual = spoken(request)
+        return turn if "hist_tool_1 was long" in str(usual) else usual
+
+    server = strict_host(name, Script(said), host=name)
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[read])
+        await talk(session, 3)
+        made = await session.compact()
+        assert (made.messages, made.results) == (0, 3)
+        assert why in made.why
+        await talk(session, 1, first=4)
+        assert (await session.history())[0].text == "Please read f1."
+        assert len((await session.ledger()).interactions()) == 4  # what it called is no call of the session
+    assert server.refusals == []
+
+
+async def test_a_summary_that_a_filter_cut_stands_for_nothing_and_one_at_its_limit_says_that_it_is_cut() -> (
+    None
+):
+    cut = iter(["content_filter", "length"])
+
+    def said(request: Json) -> Turn:
+        usual = spoken(request)
+        is_summary = "hist_tool_1 was long" in str(usual)
+        return Turn(Say("The user had"), stop=next(cut)) if is_summary else usual
+
+    async with hosting(a=OpenAIServer(Script(said))) as runtime:
+        session = await runtime.open("a", tools=[read])
+        await talk(session, 3)
+        made = await session.compact()
+        assert (made.messages, made.why) == (0, "the model wrote no whole summary (filter)")
+        assert (await session.compact()).messages == 3
+        assert "The user had [It was cut here.]" in (await session.history())[0].text
+
+
+async def test_no_room_is_made_by_summaries_of_next_to_nothing() -> None:
+    """The system prompt alone is near the threshold: a summary of each turn before the next would save nothing."""
+    server = host("openai_chat")
+    async with windowed(Compaction(threshold=0.6), a=(server, 6000)) as runtime:
+        session = await runtime.open("a", system="A rule. " * 1800)
+        for _ in range(6):
+            assert not (await session.preview("a")).compacts
+            assert len((await session.ask("How are you?")).attempts) == 1
+    assert len(server.requests) == 6
+
+
+async def test_if_who_answered_last_is_gone_who_is_asked_writes_the_summary() -> None:
+    storage, one, two = MemoryStorage(), host("openai_chat"), host("anthropic")
+    async with hosting(one=one, storage=storage) as runtime:
+        await talk(await runtime.open("one", tools=[read], id="trip"), 3)
+    async with hosting(two=two, storage=storage) as runtime:
+        session = await runtime.resume("trip", tools=[read], target="two")
+        assert (await session.compact()).messages == 3
+    assert len(two.requests) == 1
 
 
 async def test_a_window_that_nothing_helps_ends_the_ask_with_its_reason_and_the_session_goes_on() -> None:

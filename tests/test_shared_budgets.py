@@ -200,7 +200,7 @@ async def test_a_turn_ends_when_the_summary_before_it_has_used_up_the_budget() -
             Config(FileSettings(backends=backends), {}), seed=1, budgets=budgets, compaction=settings
         ) as runtime:
             session = await runtime.open("a", tenant="t")
-            assert (await session.ask("Hello?")).status == "complete"
+            assert (await session.ask("Hello? " * 400)).status == "complete"
             assert (await session.preview("a")).compacts
             ended = await session.ask("And?")  # a summary is written, and then nothing is left
             assert [attempt.status for attempt in ended.attempts] == ["handed_over", "failed"]

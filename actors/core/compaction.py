@@ -19,7 +19,7 @@ from math import inf
 from typing import Any, Final, NamedTuple, Protocol
 
 from actors.core.content import Media, Message, Text
-from actors.core.estimate import size_of
+from actors.core.estimate import size_of, tokens_of, tokens_of_results
 from actors.core.events import Interaction, Short
 from actors.core.form import Form
 from actors.core.history import History
@@ -33,6 +33,11 @@ SMALL: Final = 256
 """Bytes of a result that a mark would not make shorter by much."""
 AFTER: Final = 0.5
 """Share of the threshold that is to be left when a history was made shorter, so that the next turn does not again."""
+WORTH: Final = 0.25
+"""Share of the threshold that is to be saved, or no room is made before a turn: where the system prompt and the tools
+alone come near it, each turn would ask for a summary of the one before."""
+FEW: Final = 1024
+"""Bytes that a summary may have, whatever it stands for."""
 
 
 class Compaction(Form, frozen=True):
@@ -177,6 +182,25 @@ def _size(known: Interaction | None) -> int | None:
     if known is None or (result := known.completion) is None:
         return None
     return size_of(result) + sum(len(media.data) for media in result.media)
+
+
+# ---- whether it is worth it
+
+
+def saved(history: History, ledger: Ledger, settings: Compaction, before: int, ratio: float) -> float:
+    """Return how many tokens of the first `before` messages may become a summary or marks; 0 if none is to cut."""
+    messages = history.since(0)
+    if not (stop := cut(messages, settings.keep, before)):
+        return 0.0
+    summed = {call.id for message in messages[:stop] for call in message.calls}
+    marks = cheap(history, ledger, settings, old=False, before=before).keys() - summed
+    return tokens_of(history.upto(stop), ledger, ratio) + tokens_of_results(marks, ledger, ratio)
+
+
+def is_longer(words: str, history: History, ledger: Ledger, stop: int) -> bool:
+    """Say whether a summary has more to read than the `stop` messages that it would stand for."""
+    size = len(words.encode("utf-8", "replace"))
+    return size > FEW and size > tokens_of(history.upto(stop), ledger, 1.0)
 
 
 # ---- the dear way

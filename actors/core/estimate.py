@@ -8,13 +8,14 @@ by the ratio that the reports of that binding have shown. Where there is no repo
 for it: an estimate decides when something is done, and never how it is said.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from actors.core.chunked import from_index
 from actors.core.content import ToolResult
 from actors.core.form import Form
 from actors.core.history import History
-from actors.core.identity import Binding
+from actors.core.identity import Binding, CallId
 from actors.core.ledger import Ledger
 from actors.core.packed import Packed
 from actors.core.stream import Usage
@@ -105,18 +106,25 @@ def estimated(
     is_known = measured is not None and measured.binding == binding and 0 < measured.length <= history.length
     length, tokens = (measured.length, measured.tokens) if measured and is_known else (0, 0)
     before = tokens or preamble / ratio
-    return round(before + _tokens(history, ledger, length, ratio))
+    return round(before + tokens_of(history, ledger, ratio, length))
 
 
-def _tokens(history: History, ledger: Ledger, start: int, ratio: float) -> float:
+def tokens_of(history: History, ledger: Ledger, ratio: float, start: int = 0) -> float:
     """Return the tokens of the messages from `start` on, and of what their calls came to."""
     size, media = 0, 0
     for packed in from_index(history.packed, start):
         size += bytes_of(packed)
         media += _media_of(packed)
-    for message in history.since(start):
-        for call in message.calls:
-            if call.id not in history.short and (answer := ledger.answer(call.id)) is not None:
-                size += len(answer[0])
-                media += len(answer[2])
+    calls = [call.id for message in history.since(start) for call in message.calls]
+    whole = [call_id for call_id in calls if call_id not in history.short]
+    return size / ratio + media * MEDIA + tokens_of_results(whole, ledger, ratio)
+
+
+def tokens_of_results(calls: Iterable[CallId], ledger: Ledger, ratio: float) -> float:
+    """Return the tokens of what calls came to, where the whole of it is shown."""
+    size, media = 0, 0
+    for call_id in calls:
+        if (answer := ledger.answer(call_id)) is not None:
+            size += len(answer[0])
+            media += len(answer[2])
     return size / ratio + media * MEDIA

@@ -4,9 +4,21 @@ from random import Random
 
 import pytest
 
-from actors.core.compaction import Compaction, cheap, checked, cut, edges, named, needed, summary
+from actors.core.compaction import (
+    FEW,
+    Compaction,
+    cheap,
+    checked,
+    cut,
+    edges,
+    is_longer,
+    named,
+    needed,
+    saved,
+    summary,
+)
 from actors.core.content import Media, Message, Seal, Text, Thinking, ToolCall
-from actors.core.estimate import Calibration, ReportedRequest, estimated
+from actors.core.estimate import Calibration, ReportedRequest, estimated, tokens_of
 from actors.core.events import (
     Bound,
     Compacted,
@@ -204,6 +216,30 @@ def test_of_two_calls_that_are_the_same_the_earlier_is_shortened_and_long_result
     assert long == {mint(1): "repeated", mint(2): "large"}
     everything = cheap(state.history, state.ledger, settings, old=True, before=6)
     assert everything == {mint(1): "repeated", mint(2): "old"}
+
+
+def test_what_would_be_saved_is_what_may_become_a_summary_or_marks(session: Simulated) -> None:
+    state, settings = session.state, Compaction(keep=1)
+    history, ledger = state.history, state.ledger
+    first, second, third = (tokens_of(history.upto(at), ledger, 1.0) for at in (3, 6, 9))
+    assert 700 < first < 1000
+    assert saved(history, ledger, settings, 9, 1.0) == second
+    assert saved(history, ledger, settings, 6, 1.0) == first
+    assert saved(history, ledger, settings, 1, 1.0) == 0  # nobody answered there
+    assert saved(history, ledger, replace(settings, large=600), 9, 1.0) == second + 602
+    shortened = history.shortened([(mint(1), "large")])
+    assert saved(shortened, ledger, settings, 9, 1.0) == second - 602
+    assert third > second + 700
+
+
+def test_few_words_are_a_summary_of_anything_and_many_of_more_only(session: Simulated) -> None:
+    history, ledger = session.state.history, session.state.ledger
+    size = round(tokens_of(history.upto(6), ledger, 1.0))
+    assert not is_longer("x" * FEW, history, ledger, 0)
+    assert is_longer("x" * (FEW + 1), history, ledger, 0)
+    assert not is_longer("x" * size, history, ledger, 6)
+    assert is_longer("x" * (size + 1), history, ledger, 6)
+    assert is_longer("\u00e9" * (size - 1), history, ledger, 6)
 
 
 def test_what_a_provider_reported_is_taken_and_only_what_is_new_is_estimated() -> None:

@@ -137,6 +137,54 @@ MUTATIONS = (
         (SESSIONS,),
     ),
     Mutation(
+        "compaction: words ahead of a call pass for a summary",
+        SHRINKING,
+        "case Answer(message=message) if message.calls:",
+        "case Answer(message=message) if message.calls and not message.text:",
+        (f"{SESSIONS}::test_what_is_no_summary_stands_for_nothing",),
+    ),
+    Mutation(
+        "compaction: a summary that was filtered passes for a whole one",
+        SHRINKING,
+        'if cut not in (None, "length"):',
+        'if cut not in (None, "length", "filter"):',
+        (
+            f"{SESSIONS}"
+            "::test_a_summary_that_a_filter_cut_stands_for_nothing_and_one_at_its_limit_says_that_it_is_cut",
+        ),
+    ),
+    Mutation(
+        "compaction: a summary may be longer than what it stands for",
+        RULES,
+        "return size > FEW and size > tokens_of(history.upto(stop), ledger, 1.0)",
+        "return False",
+        (
+            f"{CORE}::test_few_words_are_a_summary_of_anything_and_many_of_more_only",
+            f"{SESSIONS}::test_what_is_no_summary_stands_for_nothing",
+        ),
+    ),
+    Mutation(
+        "compaction: room is made although next to nothing would be saved",
+        "actors/backend.py",
+        ">= most * WORTH else None",
+        "else None",
+        (f"{SESSIONS}::test_no_room_is_made_by_summaries_of_next_to_nothing",),
+    ),
+    Mutation(
+        "compaction: the attachments of results count for nothing",
+        "actors/core/estimate.py",
+        "            media += len(answer[2])\n",
+        "",
+        (f"{SESSIONS}::test_marks_alone_are_enough_where_results_are_files",),
+    ),
+    Mutation(
+        "compaction: who answered last writes the summary although it is gone",
+        DRIVER,
+        "with another configuration\n            return member\n",
+        "\n            return last\n",
+        (f"{SESSIONS}::test_if_who_answered_last_is_gone_who_is_asked_writes_the_summary",),
+    ),
+    Mutation(
         "compaction: the window of a price is nobody's",
         "actors/pricing.py",
         "return None if price is None else price.context",
