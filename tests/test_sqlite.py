@@ -167,6 +167,47 @@ def test_a_large_value_is_kept_once_and_goes_with_the_last_log_that_has_it(tmp_p
     assert b"x" * 100 not in left
 
 
+DIES = """
+import os, sys
+from pathlib import Path
+from actors.storage import Entry
+from actors.storage.sqlite import SqliteStorage
+from actors.storage.sqlite.connection import Connections
+from tests.storages import begin, to
+
+storage = SqliteStorage(Path(sys.argv[1]))
+fence = begin(storage, "one").fence
+storage.append([Entry("one", fence, (to("what-is-to-be-erased"),))])
+Connections._checkpoint = lambda self, connection: os._exit(9)
+storage.erase("one")
+"""
+
+
+def test_what_was_erased_and_left_in_the_log_by_a_crash_is_gone_when_the_file_is_opened(
+    tmp_path: Path,
+) -> None:
+    """And so is what is left of a host whose process is dead."""
+
+    def held() -> list[str]:
+        return [each.name for each in tmp_path.iterdir() if b"what-is-to-be-erased" in each.read_bytes()]
+
+    died = subprocess.run([sys.executable, "-c", DIES, tmp_path / "s.db"], timeout=60, check=False)
+    (dead,) = tmp_path.glob("s.db-host-*")
+    assert (died.returncode, held()) == (9, ["s.db-wal"])
+    storage = SqliteStorage(tmp_path / "s.db")
+    storage.open()
+    assert held() == []
+    assert (storage.claim("one").fence, storage.read("one")) == (3, [])
+    assert len(list(tmp_path.glob("s.db-host-*"))) == 1
+    assert not dead.exists()
+    other = SqliteStorage(tmp_path / "s.db")
+    assert other.claim("two").fence == 1
+    with pytest.raises(SessionElsewhere):  # a host that lives has all that is its own
+        other.claim("one")
+    other.close()
+    storage.close()
+
+
 def test_two_storages_of_one_file_are_two_hosts(tmp_path: Path) -> None:
     mine, theirs = SqliteStorage(tmp_path / "sessions.db"), SqliteStorage(tmp_path / "sessions.db")
     claim = begin(mine, "one")

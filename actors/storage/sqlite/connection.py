@@ -166,6 +166,8 @@ class Connections:
     def _opened(self) -> sqlite3.Connection:
         if self._level == "power":
             check_wal(self.path)
+        if self._wal.exists() and self._wal.stat().st_size:  # whoever died may have erased something in it
+            self.erased = True
         connection = self._connected()
         try:
             connection.execute("PRAGMA journal_mode = WAL").fetchall()

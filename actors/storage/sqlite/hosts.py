@@ -27,10 +27,17 @@ class Hosts:
         self.name = host_name()
 
     def begin(self, connection: Connection) -> None:
-        """Become a host, if this is none."""
+        """Become a host, if this is none; and drop what is left of those whose process is dead."""
         if self._lock is None:
+            self._drop_dead(connection)
             self._lock = HostLock(self._file(self.name))
             self.beat(connection)
+
+    def _drop_dead(self, connection: Connection) -> None:
+        for (name,) in connection.execute("SELECT name FROM host").fetchall():
+            if not is_held(file := self._file(name)):
+                file.unlink(missing_ok=True)
+                self.forget(connection, name)
 
     @property
     def is_begun(self) -> bool:

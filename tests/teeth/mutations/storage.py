@@ -13,7 +13,33 @@ STORAGES, FILES, DAMAGE = "tests/test_storages.py", "tests/test_sqlite.py", "tes
 CHECKPOINTS, FSCK = "tests/test_checkpoints.py", "tests/test_fsck.py"
 CHECK = "actors/storage/sqlite/check.py"
 
+_DIED = (
+    "tests/test_sqlite.py::"
+    "test_what_was_erased_and_left_in_the_log_by_a_crash_is_gone_when_the_file_is_opened"
+)
+
 MUTATIONS = (
+    Mutation(
+        "storage: what a crash left in the write-ahead log stays there",
+        "actors/storage/sqlite/connection.py",
+        "            self.erased = True\n        connection = self._connected()",
+        "            pass\n        connection = self._connected()",
+        (_DIED,),
+    ),
+    Mutation(
+        "storage: hosts whose process is dead are never dropped",
+        "actors/storage/sqlite/hosts.py",
+        "            self._drop_dead(connection)\n",
+        "",
+        (_DIED,),
+    ),
+    Mutation(
+        "storage: hosts that live are dropped too",
+        "actors/storage/sqlite/hosts.py",
+        "            if not is_held(file := self._file(name)):",
+        "            if is_held(file := self._file(name)) or True:",
+        (_DIED,),
+    ),
     Mutation(
         "storage: a write-ahead log grows with every commit",
         CONNECTION,
