@@ -1,6 +1,7 @@
 """K1: actors without a conversation.
 
-ask     one question and its answer; baseline: a queue and a future by hand, on the same loop
+ask     one question and its answer; baseline: a queue and a future by hand, on the same loop; the receiver is idle and
+        answers on the asker's stack, or is busy, so that each question waits in its mailbox for the loop's next turn
 tell    one message put and handled
 idle    resident bytes of an actor that has handled a message
 """
@@ -8,12 +9,12 @@ idle    resident bytes of an actor that has handled a message
 import asyncio
 import gc
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import anyio
 
-from actors.kernel import Actor, Command, Query, Ref, System
+from actors.kernel import Actor, Command, Context, Query, Ref, System
 from actors.testing.bench.figures import Extent, Figure, Loop, Measure
 from actors.testing.bench.memory import resident
 from actors.testing.bench.timing import Passes, async_calls, async_cpu_ms
@@ -37,6 +38,19 @@ class Echo(Actor[Question | Tell]):
     def receive(self, command: Question | Tell) -> None:
         if isinstance(command, Question):
             command.reply.send(None)
+
+
+class BusyEcho(Actor[Question | Tell]):
+    """Is busy with something else from each answer until the loop's next turn."""
+
+    def started(self, context: Context[Question | Tell]) -> None:
+        self._context = context
+
+    def receive(self, command: Question | Tell) -> None:
+        if isinstance(command, Question):
+            command.reply.send(None)
+            self._context.hold()
+            self._context.ref.system.parking.next(self._context.release)
 
 
 async def _asks(ref: Ref[Question | Tell], count: int) -> None:
@@ -100,18 +114,20 @@ async def _calls() -> float:
 
 
 async def _microseconds(backend: Loop, passes: int, count: int) -> Passes:
-    """Return what an ask, its baseline and a tell take, in microseconds of CPU."""
+    """Return what an ask, its baseline, a tell and an ask of a busy actor take, in microseconds of CPU."""
     samples = []
     async with System() as system:
         ref = system.spawn(Echo, "echo")
+        busy = system.spawn(BusyEcho, "busy")
         works = (
             partial(_asks, ref, count),
             partial(_BASELINES[backend], count),
             partial(_tells, ref, 20 * count),
+            partial(_asks, busy, count),
         )
         for _ in range(passes):
-            ask, baseline, tell = [await async_cpu_ms(work) for work in works]
-            samples.append([each * 1e3 / count for each in (ask, baseline, tell / 20)])
+            ask, baseline, tell, waits = [await async_cpu_ms(work) for work in works]
+            samples.append([each * 1e3 / count for each in (ask, baseline, tell / 20, waits)])
     return Passes.of(samples)
 
 
@@ -135,7 +151,7 @@ def _k1(options: Extent) -> list[Figure]:
 
 def _rows(backend: Loop, passes: int, count: int) -> list[Figure]:
     taken = anyio.run(_microseconds, backend, passes, count, backend=backend)
-    *_, tell = taken.medians
+    tell = taken.medians[2]
     ask = Figure(
         "K1",
         "an ask of an idle actor",
@@ -145,10 +161,11 @@ def _rows(backend: Loop, passes: int, count: int) -> list[Figure]:
         note=f"baseline: {_BASELINE_NOTES[backend]}",
         calls=anyio.run(_calls, backend=backend),
     )
+    waits = replace(ask, question="an ask of a busy actor", limit=1.15, calls=None)
     told = Figure("K1", "a tell", backend, "us", TELL_US, note=f"{1e6 / tell:,.0f} a second")
     held = anyio.run(_idle, 20 * count, backend=backend) / 1024
     idle = Figure("K1", "an idle actor", backend, "KiB", 0.5, held, note=f"{20 * count:,} actors")
-    return [taken.filled(ask), taken.filled(told, 2, None), idle]
+    return [taken.filled(ask), taken.filled(waits, 3), taken.filled(told, 2, None), idle]
 
 
 MEASURES = (Measure("K1", "asks, tells and idle actors", _k1),)

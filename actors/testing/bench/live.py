@@ -13,6 +13,7 @@ import json
 import resource
 import subprocess
 import sys
+import time
 from importlib import import_module
 from typing import Any
 
@@ -81,11 +82,21 @@ async def conversations(count: int, url: str) -> float:
 
 
 async def _settled() -> None:
-    """Return when every request is under way and what was only needed for that is given back."""
-    for _ in range(20):
+    """Return when every request is under way and what was only needed for that is given back.
+
+    That is when the process has had nothing to do for half a second.
+    """
+    quiet = 0
+    while quiet < 5:
+        began = time.process_time()
         await anyio.sleep(0.1)
         await anyio.wait_all_tasks_blocked()
+        quiet = quiet + 1 if time.process_time() - began < _NOTHING else 0
     gc.collect()
+
+
+_NOTHING = 0.005
+"""Seconds of CPU time that a process takes in a tenth of a second with nothing to do."""
 
 
 def _measured(what: str, count: int, backend: Loop) -> float:

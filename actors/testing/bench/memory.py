@@ -29,15 +29,15 @@ from typing import Any
 
 import anyio
 
-from actors.config import Config, FileSettings, RuntimeLimits
+from actors import session_host
+from actors.config import RuntimeLimits
 from actors.core.content import Message
 from actors.handle import Session
 from actors.runtime import Runtime
 from actors.storage.named import storage_at
-from actors.testing.bench.canned import Canned
 from actors.testing.bench.figures import Extent, Figure, Loop, Measure
 from actors.testing.bench.start import ROOT
-from actors.testing.bench.turn import ENVIRON, OTHER, SEARCH, TARGET, hosted
+from actors.testing.bench.turn import OTHER, SEARCH, TARGET, hosted
 from actors.testing.bench.workload import Author, binding, blocks, payload, told
 
 
@@ -62,6 +62,11 @@ def resident() -> int:
     return int(pages) * os.sysconf("SC_PAGE_SIZE")
 
 
+def _bytes() -> int:
+    """Return the bytes that are traced; the resident ones where none are."""
+    return tracemalloc.get_traced_memory()[0] if tracemalloc.is_tracing() else resident()
+
+
 def _collection_ms() -> float:
     """Return the CPU milliseconds of one full collection."""
     began = time.thread_time()
@@ -72,12 +77,10 @@ def _collection_ms() -> float:
 class Scales:
     """Weighs what is built between its making and `held`."""
 
-    def __init__(self, *, traced: bool = False) -> None:
+    def __init__(self) -> None:
         import_module("structlog")  # the first log event does, and a busy machine logs slow handlers
         gc.collect()
-        if traced:  # one session is too small to be seen in pages
-            tracemalloc.start()
-        self._resident = resident()
+        self._bytes = _bytes()
         self._tracked = len(gc.get_objects())
 
     def held(self, count: int, said: int) -> Weight:
@@ -86,14 +89,28 @@ class Scales:
         gc.collect()
         took = median(_collection_ms() for _ in range(5))
         tracked = len(gc.get_objects()) - self._tracked
-        held = tracemalloc.get_traced_memory()[0] if tracemalloc.is_tracing() else resident() - self._resident
-        return Weight(held / count, said / count, tracked / count, took)
+        return Weight((_bytes() - self._bytes) / count, said / count, tracked / count, took)
+
+
+_FIRST = 20
+"""Sessions that are there before others are weighed: what the process keeps, it keeps then."""
+MANY = 10_000
+"""Sessions beside which those weigh nothing that a host keeps at hand."""
+
+
+def _idle(count: int) -> RuntimeLimits:
+    """Return limits under which sessions are idle; have a host of few keep as little of each as one of many does."""
+    if count >= MANY:
+        return RuntimeLimits()
+    session_host.KEPT = 0
+    return RuntimeLimits(active=1)
 
 
 async def sessions(count: int) -> Weight:
     """Open sessions and weigh them."""
-    async with hosted() as runtime:
-        await runtime.open(TARGET, tools=[SEARCH], messages=conversation(count))
+    async with hosted(_idle(count)) as runtime:
+        for number in range(count, count + _FIRST):
+            await _opened(runtime, conversation(number))
         scales, said = Scales(), 0
         for number in range(count):
             said += await _opened(runtime, conversation(number))
@@ -107,8 +124,9 @@ async def _opened(runtime: Runtime, messages: list[Message]) -> int:
 
 async def asked(count: int) -> Weight:
     """Open sessions on 34 messages, ask each on two backends, and weigh them."""
-    async with hosted() as runtime:
-        await _on_both(runtime, conversation(count)[:34])
+    async with hosted(_idle(count)) as runtime:
+        for number in range(count, count + _FIRST):
+            await _on_both(runtime, conversation(number)[:34])
         scales, said = Scales(), 0
         for number in range(count):
             said += await _on_both(runtime, conversation(number)[:34])
@@ -132,10 +150,8 @@ async def _lived(runtime: Runtime, messages: list[Message]) -> Session:
 async def hibernated(count: int) -> Weight:
     """Open sessions on a file, some at a time, ask one in twenty, and weigh them when all but the last few sleep."""
     limits = RuntimeLimits(active=1, sessions=1_000_000, memory=512 * 1024)
-    config = Config(FileSettings(limits=limits), ENVIRON, "a measurement")
     with TemporaryDirectory() as folder:
-        storage = storage_at(Path(folder) / "journal.db", "process")
-        async with Runtime(config, environ=ENVIRON, transport=Canned(), journal=storage) as runtime:
+        async with hosted(limits, storage_at(Path(folder) / "journal.db", "process")) as runtime:
             await _hibernated(runtime, range(_BEFORE))
             scales = Scales()
             await _hibernated(runtime, range(_BEFORE, _BEFORE + count))
@@ -155,17 +171,21 @@ async def _hibernated(runtime: Runtime, numbers: range) -> None:
             tasks.start_soon(several, numbers[first::_AT_ONCE])
 
 
-_AT_ONCE, _BEFORE = 16, 500
+_AT_ONCE = 16
+_BEFORE = 2500
+"""Sessions after which SQLite's own memory no longer grows."""
 
 
 async def forgotten(count: int) -> Weight:
     """Open sessions, ask each on two backends and forget it, closed before or not; weigh what is left."""
     async with hosted() as runtime:
+        await _forgotten(runtime, conversation(count)[:10], closed=False)
+        tracemalloc.start()  # so little cannot be seen in pages; what is replaced from now on was traced too
         for number in range(20):  # what the process keeps, it keeps now
-            await _forgotten(runtime, conversation(number)[:34], closed=False)
-        scales = Scales(traced=True)
+            await _forgotten(runtime, conversation(number)[:10], closed=False)
+        scales = Scales()
         for number in range(count):
-            await _forgotten(runtime, conversation(number)[:34], closed=number % 2 == 0)
+            await _forgotten(runtime, conversation(number)[:10], closed=number % 2 == 0)
         return scales.held(count, 0)
 
 
@@ -179,8 +199,9 @@ async def _forgotten(runtime: Runtime, messages: list[Message], *, closed: bool)
 async def live(turns: int) -> Weight:
     """Hold one session for so many turns and weigh it."""
     async with hosted() as runtime:
-        await runtime.forget((await _asked_often(runtime, turns)).id)  # what the process keeps, it keeps now
-        scales = Scales(traced=True)
+        await runtime.forget((await _asked_often(runtime, 3)).id)  # what the process keeps, it keeps now
+        tracemalloc.start()  # one session cannot be seen in pages
+        scales = Scales()
         session = await _asked_often(runtime, turns)
         return scales.held(1, payload(list(await session.history())))
 
@@ -194,14 +215,13 @@ async def _asked_often(runtime: Runtime, turns: int) -> Session:
 
 async def buffers(count: int) -> Weight:
     """Weigh the same conversations as one byte buffer each."""
-    conversation(count)
+    kept = [b"x" * payload(conversation(number)) for number in range(count, count + _FIRST)]
     scales, said = Scales(), 0
-    kept: list[bytes] = []
     for number in range(count):
         kept.append(b"x" * payload(conversation(number)))
         said += len(kept[-1])
     held = scales.held(count, said)
-    assert len(kept) == count
+    assert len(kept) == count + _FIRST
     return held
 
 
@@ -213,7 +233,7 @@ def measured(what: str, count: int, backend: Loop) -> Weight:
 
 
 def _e1(options: Extent) -> list[Figure]:
-    count = 150 if options.quick else 10_000
+    count = 150 if options.quick else MANY
     baseline = measured("buffers", count, "asyncio")
     rows = []
     for backend in options.backends:
@@ -242,7 +262,7 @@ def _rows(question: str, backend: Loop, count: int, ours: Weight, baseline: Weig
 
 
 def _c2(options: Extent) -> list[Figure]:
-    turns = 50 if options.quick else 500
+    turns = 40 if options.quick else 500
     rows = []
     for backend in options.backends:
         ours = measured("live", turns, backend)
@@ -252,7 +272,7 @@ def _c2(options: Extent) -> list[Figure]:
 
 
 def _e3(options: Extent) -> list[Figure]:
-    count = 100 if options.quick else 1000
+    count = 40 if options.quick else 1000
     rows = []
     for backend in options.backends:
         ours = measured("forgotten", count, backend)

@@ -19,8 +19,10 @@ from typing import Any
 
 import anyio
 
+from actors.config import Config, FileSettings, RuntimeLimits
 from actors.handle import Session
 from actors.runtime import Runtime
+from actors.storage import Storage
 from actors.testing.bench.canned import ANSWERING, CALLING, Canned
 from actors.testing.bench.figures import Extent, Figure, Loop, Measure
 from actors.testing.bench.timing import Passes, async_calls, async_cpu_ms, on_loop
@@ -47,9 +49,12 @@ SEARCH: Tool[..., Any] = tool(search)  # Any: the function's own result
 
 
 @asynccontextmanager
-async def hosted() -> AsyncIterator[Runtime]:
+async def hosted(
+    limits: RuntimeLimits | None = None, journal: Storage | None = None
+) -> AsyncIterator[Runtime]:
     """Give a runtime whose model is in this process."""
-    async with Runtime(environ=ENVIRON, transport=Canned()) as runtime:
+    config = Config(FileSettings(limits=limits or RuntimeLimits()), ENVIRON, "a measurement")
+    async with Runtime(config, environ=ENVIRON, transport=Canned(), journal=journal) as runtime:
         yield runtime
 
 

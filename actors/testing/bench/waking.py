@@ -13,14 +13,13 @@ from tempfile import TemporaryDirectory
 
 import anyio
 
-from actors.config import Config, FileSettings, RuntimeLimits
+from actors.config import RuntimeLimits
 from actors.runtime import Runtime
 from actors.storage.named import storage_at
-from actors.testing.bench.canned import Canned
 from actors.testing.bench.figures import Extent, Figure, Loop, Measure
 from actors.testing.bench.memory import measured
 from actors.testing.bench.timing import spread
-from actors.testing.bench.turn import ENVIRON, SEARCH, TARGET
+from actors.testing.bench.turn import SEARCH, TARGET, hosted
 
 ASKS = 12
 """Asks of a session: each is a user message, two of the model, five calls and five results."""
@@ -31,14 +30,9 @@ _WAKE = "a session of 200 blocks, woken"
 _RESIDENT = "a hibernated session"
 
 
-def _runtime(file: Path, limits: RuntimeLimits | None = None) -> Runtime:
-    config = Config(FileSettings(limits=limits or RuntimeLimits()), ENVIRON, "a measurement")
-    return Runtime(config, environ=ENVIRON, transport=Canned(), journal=storage_at(file, "process"))
-
-
 async def lived(file: Path, count: int) -> int:
     """Have sessions talk, and leave them in a file; return how many blocks the last one has."""
-    async with _runtime(file) as runtime:
+    async with hosted(journal=storage_at(file, "process")) as runtime:
         return [await _lived(runtime, f"s{number}") for number in range(count)][-1]
 
 
@@ -54,7 +48,7 @@ async def _lived(runtime: Runtime, name: str) -> int:
 async def resumed(file: Path, count: int) -> list[float]:
     """Return the CPU milliseconds that each of these sessions took to be resumed."""
     took = []
-    async with _runtime(file) as runtime:
+    async with hosted(journal=storage_at(file, "process")) as runtime:
         for number in range(count):
             began = time.process_time()
             await runtime.resume(f"s{number}", tools=[SEARCH])
@@ -65,7 +59,8 @@ async def resumed(file: Path, count: int) -> list[float]:
 async def woken(file: Path, count: int) -> list[float]:
     """Return the CPU milliseconds that each of these sessions took to be used after it slept."""
     took = []
-    async with _runtime(file, RuntimeLimits(active=1, memory=64 * 1024)) as runtime:
+    limits = RuntimeLimits(active=1, memory=64 * 1024)
+    async with hosted(limits, storage_at(file, "process")) as runtime:
         sessions = [await runtime.resume(f"s{number}", tools=[SEARCH]) for number in range(count)]
         for session in (*sessions, *sessions):  # the last ones that were resumed are not asleep at first
             before = session._activation.holding.total
@@ -87,7 +82,7 @@ def _rows(backend: Loop, count: int) -> Iterator[Figure]:
 
 
 def _e2(extent: Extent) -> list[Figure]:
-    count, many = (10, 10_000) if extent.quick else (200, 100_000)
+    count, many = (10, 4_000) if extent.quick else (200, 100_000)
     rows = [row for backend in extent.backends for row in _rows(backend, count)]
     ours = measured("hibernated", many, "asyncio")
     note = f"{many:,} sessions, {ours.tracked:.1f} objects of each tracked by the garbage collector"
