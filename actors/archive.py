@@ -9,6 +9,7 @@ from actors.core.diagnostics import Refusal
 from actors.core.exported import exported, imported, placed
 from actors.errors import ConfigError
 from actors.forgetting import with_subagents
+from actors.given import check_given, check_limit, seconds_of, session_id
 from actors.journal import ListSessions, Purge
 from actors.resuming import read
 from actors.retention import erased
@@ -44,12 +45,14 @@ class Archive(ABC):
             id: Its id; made up if not given.
 
         Raises:
+            ConfigError: An id or the number is none.
             SessionUnknown: There is no such log.
             UnknownSeq: It has no such number.
             SessionExists: The id is taken.
             JournalError: The log cannot be read, or the other not written.
         """
-        return await self._sessions.fork(self._hosting(), source, at, id)
+        check_given(at=at)
+        return await self._sessions.fork(self._hosting(), session_id(source), at, id)
 
     async def export(self, id: str) -> bytes:  # noqa: A002  the field's standard name
         """Return a session's log as a file of JSON lines, without loss, and with it those of its subagents.
@@ -60,7 +63,8 @@ class Archive(ABC):
         """
         host = self._running()
         host.check()
-        return exported(await with_subagents(host.journal, id, await read(host.journal, id)))
+        name = session_id(id)
+        return exported(await with_subagents(host.journal, name, await read(host.journal, name)))
 
     async def import_session(self, file: bytes | str, /, *, id: str | None = None) -> str:  # noqa: A002
         """Keep the session of an exported file, under its id or another, and those below it.
@@ -84,10 +88,13 @@ class Archive(ABC):
         `tenant`: whose, `""` for those of none. `after`: `StoredSession.page` of the last one of the page before.
 
         Raises:
+            ConfigError: An argument is not what it must be.
             JournalError: They cannot be read.
         """
         host = self._running()
         host.check()
+        check_given(tenant=tenant, after=after)
+        check_limit(limit)
         return await host.journal.ask(ListSessions("", tenant, limit, after))
 
     async def forget(self, id: str) -> None:  # noqa: A002  the field's standard name
@@ -96,13 +103,14 @@ class Archive(ABC):
         Its id may be used again. A caller that is cancelled does not take it back. Nothing happens if there is none.
 
         Raises:
+            ConfigError: The id is no text.
             OwnSession: A tool of this session asks.
             SessionExists: It is just being opened or forgotten.
             JournalError: The log cannot be written, and the session is open still; or erased, and it has ended.
         """
         host = self._running()
         host.check()
-        await self._sessions.forget(host, id, self._forgotten)
+        await self._sessions.forget(host, session_id(id), self._forgotten)
 
     async def erase(self, *, tenant: str | None = None, before: datetime | None = None) -> int:
         """Forget all sessions of a tenant, or all that were used last before a time; return how many there were.
@@ -117,7 +125,7 @@ class Archive(ABC):
             before: They were used last before this; None for all of the tenant.
 
         Raises:
-            ConfigError: Neither is given.
+            ConfigError: Neither is given, or one is not what it must be.
             SessionElsewhere: Another host has one of them; the others are erased.
             OwnSession: A tool of one of them asks; likewise.
             SessionExists: One of them is just being opened or forgotten; likewise.
@@ -128,8 +136,8 @@ class Archive(ABC):
         host.check()
         if tenant is None and before is None:
             raise ConfigError("erase() takes tenant=, before= or both; forget(id) takes one session")
-        since = None if before is None else before.timestamp()
-        return await erased(host.journal, self._forget, tenant, since)
+        check_given(tenant=tenant, before=before)
+        return await erased(host.journal, self._forget, tenant, seconds_of(before))
 
     async def purge(self) -> None:
         """See that no byte of what was forgotten is left in the journal's file, as `erase` does at its end.

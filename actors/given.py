@@ -1,50 +1,112 @@
-"""What a runtime is given: each argument is what it must be, or is refused where the runtime is made."""
+"""What a caller gives a runtime: what it is made with, and what it is asked about sessions that are kept.
 
-from collections.abc import Mapping
+Each argument is what it must be, or is refused in one line before anything has changed. The value is not repeated: an
+address may hold a password, an environment keys.
+"""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
 from actors.core.compaction import Compaction
 from actors.errors import ConfigError
 
+MOST = 1_000_000
+"""Sessions that one page of a list may have."""
+
 
 class _Kind(NamedTuple):
-    """What an argument may be, beside None: of a type, or anything that has these members."""
+    """What an argument may be, in words and as a question."""
 
     words: str
-    types: tuple[type, ...] = ()
-    members: tuple[str, ...] = ()
+    takes: Callable[[object], bool]
 
-    def takes(self, given: object) -> bool:
-        """Say whether it may be this."""
-        has_all = bool(self.members) and all(hasattr(given, each) for each in self.members)
-        return isinstance(given, self.types) or has_all
 
+def _is(*types: type) -> Callable[[object], bool]:
+    return lambda given: isinstance(given, types)
+
+
+def _has(*members: str) -> Callable[[object], bool]:
+    return lambda given: all(hasattr(given, each) for each in members)
+
+
+def _is_path(given: object) -> bool:
+    return isinstance(given, str | Path)
+
+
+def _is_whole(given: object) -> bool:
+    return type(given) is int
+
+
+def _is_page(given: object) -> bool:
+    return isinstance(given, tuple) and len(given) == 2 and _is_number(given[0]) and isinstance(given[1], str)
+
+
+def _is_number(given: object) -> bool:
+    return isinstance(given, int | float) and given == given  # a time that is no number is never over
+
+
+_is_config = _has("settings", "limits")
+_is_storage = _has("open", "close", "claim", "append", "read", "level")
 
 _KINDS: Mapping[str, _Kind] = {
-    "config": _Kind("the path of an actors.toml, a Config", (str, Path), ("settings", "limits")),
-    "environ": _Kind("a mapping of names to texts", (Mapping,)),
+    "config": _Kind(
+        "the path of an actors.toml, a Config", lambda given: _is_path(given) or _is_config(given)
+    ),
+    "environ": _Kind("a mapping of names to texts", _is(Mapping)),
     "journal": _Kind(
         "the path of a file, a postgresql:// address, a Storage",
-        (str, Path),
-        ("open", "close", "claim", "append", "read", "level"),
+        lambda given: _is_path(given) or _is_storage(given),
     ),
-    "transport": _Kind("a Transport", (), ("send", "close")),
-    "seed": _Kind("a whole number", (int,)),
-    "on_tool_error": _Kind("a function", (), ("__call__",)),
-    "on_refusal": _Kind("a function, the path of a directory", (str, Path), ("__call__",)),
-    "compaction": _Kind("a Compaction", (Compaction,)),
-    "budgets": _Kind("a mapping of tenants.NAME and pools.NAME to Allowances", (Mapping,)),
+    "transport": _Kind("a Transport", _has("send", "close")),
+    "seed": _Kind("a whole number", _is_whole),
+    "on_tool_error": _Kind("a function", callable),
+    "on_refusal": _Kind(
+        "a function, the path of a directory", lambda given: _is_path(given) or callable(given)
+    ),
+    "compaction": _Kind("a Compaction", _is(Compaction)),
+    "budgets": _Kind("a mapping of tenants.NAME and pools.NAME to Allowances", _is(Mapping)),
+    "at": _Kind("the number of an event", _is_whole),
+    "tenant": _Kind("a text", _is(str)),
+    "before": _Kind("a datetime", _is(datetime)),
+    "after": _Kind("what StoredSession.page is", _is_page),
 }
 
 
 def check_given(**arguments: object) -> None:
-    """Check what a runtime is made with.
+    """Check arguments that may be left out.
 
     Raises:
-        ConfigError: One is no such thing.
+        ConfigError: One is not what it must be.
     """
     for name, given in arguments.items():
         if given is not None and not _KINDS[name].takes(given):
-            # not the value: an address may hold a password, an environment keys
             raise ConfigError(f"{name}= takes {_KINDS[name].words}, or None, not {type(given).__name__}")
+
+
+def check_wait(wait: object) -> None:
+    """Check how long somebody is to wait. Raises `ConfigError`."""
+    if not _is_number(wait):
+        raise ConfigError(f"wait= takes seconds, not {wait!r:.40}")
+
+
+def check_limit(limit: object) -> None:
+    """Check how long a page of a list may be. Raises `ConfigError`."""
+    if not (isinstance(limit, int) and 0 <= limit <= MOST):
+        raise ConfigError(f"limit= takes a whole number from 0 to {MOST:,}, not {limit!r:.40}")
+
+
+def session_id(given: object) -> str:
+    """Return the id of a session that may be kept. Raises `ConfigError` if it is no text."""
+    if not isinstance(given, str):
+        raise ConfigError(f"A session's id is a text, not {type(given).__name__}")
+    return given
+
+
+def seconds_of(time: datetime | None) -> float | None:
+    """Return a time in seconds since 1970. Raises `ConfigError` if it has none."""
+    try:
+        return None if time is None else time.timestamp()
+    except (ValueError, OverflowError) as error:
+        raise ConfigError(f"before= is a time that no clock here can tell: {error}") from None

@@ -49,7 +49,7 @@ from actors.errors import (
     KernelError,
 )
 from actors.executor import ToolFailure, ToolLimits
-from actors.given import check_given
+from actors.given import check_given, check_wait, session_id
 from actors.handle import Session, SessionIds
 from actors.imported import beginning
 from actors.journal import JournalActor
@@ -375,7 +375,8 @@ class Runtime(Archive):
         if not isinstance(system, str | EllipsisType | None):
             raise ConfigError(f"system= takes a text, not {type(system).__name__}")
         equipped = Equipped(tools, approve, deps, repeats, output)
-        return await self._sessions.resume(host, id, equipped, system, target, wait)
+        check_wait(wait)
+        return await self._sessions.resume(host, session_id(id), equipped, system, target, wait)
 
     def _keep_no_longer(self) -> None:
         """Have sessions expire, if the configuration says so."""
@@ -387,10 +388,11 @@ class Runtime(Archive):
         """Return an open session by its id.
 
         Raises:
+            ConfigError: The id is no text.
             SessionClosed: None of that id is open.
         """
         self._running().check()
-        return self._sessions[id]
+        return self._sessions[session_id(id)]
 
     def stats(self) -> RuntimeStats:
         """Return what was counted since the runtime was entered, and how things stand now. It asks no actor."""

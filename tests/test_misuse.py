@@ -1,6 +1,9 @@
 """What a program gives that is not what it must be: refused in one line, before anything has changed."""
 
+from collections.abc import Callable
+from datetime import datetime
 from functools import partial
+from math import nan
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +12,17 @@ import pytest
 from actors import Budget, Message, Price, Runtime, Thinking, ToolResult
 from actors.core.content import ToolCall
 from actors.core.identity import CallId
-from actors.errors import ConfigError, DecisionRefused, NotAwaited, SessionError, ToolDefinitionError
+from actors.errors import (
+    ConfigError,
+    DecisionRefused,
+    NotAwaited,
+    SessionError,
+    ToolDefinitionError,
+    TranscriptError,
+)
+from actors.storage import Storage
+from actors.storage.memory import MemoryStorage
+from actors.storage.sqlite import SqliteStorage
 from actors.testing import Call, Say, Turn
 from actors.tools import Tool, tool
 from tests.runtime_support import hosting, log, openai
@@ -174,6 +187,52 @@ def test_what_a_runtime_cannot_be_made_with_is_refused_where_it_is_made(
     with pytest.raises(ConfigError) as refused:
         Runtime(environ={}, **given)
     assert str(refused.value).startswith(says)
+
+
+def _asked(runtime: Any) -> dict[str, Callable[[], Any]]:  # Any: what is given may be anything
+    file = "{}"
+    return {
+        "at= takes the number of an event, or None, not str": lambda: runtime.fork("one", "3"),
+        "at= takes the number of an event, or None, not bool": lambda: runtime.fork("one", True),
+        "A session's id is a text, not int": lambda: runtime.fork(3),
+        "A session's id is a text, not NoneType": lambda: runtime.export(None),
+        "A session's id is a text, not bytes": lambda: runtime.forget(b"one"),
+        "A session's id is a text, not list": lambda: runtime.resume([]),
+        "A session's id is a text, not dict": lambda: runtime.session({}),
+        "An exported session is bytes or a text, not int": lambda: runtime.import_session(3),
+        "Session id '' is not usable": lambda: _imported_anew(runtime),
+        "line 1: not the first line of an exported session": lambda: runtime.import_session(file),
+        "before= takes a datetime, or None, not str": lambda: runtime.erase(before="2020"),
+        "before= is a time that no clock here can tell": lambda: runtime.erase(before=datetime.min),
+        "tenant= takes a text, or None, not int": lambda: runtime.erase(tenant=3),
+        "limit= takes a whole number from 0 to 1,000,000, not -1": lambda: runtime.stored(limit=-1),
+        "limit= takes a whole number from 0 to 1,000,000, not 'x'": lambda: runtime.stored(limit="x"),
+        "after= takes what StoredSession.page is, or None, not int": lambda: runtime.stored(after=3),
+        "tenant= takes a text, or None, not list": lambda: runtime.stored(tenant=[]),
+        "wait= takes seconds, not nan": lambda: runtime.resume("two", wait=nan),
+        "wait= takes seconds, not None": lambda: runtime.resume("two", wait=None),
+    }
+
+
+async def _imported_anew(runtime: Runtime) -> None:
+    await runtime.import_session(await runtime.export("one"), id="")
+
+
+@pytest.mark.parametrize("storage", [MemoryStorage, None], ids=["memory", "file"])
+async def test_what_a_journal_is_asked_that_it_cannot_be_is_refused_in_one_line(
+    storage: Callable[[], Storage] | None, tmp_path: Path
+) -> None:
+    kept = storage() if storage else SqliteStorage(tmp_path / "sessions.db")
+    async with hosting(a=openai(), storage=kept) as runtime:
+        session = await runtime.open("a", id="one")
+        await session.ask("Hello.")
+        before = await session.history()
+        for says, ask in _asked(runtime).items():
+            with pytest.raises((ConfigError, TranscriptError)) as refused:
+                await ask()
+            assert str(refused.value).startswith(says)
+        assert await session.history() == before
+        assert [each.id for each in await runtime.stored()] == ["one"]
 
 
 @pytest.mark.parametrize("given", ["euros", 5, [("euros", 5)]])

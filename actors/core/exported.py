@@ -109,7 +109,7 @@ def placed(logs: Sequence[Log], name: str | None = None) -> list[tuple[str, Log]
         TranscriptError: One is not below another.
     """
     first = _opened(logs[0])
-    names, numbers = {first.key: name or first.session}, Counter[tuple[str, str]]()
+    names, numbers = {first.key: first.session if name is None else name}, Counter[tuple[str, str]]()
     found = [(names[first.key], _renamed(logs[0], names[first.key]))]
     for log in logs[1:]:
         opened = _opened(log)
@@ -134,6 +134,8 @@ def _opened(log: Log) -> Opened:
 
 
 def _text(file: bytes | str) -> str:
+    if not isinstance(file, str | bytes | bytearray):
+        raise TranscriptError(f"An exported session is bytes or a text, not {type(file).__name__}")
     try:
         return file if isinstance(file, str) else file.decode()
     except UnicodeDecodeError as error:

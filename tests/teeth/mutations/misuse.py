@@ -3,8 +3,37 @@
 from tests.teeth.mutations.mutation import Mutation
 
 MISUSE = "tests/test_misuse.py"
+_ASKED = f"{MISUSE}::test_what_a_journal_is_asked_that_it_cannot_be_is_refused_in_one_line"
 
 MUTATIONS: tuple[Mutation, ...] = (
+    Mutation(
+        "misuse: an id that is empty is none that was given",
+        "actors/core/exported.py",
+        "first.session if name is None else name}",
+        "name or first.session}",
+        (_ASKED,),
+    ),
+    Mutation(
+        "misuse: who waits for no number waits for ever",
+        "actors/given.py",
+        " and given == given  #",
+        "  #",
+        (_ASKED,),
+    ),
+    Mutation(
+        "misuse: a page of a list may have any length",
+        "actors/given.py",
+        "if not (isinstance(limit, int) and 0 <= limit <= MOST):",
+        "if False:",
+        (_ASKED,),
+    ),
+    Mutation(
+        "misuse: an id may be anything",
+        "actors/given.py",
+        "if not isinstance(given, str):",
+        "if False:",
+        (_ASKED,),
+    ),
     Mutation(
         "misuse: what a runtime is given is not looked at",
         "actors/given.py",

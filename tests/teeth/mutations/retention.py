@@ -73,8 +73,8 @@ MUTATIONS = (
     Mutation(
         "export: the logs of subagents stay behind",
         "actors/archive.py",
-        "exported(await with_subagents(host.journal, id, await read(host.journal, id)))",
-        "exported([(id, await read(host.journal, id))])",
+        "exported(await with_subagents(host.journal, name, await read(host.journal, name)))",
+        "exported([(name, await read(host.journal, name))])",
         (f"{CARRIED}::test_subagents_are_carried_along_under_ids_that_fit",),
     ),
     Mutation(
