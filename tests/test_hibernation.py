@@ -1,8 +1,7 @@
-"""Sessions that sleep in a file: nothing of them is in memory, and who uses one sees only that it takes longer."""
+"""Sessions that sleep in a journal: nothing of them is in memory, and who uses one sees only that it takes longer."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
-from pathlib import Path
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from typing import Any
 
 import anyio
@@ -21,10 +20,10 @@ from actors.kernel.cell import Cell
 from actors.passive import Passive
 from actors.storage import Level, Storage
 from actors.storage.memory import MemoryStorage
-from actors.storage.sqlite import SqliteStorage
 from actors.testing import Call, OpenAIServer, Say, Think, Turn
 from actors.tools import Tool, tool
 from tests.runtime_support import Gate, anthropic, hosting, openai
+from tests.storages import made
 from tests.test_activation import sent
 
 pytestmark = pytest.mark.anyio
@@ -40,8 +39,10 @@ def remove(path: str) -> str:
     return f"{path} is gone"
 
 
-def file(folder: Path) -> SqliteStorage:
-    return SqliteStorage(folder / "sessions.db", level="process")
+@pytest.fixture(params=["sqlite-process", "postgres"])
+def storage(request: pytest.FixtureRequest) -> Iterator[Storage]:
+    with closing(made(request.param, request)) as storage:  # who judges it reads it again at last
+        yield storage
 
 
 async def fall_asleep(session: Session) -> None:
@@ -60,20 +61,17 @@ def is_asleep(session: Session) -> bool:
 
 
 @pytest.mark.requirement("PROMISE-3", "PROMISE-4", "PROMISE-6")
-async def test_a_session_that_sleeps_between_its_asks_sends_the_same_bytes(tmp_path: Path) -> None:
+async def test_a_session_that_sleeps_between_its_asks_sends_the_same_bytes(storage: Storage) -> None:
     async def stays_awake(session: Session) -> None:
         """Let it keep its actors."""
 
-    bodies = [
-        await sent(between, SqliteStorage(tmp_path / f"{number}.db", level="process"))
-        for number, between in enumerate((stays_awake, fall_asleep))
-    ]
-    assert [len(each) for each in bodies] == [8, 8]
-    assert bodies[0] == bodies[1]
+    awake, asleep = await sent(stays_awake), await sent(fall_asleep, storage)
+    assert len(awake) == 8
+    assert asleep == awake
 
 
 @pytest.mark.requirement("PROMISE-6")
-async def test_all_that_is_read_of_a_session_that_sleeps_is_as_it_was(tmp_path: Path) -> None:
+async def test_all_that_is_read_of_a_session_that_sleeps_is_as_it_was(storage: Storage) -> None:
     gate = Gate()
     gate.open("a", "b")
     reads: list[Callable[[Session], Awaitable[object]]] = [
@@ -82,9 +80,7 @@ async def test_all_that_is_read_of_a_session_that_sleeps_is_as_it_was(tmp_path: 
         lambda session: session.preview("two"),
         _events,
     ]
-    async with hosting(
-        storage=file(tmp_path), one=anthropic(WORK, Turn(Say("Done."))), two=openai()
-    ) as runtime:
+    async with hosting(storage=storage, one=anthropic(WORK, Turn(Say("Done."))), two=openai()) as runtime:
         session = await runtime.open("one", tools=[gate.tool], budget=Budget(rounds=5))
         await session.ask("Do it.")
         await session.switch("two")
@@ -104,8 +100,8 @@ async def _events(session: Session) -> list[object]:
     return [event async for event in session.events(follow=False)]
 
 
-async def test_reading_the_events_of_a_session_that_sleeps_does_not_wake_it(tmp_path: Path) -> None:
-    async with hosting(storage=file(tmp_path), a=openai()) as runtime:
+async def test_reading_the_events_of_a_session_that_sleeps_does_not_wake_it(storage: Storage) -> None:
+    async with hosting(storage=storage, a=openai()) as runtime:
         session = await runtime.open("a")
         await session.ask("Hello?")
         await fall_asleep(session)
@@ -115,9 +111,9 @@ async def test_reading_the_events_of_a_session_that_sleeps_does_not_wake_it(tmp_
 
 @pytest.mark.requirement("PROMISE-6")
 @pytest.mark.parametrize("brought", ["results", "a decision", "a cancel", "an end"])
-async def test_a_turn_that_waits_sleeps_and_is_gone_on_with(tmp_path: Path, brought: str) -> None:
+async def test_a_turn_that_waits_sleeps_and_is_gone_on_with(storage: Storage, brought: str) -> None:
     call = Call("remove", {"path": "/a"}) if brought == "a decision" else Call("look", {"n": 1})
-    async with hosting(storage=file(tmp_path), a=openai(Turn(call), Turn(Say("Done.")))) as runtime:
+    async with hosting(storage=storage, a=openai(Turn(call), Turn(Say("Done.")))) as runtime:
         session = await runtime.open("a", tools=[LOOK, remove])
         assert (await session.ask("Do it.")).status == "awaiting"
         (waits,) = session.pending
@@ -148,8 +144,8 @@ async def test_a_turn_that_waits_sleeps_and_is_gone_on_with(tmp_path: Path, brou
         assert session.pending == ()
 
 
-async def test_a_session_that_sleeps_is_still_this_hosts(tmp_path: Path) -> None:
-    async with hosting(storage=file(tmp_path), a=openai()) as runtime:
+async def test_a_session_that_sleeps_is_still_this_hosts(storage: Storage) -> None:
+    async with hosting(storage=storage, a=openai()) as runtime:
         session = await runtime.open("a", id="one")
         fence = session._activation.fence
         await session.ask("Hello?")
@@ -160,9 +156,11 @@ async def test_a_session_that_sleeps_is_still_this_hosts(tmp_path: Path) -> None
         assert session._activation.fence == fence
 
 
-async def test_where_caches_are_warm_and_what_form_an_answer_takes_outlive_its_sleep(tmp_path: Path) -> None:
+async def test_where_caches_are_warm_and_what_form_an_answer_takes_outlive_its_sleep(
+    storage: Storage,
+) -> None:
     answers = Turn(Call("look", {"n": 1})), Turn(Say('{"celsius": 21}'))
-    async with hosting(storage=file(tmp_path), a=openai(*answers)) as runtime:
+    async with hosting(storage=storage, a=openai(*answers)) as runtime:
         session = await runtime.open("a", tools=[LOOK])
         session._activation.activate()._warmth["a"] = (1.0, 9)
         assert (await session.ask("How warm?", output=dict[str, int])).status == "awaiting"
@@ -202,10 +200,10 @@ async def test_a_session_whose_log_cannot_be_read_says_why_and_wakes_when_it_can
         assert (await session.ask("And now?")).text == "Here."
 
 
-async def test_after_a_burst_of_asks_sessions_give_their_actors_back(tmp_path: Path) -> None:
+async def test_after_a_burst_of_asks_sessions_give_their_actors_back(storage: Storage) -> None:
     gate, names = Gate(), [f"n{number}" for number in range(8)]
     limits = RuntimeLimits(active=2)
-    async with hosting(storage=file(tmp_path), limits=limits, a=OpenAIServer(_works)) as runtime:
+    async with hosting(storage=storage, limits=limits, a=OpenAIServer(_works)) as runtime:
         sessions = [await runtime.open("a", tools=[gate.tool]) for _ in names]
         async with anyio.create_task_group() as tasks:
             for session, name in zip(sessions, names, strict=True):
@@ -245,9 +243,8 @@ async def crowded(storage: Storage, limits: RuntimeLimits) -> AsyncIterator[tupl
 
 
 @pytest.mark.requirement("PROMISE-9")
-@pytest.mark.parametrize("durable", [True, False])
-async def test_as_many_sessions_are_open_as_may_be(tmp_path: Path, durable: bool) -> None:
-    storage = file(tmp_path) if durable else MemoryStorage()
+@pytest.mark.parametrize("storage", ["memory", "sqlite-process", "postgres"], indirect=True)
+async def test_as_many_sessions_are_open_as_may_be(storage: Storage) -> None:
     async with hosting(storage=storage, limits=RuntimeLimits(sessions=2), a=openai()) as runtime:
         first, _ = [await runtime.open("a", id=name) for name in ("one", "two")]
         for refused in (runtime.open("a"), runtime.resume("three")):
@@ -258,9 +255,9 @@ async def test_as_many_sessions_are_open_as_may_be(tmp_path: Path, durable: bool
 
 
 @pytest.mark.requirement("PROMISE-9")
-async def test_what_was_not_used_for_longest_is_put_away_when_there_is_no_memory(tmp_path: Path) -> None:
+async def test_what_was_not_used_for_longest_is_put_away_when_there_is_no_memory(storage: Storage) -> None:
     limits = RuntimeLimits(memory=100_000)
-    async with hosting(storage=file(tmp_path), limits=limits, a=openai()) as runtime:
+    async with hosting(storage=storage, limits=limits, a=openai()) as runtime:
         sessions = [await runtime.open("a", id=f"s{number}") for number in range(4)]
         for session in sessions:
             await session.ask(LONG)
@@ -270,8 +267,8 @@ async def test_what_was_not_used_for_longest_is_put_away_when_there_is_no_memory
 
 
 @pytest.mark.requirement("PROMISE-9")
-async def test_while_busy_sessions_hold_all_the_memory_nothing_new_is_taken_in(tmp_path: Path) -> None:
-    async with crowded(file(tmp_path), RuntimeLimits(memory=70_000)) as (runtime, gate):
+async def test_while_busy_sessions_hold_all_the_memory_nothing_new_is_taken_in(storage: Storage) -> None:
+    async with crowded(storage, RuntimeLimits(memory=70_000)) as (runtime, gate):
         busy, other = await runtime.open("a", tools=[gate.tool]), await runtime.open("b")
         async with busy.stream(LONG + LONG) as events:
             await gate.started("a")
@@ -315,12 +312,12 @@ async def test_logs_in_memory_count_and_sleeping_frees_only_what_was_made_of_the
 
 
 async def test_what_is_kept_of_sessions_that_sleep_is_bounded(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(session_host, "KEPT", 150_000)
     limits = RuntimeLimits(active=1)
     async with (
-        hosting(storage=file(tmp_path), limits=limits, a=openai()) as runtime,
+        hosting(storage=storage, limits=limits, a=openai()) as runtime,
         AsyncExitStack() as stack,
     ):
         sessions = [await runtime.open("a") for _ in range(5)]
