@@ -17,6 +17,7 @@ import tempfile
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from importlib import import_module
 from pathlib import Path
 from random import Random
 from statistics import linear_regression
@@ -226,6 +227,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--backend", choices=["asyncio", "trio", "both"], default="both")
     options = parser.parse_args()
+    import_module("structlog")  # the first log event does, and a busy machine logs slow handlers at any time
     wrong = 0
     backends = ("asyncio", "trio") if options.backend == "both" else (options.backend,)
     for backend in backends:

@@ -1,9 +1,10 @@
 """What a person is told of an answer: its text exactly once, and what is not in it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from actors.cli.advice import advice
 from actors.cli.approvals import question
+from actors.core.content import ToolCall
 from actors.core.feed import TextEvent, ThinkingEvent, TurnResult
 
 
@@ -38,12 +39,17 @@ class AnswerStream:
 def no_answer(result: TurnResult) -> str:
     """Return one line on why an ask failed, and what to try."""
     if result.awaiting:
-        calls = ", ".join(map(question, result.awaiting))
-        return f"the turn waits for what comes from outside: {calls}; actors chat asks for it"
+        return what_is_awaited(result.awaiting)
     cause = result.attempts[-1].cause
     if cause is not None and cause.kind in ("limit", "time"):
         return f"stopped: {result.why}"
     return f"{result.served_by} gave no answer: {result.why}{advice(result.attempts[-1])}"
+
+
+def what_is_awaited(calls: Iterable[ToolCall]) -> str:
+    """Return one line on what a turn waits for, and who asks for it."""
+    words = ", ".join(map(question, calls))
+    return f"the turn waits for what comes from outside: {words}; actors chat --continue asks for it"
 
 
 def what_is_missing(result: TurnResult) -> Iterator[str]:

@@ -15,7 +15,7 @@ from typing import Protocol
 import anyio
 from anyio.abc import TaskGroup
 
-from actors.cli.answer import AnswerStream, no_answer, what_is_missing
+from actors.cli.answer import AnswerStream, no_answer, what_is_awaited, what_is_missing
 from actors.cli.approvals import QUESTION, Approvals, Word, read_word
 from actors.cli.conversation import conversation, settings
 from actors.cli.exits import OF_SIGNAL, WORD_OF, Exit, of_result
@@ -85,6 +85,9 @@ def _has_input(descriptor: int, seconds: float = SILENCE) -> bool:
 async def _run(options: argparse.Namespace, prompt: str, printer: "Printer") -> Exit:
     approve = Approvals(options.approve, _ask_person if sys.stdin.isatty() else None)
     async with conversation(options, approve) as (session, _):
+        if waiting := session.pending:  # an ask would wait behind it
+            complain(what_is_awaited(each.call for each in waiting))
+            return Exit.NOT_APPROVED
         code = await _Ask(session, printer, settings(options)).answer(prompt)
     for name in approve.unasked:
         complain(f"{name} wants an approval and was not run; --approve allow gives it")

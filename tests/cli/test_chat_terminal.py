@@ -13,7 +13,20 @@ import anyio.to_thread
 import pytest
 from hypothesis import settings
 
-from actors.testing import AnthropicServer, Call, Fault, OpenAIServer, Say, Stall, Status, Think, Turn, serve
+from actors import Runtime, tool
+from actors.testing import (
+    AnthropicServer,
+    Call,
+    Fault,
+    OpenAIServer,
+    Say,
+    Script,
+    Stall,
+    Status,
+    Think,
+    Turn,
+    serve,
+)
 from actors.testing.server import LoopbackServer
 from tests.cli.terminal import SECONDS, Terminal, terminal
 
@@ -80,24 +93,25 @@ def _scene(*turns: Turn, fault: Fault | None = None, kind: type = OpenAIServer) 
 async def _chat(
     scene: Scene, tmp_path: Path, *options: str, before: str = "", term: str = "xterm-256color"
 ) -> AsyncIterator[Terminal]:
-    """Run a chat whose backends `a` and `b` are a scene's server."""
+    """Serve a scene, and run a chat with it."""
+    async with serve(scene.server), _chatting(scene, tmp_path, *options, before=before, term=term) as chat:
+        yield chat
+
+
+@asynccontextmanager
+async def _chatting(
+    scene: Scene, tmp_path: Path, *options: str, before: str = "", term: str = "xterm-256color"
+) -> AsyncIterator[Terminal]:
+    """Run a chat whose backends `a` and `b` are a scene's server, which is served."""
     (tmp_path / "tools.py").write_text(TOOLS)
-    async with serve(scene.server):
-        kind = "anthropic" if scene.server.dialect == "anthropic" else "openai"
-        table = f'kind = "{kind}"\nmodel = "m"\nbase_url = "{scene.server.endpoint}"\n'
-        key = {"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k"}
-        (tmp_path / "actors.toml").write_text(f"[backends.a]\n{table}[backends.b]\n{table}")
-        line = (
-            "chat",
-            "--config",
-            str(tmp_path / "actors.toml"),
-            "-m",
-            "a",
-            "--tools",
-            str(tmp_path / "tools.py"),
-        )
-        async with terminal(*line, *options, env=key, before=before, term=term) as chat:
-            yield chat
+    kind = "anthropic" if scene.server.dialect == "anthropic" else "openai"
+    table = f'kind = "{kind}"\nmodel = "m"\nbase_url = "{scene.server.endpoint}"\n'
+    key = {"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k"}
+    (tmp_path / "actors.toml").write_text(f"[backends.a]\n{table}[backends.b]\n{table}")
+    line = ("chat", "--config", str(tmp_path / "actors.toml"), "--tools", str(tmp_path / "tools.py"))
+    target = () if "--continue" in options else ("-m", "a")
+    async with terminal(*line, *target, *options, env=key, before=before, term=term) as chat:
+        yield chat
 
 
 async def _ready(chat: Terminal, _: Scene) -> None:
@@ -211,6 +225,86 @@ async def test_a_window_that_is_closed_ends_the_chat(
         await reach(chat, scene)
         chat.close()
         assert await chat.ended() == 129
+
+
+@each_phase(3)
+async def test_a_chat_that_is_killed_is_gone_on_with_in_another(
+    phase: str, tmp_path: Path, anyio_backend_name: str
+) -> None:
+    make, reach = PHASES[phase]
+    scene = make()
+    options = ("--backend", anyio_backend_name, "--journal", str(tmp_path / "kept.db"))
+    async with serve(scene.server):
+        async with _chatting(scene, tmp_path, *options) as chat:
+            await reach(chat, scene)
+            chat.signal(signal.SIGKILL)
+            assert await chat.ended() == 128 + signal.SIGKILL
+        scene.server.script, scene.server.faults = Script(default=Turn(Say("Good again."))), {}
+        async with _chatting(scene, tmp_path, *options, "--continue") as chat:
+            await _ready(chat, scene)
+            chat.type("and now?\r")
+            await chat.until("Good again.")
+            chat.type("\x04")
+            assert await chat.ended() == 0
+            chat.check_restored()
+    assert scene.server.refusals == []
+    last = scene.server.requests[-1].body
+    assert (b"hello" in last, b"and now?" in last) == (phase not in ("at the prompt", "while typing"), True)
+
+
+async def test_what_a_killed_chat_had_asked_for_is_asked_for_again(
+    tmp_path: Path, anyio_backend_name: str
+) -> None:
+    scene = _scene(Turn(Call("look", {"n": 1}), Call("look", {"n": 2})), Turn(Say("Both known.")))
+    options = ("--backend", anyio_backend_name, "--journal", str(tmp_path / "kept.db"))
+    async with serve(scene.server):
+        async with _chatting(scene, tmp_path, *options) as chat:
+            await _until("wants a result from outside: look(n=1)")(chat, scene)
+            chat.type('"one"\r')
+            await chat.until("wants a result from outside: look(n=2)")
+            chat.signal(signal.SIGKILL)
+            assert await chat.ended() == 128 + signal.SIGKILL
+        async with _chatting(scene, tmp_path, *options, "--continue") as chat:
+            await chat.until("wants a result from outside: look(n=2)")
+            assert "look(n=1)" not in chat.shown
+            chat.type('"two"\r')
+            await chat.until("Both known.")
+            chat.type("and now?\r")
+            await chat.until("\nok")
+            chat.type("\x04")
+            assert await chat.ended() == 0
+            chat.check_restored()
+    assert scene.server.refusals == []
+    sent = json.loads(scene.server.requests[-1].body)["messages"]
+    assert [each["content"] for each in sent if each["role"] == "tool"] == ["one", "two"]
+
+
+@pytest.mark.parametrize("answer", ["y", "n", "ctrl-c"])
+async def test_an_approval_that_a_program_left_open_is_asked_for_in_a_chat(
+    answer: str, tmp_path: Path, anyio_backend_name: str
+) -> None:
+    scene = _scene(Turn(Call("book", {"hotel": "Astoria"})), Turn(Say("So be it.")))
+    (tmp_path / "tools.py").write_text(TOOLS)
+    options = ("--backend", anyio_backend_name, "--journal", str(tmp_path / "kept.db"))
+    async with serve(scene.server):
+        environ = {"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": scene.server.base_url}
+        async with Runtime(environ=environ, journal=tmp_path / "kept.db") as runtime:
+            session = await runtime.open("openai:m", tools=[book])
+            assert (await session.ask("hello")).status == "awaiting"
+        async with _chatting(scene, tmp_path, *options, "--continue", "-m", "a") as chat:
+            await chat.until("wants an approval: book(hotel='Astoria')")
+            chat.type("\x03" if answer == "ctrl-c" else f"{answer}\r")
+            await chat.until(CANCELLED if answer == "ctrl-c" else "So be it.")
+            assert ("a tool may print" in chat.shown) == (answer == "y")
+            chat.type("\x04")
+            assert await chat.ended() == 0
+    assert scene.server.refusals == []
+
+
+@tool(approval="ask")
+def book(hotel: str) -> str:
+    """Book a hotel."""
+    raise AssertionError(hotel)
 
 
 UNTOLD = """

@@ -23,6 +23,13 @@ def weather(city: str) -> str:
 '''
 
 
+LOOK = """
+from actors import Tool
+
+look = Tool.external("look", "Look it up, elsewhere.", {"type": "object"}, read_only=True)
+"""
+
+
 def at(server: OpenAIServer, tmp_path: Path, *more: str) -> list[str]:
     """Return the options that ask a server, with a tool and a journal."""
     (tmp_path / "tools.py").write_text(TOOLS)
@@ -113,6 +120,35 @@ async def test_a_chat_goes_on_with_the_last_conversation_one_by_its_id_and_a_cop
     trip = ["first", "second"]
     assert said == [["first"], trip, [*trip, "third"], [*trip, "fourth"]]
     assert sorted(listed(tmp_path)) == ["copy", "trip"]
+
+
+@pytest.mark.anyio
+async def test_a_command_asks_nothing_of_a_conversation_that_waits_for_a_result_and_a_chat_asks_for_it(
+    tmp_path: Path,
+) -> None:
+    server = OpenAIServer([Turn(Call("look", {"n": 1})), Turn(Say("Dry."))])
+    async with serve(server):
+        line = at(server, tmp_path)
+        (tmp_path / "tools.py").write_text(LOOK)
+        first = await actors("run", "Weather?", *line)
+        again = await actors("run", "And now?", *line, "--continue")
+        assert (first.code, again.code, first.complaint) == (8, 8, again.complaint)
+        assert first.complaint == (
+            "the turn waits for what comes from outside: look(n=1); actors chat --continue asks for it"
+        )
+        chat = await actors("chat", "--plain", *line, "--continue", stdin="it is dry\n")
+    assert (chat.code, "Dry." in chat.out) == (0, True), chat.err
+    assert [b"it is dry" in each.body for each in server.requests] == [False, True]
+
+
+@pytest.mark.anyio
+async def test_a_chat_whose_input_ends_with_an_answer_goes_on_to_the_end_of_its_turn(tmp_path: Path) -> None:
+    server = OpenAIServer([Turn(Call("weather", {"city": "Oslo"})), Turn(Say("Dry."))])
+    async with serve(server):
+        line = at(server, tmp_path)
+        (tmp_path / "tools.py").write_text(TOOLS.replace("@tool", '@tool(approval="ask")'))
+        chat = await actors("chat", "--plain", *line, stdin="Weather?\ny\n")
+    assert (chat.code, chat.out.splitlines()[-1]) == (0, "Dry."), chat.out
 
 
 @pytest.mark.anyio

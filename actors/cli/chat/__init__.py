@@ -52,5 +52,6 @@ def _face(options: argparse.Namespace) -> Face | None:
 async def _chat(options: argparse.Namespace, face: Face) -> Exit:
     questions = Questions(face)
     view = View(face, anyio.current_time, thinking=not options.hide_thinking)
-    async with conversation(options, Approvals(options.approve, questions.ask)) as (session, config), face:
-        return await Chat(ChatState(session, config, face, settings(options)), view, questions).run()
+    approve = Approvals(options.approve, questions.ask)
+    async with conversation(options, approve) as (session, config), face:
+        return await Chat(ChatState(session, config, face, settings(options)), view, questions, approve).run()

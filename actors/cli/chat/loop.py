@@ -9,12 +9,13 @@ process at once. With no turn in flight it leaves, and so do Ctrl-D, /quit, SIGT
 
 import os
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
+from typing import TypeAlias
 
 import anyio
 
-from actors.cli.approvals import question
+from actors.cli.approvals import Approvals, question
 from actors.cli.chat.commands import COMMANDS, run_command
 from actors.cli.chat.face import Control
 from actors.cli.chat.questions import Questions
@@ -22,10 +23,12 @@ from actors.cli.chat.state import ChatState
 from actors.cli.chat.view import View
 from actors.cli.exits import OF_SIGNAL, Exit
 from actors.cli.screen import safe
-from actors.core.content import ToolCall
-from actors.core.feed import CompleteEvent, ErrorEvent, SessionEvent, TurnResult
-from actors.core.jsonio import JsonValue
+from actors.core.events import Verdict
+from actors.core.feed import CompleteEvent, ErrorEvent, PendingCall, SessionEvent
 from actors.errors import ActorsError
+
+_Stream: TypeAlias = AbstractAsyncContextManager[AsyncIterator[SessionEvent]]
+"""The events of a turn, or of the rest of one."""
 
 PROMPT = "> "
 WAITING = 16
@@ -37,13 +40,16 @@ TICK = 0.2
 class Chat:
     """Reads lines, and has turns and commands run."""
 
-    def __init__(self, state: ChatState, view: View, questions: Questions) -> None:
+    def __init__(self, state: ChatState, view: View, questions: Questions, approve: Approvals) -> None:
         self._state, self._session, self._face = state, state.session, state.face
         self._view = view
-        self._questions = questions
+        self._questions, self._approve = questions, approve
         self._waiting: deque[str] = deque()
         self._wanted, self._idle = anyio.Event(), anyio.Event()
-        self._idle.set()
+        if self._session.pending:  # whoever had the session before was asked, and gave no answer
+            self._wanted.set()
+        else:
+            self._idle.set()
         self._continued: list[str] = []
         self._cancelling = anyio.Event()
         """Set once the turn in flight is being cancelled."""
@@ -113,48 +119,52 @@ class Chat:
             self._wanted.set()
 
     async def _turns(self) -> None:
-        """Ask what was said, one after the other."""
+        """Go on with a turn that waits, and ask what was said, one after the other."""
         while True:
             await self._wanted.wait()
             self._face.prompt("")
+            if self._session.pending:
+                await self._turn(None)
             while self._waiting:
-                await self._turn(self._waiting.popleft())
+                await self._turn(self._session.stream(self._waiting.popleft(), **self._state.bounds))
             self._wanted = anyio.Event()
             self._idle.set()
             self._face.prompt(PROMPT)
 
-    async def _turn(self, words: str) -> None:
+    async def _turn(self, asked: _Stream | None) -> None:
+        """Show a turn until it has ended. Whatever it waits for the person is asked for, one call after the other."""
         self._cancelling = anyio.Event()
         try:
-            result = await self._showing(self._session.stream(words, **self._state.bounds))
-            while result is not None and result.awaiting:
-                brought = await self._results(result.awaiting)
-                if len(brought) < len(result.awaiting):
+            if asked is not None:
+                await self._showing(asked)
+            while self._session.pending:
+                brought = await self._brought(self._session.pending[0])
+                if brought is None:
                     return await self._given_up()
-                result = await self._showing(self._session.stream_provided(brought))
+                await self._showing(brought)
         except ActorsError as error:
             self._face.put(f"  {safe(str(error))}", "red")
 
-    async def _showing(
-        self, stream: AbstractAsyncContextManager[AsyncIterator[SessionEvent]]
-    ) -> TurnResult | None:
-        """Show the events of a turn, and return how it came out or where it stands."""
-        result = None
+    async def _showing(self, stream: _Stream) -> None:
+        """Show the events of a turn, to its end or until it waits."""
         async with stream as events:
             async for event in events:
                 if isinstance(event, CompleteEvent | ErrorEvent):
                     self._view.settle(await self._session.ledger())
-                    self._state.count(result := event.result)
+                    self._state.count(event.result)
                 self._view.event(event)
-        return result
 
-    async def _results(self, calls: Sequence[ToolCall]) -> dict[str, JsonValue]:
-        """Ask for the result of each external call, until the turn is cancelled."""
-        brought: dict[str, JsonValue] = {}
+    async def _brought(self, waits: PendingCall) -> _Stream | None:
+        """Bring what the person answers, and return what goes on with it; None if the turn is cancelled before."""
+        brought: _Stream | None = None
         async with anyio.create_task_group() as either:
             either.start_soon(_wait, self._cancelling, either.cancel_scope)
-            for call in calls:
-                brought[call.id] = await self._questions.result(question(call))
+            if waits.kind == "external":
+                result = await self._questions.result(question(waits.call))
+                brought = self._session.stream_provided({waits.call.id: result})
+            else:
+                verdict: Verdict = "allow" if await self._approve(waits.call) else "deny"
+                brought = self._session.stream_decided(waits.call.id, verdict, digest=waits.digest)
             either.cancel_scope.cancel()
         return brought
 

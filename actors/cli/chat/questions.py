@@ -37,9 +37,15 @@ class Questions:
         try:
             await self._answered.wait()
         finally:
-            self._answered, self.asked = None, anyio.Event()
+            self._answered = None
+            self._settled()
             self._face.prompt("")
         return self._line
+
+    def _settled(self) -> None:
+        """Have no question open. Who waits for the next one may wait already."""
+        if self.asked.is_set():
+            self.asked = anyio.Event()
 
     def take(self, line: str) -> bool:
         """Answer the open question; False if there is none."""
@@ -47,4 +53,5 @@ class Questions:
             return False
         self._line = line
         self._answered.set()
+        self._settled()  # from a pipe, no line more is read until the next question, or the turn's end
         return True

@@ -12,10 +12,40 @@ _PLAIN = "actors/cli/chat/plain.py"
 HELP = "tests/cli/test_asked_for_help.py"
 MODES = "tests/cli/test_modes.py"
 CHAT = "tests/cli/test_chat_terminal.py"
+KEPT = "tests/cli/test_sessions.py"
+WAITS = "test_a_command_asks_nothing_of_a_conversation_that_waits_for_a_result_and_a_chat_asks_for_it"
 LINE = "tests/cli/test_command_line.py"
 STREAMS = "tests/cli/test_streams_of_the_process.py"
 
 MUTATIONS = (
+    Mutation(
+        "run: a conversation that waits for a result was answered",
+        _RUN,
+        "return Exit.NOT_APPROVED\n        code",
+        "return Exit.OK\n        code",
+        (f"{KEPT}::{WAITS}",),
+    ),
+    Mutation(
+        "chat: a turn that waits is asked about when the person has said something",
+        _LOOP,
+        "if self._session.pending:  # whoever",
+        "if not self._session:  # whoever",
+        (f"{KEPT}::{WAITS}",),
+    ),
+    Mutation(
+        "chat: an approval that a program left open is refused whatever the person says",
+        _LOOP,
+        '"allow" if await self._approve(waits.call)',
+        '"deny" if await self._approve(waits.call)',
+        (f"{CHAT}::test_an_approval_that_a_program_left_open_is_asked_for_in_a_chat",),
+    ),
+    Mutation(
+        "chat: behind an answer a pipe is read on before its turn has ended",
+        "actors/cli/chat/questions.py",
+        "self._settled()  # from a pipe",
+        "pass  # from a pipe",
+        (f"{KEPT}::test_a_chat_whose_input_ends_with_an_answer_goes_on_to_the_end_of_its_turn",),
+    ),
     Mutation(
         "approvals: what is not a no is a yes",
         _APPROVALS,
