@@ -3,7 +3,6 @@
 What callers submit and bring waits in the session, and is in `actors.pending`.
 """
 
-from dataclasses import dataclass
 from typing import ClassVar, TypeAlias
 
 from actors.configuration import Change
@@ -16,38 +15,33 @@ from actors.kernel import Command, Query
 from actors.pending import Bring, Submit
 
 
-@dataclass(frozen=True)
-class Switch(Query[SwitchOutcome]):
+class Switch(Query[SwitchOutcome], frozen=True):
     """Send the next turn to `target`: at once if no ask is in flight, else when it has ended."""
 
     control: ClassVar[bool] = True
     target: str
 
 
-@dataclass(frozen=True)
-class Configure(Query[SwitchOutcome]):
+class Configure(Query[SwitchOutcome], frozen=True):
     """Have another system prompt or other tools: now if no ask is in flight, else when it has ended."""
 
     control: ClassVar[bool] = True
     change: Change
 
 
-@dataclass(frozen=True)
-class Cancel(Query[bool]):
+class Cancel(Query[bool], frozen=True):
     """Cancel the ask in flight. Answered when every call of it is closed: True, or False if it came too late."""
 
     control: ClassVar[bool] = True
 
 
-@dataclass(frozen=True)
-class Look(Query[SessionState]):
+class Look(Query[SessionState], frozen=True):
     """Ask for the present state. It has no ledger: ask the ledger for that."""
 
     control: ClassVar[bool] = True
 
 
-@dataclass(frozen=True)
-class Finished(Command):
+class Finished(Command, frozen=True):
     """The ask in flight has ended, and the pending asks say how.
 
     `generation` is whose ask: mail outlives a crash, and what is told of an ask that it ended means nothing any more.
@@ -57,8 +51,7 @@ class Finished(Command):
     generation: int
 
 
-@dataclass(frozen=True)
-class Taken(Command):
+class Taken(Command, frozen=True):
     """What was brought first is recorded, or refused. `generation` as in `Finished`.
 
     Args:
@@ -80,16 +73,14 @@ class Taken(Command):
     error: SessionError | None = None
 
 
-@dataclass(frozen=True)
-class EndWritten(Command):
+class EndWritten(Command, frozen=True):
     """The log's last event is durable. `generation` as in `Finished`."""
 
     control: ClassVar[bool] = True
     generation: int
 
 
-@dataclass(frozen=True)
-class End(Query[None]):
+class End(Query[None], frozen=True):
     """Cancel the ask in flight, drop those that wait, and write that the session has ended."""
 
     control: ClassVar[bool] = True

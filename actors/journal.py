@@ -51,8 +51,7 @@ class Prelude(Struct, frozen=True):
             told(number)
 
 
-@dataclass(frozen=True)
-class Append(Query[int]):
+class Append(Query[int], frozen=True):
     """Append events to a session's log; the answer is the number of the last one.
 
     Args:
@@ -98,8 +97,7 @@ class Append(Query[int]):
         return JournalError(why[:500])
 
 
-@dataclass(frozen=True)
-class LogQuery(Query[R]):
+class LogQuery(Query[R], frozen=True):
     """Something else that is asked of the journal, behind every append that was sent before.
 
     `deed`: what it is, for messages.
@@ -117,8 +115,7 @@ class LogQuery(Query[R]):
         self.reply.fail(JournalError(why[:500]))
 
 
-@dataclass(frozen=True)
-class ReadLog(LogQuery[list[Event]]):
+class ReadLog(LogQuery[list[Event]], frozen=True):
     """Read a session's log past number `after`: its events, oldest first. `anew`: its writer goes on from there."""
 
     deed = "read"
@@ -126,24 +123,21 @@ class ReadLog(LogQuery[list[Event]]):
     anew: bool = False
 
 
-@dataclass(frozen=True)
-class ClaimSession(LogQuery[Claim]):
+class ClaimSession(LogQuery[Claim], frozen=True):
     """Make the asker a session's live writer; only of one that has a log, if it is to be `existing`."""
 
     deed = "claimed"
     existing: bool = False
 
 
-@dataclass(frozen=True)
-class ReleaseSession(LogQuery[None]):
+class ReleaseSession(LogQuery[None], frozen=True):
     """Let others claim a session that was claimed with the number `fence`."""
 
     deed = "released"
     fence: int
 
 
-@dataclass(frozen=True)
-class ListSessions(LogQuery[list[StoredSession]]):
+class ListSessions(LogQuery[list[StoredSession]], frozen=True):
     """Return the sessions that have a log, as `Storage.sessions` does."""
 
     deed = "listed"
@@ -152,15 +146,13 @@ class ListSessions(LogQuery[list[StoredSession]]):
     page: Page | None = None
 
 
-@dataclass(frozen=True)
-class Erase(LogQuery[None]):
+class Erase(LogQuery[None], frozen=True):
     """Erase a session's log."""
 
     deed = "erased"
 
 
-@dataclass(frozen=True)
-class Purge(LogQuery[None]):
+class Purge(LogQuery[None], frozen=True):
     """See that no byte of what was erased is left in the storage's own files."""
 
     deed = "purged"
@@ -168,8 +160,7 @@ class Purge(LogQuery[None]):
     most: int | None = None
 
 
-@dataclass(frozen=True)
-class LookAtClock(LogQuery[int]):
+class LookAtClock(LogQuery[int], frozen=True):
     """Note the wall clock; the answer is since when it has gone on evenly."""
 
     deed = "looked at"
@@ -177,8 +168,7 @@ class LookAtClock(LogQuery[int]):
     now: int = 0
 
 
-@dataclass(frozen=True)
-class Beat(LogQuery[None]):
+class Beat(LogQuery[None], frozen=True):
     """Prolong the lease of this host."""
 
     deed = "kept"

@@ -6,7 +6,6 @@ in the order in which it was taken. Each change has a number: who decides someth
 version, and decides again if there is a newer one.
 """
 
-from dataclasses import dataclass
 from typing import ClassVar, TypeAlias, assert_never
 
 from msgspec import Struct
@@ -31,8 +30,7 @@ class Known(Struct, frozen=True):
     version: int = 0
 
 
-@dataclass(frozen=True)
-class Record(Query[int]):
+class Record(Query[int], frozen=True):
     """Apply the lifecycle events of a batch; answered when they are durable, with the number of the last one.
 
     Recording twice changes nothing in the ledger. `prelude` is written ahead of them.
@@ -42,13 +40,11 @@ class Record(Query[int]):
     prelude: Prelude | None = None
 
 
-@dataclass(frozen=True)
-class Snapshot(Query[Known]):
+class Snapshot(Query[Known], frozen=True):
     """Ask for the ledger as it stands."""
 
 
-@dataclass(frozen=True)
-class SealResults(Query[int | None]):
+class SealResults(Query[int | None], frozen=True):
     """Write that a request is sent, with the synthetic results it carries.
 
     Args:
@@ -65,8 +61,7 @@ class SealResults(Query[int | None]):
     prelude: Prelude | None = None
 
 
-@dataclass(frozen=True)
-class Shut(Query[None]):
+class Shut(Query[None], frozen=True):
     """Record nothing more: the session's end is written next. Answered when all before it are on their way."""
 
 

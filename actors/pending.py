@@ -41,8 +41,7 @@ class HostCompaction:
     result: CompactionResult | None = None
 
 
-@dataclass(frozen=True)
-class Submit(Query[None]):
+class Submit(Query[None], frozen=True):
     """Begin an ask, or let it wait. Answered when it is accepted; `Busy` if too many wait.
 
     Args:
@@ -81,8 +80,7 @@ class Decision:
     digest: str | None = None
 
 
-@dataclass(frozen=True)
-class Bring(Query[None]):
+class Bring(Query[None], frozen=True):
     """Bring results, or a decision, for calls that a turn waits for. Answered when it is recorded, or refused.
 
     Args:

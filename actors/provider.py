@@ -17,8 +17,7 @@ from actors.rounds import Endpoint, Generate, Round
 from actors.transport import Transport
 
 
-@dataclass(frozen=True)
-class Abort(Command):
+class Abort(Command, frozen=True):
     """Stop a round. Its `Generate` is answered with what could be kept; nothing happens if it has ended.
 
     It travels as mail, so that it cannot overtake the `Generate` it stops.
@@ -27,12 +26,11 @@ class Abort(Command):
     key: str
 
 
-@dataclass(frozen=True)
-class Counters(Query[Mapping[str, int]]):
+class Counters(Query[Mapping[str, int]], frozen=True):
     """Ask for the counters: requests, retries, rounds by how they ended, refusals, what was left out of answers."""
 
 
-class Inspect(Query[Condition]):
+class Inspect(Query[Condition], frozen=True):
     """Ask how the backend does. Answered at once, however many wait."""
 
     control: ClassVar[bool] = True

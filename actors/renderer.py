@@ -5,7 +5,6 @@ been sent. A render adopts nothing. A lane moves on only when the session says t
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import ClassVar, TypeAlias, assert_never
 
 from actors.core.events import Compacted, EpochBegan, Shortened
@@ -18,8 +17,7 @@ from actors.kernel import Actor, Command, Context, Query
 from actors.log import Generation, Replay
 
 
-@dataclass(frozen=True)
-class Render(Query[Rendered]):
+class Render(Query[Rendered], frozen=True):
     """Render what a binding has not seen yet of a history, with a snapshot of the ledger.
 
     `aside`: the last message is in no history, and nothing of the session's follows it.
@@ -31,36 +29,31 @@ class Render(Query[Rendered]):
     aside: bool = False
 
 
-@dataclass(frozen=True)
-class Adopt(Command):
+class Adopt(Command, frozen=True):
     """Take a rendered lane as what has been sent: its `RequestSent` is durable."""
 
     binding: Binding
     lane: Lane
 
 
-@dataclass(frozen=True)
-class Invalidate(Command):
+class Invalidate(Command, frozen=True):
     """Start a binding's lane over: its `EpochBegan` is durable. `epoch_start` is the history's length then."""
 
     event: EpochBegan
     epoch_start: int
 
 
-@dataclass(frozen=True)
-class Outdate(Command):
+class Outdate(Command, frozen=True):
     """Note that the system prompt or the tools changed: the log says so."""
 
 
-@dataclass(frozen=True)
-class Shrink(Command):
+class Shrink(Command, frozen=True):
     """Note that the history was made shorter: the log says so, or will before the next request."""
 
     event: Shortened | Compacted
 
 
-@dataclass(frozen=True)
-class AdoptedLanes(Query[Mapping[Binding, Lane]]):
+class AdoptedLanes(Query[Mapping[Binding, Lane]], frozen=True):
     """Ask for the lanes as they were last adopted, by binding: what each has been sent."""
 
 

@@ -167,8 +167,7 @@ class Aborted(Struct, frozen=True):
 Generated: TypeAlias = Answer | Broken | Aborted
 
 
-@dataclass(frozen=True)
-class Generate(Query[Generated]):
+class Generate(Query[Generated], frozen=True):
     """Send a request and read the answer.
 
     Args:

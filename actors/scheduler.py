@@ -12,11 +12,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from contextvars import Context as Variables
 from contextvars import copy_context
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar, TypeAlias, assert_never
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from actors.calls import GRACE, Running, Site, for_model
@@ -79,8 +78,7 @@ class BatchEnded(Struct, frozen=True):
         return [how for _, how in self.ends].count("refused")
 
 
-@dataclass(frozen=True)
-class RunBatch(Query[BatchEnded]):
+class RunBatch(Query[BatchEnded], frozen=True):
     """Run the calls of one model message. One batch at a time: a second is refused with `SessionError`.
 
     Args:
@@ -106,8 +104,7 @@ class RunBatch(Query[BatchEnded]):
     counts: ToolCounts = field(default_factory=ToolCounts)
 
 
-@dataclass(frozen=True)
-class StopBatch(Command):
+class StopBatch(Command, frozen=True):
     """Stop the running batch, if there is one. Its `RunBatch` is answered as ever, soon.
 
     It travels as mail, so that it cannot overtake the `RunBatch` it stops.
@@ -116,8 +113,7 @@ class StopBatch(Command):
     reason: Reason = "cancelled"
 
 
-@dataclass(frozen=True)
-class CloseCalls(Query[None]):
+class CloseCalls(Query[None], frozen=True):
     """Close calls that will not be run. `prelude` is written ahead of that."""
 
     calls: tuple[CallId, ...]
@@ -125,8 +121,7 @@ class CloseCalls(Query[None]):
     prelude: Prelude | None = None
 
 
-@dataclass(frozen=True)
-class EndCalls(Query[int]):
+class EndCalls(Query[int], frozen=True):
     """Record how calls ended that were not run here; answered with the number of the last event.
 
     `prelude` is written ahead of that.
@@ -136,8 +131,7 @@ class EndCalls(Query[int]):
     prelude: Prelude | None = None
 
 
-@dataclass(frozen=True)
-class CheckCall(Query[tuple[ArgumentError, ...]]):
+class CheckCall(Query[tuple[ArgumentError, ...]], frozen=True):
     """Ask what is missing or wrong in a call's arguments. A tool that is not there finds nothing wrong."""
 
     call: ToolCall

@@ -3,7 +3,6 @@
 import signal
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
@@ -18,8 +17,7 @@ from tests.durability_child import SESSION
 from tests.file_storage import FileStorage
 
 
-@dataclass(frozen=True)
-class Nonsense(Command):
+class Nonsense(Command, frozen=True):
     """A command that no actor has a case for."""
 
 

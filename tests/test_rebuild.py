@@ -6,7 +6,6 @@ Every runtime that these tests make compares each session with its rebuilt log w
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any
 
 import anyio
@@ -40,8 +39,7 @@ MADE = pytest.mark.parametrize("made", [openai, anthropic])
 WORK = Turn(Think("hm"), Call("work", {"name": "a"}), Call("work", {"name": "b"}))
 
 
-@dataclass(frozen=True)
-class Nonsense(Command):
+class Nonsense(Command, frozen=True):
     """A command no actor has a case for: its receiver crashes."""
 
 

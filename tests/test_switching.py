@@ -1,7 +1,6 @@
 """A switch moves the next turn and never the one in flight, and the caller is told which it was."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import anyio
 import anyio.lowlevel
@@ -38,8 +37,7 @@ FAMILIES = pytest.mark.parametrize(("old", "new"), [(openai, anthropic), (anthro
 WORK = (Turn(Think("hm"), Call("work", {"name": "a"}), Call("work", {"name": "b"})), Turn(Say("Done.")))
 
 
-@dataclass(frozen=True)
-class Nonsense(Command):
+class Nonsense(Command, frozen=True):
     """A command that no actor knows."""
 
 

@@ -7,7 +7,6 @@ date, a `RetryInfo` delay in the body, a sentence such as "Please try again in 1
 import re
 from calendar import timegm
 from collections.abc import Mapping
-from email.utils import parsedate_to_datetime
 from math import isnan
 
 MAX_WAIT = 86_400.0
@@ -74,6 +73,8 @@ def _number(value: str) -> float | None:
 def _until(value: str, now: float | None) -> float | None:
     if now is None:
         return None
+    from email.utils import parsedate_to_datetime  # and half a mail client; few providers name a date
+
     try:
         return parsedate_to_datetime(value).timestamp() - now
     except (ValueError, TypeError, OverflowError, OSError):

@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any, ClassVar, Generic, TypeVar
 
+from msgspec import Struct
+from msgspec.structs import force_setattr
+
 from actors.kernel.parking import Waiter
 
 M = TypeVar("M", bound="Command")
@@ -73,18 +76,17 @@ TOLD: Reply[Any] = Reply()  # Any: as above
 UNSENT.ended = TOLD.ended = True
 
 
-class Command:
-    """Base of all messages. Subclasses are frozen dataclasses, with or without slots.
+class Command(Struct, frozen=True, kw_only=True):
+    """Base of all messages, which are made often and looked at by their type: frozen structs, as light as can be.
 
     `control = True` sends a command by the control queue, which is served before mail.
     """
 
-    __slots__ = ()
     control: ClassVar[bool] = False
     reply: Reply[Any] = TOLD  # Any: replies of every type
 
 
-class Query(Command, Generic[R_co]):
+class Query(Command, Generic[R_co], frozen=True, kw_only=True):
     """A command that wants an answer of type `R_co`. `Ref.ask` attaches the reply."""
 
     reply: Reply[R_co] = UNSENT
@@ -94,7 +96,7 @@ def asked(message: M, reply: Reply[Any]) -> M:  # Any: as above
     """Return `message` with a reply; a copy if it was sent before, and may still be under way."""
     if message.reply is not UNSENT:
         message = copy(message)
-    object.__setattr__(message, "reply", reply)  # though it is frozen
+    force_setattr(message, "reply", reply)  # though it is frozen
     return message
 
 

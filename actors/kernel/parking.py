@@ -8,21 +8,34 @@ The rule that makes it safe under every kind of cancellation: a wake-up carries 
 takes the item itself, once it runs; and one that is cancelled after it was woken leaves the item to the next.
 """
 
-import asyncio
 import sys
 from collections.abc import Callable, Coroutine, Generator
 from contextvars import Context
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import anyio
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # a program pays for the event loop that it runs on, and for no other
+    import asyncio
+
     import trio
 
 Scope: TypeAlias = "anyio.CancelScope | trio.CancelScope"
 """A cancel scope of the event loop's own, which costs less than to ask anyio for one each time."""
+
+
+class Waiter(Protocol):
+    """What `asyncio.Future` and `TrioWaiter` have in common."""
+
+    def done(self) -> bool: ...
+    def cancelled(self) -> bool: ...
+    def set_result(self, value: Any, /) -> None:  # Any: it carries whatever its owner wakes it with
+        """Wake the task with `value`. Must not be called when `done`."""
+
+    def result(self) -> Any: ...  # Any: as above; `Reply` and `BoundedQueue` are typed
+    def __await__(self) -> Generator[Any, None, Any]: ...  # Any: the traps of the event loop, and as above
 
 
 class TrioWaiter:
@@ -66,9 +79,6 @@ class TrioWaiter:
         self._task = None
         self._done = self._cancelled = True
         return trio.lowlevel.Abort.SUCCEEDED
-
-
-Waiter: TypeAlias = asyncio.Future[Any] | TrioWaiter  # Any: as above; `Reply` and `BoundedQueue` are typed
 
 
 def wake(waiter: Waiter | None, value: object = None) -> None:
@@ -128,11 +138,12 @@ class Changes:
 
 def running_loop() -> object | None:
     """Return what stands for the event loop that runs in this thread, to be compared with `is`; None without one."""
-    trio_module = sys.modules.get("trio")
-    if trio_module is not None and trio_module.lowlevel.in_trio_run():
-        token: object = trio_module.lowlevel.current_trio_token()
-        return token
-    return asyncio._get_running_loop()
+    loop: object | None = None
+    if (trio := sys.modules.get("trio")) is not None and trio.lowlevel.in_trio_run():
+        loop = trio.lowlevel.current_trio_token()
+    elif (asyncio := sys.modules.get("asyncio")) is not None:
+        loop = asyncio._get_running_loop()
+    return loop
 
 
 def parking() -> Parking:
@@ -141,15 +152,19 @@ def parking() -> Parking:
     Raises:
         RuntimeError: No event loop is running.
     """
-    return _parking(running_loop() or asyncio.get_running_loop())
+    if (loop := running_loop()) is None:
+        raise RuntimeError("no running event loop")
+    return _parking(loop)
 
 
 @lru_cache(maxsize=1)
 def _parking(loop: Any) -> Parking:  # Any: trio's token, or asyncio's loop
-    return _asyncio(loop) if isinstance(loop, asyncio.AbstractEventLoop) else _trio(loop)
+    return _asyncio(loop) if hasattr(loop, "call_soon") else _trio(loop)
 
 
-def _asyncio(loop: asyncio.AbstractEventLoop) -> Parking:
+def _asyncio(loop: "asyncio.AbstractEventLoop") -> Parking:
+    import asyncio
+
     return Parking(
         waiter=partial(asyncio.Future, loop=loop),
         # found once: to ask for the loop's class costs as much as to make one
@@ -167,7 +182,7 @@ def _asyncio(loop: asyncio.AbstractEventLoop) -> Parking:
 
 
 def _uncancel() -> None:
-    task = asyncio.current_task()
+    task = sys.modules["asyncio"].current_task()
     while task is not None and task.cancelling():
         task.uncancel()
 

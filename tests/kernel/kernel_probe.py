@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import ClassVar, assert_never
 
 import anyio
@@ -13,40 +12,34 @@ from actors.kernel.account import State
 AT_ONCE = Restart(intensity=3, period=60.0, backoff=(0.0, 0.0))
 
 
-@dataclass(frozen=True)
-class Note(Command):
+class Note(Command, frozen=True):
     """Write `what` down."""
 
     what: object
 
 
-@dataclass(frozen=True, slots=True)
-class Urgent(Command):
+class Urgent(Command, frozen=True):
     """Write `what` down; goes by the control queue."""
 
     control: ClassVar[bool] = True
     what: object
 
 
-@dataclass(frozen=True)
-class Do(Command):
+class Do(Command, frozen=True):
     """Call `deed` in the handler."""
 
     deed: Callable[["Probe"], object]
 
 
-@dataclass(frozen=True, slots=True)
-class Look(Query[tuple[object, ...]]):
+class Look(Query[tuple[object, ...]], frozen=True):
     """Ask what has been written down."""
 
 
-@dataclass(frozen=True)
-class Keep(Query[str]):
+class Keep(Query[str], frozen=True):
     """Ask, and be answered by nobody for now: the reply is kept."""
 
 
-@dataclass(frozen=True)
-class Solve(Query[str]):
+class Solve(Query[str], frozen=True):
     """Ask with `deed` in the handler, which answers or not."""
 
     deed: Callable[["Probe", Reply[str]], object]

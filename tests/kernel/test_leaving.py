@@ -104,7 +104,7 @@ async def _cancel_after(turns: int, scope: anyio.CancelScope) -> None:
     scope.cancel()
 
 
-class Asks(Query[None]):
+class Asks(Query[None], frozen=True):
     """Answered by a child."""
 
 

@@ -9,7 +9,7 @@ idle    resident bytes of an actor that has handled a message
 import asyncio
 import gc
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import anyio
@@ -22,13 +22,11 @@ from actors.testing.bench.timing import Passes, async_calls, async_cpu_ms
 TELL_US = 1e6 / 1_000_000
 
 
-@dataclass(frozen=True)
-class Question(Query[None]):
+class Question(Query[None], frozen=True):
     """A question."""
 
 
-@dataclass(frozen=True)
-class Tell(Command):
+class Tell(Command, frozen=True):
     """A message."""
 
 

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import partial
 from random import Random
 from typing import Any
@@ -36,8 +35,7 @@ CROWD = 3
 """Asks at once, so that some have to wait and one is too many."""
 
 
-@dataclass(frozen=True)
-class UnknownCommand(Command):
+class UnknownCommand(Command, frozen=True):
     """A command that no actor knows: its receiver crashes."""
 
 
