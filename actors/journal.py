@@ -13,6 +13,7 @@ there is to write, the less each event costs. Sessions that are opened at once a
 
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, TypeAlias, TypeVar, assert_never
@@ -237,11 +238,13 @@ class JournalActor(Actor[JournalCommand]):
         self._is_working = False
         self._context: Context[JournalCommand] | None = None
         self._thread: anyio.CapacityLimiter | None = None
+        self._beaten = 0.0  # when the lease was last prolonged
 
     def started(self, context: Context[JournalCommand]) -> None:
         """Keep the context, and a thread of its own: slow tools must not hold up a write."""
         self._context = context
         self._thread = anyio.CapacityLimiter(1)
+        self._beaten = context.ref.system.now()
 
     def receive(self, command: JournalCommand) -> None:
         if not self._storage.blocking:
@@ -290,6 +293,7 @@ class JournalActor(Actor[JournalCommand]):
             case LookAtClock(now=now):
                 return partial(storage.look_at_clock, now)
             case Beat():
+                self._beaten = self._now()
                 return storage.beat
             case _:
                 assert_never(command)
@@ -391,4 +395,19 @@ class JournalActor(Actor[JournalCommand]):
         append.written(outcome)
 
     async def _in_thread(self, function: Callable[[], R]) -> R:
+        if self._storage.lease is not None and self._now() - self._beaten > self._storage.lease / 2:
+            self._beaten = self._now()
+            function = partial(_and_beat, function, self._storage)
         return await anyio.to_thread.run_sync(function, limiter=self._thread)
+
+    def _now(self) -> float:
+        assert self._context is not None
+        return self._context.ref.system.now()
+
+
+def _and_beat(function: Callable[[], R], storage: Storage) -> R:
+    """Prolong the lease behind something else: the heartbeat itself waits its turn, and that may be long in coming."""
+    done = function()
+    with suppress(JournalError):  # what was done is done; who takes over, fences
+        storage.beat()
+    return done

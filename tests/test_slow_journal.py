@@ -11,8 +11,10 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from actors import Runtime
+from actors.core.events import Event
 from actors.errors import JournalUnavailable
-from actors.journal import BATCH
+from actors.journal import BATCH, Beat, JournalActor, ReadLog
+from actors.kernel import SHARED, System
 from actors.log import SENT
 from actors.outage import LAG, JournalMeter
 from actors.storage import Appended, Entry
@@ -155,3 +157,41 @@ async def test_stats_say_since_when_and_why_the_journal_is_unavailable_and_so_do
     logged = [record.getMessage() for record in caplog.records if "journal_" in record.getMessage()]
     assert ["unavailable" in line for line in logged] == [True, False]
     assert "Say nothing" not in "".join(logged)
+
+
+class Leased(MemoryStorage):
+    """A storage with a lease, whose reads take a second of a clock that its test sets."""
+
+    blocking = True
+    lease: float | None = 10.0
+
+    def __init__(self, clock: list[float]) -> None:
+        super().__init__()
+        self.clock, self.beats, self.longest, self._beaten = clock, 0, 0.0, clock[0]
+
+    def read(self, session: str, after: int = 0) -> list[Event]:
+        self.clock[0] += 1
+        self.longest = max(self.longest, self.clock[0] - self._beaten)
+        return super().read(session, after)
+
+    def beat(self) -> None:
+        self.beats, self._beaten = self.beats + 1, self.clock[0]
+        super().beat()
+
+
+@pytest.mark.requirement("PROMISE-9")
+async def test_a_host_that_is_busy_reading_is_not_taken_for_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its heartbeat waits behind what was asked before, however much that is."""
+    clock = [0.0]
+    storage = Leased(clock)
+    async with System() as system:
+        journal = system.spawn(lambda: JournalActor(storage), "journal", depth=SHARED)
+        await journal.ask(Beat())
+        clock[0] = storage._beaten = system.now()
+        monkeypatch.setattr(system, "now", lambda: clock[0])
+        with anyio.fail_after(60):
+            async with anyio.create_task_group() as tasks:
+                for number in range(300):
+                    tasks.start_soon(journal.ask, ReadLog(f"s{number}"))
+        assert storage.longest < 10
+        assert 300 / 10 < storage.beats < 300 / 2

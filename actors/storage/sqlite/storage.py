@@ -172,6 +172,7 @@ class SqliteStorage:
         """
         if most is None or (self.path.exists() and self.path.stat().st_size <= most):
             self._connections.rewrite()
+            self.beat()  # it may have taken longer than the lease
 
     def sessions(
         self, *, tenant: str | None = None, limit: int = 100, after: Page | None = None

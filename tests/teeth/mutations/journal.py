@@ -23,6 +23,20 @@ _STATS = f"{_SLOW}::test_stats_say_since_when_and_why_the_journal_is_unavailable
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
+        "journal: a heartbeat waits its turn behind whatever was asked before",
+        "actors/journal.py",
+        "            function = partial(_and_beat, function, self._storage)\n",
+        "",
+        (f"{_SLOW}::test_a_host_that_is_busy_reading_is_not_taken_for_gone",),
+    ),
+    Mutation(
+        "journal: each operation prolongs the lease",
+        "actors/journal.py",
+        "self._now() - self._beaten > self._storage.lease / 2:",
+        "self._now() >= 0:",
+        (f"{_SLOW}::test_a_host_that_is_busy_reading_is_not_taken_for_gone",),
+    ),
+    Mutation(
         "journal: what was made of a log is kept of a session that was put away",
         "actors/activation.py",
         "self._state, self._lanes, self._made = SessionState(), Lanes(self._host.rules), None",
