@@ -14,6 +14,7 @@ from typing import NamedTuple
 import anyio
 from msgspec.structs import replace
 
+from actors.adapters.failure import TOO_LONG
 from actors.backend import ResolvedBackend, too_full
 from actors.choosing import MemberChoice, Warmth
 from actors.core import turn as turns
@@ -68,6 +69,7 @@ class TurnDriver:
     warmth: Warmth
     ended: Callable[[TurnResult, int], None]
     _began: float = 0.0
+    _was_helped: bool = False
     _handing: HandingOver = field(init=False)
 
     def __post_init__(self) -> None:
@@ -151,11 +153,16 @@ class TurnDriver:
         self._sent(choice, pool, tried[-1], served)
         while isinstance(served.step, CloseStep):
             pool, following = await self._next(pool, choice, tried, served.step)
+            is_again = following is None and self._may_make_room(served.step, tried[-1])
+            following = tried[-1] if is_again else following
             await self._end(served.binding, served.step, last=following is None)
             if following is None:
                 return
-            tried.append(following)
-            await self._make_room(following)
+            if is_again:
+                await self._shrunk(following, Shrinker.for_another, last=False)
+            else:
+                tried.append(following)
+                await self._make_room(following)
             served = await self._served(following)
             self._sent(choice, pool, following, served)
         await self._wait(served.step, tried)
@@ -163,6 +170,20 @@ class TurnDriver:
     def _sent(self, choice: MemberChoice, pool: Pool, member: str, served: "_Served") -> None:
         """Take note of who was sent how much."""
         choice.sent(pool, member, served.sent)
+
+    def _may_make_room(self, ended: CloseStep, member: str) -> bool:
+        """Say whether somebody else may summarise what is too long for a backend that could not. Asked once an ask."""
+        cause = ended.cause
+        if (
+            cause is None
+            or cause.kind not in TOO_LONG
+            or ended.visible
+            or self.ask.cancelled
+            or self._was_helped
+        ):
+            return False
+        self._was_helped = ended.status == "failed" and self._writer(member) != member
+        return self._was_helped
 
     async def _make_room(self, member: str) -> None:
         """Have the history made shorter, in a turn of its own, before one that would nearly fill its window."""
@@ -193,7 +214,7 @@ class TurnDriver:
         ask.tally.wait = 0.0
         ask.tally.retried.clear()
         try:
-            writer = ask.resolver.compaction.by or self._last(member)
+            writer = self._writer(member)
             backend = ask.resolver.backend(writer)
             provider = ask.resolver.provider(writer, backend.binding)
         except ConfigError as error:
@@ -213,11 +234,14 @@ class TurnDriver:
         await self._end(backend.binding, step, last=last)
         return result
 
-    def _last(self, member: str) -> str:
-        """Return who answered last, whose cache holds the history; if nobody did who is still there, who is asked."""
+    def _writer(self, member: str) -> str:
+        """Return who writes summaries: who is to, else who answered last, whose cache holds the history.
+
+        If nobody did who is still there, who is asked.
+        """
         resolver, measured = self.ask.resolver, self.ask.log.state.measured
-        if measured is None:
-            return member
+        if resolver.compaction.by is not None or measured is None:
+            return resolver.compaction.by or member
         last = resolver.member(measured.binding)
         try:
             resolver.backend(last)

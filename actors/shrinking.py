@@ -13,6 +13,7 @@ from typing import assert_never
 from msgspec import Struct
 from msgspec.structs import replace
 
+from actors.adapters.failure import TOO_LONG
 from actors.backend import ResolvedBackend, expected
 from actors.core import compaction
 from actors.core.compaction import CompactionResult
@@ -62,7 +63,7 @@ class Shrinker:
 
     async def by_hand(self) -> CompactionResult:
         """Summarise what is not kept word for word, and shorten what is; if no summary is written, shorten all."""
-        return await self._summarised(self._log.state.history.length)
+        return await self._summarised(self._log.state.history.length, self._settings.keep)
 
     async def to_fit(self, tokens: int) -> CompactionResult:
         """Make room before a turn, until a request has about so many tokens: by marks alone if they do."""
@@ -70,10 +71,17 @@ class Shrinker:
         short = self._cheap(known, old=False, before=self._log.state.asked_at)
         if short and self._left(known, short) <= tokens:
             return await self._shorten(short)
-        return await self._summarised(self._log.state.asked_at)
+        return await self._summarised(self._log.state.asked_at, self._settings.keep)
 
-    async def after_overflow(self) -> CompactionResult:
-        """Make room in the midst of a turn whose request was too long: everything that may be shortened is."""
+    async def for_another(self) -> CompactionResult:
+        """Make room for a backend whose request was too long, and so was that for a summary: no turn before is kept."""
+        return await self._summarised(self._log.state.asked_at, 0)
+
+    async def after_overflow(self, *, again: bool) -> CompactionResult:
+        """Make room in the midst of a turn whose request was too long: everything that may be shortened is.
+
+        `again`: that was not enough, so no turn but this one is kept.
+        """
         known = await self._known()
         before = self._estimated(known)
         short = self._cheap(known, old=True, before=self._log.state.asked_at)
@@ -81,23 +89,23 @@ class Shrinker:
         made = await self._shorten(short) if short else CompactionResult()
         if short and self._estimated(known) <= before * (1 - ENOUGH):
             return made
-        dear = await self._in_parts()
+        dear = await self._in_parts(0 if again else self._settings.keep)
         return replace(dear, results=made.results)
 
-    async def _in_parts(self) -> CompactionResult:
+    async def _in_parts(self, keep: int) -> CompactionResult:
         """Have the turns before this one summarised; if they are too long at once, the older half of them."""
-        whole = await self._dear(self._log.state.asked_at)
-        if whole.messages or self.cause is None or self.cause.kind not in ("overflow", "too_big_for_bucket"):
+        whole = await self._dear(self._log.state.asked_at, keep)
+        if whole.messages or self.cause is None or self.cause.kind not in TOO_LONG:
             return whole
         messages = self._log.state.history.since(0)
         older = [at for at in compaction.edges(messages) if 0 < at <= self._log.state.asked_at // 2]
         if not older:
             return whole
-        half = await self._dear(older[-1])
+        half = await self._dear(older[-1], keep)
         return replace(half, usage=whole.usage + half.usage)
 
-    async def _summarised(self, before: int) -> CompactionResult:
-        made = await self._dear(before)
+    async def _summarised(self, before: int, keep: int) -> CompactionResult:
+        made = await self._dear(before, keep)
         if self._ask.cancelled:
             return made
         known = await self._known()
@@ -138,9 +146,8 @@ class Shrinker:
 
     # ---- by a summary
 
-    async def _dear(self, before: int) -> CompactionResult:
-        """Have the turns before a message summarised, but for those that are kept."""
-        keep = self._settings.keep
+    async def _dear(self, before: int, keep: int) -> CompactionResult:
+        """Have the turns before a message summarised, but for the last `keep`."""
         stop = compaction.cut(self._log.state.history.since(0), keep, before)
         if not stop:
             return CompactionResult(why=NOTHING_LEFT)

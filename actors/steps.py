@@ -117,8 +117,8 @@ class TurnSteps:
                 return await self._rewrite(step)
             case turns.GenerateStep(round=number):
                 return await self._generate(number)
-            case turns.ShrinkStep():
-                return await self._shrink()
+            case turns.ShrinkStep(again=again):
+                return await self._shrink(again)
             case turns.BatchStep():
                 return await self._run(step)
             case turns.CheckStep(message=message):
@@ -268,10 +268,11 @@ class TurnSteps:
             case _:
                 assert_never(generated)
 
-    async def _shrink(self) -> Outcome:
+    async def _shrink(self, again: bool) -> Outcome:
         """Make the history shorter: the request was too long."""
         before = self._log.state.history.length
-        made = await Shrinker(self._ask, self._backend, self._provider, self._number).after_overflow()
+        shrinker = Shrinker(self._ask, self._backend, self._provider, self._number)
+        made = await shrinker.after_overflow(again=again)
         self._guard.shifted(before - self._log.state.history.length)
         return turns.Shrunk(bool(made.messages or made.results), made.why, made.usage)
 

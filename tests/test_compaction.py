@@ -219,6 +219,43 @@ async def test_words_that_were_too_long_at_once_are_sent_behind_a_summary_of_tho
     assert history[1].text.startswith("2: word")
 
 
+async def test_what_is_still_too_long_is_made_shorter_again() -> None:
+    """Four turns and a long question: with two turns kept it is too long, and so with one."""
+    server = host("openai_chat", 3500)
+    async with windowed(Compaction(keep=2), a=(server, None)) as runtime:
+        session = await runtime.open("a", tools=[read])
+        for _ in range(4):
+            await session.ask("word " * 500)
+        answer = await session.ask("Please read f1. " + "word " * 1700)
+        said = (await session.history())[1].text
+        summaries = [event for event in log(runtime, session) if isinstance(event, Compacted)]
+    assert (answer.status, len(answer.attempts)) == ("complete", 1), answer.why
+    assert said.startswith("Please read f1. word")  # no turn was kept but this one
+    assert len(summaries) == 2
+    assert server.refusals == []
+
+
+@pytest.mark.parametrize("by", [None, "third"])
+async def test_who_answered_last_makes_room_for_one_that_cannot(by: str | None) -> None:
+    """Nobody knows the windows. Of the smaller one's, half of the history is too long for a summary."""
+    large, small, third = host("anthropic"), host("openai_chat", 3500), host("mistral")
+    made = Compaction(keep=1, by=by)
+    async with windowed(made, large=(large, None), small=(small, None), third=(third, None)) as runtime:
+        session = await runtime.open("large", tools=[read])
+        for _ in range(3):
+            await session.ask("word " * 3000)
+        await session.switch("small")
+        answer = await session.ask("Please read f1.")
+    writer = by or "large"
+    assert (answer.status, answer.text, answer.served_by.backend) == ("complete", "Done.", "small"), (
+        answer.why
+    )
+    ends = [(attempt.binding.backend, attempt.status) for attempt in answer.attempts]
+    assert ends == [("small", "handed_over"), (writer, "handed_over"), ("small", "complete")]
+    assert [len(server.requests) for server in (large, third)] == ([4, 0] if by is None else [3, 1])
+    assert large.refusals == third.refusals == []
+
+
 async def test_without_a_summary_marks_are_all_and_nothing_is_lost() -> None:
     server = host("openai_chat")
     async with hosting(a=server) as runtime:

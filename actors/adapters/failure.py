@@ -40,6 +40,9 @@ ACTIONS: dict[Kind, Action] = {
     "circuit_open": "next_backend",
 }
 
+TOO_LONG: frozenset[str] = frozenset(kind for kind, action in ACTIONS.items() if action == "compact")
+"""Kinds that a shorter request would not have."""
+
 BACKEND_KINDS: frozenset[Kind] = frozenset(("transient", "rate_limit", "quota", "config"))
 """Kinds that say something of the backend, not of one request."""
 

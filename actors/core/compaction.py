@@ -49,7 +49,8 @@ class Compaction(Form, frozen=True):
         keep: Turns at the end that stay word for word, where there are more.
         large: Bytes from which a result is long.
         attachments: The user's newest images and documents that go along with a summary.
-        by: The backend that writes summaries; None for the one that answered last, whose cache holds the history.
+        by: The backend that writes summaries; None for the one that answered last, whose cache holds the history. In
+            the midst of a turn its own does.
     """
 
     threshold: float | None = 0.8

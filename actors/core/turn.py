@@ -13,7 +13,7 @@ settings, tools), a test with a list. Its legal states are this table; anything 
     generating   GenerateStep              Answered, with calls     executing; closing at a limit
                                            Answered, no calls       closing
                                            Unfit (400)              rewriting, or closing
-                                           Broke, too long          shrinking, once
+                                           Broke, too long          shrinking, thrice at most
                                            Broke, Stopped           closing
                  (with a form asked for)   Answered, no calls       checking
     shrinking    ShrinkStep(why)           Shrunk, something        rendering
@@ -40,7 +40,7 @@ the limit.
 """
 
 from collections.abc import Generator
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -50,6 +50,9 @@ from actors.core.events import TurnStatus
 from actors.core.guards import Repeats, checked_repeats
 from actors.core.progress import Cause, TurnProgress
 from actors.core.stream import Usage
+
+SHRINKS: Final = 3
+"""Times that a history is made shorter in one turn because its requests are too long."""
 
 
 class Bounds(Struct, frozen=True):
@@ -91,9 +94,10 @@ class GenerateStep(Struct, frozen=True):
 
 
 class ShrinkStep(Struct, frozen=True):
-    """Make the history shorter: the request was too long, as `why` says."""
+    """Make the history shorter: the request was too long, as `why` says. `again`: it has been made shorter before."""
 
     why: str
+    again: bool = False
 
 
 class BatchStep(Struct, frozen=True):
@@ -274,7 +278,7 @@ class _TurnRules:
         self._bounds = bounds
         self._misses = so_far.misses
         self._tools_off = bounds.rounds <= 1
-        self._rewritten, self._was_shrunk = so_far.rewritten, False
+        self._rewritten, self._shrinks = so_far.rewritten, 0
         self._end = CloseStep(
             "complete", "", rounds=so_far.rounds, usage=so_far.usage, malformed=so_far.malformed
         )
@@ -302,10 +306,10 @@ class _TurnRules:
                 return self._rewrite(outcome)
             case GenerateStep(), Answered():
                 return self._answered(outcome)
-            case GenerateStep(), Broke(too_long=True) if not self._was_shrunk:
-                self._was_shrunk = True
+            case GenerateStep(), Broke(too_long=True) if self._shrinks < SHRINKS:
+                self._shrinks += 1
                 self._take(outcome, cause=outcome.cause)
-                return ShrinkStep(outcome.why)
+                return ShrinkStep(outcome.why, again=self._shrinks > 1)
             case ShrinkStep(why=why), Shrunk(done=done):
                 self._take(outcome)
                 failed = f"{why}; {outcome.why}"

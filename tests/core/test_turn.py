@@ -23,6 +23,8 @@ from actors.core.turn import (
     Ready,
     RenderStep,
     RewriteStep,
+    ShrinkStep,
+    Shrunk,
     Step,
     Stopped,
     Unfit,
@@ -50,9 +52,11 @@ POSSIBLE: dict[type[Step], tuple[Outcome, ...]] = {
         Unfit("400", reasoning=True),
         Broke("503", usage=ONE),
         Broke("cut", message=CALLS, visible=True),
+        Broke("long", usage=ONE, too_long=True),
         Stopped(),
         Stopped(CALLS),
     ),
+    ShrinkStep: (Shrunk(True, usage=ONE), Shrunk(False, "no"), Stopped()),
     BatchStep: (
         *(Ran(0), Ran(1), Ran(2), Stopped()),
         *(Ran(0, external=CALLS.calls), Ran(0, approvals=CALLS.calls), Stopped(awaited=CALLS.calls)),
@@ -62,7 +66,8 @@ POSSIBLE: dict[type[Step], tuple[Outcome, ...]] = {
 FOLLOWS: dict[type[Step], tuple[type[Step], ...]] = {
     RenderStep: (GenerateStep, RewriteStep, CloseStep),
     RewriteStep: (RenderStep, CloseStep),
-    GenerateStep: (BatchStep, RewriteStep, CloseStep),
+    GenerateStep: (BatchStep, RewriteStep, ShrinkStep, CloseStep),
+    ShrinkStep: (RenderStep, CloseStep),
     BatchStep: (RenderStep, AwaitStep, CloseStep),
     AwaitStep: (RenderStep, BatchStep, CloseStep),
 }
@@ -103,6 +108,7 @@ def test_every_sequence_of_outcomes_follows_the_table(bounds: Bounds) -> None:
     for taken, steps, ended in walks(6, bounds):
         count += 1
         assert_rewrites_as_it_was_refused(taken, steps)
+        assert_is_made_shorter_thrice_at_most(taken, steps)
         for before, after in pairwise(steps):
             assert isinstance(after, FOLLOWS[type(before)])
         if ended is None:
@@ -120,6 +126,13 @@ def assert_rewrites_as_it_was_refused(taken: tuple[Outcome, ...], steps: list[St
     assert rewrites == allowed[: len(refusals)]
 
 
+def assert_is_made_shorter_thrice_at_most(taken: tuple[Outcome, ...], steps: list[Step]) -> None:
+    """Each time that a request is too long, up to the fourth; the first time as usual, and then more of it."""
+    shrinks = [step.again for step in steps if isinstance(step, ShrinkStep)]
+    refusals = [outcome for outcome in taken if isinstance(outcome, Broke) and outcome.too_long]
+    assert shrinks == [False, True, True][: len(refusals)]
+
+
 def assert_ended_as_it_was_told(taken: tuple[Outcome, ...], ended: CloseStep) -> None:
     last = taken[-1]
     if isinstance(last, HandedOver):
@@ -127,10 +140,18 @@ def assert_ended_as_it_was_told(taken: tuple[Outcome, ...], ended: CloseStep) ->
             ("failed", None) if last.why else ("handed_over", last.target)
         )
     else:
-        status = {Stopped: "cancelled", Answered: "complete", Broke: "failed", Unfit: "failed"}[type(last)]
+        status = {
+            Stopped: "cancelled",
+            Answered: "complete",
+            Broke: "failed",
+            Unfit: "failed",
+            Shrunk: "failed",
+        }[type(last)]
         assert (ended.status, ended.handover) == (status, None)
     assert ended.usage.output_tokens == sum(
-        outcome.usage.output_tokens for outcome in taken if isinstance(outcome, Answered | Broke | Stopped)
+        outcome.usage.output_tokens
+        for outcome in taken
+        if isinstance(outcome, Answered | Broke | Shrunk | Stopped)
     )
     kept = last.message if isinstance(last, Answered | Broke | Stopped) else None
     assert ended.unrun == (kept.calls if kept is not None else ())
@@ -257,6 +278,7 @@ def test_what_does_not_answer_a_step_is_a_programming_error(step: type[Step], wr
         RenderStep: (),
         RewriteStep: (Unfit("judged"),),
         GenerateStep: (Ready(),),
+        ShrinkStep: (Ready(), Broke("long", too_long=True)),
         BatchStep: (Ready(), Answered(CALLS, ONE)),
         AwaitStep: (Ready(), Answered(CALLS, ONE), Ran(external=CALLS.calls)),
     }

@@ -97,9 +97,30 @@ MUTATIONS = (
     Mutation(
         "compaction: a request that was too long ends its turn",
         TURN,
-        "Broke(too_long=True) if not self._was_shrunk:",
-        "Broke(too_long=True) if self._was_shrunk:",
+        "Broke(too_long=True) if self._shrinks < SHRINKS:",
+        "Broke(too_long=True) if self._shrinks < 0:",
         (f"{SESSIONS}::test_a_request_that_was_too_long_is_made_again_with_a_shorter_history",),
+    ),
+    Mutation(
+        "compaction: a history is made shorter without end",
+        TURN,
+        "                self._shrinks += 1\n",
+        "",
+        ("tests/core/test_turn.py::test_every_sequence_of_outcomes_follows_the_table",),
+    ),
+    Mutation(
+        "compaction: the turns that are kept stay although a request is still too long",
+        SHRINKING,
+        "0 if again else self._settings.keep",
+        "self._settings.keep",
+        (f"{SESSIONS}::test_what_is_still_too_long_is_made_shorter_again",),
+    ),
+    Mutation(
+        "compaction: nobody makes room for a backend that cannot",
+        DRIVER,
+        "        return self._was_helped\n",
+        "        return False\n",
+        (f"{SESSIONS}::test_who_answered_last_makes_room_for_one_that_cannot",),
     ),
     Mutation(
         "compaction: no room is made before a turn",
@@ -111,8 +132,8 @@ MUTATIONS = (
     Mutation(
         "compaction: the smaller backend is asked for the summary",
         DRIVER,
-        "ask.resolver.compaction.by or self._last(member)",
-        "ask.resolver.compaction.by or member",
+        "            return resolver.compaction.by or member\n        last = resolver.member(measured.binding)\n",
+        "            return resolver.compaction.by or member\n        last = member\n",
         (f"{SESSIONS}::test_a_switch_to_a_smaller_window_makes_room_first_on_who_has_the_larger",),
     ),
     Mutation(

@@ -1,12 +1,12 @@
-"""Requests that a server refused as too long: one is tried again with a shorter history, once in its turn."""
+"""Requests that a server refused as too long: one is tried again with a shorter history, thrice in its turn at most."""
 
 from collections import Counter
 
 from actors.core import events
 from actors.testing.simulation.witness import Witness
 
-TRIES = 2
-"""The request as it was, and over a shorter history."""
+TRIES = 4
+"""The request as it was, and over histories that are shorter each time."""
 
 
 class TooLongRequests:
@@ -28,7 +28,7 @@ class TooLongRequests:
         if self._seen[session].aside:
             return
         self._refused[session] += 1
-        self.counts["too_long_tried_again"] += self._refused[session] == TRIES
+        self.counts["too_long_tried_again"] += self._refused[session] == 2
         if self._refused[session] > TRIES:
             about = f"{session}: {self._refused[session]} times"
-            self._problems.add("what is too long is tried again once in its turn", about)
+            self._problems.add("what is too long is tried again thrice at most in its turn", about)
