@@ -9,12 +9,14 @@ from actors.cli import bench, main
 from actors.cli.options import parser
 from actors.testing.bench.figures import Extent, Figure, Measure
 from actors.testing.bench.goals import MEASURES
-from actors.testing.bench.report import measured
+from actors.testing.bench.report import measured, read
 
 GOALS = [measure.goal for measure in MEASURES]
 
 
-def test_every_goal_is_a_row_whether_or_not_it_was_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_goal_is_a_row_whether_or_not_it_was_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["bench", "--backend", "trio", "--only", "K1", "--json"]) == 0
     shown, told = capsys.readouterr()
     report = json.loads(shown)
@@ -25,6 +27,11 @@ def test_every_goal_is_a_row_whether_or_not_it_was_asked_for(capsys: pytest.Capt
     assert all(row["value"] > 0 and row["met"] is not None for row in rows if row["goal"] == "K1")
     assert {"name", "processor", "cores", "memory_gib", "system", "python"} == report["machine"].keys()
     assert (report["quick"], [line.split()[0] for line in told.splitlines()]) == (True, ["K1"])
+    (tmp_path / "run.json").write_text(shown)
+    understood = read(str(tmp_path / "run.json"))
+    assert [(row.judged, row.met) for row in understood.figures] == [
+        (row["judged"], row["met"]) for row in rows
+    ]
 
 
 def test_a_measurement_that_fails_is_exit_code_1_and_the_table_is_there(

@@ -1,9 +1,12 @@
 """D: what it takes to begin.
 
-D1   CPU of `import actors`; baseline: `import pydantic`, in fresh processes, interleaved; and of `actors --help`
+D1   CPU of `import actors`; baseline: `import pydantic`, in fresh processes, interleaved; and of `actors --help`. What
+     is imported has been compiled before, as pip does it
 D2   the base install: distributions, megabytes, and memory after import
 """
 
+import json
+import os
 import resource
 import subprocess
 import sys
@@ -21,37 +24,46 @@ ROOT = Path(actors.__file__).parents[1]
 """Where the tree that runs is: its children must measure the same."""
 _RSS = "print(next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmRSS')))"
 _LAZY = (
-    "import sys; print(sorted(name for name in sys.modules if name.startswith(('h11', 'actors.adapters.'))))"
+    "import json, sys;"
+    "print(json.dumps([name for name in sys.modules if name.startswith(('h11', 'actors.adapters.'))]))"
 )
 _HELP = "from actors.cli import main; main(['--help'])"
 
 
 def child_cpu_ms(command: Sequence[str]) -> float:
-    """Return the CPU milliseconds of a process of its own."""
+    """Return the CPU milliseconds of a process of its own, which finds compiled what one before it imported."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+    quiet = subprocess.DEVNULL
+    subprocess.run(command, cwd=ROOT, env=_environ(), stdout=quiet, stderr=quiet, check=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) * 1e3
 
 
 def _output(program: str, *arguments: str) -> str:
     command = [sys.executable, "-c", program, *arguments]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+    done = subprocess.run(command, cwd=ROOT, env=_environ(), capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def _environ() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def _d1(options: Extent) -> list[Figure]:
     programs = ("import pydantic", "import actors", "from actors import Runtime")
     passes = 3 if options.quick else 9
+    modules = json.loads(_output(f"import actors; {_LAZY}"))
+    for program in (programs[2], _HELP):
+        _output(program)  # compiles what is imported
     others, samples = Others(options.libraries), list[list[float]]()
     for _ in range(passes):
         samples.append([child_cpu_ms((sys.executable, "-c", program)) for program in programs])
         others.take(lambda library: library.import_ms())
     taken = Passes.of(samples)
-    loaded = _output("import actors; " + _LAZY)
-    note = "no provider module loaded" if loaded == "[]" else f"loads {loaded}"
-    row = Figure("D1", _QUESTIONS["D1"], programs[1], "ms", 2.0, note=f"baseline: import pydantic; {note}")
+    row = Figure("D1", _QUESTIONS["D1"], programs[1], "ms", 2.0, note="baseline: import pydantic")
     host = replace(row, case=programs[2], note="all that a host loads before it opens", peers=others.peers())
-    return [taken.filled(row, 1, 0), taken.filled(host, 2, 0), _help(passes)]
+    loaded = Figure("D1", _LOADED, programs[1], "modules", 0, len(modules), note=", ".join(modules))
+    return [taken.filled(row, 1, 0), loaded, taken.filled(host, 2, 0), _help(passes)]
 
 
 def _help(passes: int) -> Figure:
@@ -113,5 +125,6 @@ def _bytes(installed: Distribution) -> int:
     return sum(file.stat().st_size for file in files if file.suffix != ".pyc" and file.is_file())
 
 
+_LOADED = "modules of providers that are loaded before one is asked for"
 _QUESTIONS = {"D1": "CPU time to import", "D2": "size of the base install"}
 MEASURES = (Measure("D1", _QUESTIONS["D1"], _d1), Measure("D2", _QUESTIONS["D2"], _d2))
