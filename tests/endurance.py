@@ -61,6 +61,7 @@ class Lap(Struct, frozen=True):
         turns: So far.
         resident: Bytes.
         blocks: That Python has allocated.
+        modules: That are imported.
         asleep: Sessions without actors.
     """
 
@@ -68,6 +69,7 @@ class Lap(Struct, frozen=True):
     held: Held
     resident: int
     blocks: int
+    modules: int
     asleep: int
 
 
@@ -188,11 +190,13 @@ async def looked(runtime: Runtime, turns: int, first: Held | None) -> Lap:
     if sys.platform == "linux":
         ctypes.CDLL(None).malloc_trim(0)
     stats = runtime.stats()
-    return Lap(turns, held, resident(), sys.getallocatedblocks(), stats.sessions - stats.active)
+    asleep = stats.sessions - stats.active
+    return Lap(turns, held, resident(), sys.getallocatedblocks(), len(sys.modules), asleep)
 
 
 async def endured(folder: Path, turns: int, lap: int, seed: int) -> tuple[list[Lap], Counter[str]]:
     """Make so many turns; return what was held after each lap, and what was done."""
+    import_module("structlog")  # the first log event does, and a busy machine logs slow handlers at any time
     backend = {"kind": "openai", "dialect": "openai_chat", "model": "m", "base_url": "http://127.0.0.1:9/v1"}
     backends = {name: BackendSettings.model_validate(backend) for name in TARGETS}
     limits = RuntimeLimits(active=ACTIVE)
@@ -227,7 +231,6 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--backend", choices=["asyncio", "trio", "both"], default="both")
     options = parser.parse_args()
-    import_module("structlog")  # the first log event does, and a busy machine logs slow handlers at any time
     wrong = 0
     backends = ("asyncio", "trio") if options.backend == "both" else (options.backend,)
     for backend in backends:
@@ -244,6 +247,8 @@ def main() -> int:
             f"  at rest {laps[0].held}, {'always' if same else f'at last {laps[-1].held}'}; {laps[-1].asleep} asleep"
         )
         say(f"  in 100,000 turns memory grows by {grew:.2f} MiB, and by {slope(laps, 'blocks'):,.0f} blocks")
+        if late := laps[-1].modules - laps[0].modules:
+            say(f"  {late} modules were imported after the first lap; what they hold is in that")
     return int(wrong > 0)
 
 

@@ -1,5 +1,7 @@
 """Turns leave nothing behind: a sample of `python -m tests.endurance`, and that it would see what they leave."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import anyio
@@ -26,6 +28,25 @@ def test_turns_that_are_cancelled_switched_and_compacted_leave_nothing_behind(
 
 def test_what_grows_is_told_by_its_slope_behind_the_first_laps() -> None:
     held = Held(1, 1, 1)
-    laps = [Lap(1000 * n, held, (n < 2) * 10**9 + 20 * n, 500, 1) for n in range(10)]
+    laps = [Lap(1000 * n, held, (n < 2) * 10**9 + 20 * n, 500, 9, 1) for n in range(10)]
     assert slope(laps, "resident") == pytest.approx(2000)
     assert slope(laps, "blocks") == 0
+
+
+LOGS_LATE = """
+import sys
+from pathlib import Path
+import anyio
+from actors import telemetry
+from tests.endurance import endured
+anyio.run(endured, Path(sys.argv[1]), 24, 24, 1)
+before = set(sys.modules)
+telemetry.slow("s1/session", "Submit", 1.0)
+print(sorted(set(sys.modules) - before))
+"""
+
+
+def test_what_a_busy_machine_has_logged_at_any_time_imports_nothing(tmp_path: Path) -> None:
+    line = [sys.executable, "-c", LOGS_LATE, str(tmp_path)]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=300, check=True)
+    assert done.stdout == "[]\n"
