@@ -235,7 +235,11 @@ BAD: dict[str, tuple[Callable[[list[str]], list[str]], str]] = {
     "no event": (lambda lines: _record(lines, 3, lambda record: record[:-1]), "line 4: Not an event"),
     "changed": (
         lambda lines: _record(lines, 2, lambda record: record.replace(b"Pay.", b"Pay!")),
-        "line 1: the records are not those",
+        "line 1: the lines below are not those",
+    ),
+    "changed for readers": (
+        lambda lines: [line.replace('"text":"Again?"', '"text":"No."') for line in lines],
+        "line 1: the lines below are not those",
     ),
     "opened twice": (lambda lines: _moved(lines, 1, 2), "line 3: 'opened' stands first"),
     "not opened": (lambda lines: _moved(lines, 2, 1), "line 2: 'opened' stands first"),
@@ -251,7 +255,8 @@ async def test_what_is_no_log_is_refused_with_its_line_and_reason(bad: str) -> N
         with pytest.raises(TranscriptError, match=why):
             await runtime.import_session("\n".join(change(lines)), id="copy")
         assert [each.id for each in await runtime.stored()] == ["trip"]
-        assert len(imported("\n".join(lines))[0]) == len(lines) - 1
+        for ends in ("\n", "\r\n"):
+            assert len(imported(ends.join(lines))[0]) == len(lines) - 1
 
 
 async def test_the_sessions_of_a_journal_are_listed_open_or_not_by_tenant_and_page() -> None:

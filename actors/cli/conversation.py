@@ -32,6 +32,7 @@ async def conversation(
         ConfigError: An option, a file or a target cannot be used.
     """
     verdicts = rules(options)
+    _check_named(options)
     async with _configured(options) as (found, name):
         config, servers = with_servers(found, options.mcp, verdicts)
         offered: list[Item] = [*ruled(_offered(options), verdicts, are_all=not servers), *servers]
@@ -58,6 +59,29 @@ def goes_on(options: argparse.Namespace) -> bool:
     return bool(options.goes_on) or options.resume is not None or options.fork is not None
 
 
+def _check_named(options: argparse.Namespace) -> None:
+    """Refuse options that name several conversations, or would have to change one that is kept.
+
+    Raises:
+        ConfigError: One cannot be heeded.
+    """
+    named = [bool(options.goes_on), options.resume is not None, bool(options.fork)]
+    if sum(named) > 1:
+        raise ConfigError(
+            "--continue, --resume ID and --fork ID each name a conversation; give one, and --fork alone for a copy"
+        )
+    if not goes_on(options):
+        return
+    if options.max_cost is not None:
+        raise ConfigError(
+            "--max-cost is set when a conversation begins, and this one keeps what it began with; leave it out"
+        )
+    if options.id is not None and options.fork is None:
+        raise ConfigError(
+            "--id names a new conversation, or the copy of --fork; one that is gone on with keeps its id; leave it out"
+        )
+
+
 async def _resumed(
     runtime: Runtime,
     name: str | None,
@@ -65,7 +89,7 @@ async def _resumed(
     options: argparse.Namespace,
     approve: Approvals,
 ) -> Session:
-    kept = options.resume or options.fork or await _last(runtime)
+    kept = options.fork or options.resume or await _last(runtime)
     if options.fork is not None:
         kept = await runtime.fork(kept, id=options.id or _made_up())
     system = ... if options.system is None else options.system

@@ -45,7 +45,8 @@ def main(options: argparse.Namespace) -> Exit:
     """Ask once and return the exit code."""
     prompt = _prompt(options.prompt)
     if not prompt.strip():
-        complain("there is nothing to ask; give a prompt, or standard input")
+        taken = f"; --fork took {options.fork!r} for an id: put it behind the prompt" if options.fork else ""
+        complain(f"there is nothing to ask; give a prompt, or standard input{taken}")
         return Exit.USAGE
     printer: Printer = EventLines() if options.json else AnswerText()
     show_logs(debug=options.debug)

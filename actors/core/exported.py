@@ -3,7 +3,7 @@
 The first line is about the session. Each other line is one record of its log: its number (`seq`), what a reader of the
 session is shown of it (`events`, as `run --json` prints them), and the record itself in base64 (`record`). Behind it
 come those of its subagents, and of theirs, in the same form; the first line names them (`below`). An import reads the
-records alone. It takes no file that was cut or changed, and no record that cannot stand where it stands.
+records alone, and takes no file that was cut or changed, and no record that cannot stand where it stands.
 """
 
 import hashlib
@@ -36,25 +36,29 @@ def exported(logs: Sequence[tuple[str, Log]]) -> bytes:
     """Return a session's log as a file, and those below it behind; each with its id."""
     below = [session for session, _ in logs[1:]]
     return b"".join(
-        dump(line) + b"\n"
+        line + b"\n"
         for number, (session, log) in enumerate(logs)
         for line in _lines(session, log, [] if number else below)
     )
 
 
-def _lines(session: str, log: Log, below: Sequence[str]) -> Iterator[Line]:
-    records, publisher = [encode_event(event) for event in log], Publisher()
-    yield {
+def _lines(session: str, log: Log, below: Sequence[str]) -> Iterator[bytes]:
+    lines, publisher = list[bytes](), Publisher()
+    for seq, event in enumerate(log, 1):
+        published = [event_json(each) for each in publisher.published(event)]
+        record = b64encode(encode_event(event)).decode()
+        line: Line = {"seq": seq, "events": published, "record": record}
+        lines.append(dump(line))
+    opening: Line = {
         "actors": "session",
         "v": VERSION,
         "session": session,
-        "records": len(records),
-        "sha256": _digest(records),
+        "records": len(lines),
+        "sha256": _digest(lines),
         **({"below": below} if below else {}),
     }
-    for seq, (event, record) in enumerate(zip(log, records, strict=True), 1):
-        published = [event_json(each) for each in publisher.published(event)]
-        yield {"seq": seq, "events": published, "record": b64encode(record).decode()}
+    yield dump(opening)
+    yield from lines
 
 
 def imported(file: bytes | str) -> list[Log]:
@@ -86,17 +90,20 @@ def _log(lines: deque[tuple[int, str]]) -> Log:
         raise TranscriptError(
             f"line {place}: version {opening.get('v')!r} of the form is not known; {VERSION} is"
         )
-    records = list[tuple[int, bytes]]()
+    records, said = list[tuple[int, bytes]](), list[bytes]()
     while lines and len(records) != opening.get("records"):
         number, line = lines.popleft()
         records.append((number, _record(number, line, len(records) + 1)))
+        said.append(line.strip().encode("utf-8", "replace"))
     if len(records) != opening.get("records"):
         raise TranscriptError(
             f"line {place}: {opening.get('records')!r} records are announced, and there are {len(records)}"
         )
     events = list(_events(place, records))
-    if _digest(record for _, record in records) != opening.get("sha256"):
-        raise TranscriptError(f"line {place}: the records are not those that were exported: sha256 differs")
+    if _digest(said) != opening.get("sha256"):
+        raise TranscriptError(
+            f"line {place}: the lines below are not those that were exported: sha256 differs"
+        )
     return events
 
 
@@ -175,8 +182,8 @@ def _events(place: int, records: Iterable[tuple[int, bytes]]) -> Iterator[Event]
         raise TranscriptError(f"line {place}: the log is empty; a session's begins with 'opened'")
 
 
-def _digest(records: Iterable[bytes]) -> str:
+def _digest(lines: Iterable[bytes]) -> str:
     digest = hashlib.sha256()
-    for record in records:
-        digest.update(len(record).to_bytes(8, "big") + record)
+    for line in lines:
+        digest.update(line + b"\n")
     return digest.hexdigest()

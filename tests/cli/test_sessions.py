@@ -99,7 +99,7 @@ def _carried(tmp_path: Path) -> None:
 
 @pytest.mark.anyio
 async def test_a_chat_goes_on_with_the_last_conversation_one_by_its_id_and_a_copy(tmp_path: Path) -> None:
-    server = OpenAIServer([Turn(Say(text)) for text in ("One.", "Two.", "Three.", "Four.")])
+    server = OpenAIServer([Turn(Say(text)) for text in ("One.", "Two.", "Three.", "Four.", "Five.")])
     async with serve(server):
 
         async def chat(words: str, *more: str) -> str:
@@ -111,6 +111,7 @@ async def test_a_chat_goes_on_with_the_last_conversation_one_by_its_id_and_a_cop
         assert "Two." in await chat("second", "--continue")
         assert "Three." in await chat("third", "--fork", "trip", "--id", "copy")
         assert "Four." in await chat("fourth", "--resume", "trip")
+        assert "Five." in await chat("fifth", "--resume", "copy", "--fork", "--id", "second")
         missing = await actors("chat", *at(server, tmp_path, "--plain", "--resume", "nobody"))
         assert (missing.code, "'nobody'" in missing.complaint) == (1, True)
     said = [
@@ -118,8 +119,41 @@ async def test_a_chat_goes_on_with_the_last_conversation_one_by_its_id_and_a_cop
         for body in server.requests
     ]
     trip = ["first", "second"]
-    assert said == [["first"], trip, [*trip, "third"], [*trip, "fourth"]]
-    assert sorted(listed(tmp_path)) == ["copy", "trip"]
+    assert said == [
+        ["first"],
+        trip,
+        [*trip, "third"],
+        [*trip, "fourth"],
+        [*trip, "third", "fifth"],
+    ]
+    assert sorted(listed(tmp_path)) == ["copy", "second", "trip"]
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        (("--continue", "--resume", "a"), "each name a conversation; give one"),
+        (("--continue", "--fork=a"), "each name a conversation; give one"),
+        (("--resume", "a", "--fork=b"), "each name a conversation; give one"),
+        (("--continue", "--max-cost", "1"), "--max-cost is set when a conversation begins"),
+        (("--resume", "a", "--max-cost", "1"), "--max-cost is set when a conversation begins"),
+        (("--fork", "--max-cost", "1"), "--max-cost is set when a conversation begins"),
+        (("--continue", "--id", "b"), "one that is gone on with keeps its id"),
+        (("--resume", "a", "--id", "b"), "one that is gone on with keeps its id"),
+    ],
+)
+def test_what_cannot_be_heeded_of_a_conversation_that_is_kept_is_refused(
+    line: tuple[str, ...], says: str, tmp_path: Path
+) -> None:
+    done = actors_now("run", "x", "--offline", "--journal", str(tmp_path / "kept.db"), *line)
+    assert (done.code, done.out) == (3, "")
+    assert says in done.complaint
+    assert not (tmp_path / "kept.db").exists()
+
+
+def test_a_fork_that_took_the_prompt_for_an_id_says_so(tmp_path: Path) -> None:
+    done = actors_now("run", "--offline", "--journal", str(tmp_path / "kept.db"), "--fork", "Why?")
+    assert (done.code, "--fork took 'Why?' for an id" in done.complaint) == (2, True)
 
 
 @pytest.mark.anyio

@@ -82,7 +82,7 @@ MUTATIONS = (
     Mutation(
         "import: a record that was changed is taken",
         "actors/core/exported.py",
-        'if _digest(record for _, record in records) != opening.get("sha256"):',
+        'if _digest(said) != opening.get("sha256"):',
         'if not opening.get("sha256"):',
         (f"{CARRIED}::test_what_is_no_log_is_refused_with_its_line_and_reason",),
     ),
