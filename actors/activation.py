@@ -12,12 +12,12 @@ be read.
 
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from types import EllipsisType
 from typing import Never
 
 import anyio
+from msgspec import Struct
 
 from actors.children import Above
 from actors.commands import Cancel, End, SessionCommand
@@ -61,8 +61,7 @@ RESTART = Restart(ends=(JournalUnavailable, JournalDamaged, Fenced))
 none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Suspended:
+class Suspended(Struct, frozen=True):
     """A session that was put away because of its journal.
 
     `actors`: what is left of them: asks, tools that still run. `used`: what it had used.

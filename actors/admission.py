@@ -29,8 +29,7 @@ LEARNING = 0.2
 PROBE = 0.001
 
 
-@dataclass(frozen=True, slots=True)
-class Pace:
+class Pace(Struct, frozen=True):
     """What one backend is sent.
 
     Args:

@@ -8,7 +8,6 @@ import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import Context, copy_context
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -61,8 +60,7 @@ class Site(Struct, frozen=True):
     view: TurnView = NO_VIEW
 
 
-@dataclass(frozen=True, slots=True)
-class _Raised:
+class _Raised(Struct, frozen=True):
     """What came out of a thread instead of a value."""
 
     error: BaseException

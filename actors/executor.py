@@ -7,7 +7,6 @@ model is told in one line.
 
 from collections.abc import Callable
 from contextvars import Context, ContextVar
-from dataclasses import dataclass
 from functools import partial
 
 from msgspec import Struct
@@ -25,8 +24,7 @@ from actors.quarantine import Quarantine
 from actors.watchdog import About
 
 
-@dataclass(frozen=True, slots=True)
-class ToolFailure:
+class ToolFailure(Struct, frozen=True):
     """What went wrong in a tool, for the host. The model is told less.
 
     Args:
@@ -63,8 +61,7 @@ def is_inside(system: System, session: str) -> bool:
     return False
 
 
-@dataclass(frozen=True, slots=True)
-class ToolLimits:
+class ToolLimits(Struct, frozen=True):
     """Bounds of the tools of a runtime.
 
     Args:

@@ -1,11 +1,11 @@
 """A session's log as its actors see it: what they write, and what they are made from after a crash."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import anyio
+from msgspec import Struct
 
 from actors.core.closing import repeatable
 from actors.core.content import ToolCall
@@ -125,8 +125,7 @@ class LogWriter:
             then(seq)
 
 
-@dataclass(frozen=True, slots=True)
-class Replay:
+class Replay(Struct, frozen=True):
     """What a log says.
 
     Args:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import anyio
+from msgspec import Struct
 
 from actors.choosing import Warmth
 from actors.core.state import Lanes, SessionState
@@ -33,8 +34,7 @@ def logged(warmth: Warmth | None) -> Passive:
     return Passive(None, warmth) if warmth else LOGGED
 
 
-@dataclass(frozen=True, slots=True)
-class Over:
+class Over(Struct, frozen=True):
     """A session that is over. `fenced`: why, if another writer has it now."""
 
     fenced: Fenced | None = None

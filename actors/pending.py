@@ -6,6 +6,8 @@ from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import Struct
+
 from actors.core.asking import Asked
 from actors.core.compaction import CompactionResult
 from actors.core.content import ToolResult
@@ -61,8 +63,7 @@ class Submit(Query[None], frozen=True):
     output: Output[Any] | None = None  # Any: its values
 
 
-@dataclass(frozen=True)
-class Decision:
+class Decision(Struct, frozen=True):
     """What somebody says about a call that asked for approval.
 
     Args:

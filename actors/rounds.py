@@ -7,13 +7,13 @@ an answer was shown, nothing is tried again: a retry would say things twice.
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from math import inf
 from random import Random
 from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 import anyio
-from msgspec import Struct
+from msgspec import Struct, field
 
 from actors import telemetry
 from actors.adapters.adapter import Adapter
@@ -55,8 +55,7 @@ LINGER = 0.5
 """Seconds that a server has to end its response after the answer's end marker; then the connection is closed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Retries:
+class Retries(Struct, frozen=True):
     """How a failed request is tried again, before anything of an answer was shown.
 
     Args:
@@ -80,8 +79,7 @@ class Retries:
         return min(self.ceiling, self.base * 2.0 ** (attempt - 1)) * random.uniform(0.5, 1.0)
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(Struct, frozen=True):
     """Where one backend is reached, and with what.
 
     Args:

@@ -6,12 +6,12 @@ An id belongs to one caller from the moment it is asked for: what is opened, res
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from random import Random
 from types import EllipsisType
 from typing import Any
 
 import anyio
+from msgspec import Struct
 
 from actors.activation import Activation
 from actors.backend import check_priced
@@ -47,8 +47,7 @@ from actors.toolsets import Item
 SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
 
-@dataclass(frozen=True, slots=True)
-class Equipped:
+class Equipped(Struct, frozen=True):
     """What a session works with that is in no log: whoever opens it gives it, and whoever resumes it gives it again.
 
     Args:

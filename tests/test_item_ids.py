@@ -1,6 +1,5 @@
 """`replay_item_ids`: the items of an answer go back to Responses with their ids, all from its reasoning on, or none."""
 
-import dataclasses
 import json
 import tomllib
 from pathlib import Path
@@ -145,7 +144,7 @@ def _mark(item_id: str) -> Thinking:
 def _sent(said: list[Block], *, without_ids: bool = False) -> list[tuple[str, str | None]]:
     """The kinds and ids of what goes back of an answer, in a lane whose ids were refused or not."""
     lane = empty(NAMED)
-    lane = dataclasses.replace(lane, state=lane.state._replace(without_ids=without_ids))
+    lane = replace(lane, state=lane.state._replace(without_ids=without_ids))
     asked = Message("human", (Text("Go."),))
     rendered = render(History([asked, Message("model", tuple(said))]), Ledger(), NAMED, binding=ME, lane=lane)
     assert rendered.report.faults == ()

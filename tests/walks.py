@@ -211,7 +211,7 @@ class Walk:
     def rules(self, binding: Binding) -> tuple[Dialect, Encoder, RenderTarget]:
         """Return what a binding is rendered with."""
         profile, encoder, reader = rules(binding)
-        return profile, encoder, replace(reader, budgeted=self.thinking.get(binding) == "manual")
+        return profile, encoder, with_fields(reader, budgeted=self.thinking.get(binding) == "manual")
 
     def run(self) -> None:
         """Go all steps, then to every binding once more."""

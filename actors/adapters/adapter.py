@@ -5,8 +5,9 @@ when the first adapter is asked for, and reads the answers; `actors.adapters.cla
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache, partial
+
+from msgspec import Struct
 
 from actors.adapters.marks import marked, routed
 from actors.adapters.preamble import Preamble
@@ -17,8 +18,7 @@ from actors.core.segments import Segments
 from actors.core.transcript import NO_FACTS, Encoder, TranscriptFacts
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(Struct, frozen=True):
     """What settings decide of every request that is made with them: to be kept where the settings are."""
 
     settings: Settings
@@ -37,8 +37,7 @@ class Prepared:
         return Request(begun.path, begun.headers, body, self.losses, self.names, begun.assumed)
 
 
-@dataclass(frozen=True, slots=True)
-class Adapter:
+class Adapter(Struct, frozen=True):
     """One dialect's codec: what writes the array of messages, and what makes the preamble of a request."""
 
     dialect: Dialect

@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal, TypeAlias
 
+from msgspec import Struct
+
 from actors.core.events import Gap
 from actors.core.identity import Binding, CallId
 from actors.core.intake import Dedupe
@@ -18,8 +20,7 @@ Filler: TypeAlias = Literal["first", "last", "between", "thinking"]
 """A message before all others, behind the model's or between two users', or reasoning in front of a call."""
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(Struct, frozen=True):
     """What one render did.
 
     Args:
@@ -44,8 +45,7 @@ class Report:
     faults: tuple[Fault, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Refusal:
+class Refusal(Struct, frozen=True):
     """A transcript that was refused for its structure: our bug, with its evidence.
 
     Args:

@@ -9,7 +9,9 @@ A lane is a cache of a fold over the log: dropped, it is rebuilt to the same byt
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from actors.core.check import CheckState, canonical, extend, finish, start
 from actors.core.diagnostics import Notes, Report
@@ -25,8 +27,7 @@ from actors.core.transcript import Encoder, RenderState, TranscriptFacts
 from actors.errors import CanonicalFault, Fault
 
 
-@dataclass(frozen=True, slots=True)
-class Lane:
+class Lane(Struct, frozen=True):
     """A lane at one point of its life: where its rendering has got to, and what the judge knows.
 
     `segments` are the encoded messages, without what closes the last one.
@@ -42,8 +43,7 @@ class Lane:
         return self.segments.size
 
 
-@dataclass(frozen=True, slots=True)
-class Rendered:
+class Rendered(Struct, frozen=True):
     """What a render gives: the lane's next version, to be adopted only when the request is sent, and what was done.
 
     `closing` closes the last message. `before` counts the lane's bytes that had been sent before, which stay as they

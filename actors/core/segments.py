@@ -6,17 +6,17 @@ number of times. What was added long ago lies in pages, which later versions sha
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Self
+
+from msgspec import Struct
 
 PIECE = 128 * 1024  # bytes up to which neighbouring pieces are joined
 SHARED = 512  # bytes from which a literal is a piece of its own: less costs more in objects than its copy
 PAGE = 256  # pieces from which what is recent becomes a page
 
 
-@dataclass(frozen=True, slots=True)
-class Segments:
+class Segments(Struct, frozen=True):
     """A text in pieces: those in pages first, then the recent ones.
 
     `size` is the bytes of all, `paged` of those in pages. A page ends where something that was added ends.

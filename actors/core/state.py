@@ -13,7 +13,6 @@ not matter. They meet in `RequestSent`, which the ledger itself writes.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from dataclasses import field as dataclass_field
-from dataclasses import replace as with_state
 from functools import partial
 from math import inf
 from typing import TypeAlias
@@ -283,7 +282,7 @@ class Lanes:
             return advanced(lane, history, ledger, dialect, encoder, target)
         begins = EpochBegan(binding, lane.state.epoch + 1, why, lane.state.plain, WHY[why])
         lane = begun(lane, begins, dialect, history.length)
-        return with_state(advanced(lane, history, ledger, dialect, encoder, target), begins=begins)
+        return replace(advanced(lane, history, ledger, dialect, encoder, target), begins=begins)
 
     def adopt(self, binding: Binding, lane: Lane) -> None:
         """Take a rendered lane as what has been sent."""
@@ -369,12 +368,12 @@ class Lanes:
 def _shrunk(event: events.Shortened | events.Compacted, lane: Lane) -> Lane:
     if isinstance(event, events.Compacted):
         epoch_start = _left(lane.state.epoch_start, event)
-        lane = with_state(lane, state=lane.state._replace(epoch_start=epoch_start))
+        lane = replace(lane, state=lane.state._replace(epoch_start=epoch_start))
     return _outdated(lane, "compaction")
 
 
 def _outdated(lane: Lane, why: EpochReason) -> Lane:
-    return with_state(lane, state=lane.state._replace(outdated=lane.state.outdated or why))
+    return replace(lane, state=lane.state._replace(outdated=lane.state.outdated or why))
 
 
 def _left(count: int, event: events.Compacted) -> int:

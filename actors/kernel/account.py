@@ -8,6 +8,8 @@ from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from msgspec import Struct
+
 State: TypeAlias = Literal["running", "restarting", "stopping", "stopped", "faulted"]
 """Where an actor is in its life. `faulted`: it was given up after too many crashes."""
 
@@ -22,8 +24,7 @@ handler raised. `draining`: the system took no more work.
 RING = 256  # dead letters remembered one by one
 
 
-@dataclass(frozen=True, slots=True)
-class DeadLetter:
+class DeadLetter(Struct, frozen=True):
     """One message that was not handled: its receiver and its type. It is not kept: it may be large, or private."""
 
     actor: str

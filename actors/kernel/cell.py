@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
 
+from msgspec import Struct
+
 from actors.errors import ActorFailed
 from actors.kernel.account import Reason, State
 from actors.kernel.actor import Actor, Context
@@ -25,8 +27,7 @@ from actors.kernel.shared import Shared
 AnyCell: TypeAlias = "Cell[Any]"  # Any: the kernel serves cells of every protocol; refs carry the type
 
 
-@dataclass(frozen=True, slots=True)
-class Restart:
+class Restart(Struct, frozen=True):
     """How often a crash is answered by a restart.
 
     Args:

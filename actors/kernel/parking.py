@@ -11,11 +11,11 @@ takes the item itself, once it runs; and one that is cancelled after it was woke
 import sys
 from collections.abc import Callable, Coroutine, Generator
 from contextvars import Context
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import anyio
+from msgspec import Struct
 
 if TYPE_CHECKING:  # a program pays for the event loop that it runs on, and for no other
     import asyncio
@@ -87,8 +87,7 @@ def wake(waiter: Waiter | None, value: object = None) -> None:
         waiter.set_result(value)
 
 
-@dataclass(frozen=True, slots=True)
-class Parking:
+class Parking(Struct, frozen=True):
     """What the kernel needs of the running event loop.
 
     `spawn` starts a task of the loop's own, of a coroutine that must not raise; nobody waits for it, and its starter

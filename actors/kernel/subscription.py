@@ -7,19 +7,18 @@ told, before the next item, how many it missed and whether it must read the log 
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import anyio
 from anyio.abc import ObjectReceiveStream
+from msgspec import Struct
 
 from actors.kernel.parking import Changes, parking
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class Lost:
+class Lost(Struct, frozen=True):
     """So many items were dropped because the reader was slow, since the last time it was told.
 
     `resync`: one of them may not be missed; read it where it is kept, by its sequence number. This arrives before the

@@ -5,10 +5,11 @@ pydantic makes the schema and the values. It is imported when the first tool is 
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from types import UnionType
 from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin, get_type_hints
+
+from msgspec import Struct
 
 from actors.core.arguments import ArgumentError
 from actors.core.batch import BoundArguments
@@ -21,8 +22,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel, ValidationError
 
 
-@dataclass(frozen=True)
-class Parameters:
+class Parameters(Struct, frozen=True):
     """A function's parameters as a pydantic model. Fields are numbered, so any parameter name will do.
 
     `fields`: each field and the parameter that it stands for.

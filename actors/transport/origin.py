@@ -1,16 +1,16 @@
 """Where a request goes: an origin, whose connections are shared, and the target at it."""
 
-from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from actors.errors import ConfigError
 
 PORTS = {"http": 80, "https": 443}
 
 
-@dataclass(frozen=True, slots=True)
-class Origin:
+class Origin(Struct, frozen=True):
     """A scheme, a host (an IPv6 address without brackets) and a port."""
 
     scheme: str
@@ -29,8 +29,7 @@ class Origin:
         return self.authority.removesuffix(f":{self.port}") if default else self.authority
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(Struct, frozen=True):
     """A URL taken apart.
 
     Args:

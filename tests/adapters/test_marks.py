@@ -1,6 +1,5 @@
 """Where a request asks a prompt cache to keep it: around the lane, at most four marks, and a key where there is one."""
 
-import dataclasses
 import json
 from typing import Any
 
@@ -153,8 +152,8 @@ def test_a_mark_where_the_request_before_ended_is_found_however_much_came_since(
     assert second.lane.segments.paged >= first.lane.size
     made = request(name, second)
     assert PLACES[name][-2] in marks(made.body)
-    lane = dataclasses.replace(second.lane, segments=second.lane.segments.unpaged())
-    assert made.body == request(name, dataclasses.replace(second, lane=lane)).body
+    lane = replace(second.lane, segments=second.lane.segments.unpaged())
+    assert made.body == request(name, replace(second, lane=lane)).body
 
 
 # --- keys

@@ -12,9 +12,10 @@ history that was forked, joined or cut by hand may hold half of a pair, or the s
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 from actors.core.content import Block, Message, Native, Text, Thinking, ToolCall
 from actors.core.diagnostics import Notes
@@ -33,8 +34,7 @@ ThinkingPolicy: TypeAlias = Literal["native", "drop", "text"]
 """
 
 
-@dataclass(frozen=True, slots=True)
-class RenderTarget:
+class RenderTarget(Struct, frozen=True):
     """Whom a transcript is for, and what it may see of reasoning.
 
     `budgeted`: it is asked to think with a budget, and so takes no tool loop that began without (ANT-40).

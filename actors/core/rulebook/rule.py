@@ -1,8 +1,9 @@
 """One demand of a provider, and the reasons for which the judge cannot see some."""
 
 import re
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 FaultClass: TypeAlias = Literal["rendering", "projection", "canonical", "overflow", "config"]
 
@@ -15,8 +16,7 @@ _MARKS = re.compile("[«»⟦⟧]")
 _VARIABLE = re.compile("⟦.*?⟧")
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(Struct, frozen=True):
     """One demand.
 
     Args:
