@@ -241,6 +241,10 @@ BAD: dict[str, tuple[Callable[[list[str]], list[str]], str]] = {
         lambda lines: [line.replace('"text":"Again?"', '"text":"No."') for line in lines],
         "line 1: the lines below are not those",
     ),
+    "named otherwise": (
+        lambda lines: [lines[0].replace("trip", "trap"), *lines[1:]],
+        "line 1: it names another session than its log, 'trip'",
+    ),
     "opened twice": (lambda lines: _moved(lines, 1, 2), "line 3: 'opened' stands first"),
     "not opened": (lambda lines: _moved(lines, 2, 1), "line 2: 'opened' stands first"),
     "a turn out of order": (lambda lines: _moved(lines, len(lines) - 1, 2), "line 3: something of turn 2"),
@@ -257,6 +261,13 @@ async def test_what_is_no_log_is_refused_with_its_line_and_reason(bad: str) -> N
         assert [each.id for each in await runtime.stored()] == ["trip"]
         for ends in ("\n", "\r\n"):
             assert len(imported(ends.join(lines))[0]) == len(lines) - 1
+
+
+async def test_a_file_with_other_ends_of_lines_is_imported() -> None:
+    async with talked() as (runtime, _):
+        file = await runtime.export("trip")
+        await runtime.import_session(file.replace(b"\n", b"\r\n"), id="elsewhere")
+        assert {each.id for each in await runtime.stored()} == {"trip", "elsewhere"}
 
 
 async def test_the_sessions_of_a_journal_are_listed_open_or_not_by_tenant_and_page() -> None:

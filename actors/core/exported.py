@@ -104,6 +104,10 @@ def _log(lines: deque[tuple[int, str]]) -> Log:
         raise TranscriptError(
             f"line {place}: the lines below are not those that were exported: sha256 differs"
         )
+    if isinstance(first := events[0], Opened) and opening.get("session") != first.session:
+        raise TranscriptError(
+            f"line {place}: it names another session than its log, {first.session!r}; another id is given to the import"
+        )
     return events
 
 

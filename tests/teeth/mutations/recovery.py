@@ -80,6 +80,13 @@ MUTATIONS = (
         (f"{CARRIED}::test_what_is_no_log_is_refused_with_its_line_and_reason",),
     ),
     Mutation(
+        "import: the first line may name any session",
+        "actors/core/exported.py",
+        ' and opening.get("session") != first.session:',
+        " and not first.session:",
+        (f"{CARRIED}::test_what_is_no_log_is_refused_with_its_line_and_reason",),
+    ),
+    Mutation(
         "import: a record that was changed is taken",
         "actors/core/exported.py",
         'if _digest(said) != opening.get("sha256"):',
