@@ -1,11 +1,12 @@
 """Budgets that several sessions use at the same time: of a tenant, of a pool, of those below the calls of a batch.
 
 Each request counts when it has been answered, and until then as what it is estimated to come to. One for which that
-leaves nothing waits until another has been answered, and then looks again. So what is used exceeds a budget by one
-request, as in a session alone, as far as estimates are right.
+leaves nothing waits until another has been answered, and then looks again: who waits for longer first, unless another
+budget keeps it. So what is used exceeds a budget by one request, as in a session alone, as far as estimates are right.
 """
 
 from collections.abc import Callable, Mapping
+from itertools import takewhile
 from typing import NamedTuple
 
 from actors.core.allowances import SECONDS, Allowance
@@ -74,6 +75,7 @@ class SharedBudget:
         "_used",
         "_window",
         "before",
+        "line",
         "refused",
         "whose",
     )
@@ -93,6 +95,8 @@ class SharedBudget:
         self._changes = Changes(parking)
         self.refused = 0
         """Requests and asks that it was used up for."""
+        self.line: dict[Share, None] = {}
+        """Those whose requests wait, the one that came first at the front."""
 
     @property
     def left(self) -> Budget:
@@ -181,18 +185,42 @@ class Share:
         One that is stopped meanwhile is not counted.
         """
         self.ended()
-        while not is_stopped():
-            for budget in self._budgets:
-                if (why := budget.why_over()) is not None:
-                    budget.refused += 1
-                    return why
-            if (full := next((each for each in self._budgets if not each.is_roomy()), None)) is None:
-                self._reserved = demand
+        try:
+            while not is_stopped():
                 for budget in self._budgets:
-                    budget.reserve(demand)
-                return None
-            await full.change()
+                    if (why := budget.why_over()) is not None:
+                        budget.refused += 1
+                        return why
+                if (kept_by := self._kept_by()) is None:
+                    self._reserved = demand
+                    for budget in self._budgets:
+                        budget.reserve(demand)
+                    return None
+                for budget in self._budgets:
+                    budget.line.setdefault(self)
+                await kept_by.change()
+            return None
+        finally:
+            self._leave()
+
+    @property
+    def _full(self) -> SharedBudget | None:
+        return next((each for each in self._budgets if not each.is_roomy()), None)
+
+    def _kept_by(self) -> SharedBudget | None:
+        """Return a budget that has no room, or has it for somebody who came before; None if a request may go."""
+        for budget in self._budgets:
+            before = takewhile(lambda each: each is not self, budget.line)
+            if not budget.is_roomy() or any(each._full is None for each in before):
+                return budget
         return None
+
+    def _leave(self) -> None:
+        """Let those behind look for themselves."""
+        for budget in self._budgets:
+            if self in budget.line:
+                del budget.line[self]
+                budget.look_again()
 
     @property
     def is_in_flight(self) -> bool:

@@ -68,6 +68,17 @@ async def test_a_fork_and_an_imported_file_show_what_was_made_shorter_as_it_was(
     assert "[Summary of the conversation so far.]" in asked[0]
 
 
+async def test_a_session_that_is_opened_on_the_messages_of_another_shows_results_whole() -> None:
+    server = host("openai_chat")
+    async with serve(server), runtime_at(server) as runtime:
+        session = await shortened(runtime)
+        again = await runtime.open("a", tools=[read], messages=await session.history())
+        bodies_of = [str((await each.preview("a")).body) for each in (session, again)]
+    assert ["was left out here" in body for body in bodies_of] == [True, False]
+    assert ["line of a file" in body for body in bodies_of] == [False, True]
+    assert all("[Summary of the conversation so far.]" in body for body in bodies_of)
+
+
 @pytest.mark.requirement("REQ-915-026", "REQ-915-028", "PROMISE-6")
 async def test_wherever_a_process_is_killed_while_it_makes_a_history_shorter_its_session_goes_on() -> None:
     server = host("openai_chat")

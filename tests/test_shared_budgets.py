@@ -11,11 +11,12 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from actors import Allowance, Budget, Compaction, Price, Runtime, TurnResult, subagent
-from actors.budgets import RuntimeBudgets, Window
+from actors.budgets import Demand, RuntimeBudgets, Share, SharedBudget, Window
 from actors.config import Config, FileSettings, PoolSettings, load
 from actors.core.allowances import allowances
 from actors.core.events import RequestSent
 from actors.core.identity import Binding
+from actors.core.spending import Used
 from actors.core.stats import BudgetStats
 from actors.core.stream import Usage
 from actors.errors import CompactionFailed, ConfigError, OverBudget
@@ -105,6 +106,40 @@ async def test_of_sessions_at_the_same_time_those_wait_for_which_what_is_in_flig
         assert sorted(result.status for result in results) == ["cancelled"] * 3 + ["complete"]
         stats = runtime.stats().budgets["tenants.t"]
         assert (stats.used_tokens, stats.reserved_tokens, stats.in_flight) == (100, 0, 0)
+
+
+async def test_who_waits_for_longer_goes_first_unless_another_budget_keeps_it() -> None:
+    def budget() -> SharedBudget:
+        return SharedBudget(Budget(tokens=100), Used(), lambda binding, usage: None, parking())
+
+    tenant, other, pool = budget(), budget(), budget()
+    demand, order = Demand(100), list[str]()
+    busy, elsewhere = Share(pool), Share(other)
+
+    async def request(name: str, share: Share) -> None:
+        assert await share.admitted(demand, lambda: False) is None
+        order.append(name)
+        share.ended()
+
+    with anyio.fail_after(20):
+        async with anyio.create_task_group() as tasks:
+            for share in (busy, elsewhere):
+                assert await share.admitted(demand, lambda: False) is None
+            waits = {
+                "kept": (other, pool),
+                "first": (tenant, pool),
+                "second": (tenant, pool),
+                "third": (pool,),
+            }
+            for name, budgets in waits.items():
+                tasks.start_soon(request, name, Share(*budgets))
+                await anyio.wait_all_tasks_blocked()
+            busy.ended()
+            await request("last", Share(pool))  # it asks before those who were woken have looked
+            assert order == ["first", "second", "third", "last"]
+            elsewhere.ended()
+    assert order[-1] == "kept"
+    assert [*tenant.line, *other.line, *pool.line] == []
 
 
 async def test_what_was_reported_of_a_binding_is_what_the_next_request_is_estimated_by() -> None:

@@ -20,6 +20,20 @@ MUTATIONS = (
         (SAME_TIME,),
     ),
     Mutation(
+        "budgets: who comes last goes first",
+        BUDGETS,
+        " or any(each._full is None for each in before):",
+        ":",
+        (f"{TESTS}::test_who_waits_for_longer_goes_first_unless_another_budget_keeps_it",),
+    ),
+    Mutation(
+        "budgets: who waits for another budget keeps all behind it waiting",
+        BUDGETS,
+        "any(each._full is None for each in before)",
+        "any(before)",
+        (f"{TESTS}::test_who_waits_for_longer_goes_first_unless_another_budget_keeps_it",),
+    ),
+    Mutation(
         "budgets: what was reserved stays so when a request is answered",
         BUDGETS,
         "self._reserved - demand if self._in_flight else Demand()",
