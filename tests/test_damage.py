@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from shutil import copy
@@ -9,6 +10,7 @@ from traceback import format_exception
 
 import pytest
 
+from actors.core.codec import encode_event
 from actors.core.content import Message, Text
 from actors.core.events import Event, Opened, Returned, Submitted
 from actors.core.identity import CallId
@@ -55,13 +57,36 @@ DAMAGE = {
     "a record that has changed": "UPDATE record SET bytes = bytes || x'00' WHERE session = 1 AND number = 4",
     "a record in another's place": "UPDATE record SET number = number + 10 WHERE session = 1 AND number = 6",
     "a record of another session": (
-        "INSERT OR REPLACE INTO record SELECT 1, number, checksum, bytes FROM record WHERE session = 2 AND number = 4"
+        "UPDATE record SET (checksum, bytes) = (SELECT checksum, bytes FROM record WHERE session = 2 AND number = 4) "
+        "WHERE session = 1 AND number = 4"
     ),
+    "a record that says it is another's": "UPDATE record SET session = 2 WHERE session = 1 AND number = 4",
+    "a record that changes places with another's": (
+        "UPDATE record SET session = 3 - session WHERE session IN (1, 2) AND number = 4"
+    ),
+    "a way back to another's record": (
+        "UPDATE record SET before = (SELECT place FROM record WHERE session = 2 AND number = 3) "
+        "WHERE session = 1 AND number = 4"
+    ),
+    "a way back that leaves one out": (
+        "UPDATE record SET before = (SELECT place FROM record WHERE session = 1 AND number = 2) "
+        "WHERE session = 1 AND number = 4"
+    ),
+    "a way back to the same record": "UPDATE record SET before = place WHERE session = 1 AND number = 4",
+    "a way back in a circle": (
+        "UPDATE record SET before = (SELECT place FROM record WHERE session = 1 AND number = 6) "
+        "WHERE session = 1 AND number = 4"
+    ),
+    "a way back to nowhere": "UPDATE record SET before = 1000000 WHERE session = 1 AND number = 4",
+    "an end that is another's": (
+        "UPDATE session SET place = (SELECT place FROM session WHERE name = 'two') WHERE name = 'one'"
+    ),
+    "an end that is not the last": (
+        "UPDATE session SET place = (SELECT place FROM record WHERE session = 1 AND number = 5) WHERE name = 'one'"
+    ),
+    "an end that is no number": "UPDATE session SET place = 'x' WHERE name = 'one'",
     "one that is missing": "DELETE FROM record WHERE session = 1 AND number = 4",
     "a lost end": "DELETE FROM record WHERE session = 1 AND number > 3",
-    "one too many": (
-        "INSERT INTO record SELECT session, 7, checksum, bytes FROM record WHERE session = 1 AND number = 6"
-    ),
     "an entry that has changed": "UPDATE session SET last = 3 WHERE name = 'one'",
     "another's tenant": "UPDATE session SET tenant = 'other' WHERE name = 'one'",
     "a number that goes back": "UPDATE session SET fence = 0 WHERE name = 'one'",
@@ -69,6 +94,8 @@ DAMAGE = {
     "a blob that has changed": "UPDATE blob SET bytes = bytes || x'20'",
     "a blob that is missing": "DELETE FROM blob",
 }
+OF_OTHERS = ("a session that is missing", "a record that changes places with another's")
+"""What is not damage of session `one` alone."""
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
@@ -83,9 +110,80 @@ def test_what_is_damaged_is_refused_with_its_place(damage: str, tmp_path: Path) 
     with pytest.raises(JournalDamaged, match=r"sessions\.db") as raised:
         storage.read("one")
     assert "missing from its directory" in str(raised.value) or raised.value.session == "one"
-    if "blob" not in damage and damage != "a session that is missing":
+    if "blob" not in damage and damage not in OF_OTHERS:
         assert storage.read("two") == log("two")
     storage.close()
+
+
+@pytest.mark.parametrize("number", range(1, 7))
+def test_a_record_that_says_it_is_of_no_session_is_refused_wherever_it_stands(
+    number: int, tmp_path: Path
+) -> None:
+    path = tmp_path / "sessions.db"
+    written(path).close()
+    other = sqlite3.connect(path)
+    with other:
+        other.execute("UPDATE record SET session = 9 WHERE session = 1 AND number = ?", (number,))
+    other.close()
+    storage = SqliteStorage(path)
+    with pytest.raises(JournalDamaged, match=f"record {number} is missing"):
+        storage.read("one")
+    assert storage.read("one", number) == log("one")[number:]
+    storage.close()
+
+
+@pytest.mark.parametrize("number", [6, 7])
+def test_a_record_that_belongs_to_no_log_is_not_read(number: int, tmp_path: Path) -> None:
+    path = tmp_path / "sessions.db"
+    written(path).close()
+    other = sqlite3.connect(path)
+    with other:
+        other.execute(
+            "INSERT INTO record (before, session, number, checksum, bytes) "
+            "SELECT place, session, ?, checksum, bytes FROM record WHERE session = 1 AND number = 6",
+            (number,),
+        )
+    other.close()
+    assert read(path) == [log(session) for session in SESSIONS]
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_a_damaged_log_is_erased_and_no_other(damage: str, tmp_path: Path) -> None:
+    path = tmp_path / "sessions.db"
+    written(path).close()
+    other = sqlite3.connect(path)
+    with other:
+        other.execute(DAMAGE[damage])
+    storage = SqliteStorage(path)
+    with suppress(JournalDamaged):  # an entry that has changed says nothing
+        storage.erase("one")
+        (left,) = other.execute("SELECT count(*) FROM record WHERE session = 1").fetchone()
+        assert left == 0
+    if damage not in (*OF_OTHERS, "a blob that has changed", "a blob that is missing"):
+        assert storage.read("two") == log("two")
+    storage.close()
+    other.close()
+
+
+def test_a_flipped_bit_in_any_byte_of_the_last_records_is_never_read_as_something_else(
+    tmp_path: Path,
+) -> None:
+    """The bytes of their cells: length, place, the place of the one before, session, number, checksum, event."""
+    source, path = tmp_path / "source.db", tmp_path / "sessions.db"
+    written(source).close()
+    data, whole, random = source.read_bytes(), [log(session) for session in SESSIONS], Random(4)
+    last = [encode_event(event) for event in log("three")[-3:]]
+    ends = [at + len(each) for each in last for at in [data.rindex(each)]]
+    begin, end = min(ends) - len(last[0]) - 16, max(ends)
+    assert end - begin < 400
+    refused = 0
+    for at in range(begin, end):
+        path.write_bytes(data[:at] + bytes([data[at] ^ 1 << random.randrange(8)]) + data[at + 1 :])
+        try:
+            assert read(path) == whole, at
+        except JournalError:
+            refused += 1
+    assert refused > (end - begin) * 0.8
 
 
 def test_what_a_damaged_journal_held_is_in_no_error(tmp_path: Path) -> None:

@@ -11,23 +11,32 @@ from actors.errors import JournalError
 from actors.storage.damage import Damage
 from actors.storage.sqlite import SqliteStorage
 from actors.storage.sqlite.check import JournalFile, salvage
-from tests.test_damage import DAMAGE, SESSIONS, log, written
+from tests.test_damage import DAMAGE, OF_OTHERS, SESSIONS, log, written
 
 KEPT = {
-    "a record that has changed": 3,
-    "a record in another's place": 5,
-    "a record of another session": 3,
-    "one that is missing": 3,
-    "a lost end": 3,
-    "one too many": 6,
-    "an entry that has changed": 6,
-    "another's tenant": 6,
-    "a number that goes back": 6,
-    "a session that is missing": 6,
-    "a blob that has changed": 2,
-    "a blob that is missing": 2,
+    "a record that has changed": (3, 4),
+    "a record in another's place": (5, 6),
+    "a record of another session": (3, 4),
+    "a record that says it is another's": (3, 4),
+    "a record that changes places with another's": (3, 4),
+    "a way back to another's record": (6, 3),
+    "a way back that leaves one out": (6, 3),
+    "a way back to the same record": (6, 3),
+    "a way back in a circle": (6, 3),
+    "a way back to nowhere": (6, 3),
+    "an end that is another's": (6, 6),
+    "an end that is not the last": (6, 6),
+    "an end that is no number": (6, 6),
+    "one that is missing": (3, 4),
+    "a lost end": (3, 6),
+    "an entry that has changed": (6, 0),
+    "another's tenant": (6, 0),
+    "a number that goes back": (6, 0),
+    "a session that is missing": (6, 0),
+    "a blob that has changed": (2, 3),
+    "a blob that is missing": (2, 3),
 }
-"""How many of the six events of session `one` can be read, by what happened to the file."""
+"""How many of the six events of session `one` can be saved, and the record that is named, by what happened."""
 
 
 def damage_of(path: Path) -> list[Damage]:
@@ -75,14 +84,44 @@ def test_all_damage_is_found_with_its_place_and_the_rest_is_saved(damage: str, t
     assert found
     if damage != "a session that is missing":
         assert {"one"} <= {each.session for each in found}
-    if KEPT[damage] < 6:
-        assert ("one", KEPT[damage] + 1) in {(each.session, each.number) for each in found}
+    kept, number = KEPT[damage]
+    if number:
+        assert ("one", number) in {(each.session, each.number) for each in found}
     counts = saved(path, tmp_path / "saved.db")
-    assert counts["one"] == KEPT[damage]
+    assert counts["one"] == kept
+    if "blob" not in damage and damage not in OF_OTHERS:
+        assert counts["two"] == counts["three"] == 6
     with closing(SqliteStorage(tmp_path / "saved.db")) as storage:
         for session, count in counts.items():
             assert storage.read(session) == log(session)[:count]
     assert damage_of(tmp_path / "saved.db") == []
+
+
+@pytest.mark.parametrize("number", [6, 7])
+def test_a_record_that_belongs_to_no_log_is_found_and_not_saved(number: int, tmp_path: Path) -> None:
+    path = tmp_path / "sessions.db"
+    written(path).close()
+    with closing(sqlite3.connect(path)) as other, other:
+        other.execute(
+            "INSERT INTO record (before, session, number, checksum, bytes) "
+            "SELECT place, session, ?, checksum, bytes FROM record WHERE session = 1 AND number = 6",
+            (number,),
+        )
+    assert [each.what for each in damage_of(path)] == [
+        f"{path}: session 'one': it has 7 records, and its log has 6"
+    ]
+    assert saved(path, tmp_path / "saved.db") == dict.fromkeys(SESSIONS, 6)
+
+
+@pytest.mark.parametrize("session", [1, 3])
+def test_a_record_that_says_it_is_of_another_log_does_not_hide_the_one_that_is(
+    session: int, tmp_path: Path
+) -> None:
+    path = tmp_path / "sessions.db"
+    written(path).close()
+    with closing(sqlite3.connect(path)) as other, other:
+        other.execute("UPDATE record SET session = 2 WHERE session = ? AND number = 4", (session,))
+    assert saved(path, tmp_path / "saved.db") == {**dict.fromkeys(SESSIONS, 6), SESSIONS[session - 1]: 3}
 
 
 def test_a_session_that_was_erased_is_missed_too_for_its_number_would_begin_anew(tmp_path: Path) -> None:

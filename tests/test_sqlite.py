@@ -4,12 +4,14 @@ import os
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from shutil import copy
 from time import monotonic
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from actors import Runtime
 from actors.config import load
@@ -20,12 +22,21 @@ from actors.core.events import Closed, Event, Opened, Returned, Scheduled, Submi
 from actors.core.identity import CallId
 from actors.core.jsonio import Json
 from actors.core.packed import pack
-from actors.errors import ConfigError, Fenced, JournalError, JournalUnavailable, SessionElsewhere
+from actors.errors import (
+    ConfigError,
+    Fenced,
+    JournalDamaged,
+    JournalError,
+    JournalUnavailable,
+    SessionElsewhere,
+)
 from actors.journal import Append, ClaimSession, JournalActor
 from actors.kernel import System
 from actors.storage import Entry
 from actors.storage.sqlite import SqliteStorage, hosts
 from actors.storage.sqlite import format as file_format
+from actors.storage.sqlite import storage as sqlite_storage
+from actors.storage.sqlite.check import JournalFile
 from actors.storage.sqlite.locks import WriteLock
 from tests.every_event import every_event
 from tests.storages import begin, to
@@ -61,6 +72,8 @@ def write_golden(path: Path) -> None:
 def test_a_journal_of_every_version_is_read_and_written_on(golden: Path, tmp_path: Path) -> None:
     copy(golden, tmp_path / "sessions.db")
     storage = SqliteStorage(tmp_path / "sessions.db")
+    storage.open()
+    assert (tmp_path / "sessions.db-wal").stat().st_size < 10 * 4120  # nothing of the older tables
     assert storage.read("one") == list(LOG)
     assert storage.read("two")[1:] == [*LOG[1:], Closed()]
     every = storage.read("every")
@@ -73,6 +86,38 @@ def test_a_journal_of_every_version_is_read_and_written_on(golden: Path, tmp_pat
         "two": "closed",
     }
     storage.close()
+    with closing(JournalFile(tmp_path / "sessions.db")) as file:
+        assert list(file.damage()) == []
+
+
+V1_DAMAGE = {
+    "a record that has changed": "UPDATE record SET bytes = bytes || x'00' WHERE session = 1 AND number = 4",
+    "one that is missing": "DELETE FROM record WHERE session = 1 AND number = 2",
+    "a lost beginning": "DELETE FROM record WHERE session = 1 AND number = 1",
+    "a lost end": "DELETE FROM record WHERE session = 1 AND number = 5",
+    "all that is lost": "DELETE FROM record WHERE session = 1",
+    "one too many": (
+        "INSERT INTO record SELECT session, 6, checksum, bytes FROM record WHERE session = 1 AND number = 5"
+    ),
+    "a record of another session": "UPDATE record SET session = 4 WHERE session = 1 AND number = 3",
+    "an entry that has changed": "UPDATE session SET last = 4 WHERE name = 'one'",
+}
+
+
+@pytest.mark.parametrize("damage", V1_DAMAGE)
+def test_what_is_damaged_in_an_older_file_is_so_when_it_is_brought_up_to_date(
+    damage: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "sessions.db"
+    copy(next(each for each in GOLDEN if each.stem == "v1.2"), path)
+    with closing(sqlite3.connect(path)) as other, other:
+        assert other.execute(V1_DAMAGE[damage]).rowcount > 0
+    with closing(SqliteStorage(path)) as storage:
+        with pytest.raises(JournalDamaged, match="session 'one'"):
+            storage.read("one")
+        assert storage.read("two")[1:] == [*LOG[1:], Closed()]
+    with closing(JournalFile(path)) as file:
+        assert "one" in {each.session for each in file.damage()}
 
 
 def test_there_is_a_golden_journal_of_this_version() -> None:
@@ -96,7 +141,7 @@ def test_an_older_file_is_brought_up_to_date_and_a_newer_one_is_refused(
     assert len(storage.read("one")) == 1
     storage.close()
     monkeypatch.undo()
-    with pytest.raises(JournalError, match="format version 2 is newer than this program's, 1"):
+    with pytest.raises(JournalError, match="format version 3 is newer than this program's, 2"):
         storage.open()
 
 
@@ -281,6 +326,55 @@ def test_while_another_process_writes_a_write_waits_and_then_gives_up_typed(tmp_
         storage.append([Entry("one", claim.fence, (to("b"),))])
     assert storage.append([Entry("one", claim.fence, (to("b"),))]) == [2]
     storage.close()
+
+
+def test_a_log_whose_end_is_elsewhere_than_its_writer_remembers_is_not_written_on(tmp_path: Path) -> None:
+    storage = SqliteStorage(tmp_path / "sessions.db")
+    claim = begin(storage, "one")
+    remembered = replace(storage._rows["one"])
+    storage.append([Entry("one", claim.fence, (to("b"),))])
+    storage._rows["one"] = remembered
+    with pytest.raises(JournalDamaged, match="not as they were read"):
+        storage.append([Entry("one", claim.fence, (to("c"),))])
+    assert storage.append([Entry("one", claim.fence, (to("d"),))]) == [3]
+    assert storage.read("one", 1) == [to("b"), to("d")]
+    storage.close()
+
+
+def test_of_one_append_each_session_has_its_records_whatever_is_forgotten_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite_storage, "CACHED", 1)
+    storage = SqliteStorage(tmp_path / "sessions.db")
+    claims = {name: begin(storage, name) for name in ("one", "two", "three")}
+    twice = [Entry(name, claims[name].fence, (to("b"), to("c"))) for name in (*claims, *claims)]
+    assert storage.append(twice) == [3, 3, 3, 5, 5, 5]
+    for name in claims:
+        assert storage.read(name, 1) == [to("b"), to("c")] * 2
+    storage.close()
+
+
+def test_a_log_among_others_is_read_from_any_number_and_erased_alone(tmp_path: Path) -> None:
+    path = tmp_path / "sessions.db"
+    storage = SqliteStorage(path)
+    claims = {name: begin(storage, name) for name in ("one", "two", "three")}
+    for number in range(20):
+        storage.append(
+            [Entry(name, claim.fence, (to(f"{name}-{number}"),)) for name, claim in claims.items()]
+        )
+    whole = {name: storage.read(name) for name in claims}
+    for name, log in whole.items():
+        assert [storage.read(name, after) for after in range(22)] == [log[after:] for after in range(22)]
+    storage.erase("two")
+    assert (storage.read("one"), storage.read("three")) == (whole["one"], whole["three"])
+    again = storage.claim("two")
+    storage.append([Entry("two", again.fence, (to("new"),))])
+    assert storage.read("two") == [to("new")]
+    storage.close()
+    with closing(sqlite3.connect(path)) as other:
+        assert other.execute("SELECT count(*) FROM record").fetchone() == (43,)
+    with closing(JournalFile(path)) as file:
+        assert list(file.damage()) == []
 
 
 def test_levels_sync_what_they_say(tmp_path: Path) -> None:

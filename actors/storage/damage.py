@@ -11,7 +11,7 @@ class Damage(Struct, frozen=True):
     Args:
         what: In one line, with its place.
         session: Whose; empty where that cannot be said.
-        number: The first record of it that cannot be read; 0 for its entry, or where it is no record.
+        number: A record of it that has changed or is missing; 0 for its entry, or where it is no record.
     """
 
     what: str

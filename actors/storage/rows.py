@@ -9,8 +9,7 @@ from struct import Struct as Layout
 from typing import Any, NamedTuple, TypeAlias
 from zlib import crc32
 
-from msgspec import Struct, msgpack
-from msgspec.structs import astuple
+from msgspec import Struct
 
 from actors.core.events import Closed, Event
 from actors.errors import JournalDamaged, SessionElsewhere
@@ -47,12 +46,6 @@ class SessionRow(Struct):
     state: State = "idle"
     opened: float = 0.0
     used: float = 0.0
-
-    @property
-    def values(self) -> tuple[object, ...]:
-        """What is written: the fields, and their checksum."""
-        fields = astuple(self)
-        return (*fields, crc32(msgpack.encode(fields)))
 
     @property
     def claim(self) -> Claim:
@@ -102,7 +95,7 @@ class SessionRow(Struct):
         for number, checksum, stored in found:
             if number != expected or expected > self.last:
                 raise self.damaged(where, expected, "is missing")
-            if stored is None or record_checksum(self.key, number, stored) != checksum:
+            if not self.is_right(number, checksum, stored):
                 raise self.damaged(where, number, "has changed")
             records.append(stored)
             expected += 1
@@ -112,6 +105,10 @@ class SessionRow(Struct):
             self._whole(stored, number, kept, where) if EXT in stored else stored
             for number, stored in enumerate(records, after + 1)
         ]
+
+    def is_right(self, number: int, checksum: int, stored: bytes | None) -> bool:
+        """Say whether this is stored as it was written as this session's record of this number."""
+        return stored is not None and record_checksum(self.key, number, stored) == checksum
 
     def _whole(self, stored: bytes, number: int, kept: Kept, where: JournalPlace) -> bytes:
         def blob(digest: bytes) -> bytes:
@@ -141,22 +138,6 @@ class SessionRow(Struct):
             host=host,
             seconds=seconds,
         )
-
-
-def row_of(values: Sequence[object], where: JournalPlace) -> SessionRow:
-    """Return the row of these columns.
-
-    Raises:
-        JournalDamaged: Its checksum is another.
-    """
-    *fields, checksum = values
-    try:
-        is_whole = crc32(msgpack.encode(tuple(fields))) == checksum
-    except (TypeError, ValueError):
-        is_whole = False
-    if not is_whole:
-        raise changed(str(fields[0]), where)
-    return SessionRow(*fields)  # type: ignore[arg-type]  # its checksum says that these are what was written
 
 
 def changed(name: str, where: JournalPlace) -> JournalDamaged:

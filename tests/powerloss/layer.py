@@ -85,13 +85,17 @@ class NotedConnection:
     def total_changes(self) -> int:
         return self._connection.total_changes()
 
-    def execute(self, sql: str, parameters: Iterable[Any] = ()) -> "_Rows":  # Any: what SQLite can hold
+    def execute(
+        self, sql: str, parameters: Any = ()
+    ) -> "_Rows":  # Any: what SQLite can hold, by name or in order
         before = self._connection.total_changes()
-        rows = self._connection.execute(sql, tuple(parameters)).fetchall()
+        rows = self._connection.execute(sql, parameters).fetchall()
         return _Rows(rows, self._connection.total_changes() - before)
 
-    def executemany(self, sql: str, parameters: Iterable[Any]) -> None:  # Any: as above
-        self._connection.executemany(sql, parameters)
+    def executemany(self, sql: str, parameters: Iterable[Any]) -> "_Rows":  # Any: as above
+        before = self._connection.total_changes()
+        rows = self._connection.executemany(sql, parameters).fetchall()
+        return _Rows(rows, self._connection.total_changes() - before)
 
     def rollback(self) -> None:
         if self._connection.in_transaction:

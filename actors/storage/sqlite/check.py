@@ -4,6 +4,7 @@ import sqlite3
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from contextlib import closing, suppress
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
@@ -13,15 +14,23 @@ from actors.core.events import Event, Opened
 from actors.errors import JournalError
 from actors.storage import Entry, Storage, decoded
 from actors.storage.damage import Damage, damage_of
-from actors.storage.rows import COLUMNS, JournalPlace, SessionRow, row_of
+from actors.storage.rows import JournalPlace, SessionRow
 from actors.storage.sqlite.faults import translated
 from actors.storage.sqlite.format import APPLICATION, VERSION, sessions_made
+from actors.storage.sqlite.records import COLUMNS, PlacedRow, blob, records, row_of
 from actors.storage.sqlite.wal import check_wal
 
 MOST = 100
 """Complaints of SQLite itself, at most."""
 _BATCH = 500
-_RECORDS = "SELECT number, checksum, CAST(bytes AS BLOB) FROM record WHERE session = ?"
+_NUMBERED = """
+SELECT session, number, place FROM record WHERE typeof(session) = 'integer' AND typeof(number) = 'integer'
+"""
+_PLACED = """
+SELECT record.number, record.checksum, CAST(record.bytes AS BLOB)
+FROM placed CROSS JOIN record ON record.place = placed.place
+WHERE placed.session = ? AND placed.number <= ? ORDER BY placed.number
+"""
 
 
 class JournalFile:
@@ -35,7 +44,7 @@ class JournalFile:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self._path, self._where = path, JournalPlace(str(path))
         if not path.is_file():
             raise JournalError(f"{path}: there is no such file; name a journal")
         with translated(str(path)):
@@ -62,6 +71,9 @@ class JournalFile:
             raise JournalError(
                 f"{self._path}: format version {version}, and this program's is {VERSION}; {hint}"
             )
+        self._connection.execute(
+            "CREATE TEMP TABLE placed (session, number, place, PRIMARY KEY (session, number, place)) WITHOUT ROWID"
+        )
         self._connection.execute("BEGIN")
         self._connection.execute("SELECT count(*) FROM meta").fetchone()  # from here on one moment is seen
 
@@ -71,7 +83,14 @@ class JournalFile:
 
     def damage(self) -> Iterator[Damage]:
         """Look at everything that there is, and yield what is not as it was written."""
-        for part in (self._write_ahead_log, self._pages, self._entries, self._blobs, self._orphans):
+        for part in (
+            self._write_ahead_log,
+            self._pages,
+            self._entries,
+            self._blobs,
+            self._surplus,
+            self._orphans,
+        ):
             try:
                 with translated(str(self._path)):
                     yield from part()
@@ -81,8 +100,9 @@ class JournalFile:
     def logs(self) -> Iterator[list[Event]]:
         """Yield what can be read of each log, from its beginning to the first record that cannot be.
 
-        Neither the directory nor what it says of their ends is asked.
+        Neither the directory nor what it says of their ends is asked, nor is a record where the one before it is.
         """
+        self._place()
         for key in self._keys():
             last = self._last(key)
             row = SessionRow(str(key), key, last=last)
@@ -131,6 +151,15 @@ class JournalFile:
             else:
                 self.blobs += 1
 
+    def _surplus(self) -> Iterator[Damage]:
+        counted = "SELECT session, count(*) AS found FROM record GROUP BY session"
+        for name, found, last in self._connection.execute(
+            f"SELECT name, found, last FROM session JOIN ({counted}) ON session = key WHERE found > last"  # noqa: S608  as above
+        ):
+            session = str(name)[:80]
+            what = f"it has {found} records, and its log has {last}"
+            yield Damage(f"{self._path}: session {session!r}: {what}", session)
+
     def _orphans(self) -> Iterator[Damage]:
         for table in ("record", "blob_use"):
             (count,) = self._connection.execute(
@@ -141,46 +170,43 @@ class JournalFile:
 
     # Reading
 
-    def _row(self, name: str) -> SessionRow:
+    def _row(self, name: str) -> PlacedRow:
         query = f"SELECT {COLUMNS} FROM session WHERE name = ?"  # noqa: S608  as above
-        return row_of(self._connection.execute(query, (name,)).fetchone(), JournalPlace(str(self._path)))
+        return row_of(self._connection.execute(query, (name,)).fetchone(), self._where)
 
-    def _read(self, row: SessionRow) -> list[Event]:
+    def _read(self, row: PlacedRow) -> list[Event]:
         """Return a session's events, each proven."""
-        found = self._connection.execute(f"{_RECORDS} ORDER BY number", (row.key,))
-        return decoded(row.name, row.proven(found, 0, self._blob, JournalPlace(str(self._path))))
+        return decoded(row.name, records(self._connection, row, 0, self._where))
+
+    def _place(self) -> None:
+        """Note where each record is that can be read: forwards and, if that comes to an end, from the other end too."""
+        for order in ("ASC", "DESC"):
+            with suppress(JournalError), translated(str(self._path)):
+                found = self._connection.execute(f"{_NUMBERED} ORDER BY place {order}")
+                self._connection.executemany("INSERT OR IGNORE INTO placed VALUES (?, ?, ?)", found)
+                return
 
     def _events(self, row: SessionRow, last: int) -> list[Event] | None:
         """Return a session's events up to number `last`; None if one of them cannot be read."""
         try:
             with translated(str(self._path)):
-                found = self._connection.execute(
-                    f"{_RECORDS} AND number <= ? ORDER BY number", (row.key, last)
+                found = self._connection.execute(_PLACED, (row.key, last))
+                right = {each[0]: each for each in found if row.is_right(*each)}
+                known = replace(row, last=last).proven(
+                    right.values(), 0, partial(blob, self._connection), self._where
                 )
-                records = replace(row, last=last).proven(found, 0, self._blob, JournalPlace(str(self._path)))
-                return decoded(row.name, records)
+                return decoded(row.name, known)
         except JournalError:
             return None
 
     def _keys(self) -> list[int]:
-        keys = list[int]()
-        with suppress(JournalError), translated(str(self._path)):
-            for (key,) in self._connection.execute("SELECT DISTINCT session FROM record ORDER BY session"):
-                keys.append(key)
-        return keys
+        found = self._connection.execute("SELECT DISTINCT session FROM placed ORDER BY session")
+        return [key for (key,) in found]
 
     def _last(self, key: int) -> int:
-        with suppress(JournalError), translated(str(self._path)):
-            (last,) = self._connection.execute(
-                "SELECT max(number) FROM record WHERE session = ?", (key,)
-            ).fetchone()
-            return int(last)
-        return 0
-
-    def _blob(self, digest: bytes) -> bytes | None:
-        query = "SELECT CAST(bytes AS BLOB) FROM blob WHERE hash = ?"
-        found = self._connection.execute(query, (digest,)).fetchone()
-        return None if found is None else found[0]
+        query = "SELECT max(number) FROM placed WHERE session = ?"
+        (last,) = self._connection.execute(query, (key,)).fetchone()
+        return int(last)
 
 
 def salvage(path: Path, to: Storage) -> Iterator[tuple[str, int]]:

@@ -172,13 +172,14 @@ class Connections:
         try:
             connection.execute("PRAGMA journal_mode = WAL").fetchall()
             connection.execute("BEGIN IMMEDIATE")
-            prepare(connection, str(self.path))
+            is_rewritten = prepare(connection, str(self.path))
             connection.execute("COMMIT")
         except BaseException:
             with suppress(sqlite3.Error):
                 connection.rollback()
             connection.close()
             raise
+        self.erased |= is_rewritten
         return connection
 
     def _connected(self) -> sqlite3.Connection:

@@ -2,7 +2,7 @@
 
 No table has an index beside its own tree. What is looked up is found by its key or is missing, and what is missing
 can be told from what was never there: every session has a row for ever, their number is in `meta`, and a row says how
-many records its log has.
+many records its log has, and where the last one is.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,7 +14,7 @@ from actors.storage.clock import Seen
 
 APPLICATION = 0x61637472
 """Marks a file as one of ours (`PRAGMA application_id`)."""
-VERSION = 1
+VERSION = 2
 
 SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL, checksum INTEGER NOT NULL) WITHOUT ROWID;
@@ -22,26 +22,48 @@ CREATE TABLE host (name TEXT PRIMARY KEY, until REAL NOT NULL) WITHOUT ROWID;
 CREATE TABLE session (
     name TEXT PRIMARY KEY, key INTEGER NOT NULL, fence INTEGER NOT NULL, owner TEXT, last INTEGER NOT NULL,
     size INTEGER NOT NULL, tenant TEXT NOT NULL, target TEXT NOT NULL, state TEXT NOT NULL,
-    opened REAL NOT NULL, used REAL NOT NULL, checksum INTEGER NOT NULL
+    opened REAL NOT NULL, used REAL NOT NULL, checksum INTEGER NOT NULL, place INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 CREATE TABLE record (
-    session INTEGER, number INTEGER, checksum INTEGER NOT NULL, bytes BLOB NOT NULL,
-    PRIMARY KEY (session, number)
-) WITHOUT ROWID;
+    place INTEGER PRIMARY KEY, before INTEGER NOT NULL, session INTEGER NOT NULL, number INTEGER NOT NULL,
+    checksum INTEGER NOT NULL, bytes BLOB NOT NULL
+);
 CREATE TABLE blob (hash BLOB PRIMARY KEY, bytes BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE blob_count (hash BLOB PRIMARY KEY, uses INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE blob_use (session INTEGER, hash BLOB, PRIMARY KEY (session, hash)) WITHOUT ROWID;
 """
-"""`blob_count` counts the sessions whose records refer to a blob, apart from it: a row that changes is written anew.
-`blob_use` says which sessions these are."""
+"""`place` is a record's in the order of writing, `before` that of the one before it in its log; a session has that
+of its last one (`records.py`). `blob_count` counts the sessions whose records refer to a blob, apart from it: a row
+that changes is written anew. `blob_use` says which sessions these are."""
 
 Migration = Callable[[Connection], None]
-MIGRATIONS: Mapping[int, Migration] = {}
+
+
+def _ordered(connection: Connection) -> None:
+    """Version 1 kept records by session and number. A checksum says of each what it said before."""
+    for statement in (
+        "ALTER TABLE record RENAME TO record_1",
+        "CREATE TABLE record (place INTEGER PRIMARY KEY, before INTEGER NOT NULL, session INTEGER NOT NULL, "
+        "number INTEGER NOT NULL, checksum INTEGER NOT NULL, bytes BLOB NOT NULL)",
+        "INSERT INTO record SELECT row_number() OVER log, row_number() OVER log - 1, session, number, checksum, bytes "
+        "FROM record_1 WINDOW log AS (ORDER BY session, number)",
+        "DROP TABLE record_1",
+        "ALTER TABLE session ADD COLUMN place INTEGER NOT NULL DEFAULT 0",
+        "UPDATE session SET place = last_place FROM "
+        "(SELECT session AS its_key, max(place) AS last_place FROM record GROUP BY session) WHERE key = its_key",
+    ):
+        connection.execute(statement)
+
+
+MIGRATIONS: Mapping[int, Migration] = {1: _ordered}
 """From each older version to the next. One is added with every new version, and none is ever changed."""
 
 
-def prepare(connection: Connection, path: str) -> None:
+def prepare(connection: Connection, path: str) -> bool:
     """Make the tables of a new file, or bring an older one up to date. Called in a transaction.
+
+    Returns:
+        Whether there was an older one.
 
     Raises:
         JournalError: It is some other database, or a newer version wrote it.
@@ -62,6 +84,7 @@ def prepare(connection: Connection, path: str) -> None:
             MIGRATIONS[older](connection)
     if version != VERSION:
         connection.execute(f"PRAGMA user_version = {VERSION}")
+    return 0 < version < VERSION
 
 
 def _pragma(connection: Connection, name: str) -> int:

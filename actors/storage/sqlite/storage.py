@@ -13,11 +13,12 @@ from actors.storage import NOTHING, Appended, Claim, Entry, Level, decoded
 from actors.storage.blobs import LARGE, slim
 from actors.storage.clock import seen
 from actors.storage.directory import Page, StoredSession
-from actors.storage.rows import COLUMNS, JournalPlace, SessionRow, record_checksum, row_of
+from actors.storage.rows import JournalPlace
 from actors.storage.sqlite.connection import Connections
 from actors.storage.sqlite.format import clock_seen, sessions_made, set_clock_seen, set_sessions_made
 from actors.storage.sqlite.hosts import Hosts
 from actors.storage.sqlite.locks import check_platform
+from actors.storage.sqlite.records import COLUMNS, PlacedRow, Written, erase, last_place, records, row_of
 from actors.wall import wall
 
 LEASE = 10.0
@@ -26,7 +27,11 @@ CACHED = 4096
 """Rows that are kept between transactions, as long as no other process writes."""
 _ROW = f"SELECT {COLUMNS} FROM session WHERE name = ?"  # noqa: S608  constants
 _OWNED = f"SELECT {COLUMNS} FROM session WHERE owner = ?"  # noqa: S608  as above
-_WRITE = f"INSERT OR REPLACE INTO session ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
+_WRITE = f"INSERT OR REPLACE INTO session ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
+_GO_ON = """
+UPDATE session SET owner = ?4, last = ?5, size = ?6, tenant = ?7, target = ?8, state = ?9, opened = ?10, used = ?11,
+checksum = ?12, place = ?13 WHERE name = ?1 AND key = ?2 AND fence = ?3 AND last = ?14
+"""
 
 
 class SqliteStorage:
@@ -57,7 +62,7 @@ class SqliteStorage:
         self.lease: float | None = lease
         self._connections = Connections(self.path, level, patience)
         self._hosts = Hosts(self.path, lease)
-        self._rows: dict[str, SessionRow] = {}
+        self._rows: dict[str, PlacedRow] = {}
         self._is_searched = False
 
     def open(self) -> None:
@@ -109,28 +114,27 @@ class SqliteStorage:
     def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
         """Append all entries but those that are fenced, in one transaction."""
         encoded = [entry.records for entry in entries]
-        now, outcomes = wall(), list[Appended]()
-        rows, records = dict[str, SessionRow](), list[tuple[int, int, int, bytes]]()
+        now, outcomes, written = wall(), list[Appended](), list[Written]()
+        rows, before = dict[str, PlacedRow](), list[int]()
         try:
             with self._connections.transaction() as connection:
+                place = last_place(connection)
                 for entry, its_records in zip(entries, encoded, strict=True):
-                    row = self._row(connection, entry.session)
+                    row = rows.get(entry.session) or self._row(connection, entry.session)
                     if row is None or row.fence != entry.fence:
                         outcomes.append(entry.fenced(0 if row is None else row.fence))
                         continue
-                    rows[entry.session] = row
+                    if entry.session not in rows:
+                        rows[entry.session] = row
+                        before.append(row.last)
                     row.take(entry.events, now)
                     for record in its_records:
-                        row.last += 1
+                        place += 1
                         stored = record if len(record) < LARGE else self._slimmed(connection, row, record)
-                        records.append(
-                            (row.key, row.last, record_checksum(row.key, row.last, stored), stored)
-                        )
+                        written.append(row.put(stored, place))
                         row.size += len(record)
                     outcomes.append(row.last)
-                connection.executemany("INSERT INTO record VALUES (?, ?, ?, ?)", records)
-                connection.executemany(_WRITE, [row.values for row in rows.values()])
-                self._connections.pages += 2 * len(rows) + len(records) // 4
+                self._append(connection, written, list(zip(rows.values(), before, strict=True)))
         except BaseException:
             self._rows.clear()
             raise
@@ -142,7 +146,7 @@ class SqliteStorage:
             row = self._found(connection, session)
             if row is None:
                 return []
-            return decoded(session, self._records(connection, row, after), after)
+            return decoded(session, records(connection, row, after, JournalPlace(str(self.path))), after)
 
     def erase(self, session: str) -> None:
         """Erase a session's log, its blobs that no other log refers to, and what of it is in the write-ahead log.
@@ -189,7 +193,7 @@ class SqliteStorage:
 
     # Rows
 
-    def _row(self, connection: Connection, session: str) -> SessionRow | None:
+    def _row(self, connection: Connection, session: str) -> PlacedRow | None:
         """Return a session's row, which a transaction may change."""
         if self._connections.changed or len(self._rows) > CACHED:
             self._connections.changed = False
@@ -198,7 +202,7 @@ class SqliteStorage:
             self._rows[session] = row
         return row
 
-    def _found(self, connection: Connection, session: str) -> SessionRow | None:
+    def _found(self, connection: Connection, session: str) -> PlacedRow | None:
         values = connection.execute(_ROW, (session,)).fetchone()
         if values is None:
             self._search(connection)
@@ -222,19 +226,19 @@ class SqliteStorage:
             )
         self._is_searched = True
 
-    def _new(self, connection: Connection, session: str) -> SessionRow:
+    def _new(self, connection: Connection, session: str) -> PlacedRow:
         key = sessions_made(connection, str(self.path)) + 1
         set_sessions_made(connection, key)
-        row = self._rows[session] = SessionRow(session, key)
+        row = self._rows[session] = PlacedRow(session, key)
         return row
 
-    def _write(self, connection: Connection, row: SessionRow, fence: int, owner: str | None) -> None:
+    def _write(self, connection: Connection, row: PlacedRow, fence: int, owner: str | None) -> None:
         """Give a session another writer."""
         self._rows.pop(row.name, None)
         row.fence, row.owner = fence, owner
         connection.execute(_WRITE, row.values)
 
-    def _check_free(self, connection: Connection, row: SessionRow) -> None:
+    def _check_free(self, connection: Connection, row: PlacedRow) -> None:
         """Refuse what only its own host may do with a session."""
         if row.owner is None or row.owner == self._hosts.name:
             return
@@ -248,21 +252,33 @@ class SqliteStorage:
             self._write(connection, row, row.fence, None)
         self._hosts.forget(connection, name)
 
-    def _erase(self, connection: Connection, row: SessionRow) -> None:
+    def _erase(self, connection: Connection, row: PlacedRow) -> None:
         uses = connection.execute("SELECT hash FROM blob_use WHERE session = ?", (row.key,)).fetchall()
         for (digest,) in uses:
             connection.execute("UPDATE blob_count SET uses = uses - 1 WHERE hash = ?", (digest,))
             if connection.execute("DELETE FROM blob_count WHERE hash = ? AND uses <= 0", (digest,)).rowcount:
                 connection.execute("DELETE FROM blob WHERE hash = ?", (digest,))
         connection.execute("DELETE FROM blob_use WHERE session = ?", (row.key,))
-        connection.execute("DELETE FROM record WHERE session = ?", (row.key,))
+        erase(connection, row)
         self._rows.pop(row.name, None)
-        erased = SessionRow(row.name, row.key, row.fence + 1)
+        erased = PlacedRow(row.name, row.key, row.fence + 1)
         connection.execute(_WRITE, erased.values)
 
     # Records
 
-    def _slimmed(self, connection: Connection, row: SessionRow, record: bytes) -> bytes:
+    def _append(
+        self, connection: Connection, written: Sequence[Written], rows: Sequence[tuple[PlacedRow, int]]
+    ) -> None:
+        """Write records, and the rows of their sessions, each with the number of its last record until now."""
+        connection.executemany("INSERT INTO record VALUES (?, ?, ?, ?, ?, ?)", written)
+        changed = connection.executemany(_GO_ON, [(*row.values, before) for row, before in rows]).rowcount
+        if rows and changed != len(rows):
+            raise JournalDamaged(
+                f"{self.path}: entries of sessions are not as they were read; restore a copy, or see `actors fsck`"
+            )
+        self._connections.pages += len(rows) + len(written) // 8
+
+    def _slimmed(self, connection: Connection, row: PlacedRow, record: bytes) -> bytes:
         """Return a record as it is stored, its blobs kept."""
         stored, blobs = slim(record)
         for digest, content in blobs.items():
@@ -275,20 +291,6 @@ class SqliteStorage:
                 connection.execute("INSERT INTO blob VALUES (?, ?)", (digest, content))
                 self._connections.pages += len(content) // 4096
         return stored
-
-    def _records(self, connection: Connection, row: SessionRow, after: int) -> list[bytes]:
-        found = connection.execute(
-            "SELECT number, checksum, CAST(bytes AS BLOB) FROM record WHERE session = ? AND number > ? ORDER BY number",
-            (row.key, after),
-        )
-
-        def kept(digest: bytes) -> bytes | None:
-            blob = connection.execute(
-                "SELECT CAST(bytes AS BLOB) FROM blob WHERE hash = ?", (digest,)
-            ).fetchone()
-            return None if blob is None else blob[0]
-
-        return row.proven(found, after, kept, JournalPlace(str(self.path)))
 
 
 def _file(path: str | Path) -> Path:

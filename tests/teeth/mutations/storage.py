@@ -11,7 +11,7 @@ ROWS, WAL, FAULTS = (
 HOSTS, FORMAT = (f"actors/storage/sqlite/{name}.py" for name in ("hosts", "format"))
 STORAGES, FILES, DAMAGE = "tests/test_storages.py", "tests/test_sqlite.py", "tests/test_damage.py"
 CHECKPOINTS, FSCK = "tests/test_checkpoints.py", "tests/test_fsck.py"
-CHECK = "actors/storage/sqlite/check.py"
+CHECK, RECORDS = (f"actors/storage/sqlite/{name}.py" for name in ("check", "records"))
 
 _DIED = (
     "tests/test_sqlite.py::"
@@ -71,8 +71,8 @@ MUTATIONS = (
     Mutation(
         "storage: an erased session's number begins anew",
         SQLITE,
-        "erased = SessionRow(row.name, row.key, row.fence + 1)",
-        "erased = SessionRow(row.name, row.key)",
+        "erased = PlacedRow(row.name, row.key, row.fence + 1)",
+        "erased = PlacedRow(row.name, row.key)",
         (STORAGES,),
     ),
     Mutation(
@@ -155,8 +155,8 @@ MUTATIONS = (
     Mutation(
         "storage: a record is read whatever its checksum",
         ROWS,
-        "if stored is None or record_checksum(self.key, number, stored) != checksum:",
-        "if stored is None:",
+        "return stored is not None and record_checksum(self.key, number, stored) == checksum",
+        "return stored is not None",
         (f"{DAMAGE}::test_what_is_damaged_is_refused_with_its_place",),
     ),
     Mutation(
@@ -164,11 +164,11 @@ MUTATIONS = (
         ROWS,
         '        if expected <= self.last:\n            raise self.damaged(where, expected, "is missing")\n',
         "",
-        (f"{DAMAGE}::test_what_is_damaged_is_refused_with_its_place",),
+        ("tests/test_postgres.py::test_what_is_damaged_is_refused_with_its_place",),
     ),
     Mutation(
         "storage: an entry is read whatever its checksum",
-        ROWS,
+        RECORDS,
         "if not is_whole:",
         "if is_whole is None:",
         (DAMAGE,),
@@ -206,7 +206,7 @@ MUTATIONS = (
         WAL,
         "return place + 1 if self._commits_from(place) >= 2 else None",
         "return place + 1 if self._frame(place) is not None else None",
-        (DAMAGE,),
+        (DAMAGE, "tests/test_power_loss.py"),
     ),
     Mutation(
         "storage: a checkpoint that fails is told as a write that failed",
@@ -258,10 +258,10 @@ MUTATIONS = (
         (FSCK,),
     ),
     Mutation(
-        "storage: fsck takes a record as it stands",
+        "storage: a record that says it is of another log hides the one that is, when that is saved",
         CHECK,
-        "records = replace(row, last=last).proven(found, 0, self._blob, JournalPlace(str(self._path)))",
-        "records = [stored for _, _, stored in found]",
+        "right = {each[0]: each for each in found if row.is_right(*each)}",
+        "right = {each[0]: each for each in found}",
         (FSCK,),
     ),
     Mutation(
@@ -284,5 +284,110 @@ MUTATIONS = (
         '        self._connection.execute("SELECT count(*) FROM meta").fetchone()  # from here on one moment is seen\n',
         "",
         (FSCK,),
+    ),
+    Mutation(
+        "storage: a record is taken for that of another session on the way back",
+        RECORDS,
+        'WHERE record.session = :key AND record.number = log.number\n"""  # noqa',
+        'WHERE record.number = log.number\n"""  # noqa',
+        (DAMAGE,),
+    ),
+    Mutation(
+        "storage: the way back leads on from what is no record of the log",
+        RECORDS,
+        "    WHERE record.session = :key AND record.number = log.number AND log.number > :after + 1",
+        "    WHERE log.number > :after + 1",
+        (DAMAGE, FSCK),
+    ),
+    Mutation(
+        "storage: a way back that ends too early is taken for a log that begins there",
+        RECORDS,
+        '        raise row.damaged(where, row.last - len(found), "is missing")',
+        "        after = row.last - len(found)",
+        (f"{DAMAGE}::test_what_is_damaged_is_refused_with_its_place",),
+    ),
+    Mutation(
+        "storage: a log is read past its beginning",
+        RECORDS,
+        " WHERE :last > :after\n",
+        "\n",
+        (FILES,),
+    ),
+    Mutation(
+        "storage: a damaged log is erased as far as its way back leads",
+        RECORDS,
+        '        connection.execute("DELETE FROM record WHERE session = ?", (row.key,))',
+        "        assert row.last",
+        (f"{DAMAGE}::test_a_damaged_log_is_erased_and_no_other",),
+    ),
+    Mutation(
+        "storage: a damaged log is erased with a record of another",
+        RECORDS,
+        "SELECT place FROM log) AND session = :key",
+        "SELECT place FROM log)",
+        (f"{DAMAGE}::test_a_damaged_log_is_erased_and_no_other",),
+    ),
+    Mutation(
+        "storage: a record does not say where the one before it is",
+        RECORDS,
+        "return place, before, self.key,",
+        "return place, place - 1, self.key,",
+        (FILES,),
+    ),
+    Mutation(
+        "storage: a place is given twice",
+        RECORDS,
+        "    return place or 0",
+        "    return (place or 1) - 1",
+        (STORAGES,),
+    ),
+    Mutation(
+        "storage: a log is written on whatever the file says of its end",
+        SQLITE,
+        "if rows and changed != len(rows):",
+        "if rows and changed < 0:",
+        (FILES,),
+    ),
+    Mutation(
+        "storage: a session's row is read anew between two entries of one append",
+        SQLITE,
+        "row = rows.get(entry.session) or self._row(connection, entry.session)",
+        "row = self._row(connection, entry.session)",
+        (FILES,),
+    ),
+    Mutation(
+        "storage: a log whose beginning is lost begins with another's record when it is brought up to date",
+        FORMAT,
+        "row_number() OVER log - 1, session",
+        "coalesce(lag(session) OVER log = session, 0) * (row_number() OVER log - 2), session",
+        (FILES,),
+    ),
+    Mutation(
+        "storage: what is damaged is whole once it is brought up to date",
+        FORMAT,
+        "SET place = last_place FROM ",
+        "SET place = last_place - 1 FROM ",
+        (FILES,),
+    ),
+    Mutation(
+        "storage: fsck does not miss records that belong to no log",
+        CHECK,
+        "WHERE found > last",
+        "WHERE found > last + 1",
+        (FSCK,),
+    ),
+    Mutation(
+        "storage: fsck saves only what the way back leads to",
+        CHECK,
+        "        self._place()\n",
+        "",
+        (FSCK,),
+    ),
+    Mutation(
+        "storage: what an older file was stays in the write-ahead log",
+        CONNECTION,
+        "        self.erased |= is_rewritten\n",
+        "",
+        (f"{FILES}::test_a_journal_of_every_version_is_read_and_written_on",),
     ),
 )
