@@ -42,6 +42,11 @@ def test_a_measurement_gives_figures_beside_their_goal(goal: str, monkeypatch: p
     assert all(row.goal == goal and row.limit and row.met is not None for row in measured)
 
 
+def test_sessions_that_are_weighed_as_idle_have_no_actors() -> None:
+    """An actor alone is more objects than that; each session had four."""
+    assert memory.measured("asked", 30, "asyncio").tracked < 10
+
+
 def test_how_long_the_tests_take_is_what_the_last_run_of_everything_wrote_down(tmp_path: Path) -> None:
     times = tmp_path / "times"
     assert [(row.value, row.met) for row in recorded(times)] == [(None, None), (None, None)]

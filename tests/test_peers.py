@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from actors.testing.bench import http, render
+from actors.testing.bench import http, live, memory, render
 from actors.testing.bench.figures import Extent, Figure, NotMeasured, Peer
 from actors.testing.bench.others import Others
 from actors.testing.bench.stub import running as serving
@@ -41,7 +41,7 @@ async def prepared(url, stream):
         text = "".join(delta.get("content") or "" for delta in deltas)
         return {"content": text, "tool_calls": calls}
     async def complete(messages):
-        return asked(messages)
+        return await asyncio.to_thread(asked, messages)
     return lambda: by_loop(complete)
 
 serve(prepared, HELD)
@@ -128,6 +128,38 @@ def test_turns_that_were_not_made_do_not_count(program: Path, url: str, source: 
         library.turns(url, 1, stream=False)
 
 
+def test_turns_are_made_at_once_where_the_server_waits_for_as_many(program: Path) -> None:
+    program.write_text(BY_HAND)
+    with serving(together=3) as url, process.running([STAND_IN]) as (library,):
+        assert library.turns(url, 3, stream=True, at_once=True) > 0
+
+
+def test_a_streamed_text_counts_if_all_its_words_came(program: Path) -> None:
+    program.write_text(BY_HAND)
+    with serving(words=5) as url, process.running([STAND_IN]) as (library,):
+        assert library.event_us(url, 5) > 0
+        with pytest.raises(NotMeasured, match="5 of 6 words"):
+            library.event_us(url, 6)
+
+
+def test_a_conversation_is_weighed_while_it_waits_for_its_second_answer(program: Path) -> None:
+    program.write_text(BY_HAND)
+    with process.running([STAND_IN]) as (library,):
+        assert isinstance(live._of_library(2, library), float)
+        with serving() as url, pytest.raises(NotMeasured, match="0 calls ran in 2 turns"):
+            library.live_bytes(url, "http://127.0.0.1:9/v1", 2)
+
+
+def test_histories_are_held_as_the_library_has_them(program: Path, tmp_path: Path) -> None:
+    histories = tmp_path / "histories.jsonl"
+    lines = [json.dumps([{"role": "user", "content": f"{number}" * 50_000}]) for number in range(10, 50)]
+    histories.write_text("\n".join(lines))
+    program.write_text(BY_HAND)
+    with process.running([STAND_IN]) as (library,):
+        resident, tracked, took = library.held(histories)
+    assert (resident > 50_000, 0.5 < tracked < 5, took > 0) == (True, True, True)
+
+
 def test_turns_whose_calls_did_not_run_do_not_count(program: Path, url: str) -> None:
     program.write_text(
         BY_HAND.replace("by_loop(complete)", "asleep()").replace("serve(prepared, HELD)", IDLE)
@@ -162,11 +194,24 @@ class Steady:
     def __init__(self, name: str, ms: float | None) -> None:
         self.name, self._ms, self.asked = name, ms, 0
 
-    def turns(self, url: str, count: int, *, stream: bool) -> float:
+    def turns(self, url: str, count: int, *, stream: bool, at_once: bool = False) -> float:
         self.asked += 1
         if self._ms is None:
             raise NotMeasured("could not be installed")
         return self._ms
+
+    def event_us(self, url: str, words: int) -> float:
+        return self.turns(url, words, stream=True)
+
+    def live_bytes(self, warm: str, url: str, count: int) -> float:
+        assert warm != url
+        return self.turns(url, count, stream=True) * 1e3 + live.HISTORY
+
+    def held(self, histories: Path) -> tuple[float, float, float]:
+        said = [json.loads(line) for line in histories.read_text().splitlines()]
+        assert {len(messages) for messages in said} == {50}
+        assert len({json.dumps(messages) for messages in said}) == len(said)
+        return self.turns("", 1, stream=False) * 1e3, 11.0, 12.0
 
     def render_ms(self, history: Path, *, more: bool) -> float:
         said = json.loads(history.read_text())
@@ -197,6 +242,32 @@ def test_a_turn_over_http_has_the_other_libraries_beside_it() -> None:
     rows = measure.figures(Extent(quick=True, backends=("asyncio",), libraries=(good,)))
     assert [row.case for row in rows] == ["asyncio, plain", "asyncio, streamed"]
     assert all(row.value and row.best_peer == Peer("good 1", 7.0, "noted") for row in rows)
+
+
+def test_memory_and_many_at_once_have_the_other_libraries_beside_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(memory, "measured", lambda what, count, backend: memory.Weight(9e3, 8e3, 2.0, 1.0))
+    monkeypatch.setattr(live, "_measured", lambda what, count, backend: 9e3)
+    crowded = http.Crowded(1.0, 1.0, 1.0, 1.0, 0)
+    monkeypatch.setattr(http, "_run_crowd", lambda backend, count: crowded)
+    libraries = (Steady("good 1", 7.0), Steady("gone 1", None))
+    extent = Extent(quick=True, backends=("asyncio",), libraries=libraries)
+    found = {
+        (row.goal, row.unit): [peer.value for peer in row.peers]
+        for module in (memory, live, http)
+        for measure in module.MEASURES
+        if measure.goal in ("E1", "B4", "B3")
+        for row in measure.figures(extent)
+        if row.peers
+    }
+    assert found == {
+        ("E1", "KB"): [7.0, None],
+        ("E1", "objects"): [11.0, None],
+        ("E1", "ms"): [12.0, None],
+        ("B4", "KB"): [7.0, None],
+        ("B3", "ms"): [7.0, None],
+    }
 
 
 def test_rendering_has_the_other_libraries_beside_it_and_is_held_against_the_fastest() -> None:

@@ -1,6 +1,6 @@
 """`actors bench` with eight other libraries beside us, in the same passes.
 
-python -m benchmarks.peers                     what they are measured at: render, a turn over HTTP, import, size
+python -m benchmarks.peers                     what they are measured at: render, turns over HTTP, import, size, memory
 python -m benchmarks.peers --peers litellm,strands --only B2
 The other options are those of `actors bench`. The first run installs what is missing, which takes minutes.
 """
@@ -15,7 +15,7 @@ from benchmarks.__main__ import MEASURES
 from benchmarks.peers.pins import LIBRARIES
 from benchmarks.peers.process import running
 
-GOALS = "A1,A3,B2,D1,D2"
+GOALS = "A1,A3,B2,B3,B4,B5,D1,D2,E1"
 """Where others are measured."""
 
 

@@ -29,15 +29,31 @@ class Installed:
         self._pinned = pinned
         self._process: subprocess.Popen[str] | None = None
 
-    def turns(self, url: str, count: int, *, stream: bool) -> float:
+    def turns(self, url: str, count: int, *, stream: bool, at_once: bool = False) -> float:
         """Have the program make turns; see `Library.turns`."""
-        return self._told({"do": "turns", "url": url, "count": count, "stream": stream})
+        order = {"do": "turns", "url": url, "count": count, "stream": stream, "at_once": at_once}
+        return float(self._told(order))
+
+    def event_us(self, url: str, words: int) -> float:
+        """Have the program read a streamed text; see `Library.event_us`."""
+        return float(self._told({"do": "event", "url": url, "words": words}))
+
+    def live_bytes(self, warm: str, url: str, count: int) -> float:
+        """Have a fresh program hold conversations in mid-turn; see `Library.live_bytes`."""
+        self.close()
+        return float(self._told({"do": "live", "warm": warm, "url": url, "count": count}))
+
+    def held(self, histories: Path) -> tuple[float, float, float]:
+        """Have a fresh program hold histories; see `Library.held`."""
+        self.close()
+        resident, tracked, took = self._told({"do": "hold", "path": str(histories)})
+        return resident, tracked, took
 
     def render_ms(self, history: Path, *, more: bool) -> float:
         """Have the program render; see `Library.render_ms`."""
-        return self._told({"do": "render", "path": str(history), "more": more})
+        return float(self._told({"do": "render", "path": str(history), "more": more}))
 
-    def _told(self, order: dict[str, object]) -> float:
+    def _told(self, order: dict[str, object]) -> Any:  # Any: JSON
         """Return what the program says to an order."""
         install(self._pinned)
         orders, answers = self._pipes()
@@ -52,7 +68,7 @@ class Installed:
         told: dict[str, Any] = json.loads(line)  # Any: JSON
         if "error" in told:
             raise NotMeasured(str(told["error"]))
-        return float(told["ms"])
+        return told["value"]
 
     def import_ms(self) -> float:
         """Import what a turn needs; see `Library.import_ms`."""
@@ -81,6 +97,7 @@ class Installed:
         if self._process is not None:
             self._process.kill()
             self._process.communicate()
+            self._process = None
 
     def _pipes(self) -> tuple[IO[str], IO[str]]:
         if self._process is None:

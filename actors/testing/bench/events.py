@@ -18,6 +18,7 @@ from actors.runtime import Runtime
 from actors.testing.bench.by_hand import QUESTION, TOOLS, Client
 from actors.testing.bench.figures import Extent, Figure, Loop, Measure
 from actors.testing.bench.http import configured
+from actors.testing.bench.others import Others
 from actors.testing.bench.stub import running
 from actors.testing.bench.timing import Passes, async_calls, async_cpu_ms
 
@@ -89,16 +90,19 @@ async def _baseline(url: str, words: int) -> tuple[float, float]:
 
 
 def _b5(options: Extent) -> list[Figure]:
-    passes, words = (1, 200) if options.quick else (5, 1000)
+    passes, words = (3, 100) if options.quick else (5, 1000)
     with running(words=words) as url:
         works: list[tuple[Loop, Callable[[], Awaitable[tuple[float, float]]]]]
         works = [("asyncio", partial(_baseline, url, words))]
         works += [(backend, partial(_ours, url, words)) for backend in options.backends]
-        samples = [[anyio.run(work, backend=backend) for backend, work in works] for _ in range(passes)]
+        others, samples = Others(options.libraries), list[list[tuple[float, float]]]()
+        for _ in range(passes):
+            samples.append([anyio.run(work, backend=backend) for backend, work in works])
+            others.take(lambda library: library.event_us(url, words))
     taken = Passes.of([us for us, _ in costs] for costs in samples)
     calls = Passes.of([each for _, each in costs] for costs in samples).medians
     note = f"{words} events, each sent on its own; goal 120 us where the baseline takes 60"
-    row = Figure("B5", _QUESTION, "", "us", 2.0, note=note, baseline_calls=calls[0])
+    row = Figure("B5", _QUESTION, "", "us", 2.0, note=note, baseline_calls=calls[0], peers=others.peers())
     return [
         taken.filled(replace(row, case=backend, calls=calls[work]), work, 0)
         for work, backend in enumerate(options.backends, 1)

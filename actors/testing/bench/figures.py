@@ -53,8 +53,27 @@ class Library(Protocol):
     note: str
     """What a reader must know beside its figures."""
 
-    def turns(self, url: str, count: int, *, stream: bool) -> float:
-        """Return the CPU milliseconds of a fresh conversation's turn, as a mean: model, 5 tools at once, model."""
+    def turns(self, url: str, count: int, *, stream: bool, at_once: bool = False) -> float:
+        """Return the CPU milliseconds of a fresh conversation's turn, as a mean: model, 5 tools at once, model.
+
+        One conversation after the other, or all at once.
+        """
+
+    def event_us(self, url: str, words: int) -> float:
+        """Return the CPU microseconds of an event of an answer that is streamed a word at a time."""
+
+    def live_bytes(self, warm: str, url: str, count: int) -> float:
+        """Return the resident bytes of a conversation that waits for its second answer.
+
+        The server at `url` gives the first one when so many ask at once and one more; the one at `warm` always answers.
+        """
+
+    def held(self, histories: Path) -> tuple[float, float, float]:
+        """Return what an idle conversation holds, and all of them cost.
+
+        Resident bytes of one, its objects that the garbage collector tracks, CPU milliseconds of a full collection with
+        all. The file has the Chat Completions messages of each as a line of JSON.
+        """
 
     def render_ms(self, history: Path, *, more: bool) -> float:
         """Return the CPU milliseconds until the Chat Completions messages of a file are JSON again.

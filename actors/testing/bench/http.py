@@ -24,7 +24,7 @@ from actors.core.segments import Segments
 from actors.handle import Session
 from actors.runtime import Runtime
 from actors.testing.bench.by_hand import QUESTION, Client
-from actors.testing.bench.figures import Extent, Figure, Library, Loop, Measure
+from actors.testing.bench.figures import Extent, Figure, Library, Loop, Measure, Peer
 from actors.testing.bench.others import Others
 from actors.testing.bench.stub import DESCRIPTORS, running
 from actors.testing.bench.timing import Passes, async_calls, async_cpu_ms, on_loop
@@ -167,16 +167,30 @@ def _b3(options: Extent) -> list[Figure]:
     resource.setrlimit(resource.RLIMIT_NOFILE, (DESCRIPTORS, DESCRIPTORS))
     sizes = ((10, 0.0), (50, 1.5)) if options.quick else ((100, 0.0), (1000, 1.5), (5000, 3.0))
     rows = []
+    (least, _), *larger = sizes
+    peers = {count: _crowds(options.libraries, count) for count, _ in larger}
     for backend in options.backends:
-        (least, _), *larger = sizes
         few = _run_crowd(backend, least)
         for count, limit in larger:
             many = _run_crowd(backend, count)
             case = f"{backend}, {count:,}"
-            rows.append(_beside("B3", case, limit, many, few, f"baseline: {least} sessions"))
+            row = _beside("B3", case, limit, many, few, f"baseline: {least} sessions")
+            rows.append(replace(row, peers=peers[count]))
             rows.append(Figure("B3", _TAIL, case, "ms", 1.5, many.p99, many.p50, "by the clock"))
             rows.append(Figure("B3", _FAILED, case, "turns", 0, many.failed))
     return rows
+
+
+def _crowds(libraries: Sequence[Library], count: int) -> tuple[Peer, ...]:
+    """Measure other libraries where so many of their conversations run at once."""
+    others = Others(libraries)
+    others.take(partial(_crowd_of, count))
+    return others.peers()
+
+
+def _crowd_of(count: int, library: Library) -> float:
+    with running(together=count) as url:
+        return library.turns(url, count, stream=True, at_once=True)
 
 
 def _run_crowd(backend: Loop, count: int) -> Crowded:

@@ -11,20 +11,26 @@ python -m actors.testing.bench.live conversations 1000 asyncio URL  # the baseli
 import gc
 import json
 import resource
+import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from typing import Any
+from urllib.parse import urlsplit
 
 import anyio
 
 from actors.runtime import Runtime
 from actors.testing.bench.by_hand import QUESTION, Client
 from actors.testing.bench.canned import CALLS
-from actors.testing.bench.figures import Extent, Figure, Loop, Measure
+from actors.testing.bench.figures import Extent, Figure, Library, Loop, Measure
 from actors.testing.bench.http import configured
 from actors.testing.bench.memory import resident
+from actors.testing.bench.others import Others
 from actors.testing.bench.start import ROOT
 from actors.testing.bench.stub import DESCRIPTORS, running
 from actors.testing.bench.turn import RESULT, SEARCH
@@ -106,8 +112,24 @@ def _measured(what: str, count: int, backend: Loop) -> float:
         return float(json.loads(done.stdout))
 
 
+def _of_library(count: int, library: Library) -> float:
+    with running() as warm, running(together=count + 1) as url, _silent(url):
+        return (library.live_bytes(warm, url, count) - HISTORY) / 1e3
+
+
+@contextmanager
+def _silent(url: str) -> Iterator[None]:
+    """Hold a connection that asks once and no second time."""
+    parts, body = urlsplit(url), b'"role":"user" "stream":true'
+    with socket.create_connection((parts.hostname, parts.port)) as connection:
+        connection.sendall(b"POST /v1 HTTP/1.1\r\ncontent-length: %d\r\n\r\n" % len(body) + body)
+        yield
+
+
 def _b4(options: Extent) -> list[Figure]:
     count = 100 if options.quick else 1000
+    others = Others(options.libraries)
+    others.take(partial(_of_library, count))
     baseline = _measured("conversations", count, "asyncio")
     note = (
         f"{count:,} in mid-turn, without the {HISTORY / 1e3:.2g} KB said; baseline: by hand; goal also 40 KB"
@@ -122,6 +144,7 @@ def _b4(options: Extent) -> list[Figure]:
             _measured("sessions", count, backend) / 1e3,
             baseline / 1e3,
             note,
+            peers=others.peers(),
         )
         for backend in options.backends
     ]

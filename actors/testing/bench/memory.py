@@ -20,7 +20,9 @@ import subprocess
 import sys
 import time
 import tracemalloc
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from statistics import median
@@ -35,10 +37,11 @@ from actors.core.content import Message
 from actors.handle import Session
 from actors.runtime import Runtime
 from actors.storage.named import storage_at
-from actors.testing.bench.figures import Extent, Figure, Loop, Measure
+from actors.testing.bench.figures import Extent, Figure, Library, Loop, Measure, Peer
+from actors.testing.bench.others import Others
 from actors.testing.bench.start import ROOT
 from actors.testing.bench.turn import OTHER, SEARCH, TARGET, hosted
-from actors.testing.bench.workload import Author, binding, blocks, payload, told
+from actors.testing.bench.workload import Author, Live, binding, blocks, payload, told
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,11 +238,32 @@ def measured(what: str, count: int, backend: Loop) -> Weight:
 def _e1(options: Extent) -> list[Figure]:
     count = 150 if options.quick else MANY
     baseline = measured("buffers", count, "asyncio")
+    peers = _peers(options.libraries, count)
     rows = []
     for backend in options.backends:
-        for what, question in (("sessions", _QUESTION), ("asked", _ASKED)):
-            rows += _rows(question, backend, count, measured(what, count, backend), baseline)
+        idle = _rows(_QUESTION, backend, count, measured("sessions", count, backend), baseline)
+        rows += [replace(row, peers=found) for row, found in zip(idle, peers, strict=True)]
+        rows += _rows(_ASKED, backend, count, measured("asked", count, backend), baseline)
     return rows
+
+
+def _peers(libraries: Sequence[Library], count: int) -> list[tuple[Peer, ...]]:
+    """Return what other libraries hold and what that costs: kilobytes, objects, milliseconds of a collection."""
+    held: list[Others] = [Others(libraries) for _ in range(3)]
+    with TemporaryDirectory() as folder:
+        histories = Path(folder) / "histories.jsonl"
+        if libraries:
+            histories.write_bytes(b"\n".join(map(_wire, range(count + _FIRST))))
+        weighed = cache(lambda library: library.held(histories))
+        for column, (others, unit) in enumerate(zip(held, (1e3, 1, 1), strict=True)):
+            others.take(lambda library, column=column, unit=unit: weighed(library)[column] / unit)  # type: ignore[misc]
+    return [others.peers() for others in held]
+
+
+def _wire(number: int) -> bytes:
+    """Return 50 messages as Chat Completions has them, which share no text with those of another number."""
+    live = Live("openai_chat", "openai_chat", 60, seed=number)
+    return json.dumps(json.loads(b"".join(live.cold()))["messages"][:50]).encode()
 
 
 def _rows(question: str, backend: Loop, count: int, ours: Weight, baseline: Weight) -> list[Figure]:

@@ -145,8 +145,8 @@ def blocks(author: Author, messages: int) -> Iterator[Step]:
 class Live:
     """A conversation and its lane, as a session has them."""
 
-    def __init__(self, origin: str, target: str, messages: int) -> None:
-        self.author = Author(binding(origin))
+    def __init__(self, origin: str, target: str, messages: int, seed: int = 0) -> None:
+        self.author = Author(binding(origin), seed)
         self.codec: Adapter = adapter(dialect(target))
         self._prepared = self.codec.prepared(Settings(model="model-1"))
         self.reader = RenderTarget(binding(target))

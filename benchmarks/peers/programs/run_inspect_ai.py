@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import working
-from inspect_ai.model import ChatMessageAssistant, ChatMessageTool, ChatMessageUser, get_model
+from inspect_ai.model import ChatMessageAssistant, ChatMessageTool, ChatMessageUser, GenerateConfig, get_model
 from inspect_ai.model._openai import messages_to_openai
 from inspect_ai.tool import Tool, ToolCall, tool
 from working import QUESTION, Histories, Turn, serve
@@ -25,7 +25,8 @@ def search() -> Tool:
 
 
 async def prepared(url: str, stream: bool) -> Turn:
-    model = get_model("openai-api/stub/model-1", base_url=url, api_key="none", stream=stream)
+    config = GenerateConfig(max_connections=10_000)  # else ten conversations ask at a time
+    model = get_model("openai-api/stub/model-1", config=config, base_url=url, api_key="none", stream=stream)
 
     async def turn() -> str:
         _, output = await model.generate_loop([ChatMessageUser(content=QUESTION)], tools=[search()])

@@ -34,10 +34,19 @@ def made(messages: list[Any]) -> list[Any]:
             items.append({"type": "function_call_output", **output})
             continue
         if message.get("content"):
-            items.append({"role": message["role"], "content": message["content"]})
+            items.append(_said(message))
         for call in message.get("tool_calls", ()):
             items.append({"type": "function_call", "call_id": call["id"], **call["function"]})
     return items
+
+
+def _said(message: dict[str, Any]) -> dict[str, Any]:
+    """Return a message as a run hands it on to the next."""
+    if message["role"] == "user":
+        return {"role": "user", "content": message["content"]}
+    text = {"type": "output_text", "text": message["content"], "annotations": [], "logprobs": []}
+    kind = {"type": "message", "role": "assistant", "status": "completed"}
+    return {"id": "__fake_id__", **kind, "content": [text]}
 
 
 serve(prepared, Histories(made, Converter.items_to_messages))

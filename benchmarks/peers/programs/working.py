@@ -1,9 +1,12 @@
 """What every program here shares: the tool, the question, and the loop that takes orders on standard input.
 
-An order is a line of JSON, and so is its answer: `{"ms": 12.3}`, CPU milliseconds of this process, or `{"error": ...}`.
+An order is a line of JSON, and so is its answer, `{"value": 12.3}` or `{"error": ...}`. Times are its CPU time.
 
-    {"do": "turns", "url": ..., "stream": false, "count": 20}    a turn, as a mean
-    {"do": "render", "path": ..., "more": true}                  a history as JSON, or with 8 messages more
+    {"do": "turns", "url": ..., "stream": false, "count": 20, "at_once": false}    milliseconds of a turn, as a mean
+    {"do": "event", "url": ..., "words": 200}                    microseconds of a streamed event
+    {"do": "live", "warm": ..., "url": ..., "count": 100}        resident bytes of a conversation in mid-turn
+    {"do": "render", "path": ..., "more": true}                  milliseconds of a history as JSON, or with 8 messages
+    {"do": "hold", "path": ...}                                  what idle histories hold, a line of JSON for each
 
 This file is run by each library's own environment, so it imports nothing but the standard library.
 """
@@ -12,14 +15,19 @@ import asyncio
 import gc
 import inspect
 import json
+import os
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
+from itertools import islice
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 QUESTION, RESULT, ANSWER = json.loads(sys.argv[1]) if len(sys.argv) > 1 else ("", "", "")
 CALLS = 5
+FIRST = 20
+"""Histories that are there before others are weighed."""
 WARM = 3
 """Turns before those that are measured."""
 SECONDS = 60.0
@@ -71,24 +79,77 @@ async def by_loop(complete: Callable[[list[Any]], Awaitable[dict[str, Any]]]) ->
             messages.append({"role": "tool", "tool_call_id": call["id"], "content": result})
 
 
-async def _measured(turn: Turn, count: int) -> float:
-    await _made(turn, WARM)
+async def _taken(work: Callable[[], Awaitable[object]]) -> float:
+    """Return the CPU milliseconds of a work."""
     gc.collect()
     gc.freeze()
     began = time.process_time()
-    await _made(turn, count)
-    took = (time.process_time() - began) * 1e3 / count
+    await work()
+    took = (time.process_time() - began) * 1e3
     gc.unfreeze()
     return took
 
 
-async def _made(turn: Turn, count: int) -> None:
+async def _turns(turn: Turn, count: int, at_once: bool) -> float:
+    await _made(turn, count if at_once else WARM, at_once)
+    return await _taken(lambda: _made(turn, count, at_once)) / count
+
+
+async def _made(turn: Turn, count: int, at_once: bool) -> None:
     ran.clear()
-    for _ in range(count):
-        if (answer := await turn()) != ANSWER:
+    turns = (turn() for _ in range(count))
+    answers = await asyncio.gather(*turns) if at_once else [await each for each in turns]
+    for answer in answers:
+        if answer != ANSWER:
             raise ValueError(f"the answer is {answer!r}")
     if len(ran) != count * CALLS:
         raise ValueError(f"{len(ran)} calls ran in {count} turns")
+
+
+async def _event(turn: Turn, words: int) -> float:
+    async def read() -> None:
+        if (found := (await turn()).count("word ")) != words:
+            raise ValueError(f"the answer has {found} of {words} words")
+
+    await read()
+    return await _taken(read) * 1e3 / words
+
+
+async def _live(turn: Turn, count: int) -> float:
+    """Return what conversations hold that wait for their second answer, which does not come."""
+    ran.clear()
+    gc.collect()
+    before = _resident()
+    tasks = [asyncio.ensure_future(turn()) for _ in range(count)]
+    await _settled()
+    gc.collect()
+    held = (_resident() - before) / count
+    for task in tasks:
+        task.cancel()
+    ends = await asyncio.gather(*tasks, return_exceptions=True)
+    if len(ran) != count * CALLS:
+        raise ValueError(f"{len(ran)} calls ran in {count} turns, {ends[0]!r}")
+    return held
+
+
+async def _settled() -> None:
+    """Return when the process has had nothing to do for half a second."""
+    quiet = 0
+    while quiet < 5:
+        began = time.process_time()
+        await asyncio.sleep(0.1)
+        quiet = quiet + 1 if time.process_time() - began < 0.005 else 0
+
+
+def _resident() -> int:
+    pages = Path("/proc/self/statm").read_text().split()[1]
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _collection_ms() -> float:
+    began = time.thread_time()
+    gc.collect()
+    return (time.thread_time() - began) * 1e3
 
 
 class Histories:
@@ -128,6 +189,23 @@ class Histories:
             raise ValueError(f"{_results(wire)} of {results} results, {size} bytes, were rendered")
         return took
 
+    async def hold(self, path: str) -> list[float]:
+        """Return what idle histories hold: bytes and tracked objects of one, and milliseconds to collect with all."""
+        lines = _lines(path)
+        kept = [self._made(json.loads(line)) for line in islice(lines, FIRST)]
+        gc.collect()
+        before, tracked, first = _resident(), len(gc.get_objects()), len(kept)
+        kept.extend(self._made(json.loads(line)) for line in lines)
+        count = len(kept) - first
+        gc.collect()
+        took = median([_collection_ms() for _ in range(5)])
+        return [(_resident() - before) / count, (len(gc.get_objects()) - tracked) / count, took]
+
+
+def _lines(path: str) -> Iterator[bytes]:
+    with Path(path).open("rb") as lines:
+        yield from lines
+
 
 def _results(messages: list[Any]) -> int:
     return sum(message["role"] == "tool" for message in messages)
@@ -135,21 +213,33 @@ def _results(messages: list[Any]) -> int:
 
 def serve(prepared: Callable[[str, bool], Awaitable[Turn]], histories: Histories) -> None:
     """Take orders until standard input ends. What a library keeps for an address is made once."""
-    turns: dict[tuple[str, bool], Turn] = {}
+    made: dict[tuple[str, bool], Turn] = {}
 
-    async def measured(url: str, stream: bool, count: int) -> float:
-        if (url, stream) not in turns:
-            turns[url, stream] = await prepared(url, stream)
-        return await _measured(turns[url, stream], count)
+    async def turn_at(url: str, stream: bool) -> Turn:
+        if (url, stream) not in made:
+            made[url, stream] = await prepared(url, stream)
+        return made[url, stream]
 
-    async def done(do: str, **order: Any) -> float:
+    async def turns(url: str, stream: bool, count: int, at_once: bool) -> float:
+        return await _turns(await turn_at(url, stream), count, at_once)
+
+    async def event(url: str, words: int) -> float:
+        return await _event(await turn_at(url, True), words)
+
+    async def live(warm: str, url: str, count: int) -> float:
+        await _made(await turn_at(warm, True), WARM, False)
+        return await _live(await turn_at(url, True), count)
+
+    known = {"turns": turns, "event": event, "live": live, "render": histories.render, "hold": histories.hold}
+
+    async def done(do: str, **order: Any) -> Any:
         async with asyncio.timeout(SECONDS):
-            return await (histories.render(**order) if do == "render" else measured(**order))
+            return await known[do](**order)
 
     with asyncio.Runner() as runner:
         for order in _orders():
             try:
-                told: dict[str, Any] = {"ms": runner.run(done(**order))}
+                told: dict[str, Any] = {"value": runner.run(done(**order))}
             except Exception as error:
                 told = {"error": f"{type(error).__name__}: {error}"[:300]}
             print(json.dumps(told), file=_answers, flush=True)

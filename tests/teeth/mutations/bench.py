@@ -70,9 +70,34 @@ MUTATIONS = (
     Mutation(
         "bench: another library's turns count without their calls",
         "benchmarks/peers/programs/working.py",
-        "if len(ran) != count * CALLS:",
-        "if len(ran) > count * CALLS:",
+        """            raise ValueError(f"the answer is {answer!r}")
+    if len(ran) != count * CALLS:""",
+        """            raise ValueError(f"the answer is {answer!r}")
+    if len(ran) > count * CALLS:""",
         (f"{PEERS}::test_turns_whose_calls_did_not_run_do_not_count",),
+    ),
+    Mutation(
+        "bench: a streamed text of another library counts without its words",
+        "benchmarks/peers/programs/working.py",
+        'if (found := (await turn()).count("word ")) != words:',
+        'if (found := (await turn()).count("word ")) > words:',
+        (f"{PEERS}::test_a_streamed_text_counts_if_all_its_words_came",),
+    ),
+    Mutation(
+        "bench: a conversation of another library is weighed before its tools ran",
+        "benchmarks/peers/programs/working.py",
+        """    ends = await asyncio.gather(*tasks, return_exceptions=True)
+    if len(ran) != count * CALLS:""",
+        """    ends = await asyncio.gather(*tasks, return_exceptions=True)
+    if len(ran) > count * CALLS:""",
+        (f"{PEERS}::test_a_conversation_is_weighed_while_it_waits_for_its_second_answer",),
+    ),
+    Mutation(
+        "bench: sessions that have actors are weighed as idle",
+        f"{_BENCH}/memory.py",
+        "return RuntimeLimits(active=1)",
+        "return RuntimeLimits()",
+        ("tests/test_benchmarks.py::test_sessions_that_are_weighed_as_idle_have_no_actors",),
     ),
     Mutation(
         "bench: another library that cannot be measured is tried in every pass",
