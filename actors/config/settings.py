@@ -279,14 +279,12 @@ Money = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 class PriceSettings(Frozen):
-    """What a backend charges for a million tokens, in a money that all backends share.
-
-    `cached` is for input that the provider's cache gives; without it, that costs what other input does.
-    """
+    """What a backend charges for a million tokens, in a money that all backends share. See `actors.Price`."""
 
     input: Money
     output: Money
-    cached: Money | None = None
+    cache_read: Money | None = None
+    cache_write: Money | None = None
 
 
 class BackendSettings(Frozen):
@@ -393,13 +391,9 @@ class McpSettings(Frozen):
         return self
 
 
-class ModelPrice(Frozen):
+class ModelPrice(PriceSettings):
     """One `[prices."PATTERN"]` table: what a million tokens of a model cost. See `actors.Price`."""
 
-    input: Money
-    output: Money
-    cache_read: Money | None = None
-    cache_write: Money | None = None
     context: Count | None = None
 
 

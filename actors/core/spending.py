@@ -189,10 +189,24 @@ def why_over(budget: Budget, used: Used, cost: Cost, whose: str = "the session's
     if budget.money is not None:
         money = used.money(cost)
         if money is None:
-            return f"{whose} of {budget.money:g} cannot be kept: a price is missing"
+            return f"{whose} of {budget.money:g} cannot be kept: nobody gave {_missing(used, cost)}"
         if money >= budget.money:
             return f"{whose} of {budget.money:g} is used up ({money:g} was paid)"
     return None
+
+
+def _missing(used: Used, cost: Cost) -> str:
+    """Return which price is missing of what was used."""
+    for binding, usage in used.usage:
+        parts = {
+            "a price": Usage(),
+            "the price cache_read": Usage(cache_read_tokens=usage.cache_read_tokens),
+            "the price cache_write": Usage(cache_write_tokens=usage.cache_write_tokens),
+        }
+        for what, part in parts.items():
+            if cost(binding, part) is None:
+                return f"{what} of model {binding.model!r}"
+    raise AssertionError("each part has its price")
 
 
 def left(budget: Budget, used: Used, cost: Cost) -> Budget:

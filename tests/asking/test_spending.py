@@ -160,6 +160,34 @@ async def test_a_budget_of_money_needs_every_price() -> None:
 
 
 @pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("cached", "price", "says"),
+    [
+        ((400, 0), {"cache_write": 1.0}, "nobody gave the price cache_read of model 'gpt'"),
+        ((0, 400), {"cache_read": 1.0}, "nobody gave the price cache_write of model 'gpt'"),
+        ((400, 400), {"cache_read": 0.5, "cache_write": 2.0}, ""),
+    ],
+)
+async def test_a_price_that_is_missing_of_what_was_used_is_named_and_a_backend_has_all_of_them(
+    cached: tuple[int, int], price: dict[str, float], says: str
+) -> None:
+    server = openai(Turn(Say("one"), usage=(1000, 100), cached=cached), Turn(Say("two")))
+    async with serve(server):
+        backend = backend_at(server).model_dump() | {"price": {"input": 1.0, "output": 1.0, **price}}
+        settings = FileSettings.model_validate({"backends": {"a": backend}})
+        async with Runtime(Config(settings, {}), seed=1) as runtime:
+            session = await runtime.open("a", budget=Budget(money=1))
+            first = await session.ask("Hello?")
+            if says:
+                assert first.cost is None
+                with pytest.raises(OverBudget, match=says):
+                    await session.ask("More?")
+            else:
+                assert first.cost == pytest.approx((200 + 100 + 400 * 0.5 + 400 * 2.0) / 1e6)
+                assert (await session.ask("More?")).text == "two"
+
+
+@pytest.mark.anyio
 async def test_a_tenant_that_is_no_name_is_refused() -> None:
     async with hosting(a=openai()) as runtime:
         with pytest.raises(ConfigError, match="at most 64"):
