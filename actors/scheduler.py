@@ -27,11 +27,11 @@ from actors.core.events import (
     Cancelled,
     Completion,
     Delegated,
-    Denied,
     Failed,
     Reason,
     Refused,
     Returned,
+    Scheduled,
     Started,
     is_repeated,
 )
@@ -329,11 +329,12 @@ class _Batch:
             await self._record(tuple(events))
 
     async def _record(self, events: tuple[CallEvent, ...], prelude: Prelude | None = None) -> None:
-        for event in events:
-            if isinstance(event, Returned | Failed | Cancelled | Denied):
+        ends = [event for event in events if not isinstance(event, Scheduled | Started)]
+        for event in ends:
+            if not isinstance(event, Refused):
                 self._ends[event.call_id] = type(event).__name__.lower()
         self._seq = await self._ledger.ask(Record(events, prelude))
-        for event in events:
+        for event in ends:
             self._counts.tool_calls_invalid_args += isinstance(event, Refused)
             self._counts.tool_calls_repeated += is_repeated(event)
 

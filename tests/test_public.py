@@ -45,6 +45,15 @@ def test_importing_the_package_imports_no_heavy_library_and_no_vendor() -> None:
     assert done.stdout.strip() == "[]"
 
 
+def test_a_runtime_imports_no_event_loop_and_nothing_that_only_its_use_needs() -> None:
+    later = ("asyncio", "trio", "ssl", "email", "sqlite3", "pydantic", "h11", "jsonschema_rs", "structlog")
+    program = (
+        f"import sys; from actors import Runtime; print([name for name in {later!r} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
 def test_nothing_in_the_runtime_imports_a_vendor_or_a_test_library() -> None:
     program = (
         "import sys, actors.runtime, actors.pure, actors.adapters.codec, actors.testing.server\n"

@@ -9,6 +9,13 @@ RECOVERY = "tests/test_recovery_of_sessions.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
+        "kernel: a program on trio imports asyncio too",
+        "actors/kernel/parking.py",
+        "import sys\nfrom collections.abc import Callable, Coroutine, Generator\n",
+        "import asyncio\nimport sys\nfrom collections.abc import Callable, Coroutine, Generator\n",
+        ("tests/test_public.py::test_a_runtime_imports_no_event_loop_and_nothing_that_only_its_use_needs",),
+    ),
+    Mutation(
         "kernel: a message is handled at once though senders wait for room",
         "actors/kernel/ref.py",
         "            self.mail is None  # senders",
