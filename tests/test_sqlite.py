@@ -180,6 +180,26 @@ def test_a_file_that_is_named_as_seen_from_here_is_the_same_wherever_the_process
     assert not list(Path().iterdir())
 
 
+def test_only_its_user_may_read_a_file_that_is_made_and_one_that_is_there_keeps_its_mode(
+    tmp_path: Path,
+) -> None:
+    def modes() -> dict[str, int]:
+        return {path.suffix: path.stat().st_mode & 0o777 for path in tmp_path.glob("s.db*")}
+
+    before = os.umask(0o022)
+    try:
+        storage = SqliteStorage(tmp_path / "s.db")
+        begin(storage, "one")
+        assert set(modes().values()) == {0o600}
+        storage.close()
+        (tmp_path / "s.db").chmod(0o660)
+        begin(storage, "two")
+        assert modes()[".db"] == 0o660
+        storage.close()
+    finally:
+        os.umask(before)
+
+
 def test_another_programs_database_is_refused_and_not_touched(tmp_path: Path) -> None:
     path = tmp_path / "other.db"
     with sqlite3.connect(path) as other:

@@ -20,6 +20,16 @@ _DIED = (
 
 MUTATIONS = (
     Mutation(
+        "storage: anybody may read a journal",
+        "actors/storage/sqlite/connection.py",
+        "os.O_CREAT | os.O_CLOEXEC, 0o600))",
+        "os.O_CREAT | os.O_CLOEXEC, 0o644))",
+        (
+            "tests/test_sqlite.py::"
+            "test_only_its_user_may_read_a_file_that_is_made_and_one_that_is_there_keeps_its_mode",
+        ),
+    ),
+    Mutation(
         "storage: what a crash left in the write-ahead log stays there",
         "actors/storage/sqlite/connection.py",
         "            self.erased = True\n        connection = self._connected()",
