@@ -178,6 +178,9 @@ def test_a_file_that_is_named_as_seen_from_here_is_the_same_wherever_the_process
     assert len(storage.read("s")) == 2
     storage.close()
     assert not list(Path().iterdir())
+    (tmp_path / "elsewhere").rmdir()
+    with pytest.raises(ConfigError, match="the current one is gone"):
+        SqliteStorage("sessions.db")
 
 
 def test_only_its_user_may_read_a_file_that_is_made_and_one_that_is_there_keeps_its_mode(

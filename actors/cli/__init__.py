@@ -123,5 +123,5 @@ def _failed(error: BaseException) -> int:
 
 def _words(error: BaseException) -> str:
     if isinstance(error, OSError) and error.strerror:
-        return f"Cannot read {error.filename}: {error.strerror.lower()}" if error.filename else error.strerror
+        return f"Cannot use {error.filename}: {error.strerror.lower()}" if error.filename else error.strerror
     return str(error)

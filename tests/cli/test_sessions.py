@@ -278,6 +278,13 @@ def test_an_age_is_refused_where_the_clock_is_far_from_what_the_journal_has_seen
         assert kept(tmp_path, *words).code == 2
 
 
+def test_a_place_where_no_file_can_be_written_is_not_said_to_be_unreadable(tmp_path: Path) -> None:
+    dated(tmp_path)
+    where = str(tmp_path / "nowhere" / "file.jsonl")
+    refused = kept(tmp_path, "export", listed(tmp_path)[0], "--out", where)
+    assert (refused.code, refused.complaint) == (2, f"Cannot use {where}: no such file or directory")
+
+
 def test_what_the_journal_refuses_is_an_exit_code_of_its_own(tmp_path: Path) -> None:
     (tmp_path / "kept.db").write_bytes(b"some words" * 1000)
     refused = kept(tmp_path, "list")

@@ -80,4 +80,4 @@ def test_what_holds_no_events_is_told_by_its_line(given: str, complaint: str) ->
 
 def test_a_file_that_is_not_there_is_told() -> None:
     done = actors_now("stats", "no.jsonl")
-    assert (done.code, done.complaint) == (2, "Cannot read no.jsonl: no such file or directory")
+    assert (done.code, done.complaint) == (2, "Cannot use no.jsonl: no such file or directory")

@@ -168,9 +168,7 @@ class Connections:
             check_wal(self.path)
         if self._wal.exists() and self._wal.stat().st_size:  # whoever died may have erased something in it
             self.erased = True
-        if (
-            not self.path.exists()
-        ):  # what people said is nobody else's to read; SQLite gives its own files the same mode
+        if not self.path.exists():  # SQLite would let others read it; those beside it get the same mode
             os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
         connection = self._connected()
         try:

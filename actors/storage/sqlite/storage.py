@@ -299,7 +299,10 @@ def _file(path: str | Path) -> Path:
     Raises:
         ConfigError: It can be none, or is a folder.
     """
-    found = Path(path).absolute()
+    try:
+        found = Path(path).absolute()
+    except FileNotFoundError:
+        raise ConfigError(f"journal: {str(path)!r} is in no folder: the current one is gone") from None
     try:
         is_folder = S_ISDIR(os.stat(found).st_mode)
     except OSError:  # it is told when it is used

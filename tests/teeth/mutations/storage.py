@@ -32,8 +32,8 @@ MUTATIONS = (
     Mutation(
         "storage: what a crash left in the write-ahead log stays there",
         "actors/storage/sqlite/connection.py",
-        "            self.erased = True\n        connection = self._connected()",
-        "            pass\n        connection = self._connected()",
+        "            self.erased = True\n        if not self.path",
+        "            pass\n        if not self.path",
         (_DIED,),
     ),
     Mutation(
