@@ -236,6 +236,21 @@ async def test_a_context_manager_is_a_toolset_as_it_is_and_gives_plain_functions
     assert ended == ["closed"]
 
 
+@pytest.mark.parametrize(
+    "given", [None, 5, "work", {"work": 1}, Tool.external("one", "One.", {"type": "object"})]
+)
+async def test_a_toolset_that_gives_no_list_of_tools_is_refused_by_what_it_gave(given: Any) -> None:
+    @asynccontextmanager
+    async def bench() -> AsyncIterator[Any]:  # Any: what is tested
+        yield given
+
+    async with hosting(a=openai()) as runtime:
+        with pytest.raises(ToolsetFailed) as raised:
+            await runtime.open("a", tools=[ToolSource(bench, "bench")])
+    gave = f"it gave {type(given).__name__}; a toolset gives a list of tools"
+    assert str(raised.value) == f"Toolset 'bench' cannot be opened: {gave}"
+
+
 async def test_a_toolset_that_does_not_open_is_a_typed_error_of_one_line_and_leaves_nothing_open() -> None:
     notes: list[str] = []
     good, bad = Bench("good", notes=notes), Bench("bad", notes=notes)

@@ -17,12 +17,12 @@ from typing import Any, Literal, TypeAlias
 import anyio
 
 from actors import telemetry
-from actors.errors import ActorsError, ToolsetDown, ToolsetFailed
+from actors.errors import ActorsError, ToolDefinitionError, ToolsetDown, ToolsetFailed
 from actors.kernel import System
 from actors.kernel.deadlines import Timer
 from actors.kernel.parking import Changes
 from actors.tools import Tool, Toolset
-from actors.toolsets.source import Given, LiveTools, ToolSource
+from actors.toolsets.source import Given, LiveTools, ToolSource, is_list
 
 FIRST = 0.2
 """Seconds between a loss and the first try to open again, and at least between any two tries."""
@@ -175,6 +175,8 @@ class ToolsetOwner:
             self._changes.tell()
 
     def _publish(self, given: Any) -> None:  # Any: whatever somebody's block gave
+        if not is_list(given):
+            raise ToolDefinitionError(f"it gave {type(given).__name__}; a toolset gives a list of tools")
         tools = {tool.name: tool for tool in Toolset(given)}
         if self.version == 0 or not _alike(tools, self.tools):
             self.version += 1

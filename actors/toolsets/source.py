@@ -7,7 +7,7 @@ such a one is made and how long to wait for it. What is opened, kept and closed 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, TypeAlias, TypeGuard, runtime_checkable
 
 from actors.errors import ToolDefinitionError
 from actors.tools import Tool
@@ -84,13 +84,18 @@ Item: TypeAlias = Offered | ToolSource | AbstractAsyncContextManager[Given] | st
 """An entry of `tools=`. A text names an MCP server of the configuration."""
 
 
+def is_list(items: object) -> TypeGuard[Iterable[Any]]:  # Any: as they are judged one by one
+    """Say whether something is several entries, and not one, or none."""
+    return isinstance(items, Iterable) and not isinstance(items, str | bytes | Mapping | Tool | ToolSource)
+
+
 def listed(items: object) -> Iterable[Item]:
     """Return the entries of a `tools=`.
 
     Raises:
         ToolDefinitionError: It is one entry and no list of them.
     """
-    if isinstance(items, str | bytes | Mapping | Tool | ToolSource) or not isinstance(items, Iterable):
+    if not is_list(items):
         raise ToolDefinitionError(
             f"tools= takes a list, as [{_named(items)}], not one {type(items).__name__}"
         )

@@ -7,6 +7,13 @@ _ASKED = f"{MISUSE}::test_what_a_journal_is_asked_that_it_cannot_be_is_refused_i
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
+        "misuse: what a toolset gives is not looked at",
+        "actors/toolsets/owner.py",
+        "        if not is_list(given):\n",
+        "        if given is ...:\n",
+        ("tests/test_toolsets.py::test_a_toolset_that_gives_no_list_of_tools_is_refused_by_what_it_gave",),
+    ),
+    Mutation(
         "misuse: an id that is empty is none that was given",
         "actors/core/exported.py",
         "first.session if name is None else name}",
