@@ -99,7 +99,7 @@ async def _ask(session: Session) -> None:
 
 def _x1(options: Extent) -> list[Figure]:
     cases: Sequence[tuple[str, int, float]] = (
-        ("cooperative", 100 if options.quick else 500, 20.0),
+        ("cooperative", 60 if options.quick else 500, 20.0),
         ("deaf", 4 if options.quick else 20, 1000.0),
         ("blocking", 4 if options.quick else 20, 1000.0),
     )

@@ -98,7 +98,7 @@ def _measured(options: Extent) -> Sequence[str]:
 def _p2e(options: Extent) -> list[Figure]:
     rows = []
     for name in _measured(options):
-        passes = interleaved(7 if options.quick else 15, *(partial(cpu_ms, work) for work in encoding(name)))
+        passes = interleaved(5 if options.quick else 15, *(partial(cpu_ms, work) for work in encoding(name)))
         rows.append(passes.filled(Figure("P2E", _QUESTIONS["P2E"], name, "ms", 1.0)))
     return rows
 

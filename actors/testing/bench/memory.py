@@ -90,7 +90,7 @@ class Scales:
         """Return what each of `count` holds, in which `said` bytes were said in all."""
         gc.collect()
         gc.collect()
-        took = median(_collection_ms() for _ in range(5))
+        took = median(_collection_ms() for _ in range(3))
         tracked = len(gc.get_objects()) - self._tracked
         return Weight((_bytes() - self._bytes) / count, said / count, tracked / count, took)
 
@@ -286,7 +286,7 @@ def _rows(question: str, backend: Loop, count: int, ours: Weight, baseline: Weig
 
 
 def _c2(options: Extent) -> list[Figure]:
-    turns = 40 if options.quick else 500
+    turns = 30 if options.quick else 500
     rows = []
     for backend in options.backends:
         ours = measured("live", turns, backend)

@@ -162,7 +162,7 @@ def _a4(options: Extent) -> list[Figure]:
     rows = []
     for name, origin in zip(DIALECTS, reversed(DIALECTS), strict=True):
         live, dicts = Live(origin, name, 2000), wire(Live(origin, origin, 2000).cold())
-        repeats = 7 if options.quick else 15
+        repeats = 5 if options.quick else 15
         convert = partial(_converted, dicts, origin, name)
         passes = interleaved(
             repeats,
