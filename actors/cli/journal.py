@@ -38,14 +38,18 @@ def journal(options: argparse.Namespace, config: Config) -> Storage:
     return _own(path)
 
 
-def kept(options: argparse.Namespace, config: Config) -> Storage:
+def kept(options: argparse.Namespace, config: Config, *, makes: bool = False) -> Storage:
     """Return the journal that a command works on which is about what is kept there.
 
+    `makes`: a file that is named and not there is made. Else its name is most likely mistyped.
+
     Raises:
-        ConfigError: None is named, and this user has no place for one.
-        JournalError: It cannot be used.
+        ConfigError: What is named cannot be used.
+        JournalError: There is no such file, or it cannot be used.
     """
     if (found := named(options)) is not None:
+        if not (makes or "://" in found or Path(found).exists()):
+            raise JournalError(f"{found}: there is no such file; name a journal")
         return storage_at(found)
     settings = config.settings.journal
     if settings.path is not None or settings.url is not None:

@@ -48,7 +48,7 @@ def main(options: argparse.Namespace) -> Exit:
 
 async def _done(options: argparse.Namespace) -> Exit:
     config = load(options.config, os.environ)
-    async with Runtime(config, journal=kept(options, config)) as runtime:
+    async with Runtime(config, journal=kept(options, config, makes=options.what == "import")) as runtime:
         await _DEEDS[options.what](runtime, options)
     return Exit.OK
 

@@ -314,6 +314,14 @@ async def test_a_conversation_is_kept_in_a_file_of_the_user_s_unless_something_e
         assert "nothing of this conversation is kept" in unusable.complaint
 
 
+@pytest.mark.parametrize("line", [("list",), ("show", "a"), ("fork", "a"), ("forget", "a")])
+def test_a_journal_whose_name_is_mistyped_is_not_made(line: tuple[str, ...], tmp_path: Path) -> None:
+    done = kept(tmp_path, *line)
+    assert (done.code, done.out) == (9, "")
+    assert done.complaint.endswith("kept.db: there is no such file; name a journal")
+    assert not list(tmp_path.iterdir())
+
+
 def test_what_cannot_be_gone_on_with_is_told_with_the_way_out(tmp_path: Path) -> None:
     journal = ["--journal", str(tmp_path / "kept.db")]
     none = actors_now("run", "x", "--continue", *journal)

@@ -19,6 +19,20 @@ STREAMS = "tests/cli/test_streams_of_the_process.py"
 
 MUTATIONS = (
     Mutation(
+        "sessions: a journal whose name is mistyped is made",
+        "actors/cli/journal.py",
+        'if not (makes or "://" in found or Path(found).exists()):',
+        'if not (found or "://" in found or Path(found).exists()):',
+        ("tests/cli/test_sessions.py::test_a_journal_whose_name_is_mistyped_is_not_made",),
+    ),
+    Mutation(
+        "sessions: what a kept conversation began with is silently kept",
+        "actors/cli/conversation.py",
+        "    if options.max_cost is not None:\n        raise",
+        "    if options.max_cost is ...:\n        raise",
+        ("tests/cli/test_sessions.py::test_what_cannot_be_heeded_of_a_conversation_that_is_kept_is_refused",),
+    ),
+    Mutation(
         "run: a conversation that waits for a result was answered",
         _RUN,
         "return Exit.NOT_APPROVED\n        code",
