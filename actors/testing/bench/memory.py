@@ -286,7 +286,7 @@ def _rows(question: str, backend: Loop, count: int, ours: Weight, baseline: Weig
 
 
 def _c2(options: Extent) -> list[Figure]:
-    turns = 30 if options.quick else 500
+    turns = 50 if options.quick else 500
     rows = []
     for backend in options.backends:
         ours = measured("live", turns, backend)
