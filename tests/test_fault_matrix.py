@@ -184,6 +184,7 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
             "test_a_session_that_another_writer_has_ends_here_and_nothing_else_is_touched",
             "test_a_turn_that_waits_loses_nothing_wherever_what_is_brought_for_it_cannot_be_written",
             "test_a_subagent_ends_with_its_call_wherever_it_cannot_be_written",
+            "test_of_a_session_that_was_put_away_nothing_is_in_memory_that_its_log_holds",
         ),
         "test_outages_of_files.py": (
             "test_whatever_fails_in_the_midst_of_a_turn_the_session_goes_on_when_it_does_no_more",
@@ -208,6 +209,7 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
             "test_a_flood_of_one_session_does_not_hold_up_what_others_write",
             "test_while_the_journal_is_slow_callers_wait_and_when_it_is_too_slow_new_work_is_refused",
             "test_how_long_one_more_would_wait_is_what_is_under_way_and_the_batches_ahead",
+            "test_a_host_that_is_busy_reading_is_not_taken_for_gone",
         ),
     },
     "clock: jumps, stands still, goes backwards": {

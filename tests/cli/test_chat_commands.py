@@ -127,7 +127,8 @@ async def test_a_preview_says_that_an_ask_would_make_room_first_and_that_a_budge
         config = CONFIG.format(url=server.base_url).replace('model = "m"', 'model = "m"\ncontext = 1200')
         (tmp_path / "actors.toml").write_text(config + pool)
         line = ("chat", "--config", str(tmp_path / "actors.toml"), "-m", "p")
-        done = await actors(*line, env={"OPENAI_API_KEY": "k"}, stdin="/preview\nx\n/preview\ny\n")
+        long = "word " * 160  # a summary of less would not be worth its request
+        done = await actors(*line, env={"OPENAI_API_KEY": "k"}, stdin=f"/preview\n{long}\n/preview\ny\n")
     lines = done.out.splitlines()
     whose = "the budget of pool 'p' of 1200 tokens is used up (1500 were used)"
     assert lines.count("  the next ask makes the history shorter first") == 1
