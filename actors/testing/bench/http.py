@@ -225,6 +225,9 @@ class Long:
 async def _long(url: str, turns: int) -> Long:
     transport = Weighing()
     async with Runtime(configured(url, stream=True), transport=transport) as runtime:
+        await _each(
+            [await runtime.open("stub", tools=[SEARCH])] * 15
+        )  # so that the early turns are not the first ones
         session = await runtime.open("stub", tools=[SEARCH])
         gc.collect()
         took, sizes, counted = list[float](), list[int](), dict[int, int]()
@@ -245,22 +248,20 @@ async def _prefix(url: str, early: int, late: int) -> float:
     """Return the milliseconds that two requests of `late` bytes take more than two of `early`, kept as one."""
     client = Client(url, stream=True)
     await client.open()
-    costs = []
-    for size in (early, late):
+
+    async def turn(size: int) -> None:
         body = (b"x" * size, b'"role":"user" "stream":true')
-
-        async def turn(body: tuple[bytes, ...] = body) -> None:
-            await client.post(*body)
+        for _ in range(2):
             await client.post(*body)
 
-        await turn()
-        costs.append(median([await async_cpu_ms(turn) for _ in range(15)]))
+    await turn(late)
+    pairs = [[await async_cpu_ms(partial(turn, size)) for size in (early, late)] for _ in range(15)]
     await client.close()
-    return costs[1] - costs[0]
+    return median(more - less for less, more in pairs)
 
 
 def _c1(options: Extent) -> list[Figure]:
-    turns = 60 if options.quick else 500
+    turns = 120 if options.quick else 500
     rows = []
     with running() as url:
         for backend in options.backends:
