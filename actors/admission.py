@@ -10,10 +10,10 @@ in force, to enter and to leave is to count.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import inf
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from actors.adapters.failure import Failure
 from actors.core.fair import FairQueue

@@ -6,10 +6,12 @@ Read from the source: who writes down how a call ended, and who knows a vendor.
 import ast
 import re
 from collections.abc import Iterator
+from dataclasses import Field
 from functools import cache
 from pathlib import Path
 
 import pytest
+from msgspec import Struct
 
 import actors
 from actors.config.providers import PROVIDERS
@@ -182,3 +184,18 @@ def test_what_drives_a_turn_names_no_vendor(name: str) -> None:
     assert {"anthropic", "openai", "gemini", "bedrock", "mistral", "kimi"} <= VENDORS
     words = re.findall(r"[a-z0-9]+", re.sub(r"(?<=[a-z])(?=[A-Z])", " ", (ROOT / name).read_text()).lower())
     assert set(words) & VENDORS == set()
+
+
+def test_a_struct_has_no_default_that_is_made_for_a_data_class() -> None:
+    """That would be the value: type checkers take the one `field` for the other."""
+    structs = [each for each in _below(Struct) if each.__module__.startswith("actors.")]
+    assert len(structs) > 50
+    assert [
+        each for each in structs if any(isinstance(value, Field) for value in each.__struct_defaults__)
+    ] == []
+
+
+def _below(kind: type[Struct]) -> Iterator[type[Struct]]:
+    for each in kind.__subclasses__():
+        yield each
+        yield from _below(each)
