@@ -14,6 +14,7 @@ import pytest
 from hypothesis import settings
 
 from actors import Runtime, tool
+from actors.cli.approvals import QUESTION
 from actors.testing import (
     AnthropicServer,
     Call,
@@ -266,6 +267,7 @@ async def test_what_a_killed_chat_had_asked_for_is_asked_for_again(
             assert await chat.ended() == 128 + signal.SIGKILL
         async with _chatting(scene, tmp_path, *options, "--continue") as chat:
             await chat.until("wants a result from outside: look(n=2)")
+            await chat.until("Its result (text or JSON)?")  # only now are keys the chat's own
             assert "look(n=1)" not in chat.shown
             chat.type('"two"\r')
             await chat.until("Both known.")
@@ -293,6 +295,7 @@ async def test_an_approval_that_a_program_left_open_is_asked_for_in_a_chat(
             assert (await session.ask("hello")).status == "awaiting"
         async with _chatting(scene, tmp_path, *options, "--continue", "-m", "a") as chat:
             await chat.until("wants an approval: book(hotel='Astoria')")
+            await chat.until(QUESTION)  # only now are keys the chat's own
             chat.type("\x03" if answer == "ctrl-c" else f"{answer}\r")
             await chat.until(CANCELLED if answer == "ctrl-c" else "So be it.")
             assert ("a tool may print" in chat.shown) == (answer == "y")
