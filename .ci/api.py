@@ -17,11 +17,11 @@ from typing import Any, get_args
 
 import actors
 from actors import errors
-from actors.archive import Archive
 from actors.core import diagnostics, events, feed, intake, progress, stream
 from actors.core.concerns import Demands
 from actors.core.dialect import Profile
 from actors.core.feed import SessionEvent
+from actors.hosting.archive import Archive
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "api.md"
 

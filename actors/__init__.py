@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from actors.core.reproduction import Reproduction
     from actors.core.spending import Budget, Price
     from actors.errors import ActorsError
-    from actors.executor import ToolFailure
+    from actors.execution.executor import ToolFailure
     from actors.handle import Session
     from actors.preview import Preview
     from actors.pure import encode, from_wire, render
@@ -111,7 +111,7 @@ _HOMES = {
     "core.reproduction": ("Reproduction",),
     "core.spending": ("Budget", "Price"),
     "errors": ("ActorsError",),
-    "executor": ("ToolFailure",),
+    "execution.executor": ("ToolFailure",),
     "handle": ("Session",),
     "preview": ("Preview",),
     "pure": ("encode", "from_wire", "render"),

@@ -6,11 +6,7 @@ from contextvars import Context, copy_context
 from types import EllipsisType
 from typing import Any, TypeAlias, TypeVar, Unpack, overload
 
-from actors.activation import Activation, SessionActors
-from actors.backend import too_full
-from actors.brought import checked_results, decision
-from actors.calls import brought_ends
-from actors.commands import Cancel, Configure, Look, SessionCommand, Switch
+from actors.backends.backend import too_full
 from actors.core.asking import AskSettings, asked
 from actors.core.compaction import CompactionResult
 from actors.core.content import Message, Text, ToolCall, ToolResult
@@ -33,18 +29,22 @@ from actors.errors import (
     SessionClosed,
     SessionError,
 )
-from actors.executor import is_inside
-from actors.inflight import SessionRefs
+from actors.execution.calls import brought_ends
+from actors.execution.executor import is_inside
+from actors.hosting.activation import Activation, SessionActors
 from actors.kernel import Query, Ref
 from actors.ledger import Snapshot
-from actors.output import output_of
-from actors.pending import Bring, Decision, HostCall, HostCompaction, Submit, again
+from actors.logs.session_events import SessionEvents
 from actors.preview import Preview
 from actors.renderer import Render
-from actors.session_events import SessionEvents
-from actors.streams import AnswerSink, AskStream
 from actors.toolsets import Item
-from actors.words import Words, packed_words
+from actors.turns.brought import checked_results, decision
+from actors.turns.commands import Cancel, Configure, Look, SessionCommand, Switch
+from actors.turns.inflight import SessionRefs
+from actors.turns.output import output_of
+from actors.turns.pending import Bring, Decision, HostCall, HostCompaction, Submit, again
+from actors.turns.streams import AnswerSink, AskStream
+from actors.turns.words import Words, packed_words
 
 R = TypeVar("R")
 T = TypeVar("T")

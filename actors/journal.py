@@ -25,8 +25,8 @@ from msgspec import Struct
 from actors.core.events import Event
 from actors.errors import Fenced, JournalError, JournalUnavailable, SessionElsewhere
 from actors.kernel import Actor, Context, Query
-from actors.outage import JournalMeter
-from actors.readers import Readers
+from actors.logs.outage import JournalMeter
+from actors.logs.readers import Readers
 from actors.storage import Appended, Claim, Entry, Storage
 from actors.storage.directory import Page, StoredSession
 

@@ -15,7 +15,7 @@ from actors.core.ledger import Ledger
 from actors.errors import ActorStopped
 from actors.journal import Append, JournalCommand, Prelude
 from actors.kernel import Actor, Context, Query, Ref
-from actors.log import Generation, Replay
+from actors.logs.log import Generation, Replay
 
 
 class Known(Struct, frozen=True):

@@ -1,7 +1,7 @@
 """The provider actor: one per backend. It has requests sent and answers read, and says what a failure means.
 
 It owns what several sessions share: how many requests run at once, how often one is tried again and how long to wait,
-and the counters. What one request goes through is `actors.rounds`.
+and the counters. What one request goes through is `actors.backends.rounds`.
 """
 
 from collections import Counter
@@ -11,9 +11,9 @@ from random import Random
 from typing import ClassVar, TypeAlias, assert_never
 
 from actors.adapters.adapter import Adapter
-from actors.admission import Admission, Condition
+from actors.backends.admission import Admission, Condition
+from actors.backends.rounds import Endpoint, Generate, Round
 from actors.kernel import Actor, Child, Command, Context, Query
-from actors.rounds import Endpoint, Generate, Round
 from actors.transport import Transport
 
 

@@ -14,7 +14,7 @@ from actors.core.lane import Lane, Rendered
 from actors.core.ledger import Ledger
 from actors.core.state import Lanes
 from actors.kernel import Actor, Command, Context, Query
-from actors.log import Generation, Replay
+from actors.logs.log import Generation, Replay
 
 
 class Render(Query[Rendered], frozen=True):

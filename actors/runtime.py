@@ -23,8 +23,12 @@ import anyio.to_thread
 
 from actors import telemetry
 from actors.adapters.adapter import adapter
-from actors.archive import Archive
-from actors.budgets import RuntimeBudgets
+from actors.backends.budgets import RuntimeBudgets
+from actors.backends.dumps import Dumps, OnRefusal
+from actors.backends.meters import Meters
+from actors.backends.pricing import Pricing
+from actors.backends.providers import Providers
+from actors.backends.resolver import BackendResolver
 from actors.core.allowances import Allowance, allowances
 from actors.core.batch import Approve
 from actors.core.compaction import Compaction, settled
@@ -42,36 +46,32 @@ from actors.core.state import Rules
 from actors.core.stats import RuntimeStats, Stalls
 from actors.core.transcript import Encoder
 from actors.core.turn import Bounds
-from actors.dumps import Dumps, OnRefusal
 from actors.errors import (
     ConfigError,
     JournalError,
     KernelError,
 )
-from actors.executor import ToolFailure, ToolLimits
-from actors.given import check_given, check_wait, session_id
+from actors.execution.executor import ToolFailure, ToolLimits
+from actors.execution.quarantine import Quarantine
+from actors.execution.threads import THREADS
+from actors.execution.watchdog import LoopWatch
 from actors.handle import Session, SessionIds
-from actors.imported import beginning
+from actors.hosting.archive import Archive
+from actors.hosting.given import check_given, check_wait, session_id
+from actors.hosting.opening import SessionsBelow
+from actors.hosting.retention import Retention
+from actors.hosting.session_host import HostLimits, SessionHost
+from actors.hosting.sessions import Equipped, Sessions
 from actors.journal import JournalActor
 from actors.kernel import SHARED, Ref, System
-from actors.meters import Meters
-from actors.opening import SessionsBelow
-from actors.pricing import Pricing
+from actors.logs.readers import Readers
 from actors.provider import ProviderCommand
-from actors.providers import Providers
-from actors.quarantine import Quarantine
-from actors.readers import Readers
-from actors.resolver import BackendResolver
-from actors.retention import Retention
-from actors.session_host import HostLimits, SessionHost
-from actors.sessions import Equipped, Sessions
 from actors.storage import Storage
 from actors.storage.named import storage_for
-from actors.threads import THREADS
 from actors.tools import Toolset
 from actors.toolsets import Item, Toolsets, ToolSource
 from actors.transport import HttpTransport, Transport
-from actors.watchdog import LoopWatch
+from actors.turns.imported import beginning
 
 if TYPE_CHECKING:
     from actors.config import Config

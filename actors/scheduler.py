@@ -1,8 +1,8 @@
 """The scheduler actor: runs the tool calls of one model message at the same time, and says how each ended.
 
-What may run, and what is refused, is `actors.core.batch`; how one call runs is `actors.calls`. This actor alone reports
-to the ledger, a batch at a time: `Scheduled` is durable before any tool starts, and `Started` before the tool that it
-names; the batch is over when every call's end is durable.
+What may run, and what is refused, is `actors.core.batch`; how one call runs is `actors.execution.calls`. This actor
+alone reports to the ledger, a batch at a time: `Scheduled` is durable before any tool starts, and `Started` before the
+tool that it names; the batch is over when every call's end is durable.
 
 A stopped call is closed when its tool ends or after the grace, whichever is first. What the tool still does then runs
 in quarantine, and what it still returns is recorded as a late result.
@@ -18,7 +18,6 @@ from typing import Any, ClassVar, TypeAlias, assert_never
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from actors.calls import GRACE, Running, Site, for_model
 from actors.core.arguments import ArgumentError
 from actors.core.batch import Approve, BoundArguments, Plan, Waits, plan
 from actors.core.content import ToolCall
@@ -40,14 +39,15 @@ from actors.core.identity import CallId
 from actors.core.jsonio import JsonValue
 from actors.core.stats import ToolCounts
 from actors.errors import JournalError, KernelError, SessionError
-from actors.executor import Executor
+from actors.execution.calls import GRACE, Running, Site, for_model
+from actors.execution.executor import Executor
+from actors.execution.views import NO_VIEW, TurnView
 from actors.journal import Prelude
 from actors.kernel import Actor, Command, Context, Query, Ref
 from actors.kernel.parking import Waiter, parking, wake
 from actors.kernel.ref import current
 from actors.ledger import LedgerCommand, Record
 from actors.tools import Approval, Tool
-from actors.views import NO_VIEW, TurnView
 
 Tools: TypeAlias = Mapping[str, Tool[..., Any]]  # Any: any function
 

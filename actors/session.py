@@ -1,9 +1,9 @@
 """The session actor: one session's own part of its log, and the ask in flight.
 
-No handler waits for a model or a tool. An ask is driven by a child (`actors.driver`), so the session answers a switch,
-a cancel or a question while a turn runs. What may happen is a table (`actors.core.phases`). A second ask waits in
-a bounded queue. A switch asked for meanwhile waits in one slot, latest wins; it is answered `Deferred` at once and
-applied on the way to idle. So are other tools and another system prompt (`actors.configuration`).
+No handler waits for a model or a tool. An ask is driven by a child (`actors.turns.driver`), so the session answers a
+switch, a cancel or a question while a turn runs. What may happen is a table (`actors.core.phases`). A second ask waits
+in a bounded queue. A switch asked for meanwhile waits in one slot, latest wins; it is answered `Deferred` at once and
+applied on the way to idle. So are other tools and another system prompt (`actors.turns.configuration`).
 
 The asks that were accepted are `PendingAsks`, which outlive a crash: the ask in flight then ends as its last turn did
 if that end was written, else with an `error` event; those that wait are taken up after it.
@@ -14,21 +14,8 @@ from contextvars import Context as Variables
 from contextvars import copy_context
 from typing import ClassVar, assert_never
 
-from actors.backend import Resolver, check_priced
-from actors.brought import taken
-from actors.choosing import Warmth
-from actors.commands import (
-    Cancel,
-    Configure,
-    End,
-    EndWritten,
-    Finished,
-    Look,
-    SessionCommand,
-    Switch,
-    Taken,
-)
-from actors.configuration import Equipment
+from actors.backends.backend import Resolver, check_priced
+from actors.backends.choosing import Warmth
 from actors.core import awaiting, phases
 from actors.core.content import ToolCall
 from actors.core.events import Closed, Configured, SwitchApplied, SwitchFailed, SwitchHeld, SwitchSuperseded
@@ -39,17 +26,30 @@ from actors.core.publishing import brought, settlement
 from actors.core.routing import settled
 from actors.core.state import SessionState
 from actors.core.turn import Bounds
-from actors.deadline import Deadline
-from actors.driver import TurnDriver
 from actors.errors import ActorsError, ActorStopped, OverBudget, SessionClosed, SessionError
-from actors.inflight import AskInFlight, SessionRefs
 from actors.journal import Told
 from actors.kernel import Actor, Context, Reply
 from actors.ledger import Shut, Snapshot
-from actors.log import Generation, LogWriter, Replay
-from actors.pending import Bring, HostCall, NoSink, PendingAsks, Submit
-from actors.recovery import Recovery
+from actors.logs.log import Generation, LogWriter, Replay
 from actors.renderer import Outdate
+from actors.turns.brought import taken
+from actors.turns.commands import (
+    Cancel,
+    Configure,
+    End,
+    EndWritten,
+    Finished,
+    Look,
+    SessionCommand,
+    Switch,
+    Taken,
+)
+from actors.turns.configuration import Equipment
+from actors.turns.deadline import Deadline
+from actors.turns.driver import TurnDriver
+from actors.turns.inflight import AskInFlight, SessionRefs
+from actors.turns.pending import Bring, HostCall, NoSink, PendingAsks, Submit
+from actors.turns.recovery import Recovery
 
 
 class SessionActor(Actor[SessionCommand]):

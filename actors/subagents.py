@@ -3,7 +3,8 @@
     research = subagent("research", "Find things out.", system="You are thorough.", tools=[search])
     session = await runtime.open("openai:gpt-5.2", tools=[research])
 
-What ties that session to its call is `actors.children`; a tool of one's own does the same with `ToolContext.subagent`.
+What ties that session to its call is `actors.execution.children`; a tool of one's own does the same with
+`ToolContext.subagent`.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,12 +13,12 @@ from types import EllipsisType
 from typing import Any, Unpack
 
 from actors.errors import ConfigError, SubagentFailed, ToolDefinitionError
-from actors.output import output_of
 from actors.tools import Tool, ToolContext, tool
 from actors.tools.handover import Handover
 from actors.tools.options import ToolOptions
 from actors.toolsets import Item
 from actors.toolsets.source import listed, source_of
+from actors.turns.output import output_of
 
 
 def subagent(

@@ -21,13 +21,13 @@ import anyio
 
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Request
-from actors.admission import Pace
+from actors.backends.admission import Pace
+from actors.backends.rounds import Answer, Broken, Endpoint, Generate, Generated, Retries
 from actors.core.identity import Binding
 from actors.core.profiles import dialect
 from actors.core.segments import Segments
 from actors.kernel import Ref, System
 from actors.provider import ProviderActor, ProviderCommand
-from actors.rounds import Answer, Broken, Endpoint, Generate, Generated, Retries
 from actors.transport import Response, Timeouts
 
 BINDING = Binding("a", "openai_chat", "http://127.0.0.1:9/v1", "", "gpt")

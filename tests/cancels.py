@@ -24,12 +24,12 @@ import anyio.lowlevel
 
 from actors.config import BackendLimits, Config, FileSettings, RuntimeLimits
 from actors.core.segments import Segments
+from actors.execution.threads import THREADS
 from actors.handle import Session
 from actors.runtime import Runtime
 from actors.storage import Appended, Entry
 from actors.storage.memory import MemoryStorage
 from actors.testing import Call, Fault, OpenAIServer, Say, Stall, Turn, serve
-from actors.threads import THREADS
 from actors.tools import tool
 from actors.transport import HttpTransport, Response, Timeouts
 from tests.bad_tools import LASTING, Lasting

@@ -14,7 +14,7 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 
-from actors.commands import Look
+from actors.backends.dumps import OnRefusal
 from actors.config import BackendLimits, BackendSettings, Config, FileSettings, PoolSettings, RuntimeLimits
 from actors.config.providers import kind_of
 from actors.core.codec import decode_event, encode_event
@@ -25,8 +25,7 @@ from actors.core.identity import CallId
 from actors.core.profiles import dialect
 from actors.core.segments import Segments
 from actors.core.state import Lanes, SessionState, rebuilt
-from actors.dumps import OnRefusal
-from actors.executor import ToolFailure
+from actors.execution.executor import ToolFailure
 from actors.handle import Session
 from actors.renderer import AdoptedLanes
 from actors.runtime import Runtime
@@ -35,6 +34,7 @@ from actors.testing import AnthropicProfile, AnthropicServer, AnthropicSettings,
 from actors.testing.server import LoopbackServer, serve
 from actors.tools import Tool, tool
 from actors.transport import HttpTransport, Response, Timeouts, Transport
+from actors.turns.commands import Look
 from tests.marks import unmarked
 
 Json = dict[str, Any]  # Any: a request body under test

@@ -2,7 +2,7 @@
 
 from random import Random
 
-from actors.rounds import Retries
+from actors.backends.rounds import Retries
 
 _wait = Retries.wait
 

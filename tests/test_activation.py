@@ -7,12 +7,12 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from actors import passive, session_host
 from actors.config import RuntimeLimits
 from actors.core.content import Message, Text, ToolCall, ToolResult
 from actors.core.events import Closed, SwitchApplied
 from actors.errors import SessionClosed
 from actors.handle import Session
+from actors.hosting import passive, session_host
 from actors.runtime import Runtime
 from actors.storage import Storage
 from actors.testing import Call, Say, Think, Turn

@@ -10,7 +10,6 @@ from anyio import create_task_group, wait_all_tasks_blocked
 from actors.core.events import Awaited, Bound, Resumed, Returned, TurnEnded
 from actors.core.feed import CompleteEvent, TurnResult
 from actors.core.identity import CallId
-from actors.deadline import Deadline
 from actors.errors import SessionError
 from actors.handle import Session
 from actors.kernel import Ref
@@ -18,6 +17,7 @@ from actors.storage import Appended, Entry
 from actors.storage.memory import MemoryStorage
 from actors.testing import Call, Say, Turn
 from actors.tools import Tool
+from actors.turns.deadline import Deadline
 from tests.runtime_support import Gate, assert_paired, bodies, hosting, log, openai
 from tests.test_rebuild import Nonsense
 

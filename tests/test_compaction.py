@@ -17,7 +17,6 @@ from actors.core.events import Compacted, RequestSent, Shortened, TurnEnded
 from actors.core.feed import StatusEvent
 from actors.core.stream import Usage
 from actors.core.turn import Outcome
-from actors.driver import stopped
 from actors.errors import CompactionFailed
 from actors.handle import Session
 from actors.storage.memory import MemoryStorage
@@ -25,6 +24,7 @@ from actors.testing import SERVER_ERROR, Call, OpenAIServer, Say, Script, Stall,
 from actors.testing.rules.base import Json
 from actors.testing.server import LoopbackServer, serve
 from actors.testing.windows import DIALECTS, window
+from actors.turns.driver import stopped
 from tests.runtime_support import (
     assert_paired,
     assert_rebuilds,

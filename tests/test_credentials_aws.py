@@ -16,6 +16,7 @@ from pydantic import SecretStr
 from actors import History, dialect, render
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Settings
+from actors.backends.rounds import Answer, Broken, Endpoint, Generate, Generated
 from actors.config import AwsKeys
 from actors.config.providers import aws_region
 from actors.core.content import Message, Text
@@ -27,7 +28,6 @@ from actors.credentials.aws import AwsSigner, signed
 from actors.errors import ConfigError, MissingKey
 from actors.kernel import System
 from actors.provider import ProviderActor
-from actors.rounds import Answer, Broken, Endpoint, Generate, Generated
 from actors.testing import AwsKey, BedrockProfile, BedrockServer, Call, Say, Turn, serve
 from actors.transport import HttpTransport
 

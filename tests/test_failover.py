@@ -10,7 +10,7 @@ import anyio.abc
 import anyio.lowlevel
 import pytest
 
-from actors import dumps
+from actors.backends import dumps
 from actors.config import BackendLimits, PoolSettings
 from actors.core.events import EpochBegan, TurnEnded
 from actors.core.feed import CompleteEvent, Deferred, ErrorEvent, StatusEvent, TextEvent

@@ -8,7 +8,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from actors import Runtime, session_host
+from actors import Runtime
 from actors.config import RuntimeLimits
 from actors.core.content import Message, Text
 from actors.core.events import Event
@@ -16,8 +16,9 @@ from actors.core.packed import pack
 from actors.core.spending import Budget
 from actors.errors import HostFull, JournalDamaged, JournalUnavailable
 from actors.handle import Session
+from actors.hosting import session_host
+from actors.hosting.passive import Passive
 from actors.kernel.cell import Cell
-from actors.passive import Passive
 from actors.storage import Level, Storage
 from actors.storage.memory import MemoryStorage
 from actors.testing import Call, OpenAIServer, Say, Think, Turn

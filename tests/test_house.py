@@ -49,13 +49,13 @@ RETIRED = {
 ORCHESTRATION = (
     *(
         "session.py",
-        "driver.py",
-        "steps.py",
+        "turns/driver.py",
+        "turns/steps.py",
         "scheduler.py",
-        "calls.py",
+        "execution/calls.py",
         "ledger.py",
         "renderer.py",
-        "activation.py",
+        "hosting/activation.py",
     ),
     *(
         "core/turn.py",
@@ -118,7 +118,7 @@ def test_only_the_scheduler_says_how_a_call_ended() -> None:
     """
     assert {event.__name__ for event in Event.__args__} >= ENDS
     writers = {name for name, path in _rooms("testing/") if _ends_made(path)}
-    assert writers == {"calls.py", "core/batch.py", "core/closing.py", "scheduler.py"}
+    assert writers == {"execution/calls.py", "core/batch.py", "core/closing.py", "scheduler.py"}
     reporters = {name for name, path in _rooms() if "Record" in _imported(path, "actors.ledger")}
     assert reporters == {"scheduler.py"}
     users = {name for name, path in _rooms() if _imported(path, "actors.core.batch") & {"plan"}}

@@ -7,12 +7,12 @@ import anyio
 import pytest
 from pydantic import BaseModel
 
-from actors import calls
 from actors.config import RuntimeLimits
 from actors.core.content import Media
 from actors.core.ingest import DEFAULT_LIMITS, ForeignValue, ingest
 from actors.core.jsonio import Json
 from actors.core.returned import LARGE_PARTS, LARGE_TEXT, is_large, parted
+from actors.execution import calls
 from actors.testing import Call, Say, Turn
 from actors.tools import tool
 from tests.runtime_support import bodies, hosting, openai, results

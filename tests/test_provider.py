@@ -15,7 +15,8 @@ import trio.testing
 
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Request, Settings, ToolSpec
-from actors.admission import Pace
+from actors.backends.admission import Pace
+from actors.backends.rounds import LINGER, Answer, Broken, Endpoint, Generate, Generated, Retries
 from actors.config import BackendLimits
 from actors.core.content import Message, Text, ToolCall
 from actors.core.feed import CompleteEvent, ErrorEvent, TextEvent
@@ -29,7 +30,6 @@ from actors.errors import ProviderFailed
 from actors.kernel.system import System
 from actors.provider import Abort, Counters, ProviderActor
 from actors.pure import render
-from actors.rounds import LINGER, Answer, Broken, Endpoint, Generate, Generated, Retries
 from actors.testing import (
     OVERLOADED,
     SERVER_ERROR,
@@ -549,7 +549,7 @@ async def breaks() -> None:
 async def test_an_answer_has_ended_at_its_end_marker_whatever_becomes_of_the_connection(
     made: Made, then: Callable[[], Awaitable[None]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("actors.rounds.LINGER", 0.01)
+    monkeypatch.setattr("actors.backends.rounds.LINGER", 0.01)
     async with hosting(a=made(ANSWER), transport=Behind(then)) as runtime:
         answer = await (await runtime.open("a")).ask("Tell me.")
         assert (answer.status, answer.why) == ("complete", "")

@@ -15,7 +15,6 @@ import anyio.lowlevel
 import pytest
 
 from actors import Runtime
-from actors.commands import EndWritten, Finished
 from actors.config import Config, FileSettings
 from actors.core.codec import encode_event
 from actors.core.events import (
@@ -36,14 +35,15 @@ from actors.core.feed import CompleteEvent, Deferred, ErrorEvent, SessionEvent
 from actors.core.identity import CallId
 from actors.errors import JournalError, SessionError
 from actors.handle import Session
-from actors.holding import HeldBytes, Holding
 from actors.journal import JournalActor
 from actors.kernel import Ref, System
 from actors.kernel.system import SHARED
-from actors.log import Generation
+from actors.logs.holding import HeldBytes, Holding
+from actors.logs.log import Generation
 from actors.storage import Appended, Entry, decoded
 from actors.storage.memory import MemoryStorage
 from actors.testing import Call, Say, Turn
+from actors.turns.commands import EndWritten, Finished
 from tests.runtime_support import Gate, anthropic, hosting, log, openai
 from tests.test_rebuild import Nonsense, crash
 

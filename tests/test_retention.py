@@ -18,7 +18,7 @@ from actors.core.events import Awaited, Bound, Event, Failed, Opened, Returned
 from actors.core.identity import Binding, CallId
 from actors.core.jsonio import Json
 from actors.errors import ConfigError, JournalDamaged, SessionElsewhere
-from actors.retention import Retention, erased
+from actors.hosting.retention import Retention, erased
 from actors.storage import Entry, Storage
 from actors.storage.clock import LEAP, Seen, seen
 from actors.storage.directory import StoredSession
@@ -57,7 +57,7 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    monkeypatch.setattr("actors.retention.PAUSE", 0)
+    monkeypatch.setattr("actors.hosting.retention.PAUSE", 0)
     return Clock(monkeypatch)
 
 

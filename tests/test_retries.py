@@ -15,6 +15,7 @@ import trio.testing
 
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Request
+from actors.backends.rounds import Answer, Broken, Endpoint, Generate, Generated, Retries
 from actors.core.feed import SessionEvent, TextEvent
 from actors.core.identity import Binding
 from actors.core.profiles import dialect
@@ -22,7 +23,6 @@ from actors.core.segments import Segments
 from actors.errors import ProviderFailed
 from actors.kernel import System
 from actors.provider import ProviderActor
-from actors.rounds import Answer, Broken, Endpoint, Generate, Generated, Retries
 from actors.transport import Response, Timeouts
 
 BINDING = Binding("a", "openai_chat", "http://127.0.0.1:9/v1", "", "gpt")

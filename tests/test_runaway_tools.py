@@ -11,12 +11,12 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 from actors.config import RuntimeLimits
+from actors.execution.watchdog import LOOK, STALL, LoopWatch
 from actors.kernel import System
 from actors.kernel.contained import Contained
 from actors.runtime import Runtime
 from actors.testing import Call, Say, Turn
 from actors.tools import tool
-from actors.watchdog import LOOK, STALL, LoopWatch
 from tests.runtime_support import bodies, hosting, openai, results
 from tests.test_toolsets import Bench
 
@@ -110,7 +110,7 @@ async def test_the_next_look_is_when_something_can_be_due(
 ) -> None:
     async with System() as system:
         watch = LoopWatch(system.containment)
-        monkeypatch.setattr("actors.watchdog.monotonic", lambda: 100.0)
+        monkeypatch.setattr("actors.execution.watchdog.monotonic", lambda: 100.0)
         if age is not None:
             contained = Contained(system.containment, checkpoint, lambda error: None, "piece", None)
             system.containment.step = contained, 100.0 - age

@@ -11,7 +11,7 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from actors import Allowance, Budget, Compaction, Price, Runtime, TurnResult, subagent
-from actors.budgets import Demand, RuntimeBudgets, Share, SharedBudget, Window
+from actors.backends.budgets import Demand, RuntimeBudgets, Share, SharedBudget, Window
 from actors.config import Config, FileSettings, PoolSettings, load
 from actors.core.allowances import allowances
 from actors.core.events import RequestSent

@@ -16,7 +16,7 @@ TIMES = 30
 @pytest.fixture(autouse=True)
 def _short_graces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give tools that do not want to end a tenth of a second to do so; the programs of their own give what users do."""
-    for place in ("actors.calls", "actors.scheduler", "actors.kernel.system"):
+    for place in ("actors.execution.calls", "actors.scheduler", "actors.kernel.system"):
         monkeypatch.setattr(f"{place}.GRACE", 0.1)
 
 

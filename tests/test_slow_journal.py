@@ -15,8 +15,8 @@ from actors.core.events import Event
 from actors.errors import JournalUnavailable
 from actors.journal import BATCH, Beat, JournalActor, ReadLog
 from actors.kernel import SHARED, System
-from actors.log import SENT
-from actors.outage import LAG, JournalMeter
+from actors.logs.log import SENT
+from actors.logs.outage import LAG, JournalMeter
 from actors.storage import Appended, Entry
 from actors.storage.memory import MemoryStorage
 from actors.telemetry.prometheus import PrometheusCollector

@@ -12,11 +12,11 @@ import pytest
 import trio
 import trio.testing
 
-from actors.admission import Admission, Pace, Ticket
+from actors.backends.admission import Admission, Pace, Ticket
+from actors.backends.rounds import Answer, Broken, Generated, Retries
 from actors.core.segments import Segments
 from actors.core.stream import Usage
 from actors.provider import Abort, Counters, Inspect
-from actors.rounds import Answer, Broken, Generated, Retries
 from actors.transport import Response, Timeouts
 from benchmarks.storms import (
     UNGUARDED,

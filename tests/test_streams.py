@@ -4,7 +4,6 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from actors import streams
 from actors.core.events import Event, RequestSent, Returned, RoundEnded, Submitted, TurnEnded
 from actors.core.feed import (
     CompleteEvent,
@@ -17,6 +16,7 @@ from actors.core.feed import (
 )
 from actors.errors import Busy
 from actors.testing import SERVER_ERROR, Call, Disconnect, Say, Stall, Think, Turn
+from actors.turns import streams
 from tests.runtime_support import Gate, anthropic, bodies, gathered, hosting, log, openai
 
 pytestmark = pytest.mark.anyio

@@ -18,11 +18,11 @@ from actors.core.feed import SessionEvent, StatusEvent
 from actors.core.history import History
 from actors.core.jsonio import JsonValue
 from actors.errors import ToolDefinitionError
+from actors.execution.views import CallView, TurnView
 from actors.testing import Call, Say, Turn
 from actors.testing.server import LoopbackServer
 from actors.tools import Tool, tool
 from actors.tools.context import NoDoor
-from actors.views import CallView, TurnView
 from tests.runtime_support import anthropic, bodies, hosting, log, openai, results
 
 Made = Callable[..., LoopbackServer]

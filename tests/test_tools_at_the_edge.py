@@ -21,10 +21,10 @@ from actors import ToolCall, tool
 from actors.config import RuntimeLimits
 from actors.core.events import Started
 from actors.errors import ThreadsBusy
-from actors.executor import ToolFailure
+from actors.execution.executor import ToolFailure
+from actors.execution.threads import THREADS, Threads
 from actors.kernel.parking import parking
 from actors.testing import Call, OpenAIServer, Say, Turn
-from actors.threads import THREADS, Threads
 from actors.tools import Tool
 from tests.runtime_support import Gate, bodies, hosting, log, openai, recorded, results
 from tests.test_isolation import stray

@@ -49,11 +49,11 @@ from actors.core.profiles import PROFILES, dialect
 from actors.core.render import RenderTarget
 from actors.core.state import Lanes, opening, rebuilt
 from actors.core.transcript import Encoder
-from actors.steps import INTERRUPTED
 from actors.testing.histories import history
 from actors.testing.script import Builtin, Call, Part, Redacted, Say, Script, Think, Turn
 from actors.testing.server import LoopbackServer
 from actors.testing.stock import ATTACHED, DOCUMENTS, MEDIA, OWN, REASONS, TEXTS
+from actors.turns.steps import INTERRUPTED
 from tests.core.session_log import Simulated, rules, seen, text
 from tests.marks import unmarked
 from tests.strict_hosts import asked, endpoint, strict_host

@@ -15,8 +15,8 @@ from actors.core.identity import Binding
 from actors.core.jsonio import Json
 from actors.core.ledger import Ledger
 from actors.core.render import ThinkingPolicy
-from actors.output import output_of
 from actors.pure import render, requested
+from actors.turns.output import output_of
 
 READ = ToolSpec("read", "Read.", Json(b'{"type":"object","properties":{}}'))
 PNG = Media.from_bytes(b"\x89PNG", "image/png")

@@ -19,9 +19,9 @@ from actors.core.jsonio import Json, dump
 from actors.core.output import OUTPUT_TOOL, as_text, correction, value_of
 from actors.core.profiles import PROFILES, dialect
 from actors.errors import ConfigError
-from actors.output import output_of
 from actors.testing import SERVER_ERROR, Call, Say, Status, Turn, validate
 from actors.testing.dialects import SERVERS, strict_server
+from actors.turns.output import output_of
 from tests.asking.test_settings import sent
 from tests.runtime_support import Gate, anthropic, assert_paired, bodies, hosting, log, openai
 

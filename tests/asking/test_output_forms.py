@@ -14,8 +14,8 @@ from actors.adapters.request import Settings, ToolSpec
 from actors.core.jsonio import Json
 from actors.core.profiles import PROFILES, dialect
 from actors.errors import ConfigError
-from actors.output import Output, output_of
 from actors.testing.rules import validate
+from actors.turns.output import Output, output_of
 from tests.asking.forms import FORMS, SCHEMAS, Form
 from tests.asking.test_settings import sent
 from tests.at_scale import share

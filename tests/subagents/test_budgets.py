@@ -7,8 +7,7 @@ import anyio.lowlevel
 import pytest
 
 from actors import Binding, Budget, Session, ToolContext, subagent, tool
-from actors.budgets import Demand, Share, SharedBudget
-from actors.commands import Look
+from actors.backends.budgets import Demand, Share, SharedBudget
 from actors.core.events import Delegated, Event
 from actors.core.spending import Used, left
 from actors.core.stream import Usage
@@ -16,6 +15,7 @@ from actors.errors import OverBudget
 from actors.kernel.parking import parking
 from actors.runtime import Runtime
 from actors.testing import Call, OpenAIServer, Say, Stall, Turn
+from actors.turns.commands import Look
 from tests.runtime_support import Gate, bodies, hosting, log, openai, results
 
 pytestmark = pytest.mark.anyio

@@ -8,8 +8,8 @@ import anyio
 import pytest
 
 from actors import Tool, ToolContext, ToolSource, subagent, tool
-from actors.calls import GRACE
 from actors.core.events import Cancelled, Closed, Event, Failed, TurnEnded
+from actors.execution.calls import GRACE
 from actors.runtime import Runtime
 from actors.testing import Call, Say, Turn
 from actors.testing.server import LoopbackServer

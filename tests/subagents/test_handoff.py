@@ -11,9 +11,9 @@ from actors.config import PoolSettings
 from actors.core.events import Bound, Event, Returned, Submitted, SwitchApplied, TurnEnded
 from actors.core.feed import StatusEvent
 from actors.errors import ConfigError
-from actors.handing_over import HANDOVERS
 from actors.testing import SERVER_ERROR, Call, Say, Turn
 from actors.tools.handover import Handover
+from actors.turns.handing_over import HANDOVERS
 from tests.runtime_support import (
     Gate,
     anthropic,

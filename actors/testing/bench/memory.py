@@ -31,10 +31,10 @@ from typing import Any
 
 import anyio
 
-from actors import session_host
 from actors.config import RuntimeLimits
 from actors.core.content import Message
 from actors.handle import Session
+from actors.hosting import session_host
 from actors.runtime import Runtime
 from actors.storage.named import storage_at
 from actors.testing.bench.figures import Extent, Figure, Library, Loop, Measure, Peer

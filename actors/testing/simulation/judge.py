@@ -2,7 +2,6 @@
 
 import anyio
 
-from actors.commands import Look
 from actors.core.codec import decode_event, encode_event
 from actors.core.form import replace
 from actors.core.state import rebuilt
@@ -11,6 +10,7 @@ from actors.renderer import AdoptedLanes
 from actors.runtime import Runtime
 from actors.testing.simulation.recount import Recount, differences
 from actors.testing.simulation.world import World
+from actors.turns.commands import Look
 
 
 async def judged(world: World, runtime: Runtime) -> None:

@@ -7,7 +7,7 @@ from actors.core.asking import AskSettings
 from actors.core.content import Media
 from actors.testing.simulation.forms import FORMS
 from actors.testing.simulation.plan import Ask
-from actors.words import Words
+from actors.turns.words import Words
 
 PARTS: Mapping[str, tuple[str, ...]] = {
     "image": ("image/png",),

@@ -2,7 +2,7 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-BUDGETS, TESTS = "actors/budgets.py", "tests/test_shared_budgets.py"
+BUDGETS, TESTS = "actors/backends/budgets.py", "tests/test_shared_budgets.py"
 ESTIMATE, CORE = "actors/core/estimate.py", "tests/core/test_compaction.py"
 SAME_TIME = (
     f"{TESTS}::test_of_sessions_at_the_same_time_those_wait_for_which_what_is_in_flight_leaves_nothing"
@@ -42,14 +42,14 @@ MUTATIONS = (
     ),
     Mutation(
         "budgets: an answer is taken to come to what nobody heard",
-        "actors/inflight.py",
+        "actors/turns/inflight.py",
         "answer = self.resolver.calibrations[binding].answer",
         "answer = 1024",
         (f"{TESTS}::test_what_was_reported_of_a_binding_is_what_the_next_request_is_estimated_by",),
     ),
     Mutation(
         "budgets: an ask begins although what it shares is used up",
-        "actors/configuration.py",
+        "actors/turns/configuration.py",
         "        for budget in self.budgets(state.tenant, state.target):\n",
         "        for budget in ():\n",
         (USED_UP,),
@@ -77,21 +77,21 @@ MUTATIONS = (
     ),
     Mutation(
         "budgets: a summary counts in none",
-        "actors/shrinking.py",
+        "actors/turns/shrinking.py",
         "        self._ask.settle(binding, generated.usage, is_round=True)\n",
         "",
         (f"{TESTS}::test_subagents_and_summaries_count_in_it",),
     ),
     Mutation(
         "budgets: a summary is asked for whatever is used up",
-        "actors/shrinking.py",
+        "actors/turns/shrinking.py",
         "if (over := await self._ask.admitted(binding)) is not None:",
         "if (over := None) is not None:",
         (f"{TESTS}::test_no_summary_is_asked_for_when_the_ask_before_it_has_used_up_the_budget",),
     ),
     Mutation(
         "budgets: subagents are nobody's",
-        "actors/opening.py",
+        "actors/hosting/opening.py",
         "            tenant=tenant,\n",
         "",
         (f"{TESTS}::test_subagents_and_summaries_count_in_it",),
@@ -112,7 +112,7 @@ MUTATIONS = (
     ),
     Mutation(
         "budgets: money that nobody can count is counted",
-        "actors/backend.py",
+        "actors/backends/backend.py",
         "any(each.counts_money for each in resolver.budgets(tenant, target))",
         "False",
         (f"{TESTS}::test_money_is_counted_by_prices_and_a_price_that_is_missing_is_refused_at_once",),

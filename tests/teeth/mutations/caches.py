@@ -37,7 +37,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "caches: the tool choice changes from one request of a turn to the next",
-        "actors/steps.py",
+        "actors/turns/steps.py",
         "self._round, self._tools_off = step.round, step.tools_off\n",
         "self._round, self._tools_off = step.round, step.tools_off or step.round % 2 == 0\n",
         (f"{SESSION}[asyncio-anthropic]",),
@@ -51,7 +51,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "caches: a lane has another name with each request",
-        "actors/backend.py",
+        "actors/backends/backend.py",
         "lane_key(session, self.binding)",
         "lane_key(f'{session}{rendered.before}', self.binding)",
         (

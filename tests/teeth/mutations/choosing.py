@@ -4,7 +4,7 @@ from tests.teeth.mutations.mutation import Mutation
 
 CHOICE = ("tests/asking/test_choice.py",)
 SETTINGS = "actors/adapters/settings.py"
-CONFIGURATION = "actors/configuration.py"
+CONFIGURATION = "actors/turns/configuration.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(

@@ -2,7 +2,7 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-RULES, SHRINKING, DRIVER = "actors/core/compaction.py", "actors/shrinking.py", "actors/driver.py"
+RULES, SHRINKING, DRIVER = "actors/core/compaction.py", "actors/turns/shrinking.py", "actors/turns/driver.py"
 STATE, TURN = "actors/core/state.py", "actors/core/turn.py"
 CORE, SESSIONS = "tests/core/test_compaction.py", "tests/test_compaction.py"
 ELSEWHERE = "tests/test_compaction_elsewhere.py"
@@ -124,7 +124,7 @@ MUTATIONS = (
     ),
     Mutation(
         "compaction: no room is made before a turn",
-        "actors/backend.py",
+        "actors/backends/backend.py",
         "    if expected(resolver, state, known, binding) < most:\n",
         "    if most:\n",
         (f"{SESSIONS}::test_room_is_made_before_the_window_is_full_and_no_request_is_too_long",),
@@ -186,7 +186,7 @@ MUTATIONS = (
     ),
     Mutation(
         "compaction: room is made although next to nothing would be saved",
-        "actors/backend.py",
+        "actors/backends/backend.py",
         ">= most * WORTH else None",
         "else None",
         (f"{SESSIONS}::test_no_room_is_made_by_summaries_of_next_to_nothing",),
@@ -207,7 +207,7 @@ MUTATIONS = (
     ),
     Mutation(
         "compaction: the window of a price is nobody's",
-        "actors/pricing.py",
+        "actors/backends/pricing.py",
         "return None if price is None else price.context",
         "return None",
         (f"{ELSEWHERE}::test_the_window_of_a_price_counts_where_the_backend_says_none",),

@@ -6,7 +6,7 @@ STATE = "actors/core/state.py"
 LANES = "tests/core/test_outdated.py"
 WALKS = "tests/test_walks.py"
 CONFIGURE = "tests/test_configure.py"
-LIVE = "actors/configuration.py"
+LIVE = "actors/turns/configuration.py"
 SESSION = "actors/session.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
@@ -91,21 +91,21 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "configure: too many tools are sent",
-        "actors/resolver.py",
+        "actors/backends/resolver.py",
         "        self._check_tools(backend)\n        settings",
         "        settings",
         (f"{CONFIGURE}::test_a_toolset_that_grows_past_what_a_backend_takes_fails_the_ask_and_says_why",),
     ),
     Mutation(
         "configure: a pool fails with the first member that takes fewer tools",
-        "actors/driver.py",
+        "actors/turns/driver.py",
         "            return self.ask.resolver.pool(target, fits=False)\n",
         "            return self.ask.resolver.pool(target)\n",
         (f"{CONFIGURE}::test_a_pool_goes_on_with_the_member_that_takes_so_many_tools",),
     ),
     Mutation(
         "configure: an epoch is begun and not written",
-        "actors/steps.py",
+        "actors/turns/steps.py",
         '        self._log.hold(event, self._ask.telling("rewritten", event.why))\n',
         "",
         (f"{CONFIGURE}::test_other_tools_begin_an_epoch_where_reasoning_is_bound_to_them",),

@@ -89,7 +89,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "provider: reasoning withheld in silence is nobody's fault",
-        "actors/rounds.py",
+        "actors/backends/rounds.py",
         "        if withheld := self._decoder.withheld:  # it took the request",
         "        if withheld := ():  # it took the request",
         ("tests/test_provider.py::test_reasoning_that_a_provider_withheld_is_counted_as_a_refusal_is",),

@@ -12,7 +12,7 @@ _CUT = "tests/test_cut_sessions.py"
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "a tool that blocks the loop is told of",
-        "actors/watchdog.py",
+        "actors/execution/watchdog.py",
         "        if now - since < STALL:",
         "        if now - since >= STALL:",
         (f"{_RUNAWAY}::test_a_tool_that_blocks_the_loop_is_named_with_its_place_while_it_does",),
@@ -26,21 +26,21 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "a tool whose calls run on is barred",
-        "actors/quarantine.py",
+        "actors/execution/quarantine.py",
         "self._held[_key(tool)] >= self._most",
         "self._held[_key(tool)] > self._most",
         (f"{_RUNAWAY}::test_a_tool_whose_calls_run_on_gets_no_more_until_they_have_ended",),
     ),
     Mutation(
         "a call that ends leaves quarantine",
-        "actors/calls.py",
+        "actors/execution/calls.py",
         "                self.site.executor.quarantine.leave(self.tool)",
         "                pass",
         (f"{_RUNAWAY}::test_a_tool_whose_calls_run_on_gets_no_more_until_they_have_ended",),
     ),
     Mutation(
         "an answer without end is given up at the size its backend may say",
-        "actors/rounds.py",
+        "actors/backends/rounds.py",
         "            max_bytes=self._endpoint.answer_bytes,\n",
         "",
         (f"{_STREAMS}::test_an_answer_without_end_is_given_up_at_its_size_and_not_asked_for_again",),
@@ -82,7 +82,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "a call that runs on bars only its own tool",
-        "actors/quarantine.py",
+        "actors/execution/quarantine.py",
         "return bool(self._held) and self._held[_key(tool)] >= self._most",
         "return bool(self._held)",
         (_BAD,),
@@ -96,7 +96,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "a request that is stopped gives its place back",
-        "actors/rounds.py",
+        "actors/backends/rounds.py",
         "        finally:\n            admission.leave(ticket, failure, usage)",
         "        except LookupError:\n            pass\n"
         "        else:\n            admission.leave(ticket, failure, usage)",
@@ -104,7 +104,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "a request that is stopped while it waits has no slot of the queue",
-        "actors/admission.py",
+        "actors/backends/admission.py",
         "                self._queue.remove(ticket.tenant, ticket.session, ticket)\n",
         "",
         (_CANCELS,),
@@ -118,14 +118,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "a connection that breaks behind the end marker takes nothing of the answer along",
-        "actors/rounds.py",
+        "actors/backends/rounds.py",
         "            if not self._decoder.ended:\n                raise\n",
         "            raise\n",
         (_CUT,),
     ),
     Mutation(
         "the calls of an answer that broke off do not run",
-        "actors/steps.py",
+        "actors/turns/steps.py",
         "        message = await self._interrupted(number, broken, failure.message)\n",
         "        message = await self._interrupted(number, broken, failure.message)\n"
         "        if message is not None and message.calls:\n"

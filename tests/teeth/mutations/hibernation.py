@@ -3,7 +3,7 @@
 from tests.teeth.mutations.mutation import Mutation
 
 STATE = "tests/core/test_state.py"
-SLEEP, HOST = "tests/test_hibernation.py", "actors/session_host.py"
+SLEEP, HOST = "tests/test_hibernation.py", "actors/hosting/session_host.py"
 
 MUTATIONS = (
     Mutation(
@@ -64,28 +64,28 @@ MUTATIONS = (
     ),
     Mutation(
         "sleep: what was made of a log that is on disk is counted as lanes alone",
-        "actors/activation.py",
+        "actors/hosting/activation.py",
         "size = SESSION + (self.holding.total if self.host.is_durable else self.holding.lanes)",
         "size = SESSION + self.holding.lanes",
         (f"{SLEEP}::test_what_is_kept_of_sessions_that_sleep_is_bounded",),
     ),
     Mutation(
         "sleep: while its log is read, a turn waits for nothing",
-        "actors/activation.py",
+        "actors/hosting/activation.py",
         "return self._acting.waits if self._acting.state.session else self._waits",
         "return self._acting.waits",
         (f"{SLEEP}::test_a_turn_that_waits_sleeps_and_is_gone_on_with",),
     ),
     Mutation(
         "sleep: a damaged log crashes the session until it has ended",
-        "actors/activation.py",
+        "actors/hosting/activation.py",
         "RESTART = Restart(ends=(JournalUnavailable, JournalDamaged, Fenced))",
         "RESTART = Restart(ends=(JournalUnavailable, Fenced))",
         (f"{SLEEP}::test_a_session_whose_log_cannot_be_read_says_why_and_wakes_when_it_can",),
     ),
     Mutation(
         "sleep: sessions are put away only when others are used",
-        "actors/pending.py",
+        "actors/turns/pending.py",
         "        self.current = self.outcome = None\n        self.rested()",
         "        self.current = self.outcome = None",
         (
@@ -95,14 +95,14 @@ MUTATIONS = (
     ),
     Mutation(
         "memory: a session that ended holds what it held",
-        "actors/activation.py",
+        "actors/hosting/activation.py",
         "self.target, (), Over(fenced)\n        self.holding.release()",
         "self.target, (), Over(fenced)",
         (f"{SLEEP}::test_logs_in_memory_count_and_sleeping_frees_only_what_was_made_of_them",),
     ),
     Mutation(
         "memory: logs in memory are not counted while a session sleeps",
-        "actors/activation.py",
+        "actors/hosting/activation.py",
         "        if self.host.is_durable:\n            self.holding.release()",
         "        self.holding.release()",
         (f"{SLEEP}::test_logs_in_memory_count_and_sleeping_frees_only_what_was_made_of_them",),
@@ -123,7 +123,7 @@ MUTATIONS = (
     ),
     Mutation(
         "limits: one session more is open than may be",
-        "actors/sessions.py",
+        "actors/hosting/sessions.py",
         "if len(self._open.keys() | self._reserved) >= most:",
         "if len(self._open.keys() | self._reserved) > most:",
         (f"{SLEEP}::test_as_many_sessions_are_open_as_may_be",),
@@ -154,7 +154,7 @@ MUTATIONS = (
     ),
     Mutation(
         "sleep: a turn that waits is not known to wait while its session sleeps",
-        "actors/activation.py",
+        "actors/hosting/activation.py",
         "        return self._now.waits if isinstance(self._now, SessionActors) else self._waits",
         "        return self._now.waits if isinstance(self._now, SessionActors) else ()",
         (f"{SLEEP}::test_a_turn_that_waits_sleeps_and_is_gone_on_with",),

@@ -155,7 +155,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "driver: what was to be written with a request is lost when that is rendered again",
-        "actors/steps.py",
+        "actors/turns/steps.py",
         "            self._log.restore(prelude)\n",
         "",
         (

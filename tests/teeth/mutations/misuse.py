@@ -22,28 +22,28 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "misuse: who waits for no number waits for ever",
-        "actors/given.py",
+        "actors/hosting/given.py",
         " and given == given  #",
         "  #",
         (_ASKED,),
     ),
     Mutation(
         "misuse: a page of a list may have any length",
-        "actors/given.py",
+        "actors/hosting/given.py",
         "if not (isinstance(limit, int) and 0 <= limit <= MOST):",
         "if False:",
         (_ASKED,),
     ),
     Mutation(
         "misuse: an id may be anything",
-        "actors/given.py",
+        "actors/hosting/given.py",
         "if not isinstance(given, str):",
         "if False:",
         (_ASKED,),
     ),
     Mutation(
         "misuse: what a runtime is given is not looked at",
-        "actors/given.py",
+        "actors/hosting/given.py",
         "if given is not None and not _KINDS[name].takes(given):",
         "if False:",
         (f"{MISUSE}::test_what_a_runtime_cannot_be_made_with_is_refused_where_it_is_made",),
@@ -67,28 +67,28 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "misuse: no results at all are taken",
-        "actors/brought.py",
+        "actors/turns/brought.py",
         "isinstance(given, Mapping) and given and all(",
         "isinstance(given, Mapping) and all(",
         (MISUSE,),
     ),
     Mutation(
         "misuse: a decision has a reason that no log can hold",
-        "actors/brought.py",
+        "actors/turns/brought.py",
         "    if not isinstance(said, str):\n",
         "    if False:\n",
         (MISUSE,),
     ),
     Mutation(
         "misuse: a human's message may hold anything",
-        "actors/words.py",
+        "actors/turns/words.py",
         "    for number, block in enumerate(message.blocks):\n        _part(number, block)\n",
         "",
         (MISUSE,),
     ),
     Mutation(
         "misuse: why an approval denied a call is told to nobody",
-        "actors/calls.py",
+        "actors/execution/calls.py",
         'return denied(self.call, answer if isinstance(answer, str) else "")',
         "return denied(self.call)",
         (
@@ -106,7 +106,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "misuse: a pool goes to the cheapest of those whose prices nobody knows",
-        "actors/backend.py",
+        "actors/backends/backend.py",
         '    if pool.policy == "cheapest" and not any(',
         "    if False and not any(",
         ("tests/test_pools.py::test_a_pool_of_the_cheapest_is_refused_where_nobody_gave_a_price",),
@@ -120,7 +120,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "output: the caller is not told what the answer lacks",
-        "actors/steps.py",
+        "actors/turns/steps.py",
         "turns.Checked(correction(made), shortfall(made))",
         "turns.Checked(correction(made))",
         (

@@ -3,7 +3,7 @@
 from tests.teeth.mutations.mutation import Mutation
 
 JOURNAL, SQLITE = "actors/journal.py", "actors/storage/sqlite/connection.py"
-RECOVERY, CLOSING = "actors/recovery.py", "actors/core/closing.py"
+RECOVERY, CLOSING = "actors/turns/recovery.py", "actors/core/closing.py"
 FENCING, SIGNALS = ("tests/test_fencing.py",), ("tests/test_signals.py",)
 ENDURANCE = ("tests/test_endurance.py",)
 CLOCKS = ("tests/test_clocks.py",)
@@ -66,7 +66,7 @@ MUTATIONS = (
     ),
     Mutation(
         "fencing: one runtime opens a session as often as it is asked meanwhile",
-        "actors/sessions.py",
+        "actors/hosting/sessions.py",
         "if given in self._open or given in self._reserved:",
         "if given in self._open:",
         FENCING,

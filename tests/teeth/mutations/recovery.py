@@ -2,7 +2,7 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-CLOSING, RECOVERY = "actors/core/closing.py", "actors/recovery.py"
+CLOSING, RECOVERY = "actors/core/closing.py", "actors/turns/recovery.py"
 AGAIN, CORE = "tests/test_run_again.py", "tests/core/test_closing.py"
 RESUME, CARRIED = "tests/test_resume.py", "tests/test_carried_sessions.py"
 
@@ -23,7 +23,7 @@ MUTATIONS = (
     ),
     Mutation(
         "recovery: what a log leaves open is taken for a session at rest",
-        "actors/resuming.py",
+        "actors/hosting/resuming.py",
         "if not breaks_off(log.state):",
         "if log.state.session:",
         (f"{RESUME}::test_a_log_that_breaks_off_is_closed_before_anything_else_happens",),
@@ -44,14 +44,14 @@ MUTATIONS = (
     ),
     Mutation(
         "recovery: who waits for a session gives up at once",
-        "actors/resuming.py",
+        "actors/hosting/resuming.py",
         "if (left := until - anyio.current_time()) <= 0:",
         "if (left := until - anyio.current_time()) <= 60:",
         (f"{RESUME}::test_who_waits_gets_the_session_when_its_host_lets_go",),
     ),
     Mutation(
         "recovery: a session that could not be resumed stays claimed",
-        "actors/sessions.py",
+        "actors/hosting/sessions.py",
         "            if fence and name not in self._open:\n",
         "            if not fence:\n",
         (f"{RESUME}::test_what_cannot_be_resumed_is_told_in_one_line",),

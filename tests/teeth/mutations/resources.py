@@ -41,7 +41,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "toolsets: a session waits for those it used to be left",
-        "actors/activation.py",
+        "actors/hosting/activation.py",
         "                await self._end()\n",
         "                await self._end()\n                await self.host.toolsets.close()\n",
         ("tests/test_toolsets.py", "tests/subagents/test_ends.py"),
@@ -111,7 +111,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "toolsets: a changed list is never offered",
-        "actors/configuration.py",
+        "actors/turns/configuration.py",
         "        if offer.tools is not self._offered:\n",
         "        if offer.owners and not offer.owners:\n",
         (TOOLSETS,),

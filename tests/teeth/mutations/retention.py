@@ -2,7 +2,7 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-RETENTION, FORGETTING = "actors/retention.py", "actors/forgetting.py"
+RETENTION, FORGETTING = "actors/hosting/retention.py", "actors/hosting/forgetting.py"
 TESTS, CLI = "tests/test_retention.py", "tests/cli/test_sessions.py"
 CARRIED = "tests/test_carried_sessions.py"
 
@@ -23,7 +23,7 @@ MUTATIONS = (
     ),
     Mutation(
         "retention: what is open expires",
-        "actors/sessions.py",
+        "actors/hosting/sessions.py",
         "if unused is not None and name in self._open:",
         "if unused is None and name == '':",
         (f"{TESTS}::test_what_nobody_used_for_so_long_is_erased_and_nothing_else",),
@@ -72,7 +72,7 @@ MUTATIONS = (
     ),
     Mutation(
         "export: the logs of subagents stay behind",
-        "actors/archive.py",
+        "actors/hosting/archive.py",
         "exported(await with_subagents(host.journal, name, await read(host.journal, name)))",
         "exported([(name, await read(host.journal, name))])",
         (f"{CARRIED}::test_subagents_are_carried_along_under_ids_that_fit",),
@@ -86,14 +86,14 @@ MUTATIONS = (
     ),
     Mutation(
         "import: what is imported stays reserved where another id is taken",
-        "actors/sessions.py",
+        "actors/hosting/sessions.py",
         "            for name, claim in claims.items():\n                self._reserved.discard(name)\n",
         "            for name, claim in claims.items():\n",
         (f"{CARRIED}::test_subagents_are_carried_along_under_ids_that_fit",),
     ),
     Mutation(
         "resume: the type that an answer is to have is dropped",
-        "actors/resuming.py",
+        "actors/hosting/resuming.py",
         "activation.pending = None if form is None else",
         "activation.pending = None if form is not None else",
         ("tests/test_resume.py::test_an_answer_that_was_waited_for_has_the_type_that_is_given_again",),
@@ -114,7 +114,7 @@ MUTATIONS = (
     ),
     Mutation(
         "resume: an id that nobody knows leaves a row",
-        "actors/resuming.py",
+        "actors/hosting/resuming.py",
         "ClaimSession(session, existing=True)",
         "ClaimSession(session)",
         ("tests/test_resume.py::test_what_cannot_be_resumed_is_told_in_one_line",),

@@ -9,14 +9,14 @@ ROUTING, POOLS = "tests/core/test_routing.py", "tests/test_pools.py"
 MUTATIONS = (
     Mutation(
         "breaker: all others are refused until the probe's answer has ended",
-        "actors/rounds.py",
+        "actors/backends/rounds.py",
         "if events and self._ticket.probes:",
         "if events and self._ticket.probes and self._decoder.ended:",
         (STORMS,),
     ),
     Mutation(
         "breaker: any byte of a probe's answer closes it",
-        "actors/rounds.py",
+        "actors/backends/rounds.py",
         "if events and self._ticket.probes:",
         "if self._ticket.probes:",
         (STORMS,),
@@ -51,7 +51,7 @@ MUTATIONS = (
     ),
     Mutation(
         "concurrency: an outage lowers it",
-        "actors/admission.py",
+        "actors/backends/admission.py",
         '        if failure.kind == "rate_limit":\n            self.concurrency.limited(ticket.wave)\n',
         "        self.concurrency.limited(ticket.wave)\n        if True:\n",
         (STORMS,),
@@ -65,7 +65,7 @@ MUTATIONS = (
     ),
     Mutation(
         "retries: they are not jittered",
-        "actors/rounds.py",
+        "actors/backends/rounds.py",
         "self.base * 2.0 ** (attempt - 1)) * random.uniform(0.5, 1.0)",
         "self.base * 2.0 ** (attempt - 1))",
         (STORMS,),
@@ -79,14 +79,14 @@ MUTATIONS = (
     ),
     Mutation(
         "breaker: those who wait go on waiting when it opens",
-        "actors/admission.py",
+        "actors/backends/admission.py",
         "        for ticket in self._queue.clear():\n            wake(ticket.waiter)\n",
         "        pass\n",
         (STORMS,),
     ),
     Mutation(
         "breaker: a probe that was stopped is waited for",
-        "actors/admission.py",
+        "actors/backends/admission.py",
         "            if ticket.probes:\n                self.breaker.withdrawn()\n        elif failure is None:",
         "            pass\n        elif failure is None:",
         (STORMS,),
@@ -100,14 +100,14 @@ MUTATIONS = (
     ),
     Mutation(
         "overload: the queue has no end",
-        "actors/admission.py",
+        "actors/backends/admission.py",
         "elif self._queue.size >= self._pace.waiting:",
         "elif self._queue.size >= 1 << 30:",
         (STORMS,),
     ),
     Mutation(
         "overload: a request that is stopped keeps its slot of the queue",
-        "actors/admission.py",
+        "actors/backends/admission.py",
         "                self._queue.remove(ticket.tenant, ticket.session, ticket)\n",
         "                pass\n",
         (STORMS,),
@@ -135,14 +135,14 @@ MUTATIONS = (
     ),
     Mutation(
         "rate limits: what a backend says is left is not heeded",
-        "actors/rounds.py",
+        "actors/backends/rounds.py",
         "                self._admission.hold(wait)\n",
         "                pass\n",
         (STORMS,),
     ),
     Mutation(
         "retries: one that waits keeps its place",
-        "actors/rounds.py",
+        "actors/backends/rounds.py",
         "            await anyio.sleep(wait)\n",
         "            self._admission.in_flight += 1\n            await anyio.sleep(wait)\n"
         "            self._admission.in_flight -= 1\n",
@@ -150,14 +150,14 @@ MUTATIONS = (
     ),
     Mutation(
         "pool: a member that failed is asked again by the next session",
-        "actors/choosing.py",
+        "actors/backends/choosing.py",
         "            failed or condition.closed_for > 0,\n",
         "            condition.closed_for > 0,\n",
         (POOLS, "tests/test_failover.py"),
     ),
     Mutation(
         "pool: a member that is left alone is chosen first",
-        "actors/choosing.py",
+        "actors/backends/choosing.py",
         "            failed or condition.closed_for > 0,\n",
         "            failed,\n",
         (POOLS,),
@@ -199,14 +199,14 @@ MUTATIONS = (
     ),
     Mutation(
         "attempts: a request that was tried again is not told",
-        "actors/inflight.py",
+        "actors/turns/inflight.py",
         '            self.retried.append(Attempt(binding, "retried"',
         '            _ = (Attempt(binding, "retried"',
         (POOLS,),
     ),
     Mutation(
         "compact: nobody else is asked",
-        "actors/steps.py",
+        "actors/turns/steps.py",
         'elsewhere=failure.action != "give_up",',
         'elsewhere=failure.action in ("retry", "next_backend"),',
         (
@@ -250,7 +250,7 @@ MUTATIONS = (
     ),
     Mutation(
         "retries: what was shown is said again",
-        "actors/rounds.py",
+        "actors/backends/rounds.py",
         'if failure.action != "retry" or self._visible or _exhausted(before, failure):',
         'if failure.action != "retry" or _exhausted(before, failure):',
         ("tests/test_retries.py",),
@@ -264,7 +264,7 @@ MUTATIONS = (
     ),
     Mutation(
         "admission: those behind a request that was stopped wait for what it waited for",
-        "actors/admission.py",
+        "actors/backends/admission.py",
         "                self._serve()  # it may have been what the others waited behind\n",
         "",
         (STORMS,),
@@ -292,7 +292,7 @@ MUTATIONS = (
     ),
     Mutation(
         "reproduction: any number of refusals wait to be handed on",
-        "actors/dumps.py",
+        "actors/backends/dumps.py",
         "        if self._waiting >= WAITING:",
         "        if self._waiting > WAITING + 9:",
         ("tests/test_failover.py::test_of_many_refusals_at_once_no_more_are_handed_on_than_may_wait",),

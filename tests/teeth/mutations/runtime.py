@@ -12,7 +12,7 @@ OAUTH = "tests/test_oauth_accounts.py"
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "runtime: a session that lets go of its log when the journal ends is told of as a crash",
-        "actors/session_host.py",
+        "actors/hosting/session_host.py",
         "        with suppress(ActorStopped, Draining):  # as above\n            await self.journal.tell(command)",
         "        await self.journal.tell(command)",
         (
@@ -35,14 +35,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "driver: an answer that was cut is complete and no more",
-        "actors/inflight.py",
+        "actors/turns/inflight.py",
         "self.finish, self.cut = generated.finish, generated.cut",
         "self.finish, self.cut = generated.finish, None",
         ("tests/test_cut_answers.py",),
     ),
     Mutation(
         "provider: what an answer left out is not told",
-        "actors/rounds.py",
+        "actors/backends/rounds.py",
         "return tuple(counts.items())",
         "return ()",
         ("tests/test_cut_answers.py",),
@@ -77,7 +77,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "runtime: a target takes any number of tools",
-        "actors/resolver.py",
+        "actors/backends/resolver.py",
         "if most is not None and (count := len(self._tools)) > most:",
         "if most is not None and (count := len(self._tools)) > most and False:",
         ("tests/test_switching.py",),
@@ -91,7 +91,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "session: put away while a tool still runs",
-        "actors/activation.py",
+        "actors/hosting/activation.py",
         "        if self._executor.running:\n",
         "        if False:\n",
         (
@@ -100,21 +100,21 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "session: its lanes are forgotten when it is put away",
-        "actors/activation.py",
+        "actors/hosting/activation.py",
         "return Passive((replace(session.state, ledger=ledger.known.ledger), renderer.lanes), warmth)",
         "return Passive((replace(session.state, ledger=ledger.known.ledger), Lanes(self._host.rules)), warmth)",
         (f"{ACTIVATION}::test_sessions_that_are_put_away_after_each_use_go_on_as_if_they_had_not_been",),
     ),
     Mutation(
         "session: its ledger is the one it began with when it is put away",
-        "actors/activation.py",
+        "actors/hosting/activation.py",
         "        return Passive((replace(session.state, ledger=ledger.known.ledger), renderer.lanes), warmth)",
         "        return Passive((session.state, renderer.lanes), warmth)",
         (f"{ACTIVATION}::test_sessions_that_are_put_away_after_each_use_go_on_as_if_they_had_not_been",),
     ),
     Mutation(
         "session: lanes that were dropped are begun anew",
-        "actors/session_host.py",
+        "actors/hosting/session_host.py",
         "if breaks_off(state) else (state, lanes)",
         "if breaks_off(state) else (state, Lanes(self.rules))",
         (f"{ACTIVATION}::test_sessions_that_are_put_away_after_each_use_go_on_as_if_they_had_not_been",),
@@ -137,21 +137,21 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "provider: a whole answer is lost when its time runs out behind its end",
-        "actors/rounds.py",
+        "actors/backends/rounds.py",
         "if patience.cancelled_caught and not self._decoder.ended:",
         "if patience.cancelled_caught:",
         ("tests/test_provider.py",),
     ),
     Mutation(
         "provider: a refusal whose words break off is tried again",
-        "actors/rounds.py",
+        "actors/backends/rounds.py",
         "        with suppress(ProviderFailed):  # the status has said what matters\n",
         "        with suppress():\n",
         ("tests/test_provider.py",),
     ),
     Mutation(
         "provider: a blank line is the beginning of a stream",
-        "actors/rounds.py",
+        "actors/backends/rounds.py",
         "if not is_begun and (begun := chunk.lstrip()):",
         "if not is_begun and (begun := chunk.lstrip() or chunk):",
         ("tests/test_provider.py",),
@@ -209,49 +209,49 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "tools: a call that was closed gives its thread's place away",
-        "actors/threads.py",
+        "actors/execution/threads.py",
         "            place.is_stuck = True\n            self.stuck += 1\n",
         "            place.is_over = True\n            self.taken -= 1\n",
         (f"{EDGE}::test_a_call_that_was_closed_keeps_its_place_until_its_thread_returns",),
     ),
     Mutation(
         "tools: a call waits for a thread that nobody will give back",
-        "actors/threads.py",
+        "actors/execution/threads.py",
         "            if self.stuck >= limit:\n",
         "            if False:\n",
         (f"{EDGE}::test_a_call_that_finds_every_thread_held_by_closed_calls_is_refused_at_once",),
     ),
     Mutation(
         "tools: a call has begun in the log while it waits for a thread",
-        "actors/calls.py",
+        "actors/execution/calls.py",
         "        self.is_begun = self.tool.is_async or self._place is not None\n",
         "        self.is_begun = True\n",
         (f"{EDGE}::test_a_call_is_started_in_the_log_when_it_begins_and_not_while_it_waits_for_a_thread",),
     ),
     Mutation(
         "tools: what a plain function returned to be awaited is not stopped",
-        "actors/calls.py",
+        "actors/execution/calls.py",
         "        finally:\n            self._thread = None\n",
         "        finally:\n            pass\n",
         (f"{EDGE}::test_what_a_plain_function_returned_is_stopped_and_timed_as_an_async_tool_is",),
     ),
     Mutation(
         "tools: the caller's context variables do not reach them",
-        "actors/steps.py",
+        "actors/turns/steps.py",
         "                self._ask.variables,\n                prelude,",
         "                type(self._ask.variables)(),\n                prelude,",
         (f"{EDGE}::test_tools_see_the_context_variables_of_the_asks_caller",),
     ),
     Mutation(
         "tools: what one raises is told to nobody but the model",
-        "actors/calls.py",
+        "actors/execution/calls.py",
         "        self._tell(error)\n        return Failed(self.call.id, quote(for_model(error)))",
         "        return Failed(self.call.id, quote(for_model(error)))",
         (f"{EDGE}::test_what_a_tool_raises_is_logged_with_its_traceback_and_reaches_the_hook",),
     ),
     Mutation(
         "tools: the model is told what the runtime says to their author",
-        "actors/calls.py",
+        "actors/execution/calls.py",
         "    if isinstance(error, KernelError | OwnSession):\n",
         "    if False:\n",
         (
@@ -260,7 +260,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "tools: one may use its own session",
-        "actors/executor.py",
+        "actors/execution/executor.py",
         "        if here.system is system and here.session == session:\n",
         "        if False:\n",
         (
@@ -269,14 +269,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "tools: an approval is any answer that is true",
-        "actors/calls.py",
+        "actors/execution/calls.py",
         "if self._asks and (answer := await self._asked()) is not True:",
         "if self._asks and not (answer := await self._asked()):",
         (f"{EDGE}::test_only_a_plain_yes_approves_and_whatever_an_approval_raises_ends_its_own_call",),
     ),
     Mutation(
         "runtime: a close ends with its caller",
-        "actors/activation.py",
+        "actors/hosting/activation.py",
         "        await closing.over.wait()\n        if",
         "        try:\n            await closing.over.wait()\n        except BaseException:\n"
         "            await self._end()\n            raise\n        if",
@@ -284,7 +284,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "runtime: leaving stops the actors of a turn in flight",
-        "actors/session_host.py",
+        "actors/hosting/session_host.py",
         "                tasks.start_soon(activation.settle)\n",
         "                pass\n",
         (f"{HOST}::test_leaving_closes_the_turns_in_flight_in_the_log",),
@@ -305,21 +305,21 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "runtime: the evidence of a forgotten session is kept",
-        "actors/archive.py",
+        "actors/hosting/archive.py",
         "        self.refusals.clear()\n        self.refusals.extend(kept)\n",
         "        del kept\n",
         ("tests/test_refusals.py::test_a_refusal_by_the_judge_names_the_calls_of_the_history",),
     ),
     Mutation(
         "runtime: a forgotten log is kept",
-        "actors/forgetting.py",
+        "actors/hosting/forgetting.py",
         "        await journal.ask(Erase(name))\n",
         "        pass\n",
         (f"{HOST}::test_a_session_that_is_forgotten_has_ended_and_its_log_is_gone",),
     ),
     Mutation(
         "runtime: a call from a foreign loop is let in",
-        "actors/session_host.py",
+        "actors/hosting/session_host.py",
         "        if running_loop() is not self.loop:\n",
         "        if False:\n",
         (f"{HOST}::test_a_call_from_another_thread_or_loop_is_a_typed_error_at_once",),
@@ -333,14 +333,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "headers: a value that a server repeats is told",
-        "actors/rounds.py",
+        "actors/backends/rounds.py",
         "(*self._auth_headers, *self._extra)), random)",
         "self._auth_headers), random)",
         (f"{OAUTH}::test_a_header_that_a_server_repeats_is_in_no_result",),
     ),
     Mutation(
         "headers: what is sent by default is sent beside what was given",
-        "actors/rounds.py",
+        "actors/backends/rounds.py",
         "    if not given:\n        return usual\n",
         "    if True:\n        return (*usual, *given)\n",
         (f"{OAUTH}::test_a_header_is_looked_up_for_each_request_and_replaces_what_is_sent_by_default",),

@@ -71,7 +71,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "scale: what was recorded of a batch that a crash ended is not counted",
-        "actors/steps.py",
+        "actors/turns/steps.py",
         "                counts=self._backend.counts,\n",
         "",
         (f"{STATS}::test_a_recount_of_the_logs_and_one_of_the_events_give_the_counters", CRASHED),

@@ -3,7 +3,7 @@
 from tests.teeth.mutations.mutation import Mutation
 from tests.teeth.mutations.simulation import SEEDS
 
-LIVE = "actors/configuration.py"
+LIVE = "actors/turns/configuration.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -29,7 +29,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "simulated: the value of an answer is dropped",
-        "actors/steps.py",
+        "actors/turns/steps.py",
         "        (self._ask.tally.output,) = made\n",
         "",
         SEEDS,
@@ -50,42 +50,42 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "simulated: edited arguments are not judged",
-        "actors/brought.py",
+        "actors/turns/brought.py",
         "        if errors := await refs.scheduler.ask(CheckCall(edited)):\n",
         "        if (errors := await refs.scheduler.ask(CheckCall(edited))) and not edited:\n",
         SEEDS,
     ),
     Mutation(
         "simulated: the parts of a message change places",
-        "actors/words.py",
+        "actors/turns/words.py",
         'return _taken(Message("human", [_part(number, part) for number, part in enumerate(words)]))',
         'return _taken(Message("human", [_part(number, part) for number, part in enumerate(words)][::-1]))',
         SEEDS,
     ),
     Mutation(
         "simulated: who comes behind a call that was ended does not wait for its tool",
-        "actors/ordering.py",
+        "actors/execution/ordering.py",
         "            if not writer.is_over:\n",
         "            if writer.is_over and not writer.is_closed:\n",
         SEEDS,
     ),
     Mutation(
         "simulated: writers wait for nobody",
-        "actors/ordering.py",
+        "actors/execution/ordering.py",
         "for key in keys for writer in order.get(key, ())]",
         "for key in keys for writer in order.get(key, ()) if not key]",
         SEEDS,
     ),
     Mutation(
         "simulated: a program is given another result than is in the log",
-        "actors/driver.py",
+        "actors/turns/driver.py",
         "        made.result = known.completion or",
         "        made.result = ToolResult(call.id, content=0) or",
         SEEDS,
     ),
     Mutation(
         "simulated: somebody is asked about a program's call",
-        "actors/driver.py",
+        "actors/turns/driver.py",
         "ask.log.prelude(), view, approved=True)",
         "ask.log.prelude(), view)",
         SEEDS,
@@ -99,7 +99,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "simulated: an ask's settings are in none of its requests",
-        "actors/steps.py",
+        "actors/turns/steps.py",
         '"none" if self._tools_off else choice, asked)',
         '"none" if self._tools_off else choice, None)',
         SEEDS,
@@ -120,42 +120,42 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "simulated: what the sessions of a tenant share is never used up",
-        "actors/budgets.py",
+        "actors/backends/budgets.py",
         "                if (why := budget.why_over()) is not None:\n",
         "                if (why := None) is not None:\n",
         SEEDS,
     ),
     Mutation(
         "simulated: a call ends before the session that its tool opened",
-        "actors/calls.py",
+        "actors/execution/calls.py",
         "            self._subagents.over(partial(self.site.ended, self, event))\n",
         "            self.site.ended(self, event)\n",
         SEEDS,
     ),
     Mutation(
         "simulated: who hands over keeps the conversation",
-        "actors/handing_over.py",
+        "actors/turns/handing_over.py",
         "known.completion and not known.completion.error:",
         "known.completion and known.completion.error:",
         SEEDS,
     ),
     Mutation(
         "simulated: a conversation is handed over and the session keeps its target",
-        "actors/handing_over.py",
+        "actors/turns/handing_over.py",
         "        for wanted in (self._ask.log.state.held, target):\n",
         "        for wanted in (self._ask.log.state.held,):\n",
         SEEDS,
     ),
     Mutation(
         "simulated: what a handoff changes goes before what the host configured",
-        "actors/handing_over.py",
+        "actors/turns/handing_over.py",
         "        equipment.hold(change, behind=True)\n",
         "        equipment.hold(change)\n",
         SEEDS,
     ),
     Mutation(
         "simulated: who is told to end does not wait for its thread",
-        "actors/calls.py",
+        "actors/execution/calls.py",
         "        elif self._thread is None:\n            self._task.cancel()\n\n    def close",
         "        else:\n            self._task.cancel()\n\n    def close",
         SEEDS,
@@ -176,7 +176,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "simulated: a summary that an ask needed is not in its usage",
-        "actors/driver.py",
+        "actors/turns/driver.py",
         "        ask.tally.closed(step, ask.resolver.cost(backend.binding, step.usage))\n        await self._end("
         "backend.binding, step, last=last)",
         "        await self._end(backend.binding, step, last=last)",
@@ -235,7 +235,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "simulated: a turn that makes room forgets the corrections of the answer",
-        "actors/driver.py",
+        "actors/turns/driver.py",
         "        malformed = ask.tally.malformed  # no answer was looked at here\n",
         "        malformed = 0\n",
         (

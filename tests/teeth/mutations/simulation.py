@@ -31,7 +31,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "simulation: a retry that was not sent is counted",
-        "actors/rounds.py",
+        "actors/backends/rounds.py",
         "        if wait is None and failure.kind",
         '        self._counters["retries"] += wait is not None\n        if wait is None and failure.kind',
         (RETRIES,),
@@ -45,7 +45,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "simulation: synthetic results are sent before they are sealed",
-        "actors/steps.py",
+        "actors/turns/steps.py",
         "sealed = seals(rendered, known.ledger)\n",
         "sealed = ()\n",
         SEEDS,
@@ -73,7 +73,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "simulation: a request is tried again after some of its answer was shown",
-        "actors/rounds.py",
+        "actors/backends/rounds.py",
         'if failure.action != "retry" or self._visible or',
         'if failure.action != "retry" or',
         (
@@ -89,14 +89,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "simulation: calls that are not run stay open",
-        "actors/steps.py",
+        "actors/turns/steps.py",
         '        await self._close(step.unrun, "never_started")\n',
         "",
         SEEDS,
     ),
     Mutation(
         "simulation: a lane is not adopted when its request is written",
-        "actors/steps.py",
+        "actors/turns/steps.py",
         "await self._refs.renderer.tell(Adopt(binding, rendered.lane))",
         "pass",
         SEEDS,
@@ -110,7 +110,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "simulation: a try is not counted",
-        "actors/rounds.py",
+        "actors/backends/rounds.py",
         '        self._counters["requests"] += 1\n',
         '        self._counters["requests"] += self._tries == 1\n',
         SEEDS,

@@ -11,7 +11,7 @@ AFTER = "tests/test_after_a_wait.py"
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "awaiting: what comes for a call that was handed out once is refused when it comes late",
-        "actors/brought.py",
+        "actors/turns/brought.py",
         "        late -= {call_id for event in events if isinstance(event, Awaited) for call_id in event.external}\n",
         "        late -= {each for event in events if isinstance(event, Awaited) for each in event.external[:0]}\n",
         (
@@ -21,7 +21,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "awaiting: an id is taken because the ledger knows it",
-        "actors/brought.py",
+        "actors/turns/brought.py",
         "        late -= {call_id for event in events if isinstance(event, Awaited) for call_id in event.external}\n",
         "        late -= {call_id for call_id in ledger._known if events}\n",
         (f"{EXTERNAL}::test_the_call_of_a_tool_with_a_body_takes_no_result_from_outside",),
@@ -74,21 +74,21 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "cancel: calls that are awaited stay open",
-        "actors/steps.py",
+        "actors/turns/steps.py",
         '        await self._close(step.awaited, "cancelled")\n',
         "",
         (f"{EXTERNAL}::test_cancel_closes_the_calls_and_a_result_that_comes_after_it_is_late_and_not_lost",),
     ),
     Mutation(
         "approvals: a decision about other arguments holds",
-        "actors/brought.py",
+        "actors/turns/brought.py",
         "if decision.digest not in (None, found.digest):",
         "if decision.digest not in (None, found.digest, decision.digest):",
         (f"{APPROVALS}::test_a_decision_about_other_arguments_is_refused_and_so_is_one_nobody_waits_for",),
     ),
     Mutation(
         "approvals: edited arguments are not judged",
-        "actors/brought.py",
+        "actors/turns/brought.py",
         "        if errors := await refs.scheduler.ask(CheckCall(edited)):",
         "        if errors := (await refs.scheduler.ask(CheckCall(edited)))[:0]:",
         (f"{APPROVALS}::test_edited_arguments_are_judged_again_and_the_call_runs_with_them",),
@@ -116,7 +116,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "run_tool: who runs a tool is asked whether it may run",
-        "actors/driver.py",
+        "actors/turns/driver.py",
         "RunBatch((call,), ask.variables, ask.log.prelude(), view, approved=True)",
         "RunBatch((call,), ask.variables, ask.log.prelude(), view)",
         (
@@ -125,7 +125,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "run_tool: its call uses no id, so the next has the same",
-        "actors/driver.py",
+        "actors/turns/driver.py",
         "RoundEnded(turn, 1, pack(said), calls=1), lambda",
         "RoundEnded(turn, 1, pack(said), calls=0), lambda",
         ("tests/test_run_tool.py::test_the_call_after_it_has_an_id_of_its_own",),
@@ -174,14 +174,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "guards: a turn that waited begins to count anew",
-        "actors/steps.py",
+        "actors/turns/steps.py",
         "        self._history = history.upto(length)\n",
         "        self._history = history\n",
         (f"{GUARDS}::test_a_turn_that_waited_is_guarded_by_what_its_log_says",),
     ),
     Mutation(
         "guards: what the caller brings does not count",
-        "actors/driver.py",
+        "actors/turns/driver.py",
         "stuck = not (stopped or waited.calls) and await served.is_stuck()",
         "stuck = False",
         (f"{GUARDS}::test_results_that_the_caller_brings_count_as_repetitions",),
@@ -230,28 +230,28 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "awaiting: a turn that goes on was driven since the clock began",
-        "actors/driver.py",
+        "actors/turns/driver.py",
         "state.history[-1].text)\n        self._began = anyio.current_time()\n",
         "state.history[-1].text)\n",
         (f"{AFTER}::test_a_budget_of_seconds_counts_what_was_driven_and_not_the_clock",),
     ),
     Mutation(
         "awaiting: the tokens used before it are forgotten",
-        "actors/inflight.py",
+        "actors/turns/inflight.py",
         "            tokens=used.input_tokens + used.output_tokens,\n",
         "            tokens=0,\n",
         (f"{AFTER}::test_the_tokens_of_an_ask_are_those_from_before_it_waited_too",),
     ),
     Mutation(
         "awaiting: what turns before it cost is forgotten",
-        "actors/inflight.py",
+        "actors/turns/inflight.py",
         "            cost=progress.cost,\n",
         "            cost=0.0,\n",
         (f"{AFTER}::test_the_cost_of_an_ask_is_that_of_turns_before_the_one_that_waited_too",),
     ),
     Mutation(
         "awaiting: the type that was asked for goes with the actors",
-        "actors/activation.py",
+        "actors/hosting/activation.py",
         "self._activation.pending = self._pending if session.waits and self._pending.form is not None else None",
         "self._activation.pending = None",
         (f"{AFTER}::test_the_answer_is_a_value_of_the_type_that_was_asked_for",),
@@ -272,14 +272,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "approvals: a decision is not shown to who made it",
-        "actors/brought.py",
+        "actors/turns/brought.py",
         "        if sink.is_watched:\n",
         "        if sink.is_watched and not number:\n",
         (f"{AFTER}::test_a_decision_is_in_its_own_stream_as_in_the_log",),
     ),
     Mutation(
         "awaiting: a turn that goes on has its whole time again",
-        "actors/deadline.py",
+        "actors/turns/deadline.py",
         "before = 0.0 if state.pause is None else state.pause.awaited.ask_so_far.seconds",
         "before = 0.0",
         ("tests/test_awaiting_edges.py::test_a_turn_that_goes_on_has_what_is_left_of_its_time_limit",),

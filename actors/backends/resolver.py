@@ -1,0 +1,169 @@
+"""Targets: what a backend or pool that a session names comes to, resolved when a turn begins and kept between turns."""
+
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from hashlib import sha256
+from random import Random
+from typing import TYPE_CHECKING, TypeAlias
+
+from actors.adapters.adapter import Adapter, adapter
+from actors.adapters.request import Settings, ToolSpec
+from actors.backends.admission import Pace
+from actors.backends.backend import ResolvedBackend
+from actors.backends.budgets import SharedBudget
+from actors.backends.pricing import Pricing
+from actors.backends.rounds import Endpoint, Retries
+from actors.core.compaction import Compaction
+from actors.core.diagnostics import Refusal
+from actors.core.estimate import Calibrations
+from actors.core.identity import Binding
+from actors.core.routing import Pool
+from actors.core.stats import ToolCounts
+from actors.credentials import Credentials, Headers
+from actors.errors import ToolDefinitionError
+from actors.kernel import Ref
+from actors.provider import Meter, ProviderActor, ProviderCommand
+from actors.tools import Toolset
+from actors.transport import Timeouts, Transport
+
+if TYPE_CHECKING:
+    from actors.config import Backend, Config
+
+Provide: TypeAlias = Callable[[str, Binding], Ref[ProviderCommand]]
+"""Returns who sends requests to a pool's member."""
+BudgetsOf: TypeAlias = Callable[[str, str], tuple[SharedBudget, ...]]
+"""Returns the budgets of a tenant and of a target."""
+Refuse: TypeAlias = Callable[[Refusal], None]
+"""Counts, logs and keeps a transcript that was refused."""
+
+
+class BackendResolver:
+    """What targets mean to sessions with the same tools and system prompt, which go with every request."""
+
+    def __init__(
+        self,
+        config: "Config",
+        provide: Provide,
+        refuse: Refuse,
+        tools: Toolset,
+        system: str | None,
+        counts: dict[str, ToolCounts],
+        pricing: Pricing,
+        compaction: Compaction,
+        calibrations: Calibrations,
+        budgets: BudgetsOf,
+    ) -> None:
+        self.compaction, self.calibrations, self.budgets = compaction, calibrations, budgets
+        self.rates, self.window, self.cost = pricing.rates, pricing.window, pricing.cost
+        self._counts = counts
+        self._config = config
+        self.provider = provide
+        self.refused = refuse
+        self._system = system
+        self.handovers = {tool.name: tool.handover for tool in tools if tool.handover is not None}
+        self._tools = tuple(ToolSpec(tool.name, tool.description, tool.parameters) for tool in tools)
+        self._resolved: dict[str, tuple[Backend, ResolvedBackend]] = {}
+
+    def member(self, binding: Binding) -> str:
+        """Return what names a binding's backend as a pool's member."""
+        name = binding.backend
+        return name if name in self._config.settings.backends else f"{name}:{binding.model}"
+
+    @cached_property
+    def preamble_size(self) -> int:
+        """Bytes of the system prompt and of what requests say of the tools."""
+        said = [(tool.name, tool.description, tool.parameters) for tool in self._tools]
+        return sum(len(part) for tool in said for part in tool) + len(self._system or "")
+
+    @cached_property
+    def preamble(self) -> str:
+        """Digest of the system prompt and the tools."""
+        said = [(tool.name, tool.description, bytes(tool.parameters)) for tool in self._tools]
+        return sha256(repr((self._system, said)).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+
+    def pool(self, target: str, *, fits: bool = True) -> Pool:
+        """Return the pool of a target; see `actors.backends.backend.Resolver`."""
+        members = self._config.resolve(target).members
+        for member in members if fits else ():
+            self._check_tools(member)
+        settings = self._config.settings.pools.get(target)
+        if settings is None:
+            return Pool(target, (target,))
+        return Pool(
+            target,
+            settings.members,
+            settings.policy,
+            settings.cooldown,
+            settings.failover_after_output,
+            tuple(settings.weights.get(name, 1) for name in settings.members) if settings.weights else (),
+        )
+
+    def _check_tools(self, backend: "Backend") -> None:
+        """Refuse a backend whose dialect takes fewer tools than the session has."""
+        most = self._config.dialect(backend.dialect).request.max_tools
+        if most is not None and (count := len(self._tools)) > most:
+            raise ToolDefinitionError(
+                f"The session has {count} tools and backend {backend.name!r} takes at most {most} "
+                f"({backend.dialect}); give it fewer, or another backend"
+            )
+
+    def backend(self, member: str) -> ResolvedBackend:
+        """Return what requests to a member are made with. The same until the configuration or a key changes."""
+        backend = self._config.backend(member)
+        known = self._resolved.get(member)
+        if known is None or known[0] is not backend:
+            known = self._resolved[member] = backend, self._made(backend)
+        return known[1]
+
+    def _made(self, backend: "Backend") -> ResolvedBackend:
+        self._check_tools(backend)
+        settings = Settings(
+            model=backend.model,
+            system=self._system,
+            tools=self._tools,
+            max_tokens=backend.max_tokens,
+            temperature=backend.temperature,
+            thinking=backend.reasoning.mode,
+            thinking_tokens=backend.reasoning.tokens,
+            effort=backend.reasoning.effort,
+            upstream=backend.upstream,
+            cache=backend.cache,
+            stream=backend.stream,
+        )
+        counts = self._counts.setdefault(backend.binding.backend, ToolCounts())
+        return ResolvedBackend(
+            backend.binding, adapter(self._config.dialect(backend.dialect)), settings, counts
+        )
+
+
+def provider_at(
+    backend: "Backend",
+    codec: Adapter,
+    credentials: Credentials,
+    headers: Callable[[], Headers],
+    transport: Transport,
+    random: Random,
+    weights: Mapping[str, float],
+    meter: Meter,
+) -> ProviderActor:
+    """Return the actor that serves a configured backend."""
+    limits = backend.limits
+    endpoint = Endpoint(
+        backend.endpoint,
+        credentials,
+        headers,
+        Timeouts(limits.connect, limits.first_byte, limits.idle, limits.total, pool=limits.first_byte),
+        Retries(attempts=limits.attempts),
+        Pace(
+            limits.concurrency,
+            limits.waiting,
+            limits.requests_per_minute,
+            limits.tokens_per_minute,
+            limits.failures,
+            limits.cooldown,
+            weights=weights,
+        ),
+        backend.stream,
+        limits.answer_bytes,
+    )
+    return ProviderActor(codec, endpoint, transport, random, meter)

@@ -1,0 +1,465 @@
+"""A round: one request to a backend, tried until there is an answer or a failure that is final.
+
+What a request is and what an answer's bytes mean is the adapter's; how they travel is the transport's. Once a byte of
+an answer was shown, nothing is tried again: a retry would say things twice.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from contextlib import aclosing, suppress
+from dataclasses import replace
+from math import inf
+from random import Random
+from typing import TYPE_CHECKING, TypeAlias, assert_never
+
+import anyio
+from msgspec import Struct, field
+
+from actors import telemetry
+from actors.adapters.adapter import Adapter
+from actors.adapters.failure import ACTIONS, BACKEND_KINDS, AnswerFault, Failure, Kind
+from actors.adapters.request import Request
+from actors.adapters.waits import used_up
+from actors.backends.admission import Admission, Pace, Ticket
+from actors.core.asking import Asked
+from actors.core.content import Message
+from actors.core.feed import Sink, TextEvent, ThinkingEvent
+from actors.core.identity import Binding
+from actors.core.stream import (
+    ArgumentsDelta,
+    CallDone,
+    CallStarted,
+    Cut,
+    Finish,
+    LeftOut,
+    StreamEvent,
+    TextDelta,
+    ThinkingDelta,
+    Usage,
+)
+from actors.credentials import Credentials, Headers, Keys, Outgoing
+from actors.errors import CircuitOpen, ConfigError, CredentialFailed, Overloaded, ProviderFailed, StreamFault
+from actors.kernel import Query
+from actors.kernel.parking import Scope, parking
+from actors.transport import Response, Timeouts, Transport
+from actors.wall import wall
+
+if TYPE_CHECKING:
+    from actors.adapters.base import Decoder
+
+SECRET = 6
+"""Fewest characters of an auth header that is removed from a provider's words."""
+ERROR_BODY = 256 * 1024
+"""Bytes of an error response that are read."""
+LINGER = 0.5
+"""Seconds that a server has to end its response after the answer's end marker; then the connection is closed."""
+
+
+class Retries(Struct, frozen=True):
+    """How a failed request is tried again, before anything of an answer was shown.
+
+    Args:
+        attempts: Tries in all.
+        base, ceiling: Seconds of the first wait and of the longest; doubling in between, with jitter.
+        budget: Longest wait, in seconds, that a provider may ask for and is granted here; beyond it the
+            request fails, and another backend may serve it sooner.
+    """
+
+    attempts: int = 3
+    base: float = 0.5
+    ceiling: float = 8.0
+    budget: float = 20.0
+
+    def wait(self, attempt: int, asked: float | None, random: Random) -> float | None:
+        """Return the seconds to wait after failed attempt number `attempt`, or None to give up."""
+        if attempt >= self.attempts or (asked is not None and asked > self.budget):
+            return None
+        if asked is not None:
+            return asked + random.uniform(0, self.base)
+        return min(self.ceiling, self.base * 2.0 ** (attempt - 1)) * random.uniform(0.5, 1.0)
+
+
+class Endpoint(Struct, frozen=True):
+    """Where one backend is reached, and with what.
+
+    Args:
+        url: Base URL.
+        credentials: Make the auth headers of each request; never logged.
+        headers: Look up the headers that every request takes beside them; never logged. They replace the adapter's.
+        timeouts, retries, pace: See there.
+        stream: Whether answers are asked for as streams.
+        answer_bytes: Of one answer, as it is on the wire; a larger one is given up, and the next backend asked.
+    """
+
+    url: str
+    credentials: Credentials = field(default_factory=Keys)
+    headers: Callable[[], Headers] = tuple
+    timeouts: Timeouts = field(default_factory=Timeouts)
+    retries: Retries = field(default_factory=Retries)
+    pace: Pace = field(default_factory=Pace)
+    stream: bool = True
+    answer_bytes: int = 32 * 1024 * 1024
+
+
+class Tried(Struct, frozen=True):
+    """A try that failed and was followed by another: why, and the seconds it had waited before it was sent."""
+
+    failure: Failure
+    wait: float
+
+
+class Answer(Struct, frozen=True):
+    """The model's whole message.
+
+    Args:
+        finish: Why it stopped, in the provider's word.
+        calls: Canonical ids used.
+        cut: Why it is not whole, though it is all there is.
+        left_out: What the answer held and the message does not.
+        tried: The tries before the last, and `wait` the seconds between the last of them and this one.
+    """
+
+    message: Message
+    usage: Usage
+    finish: str | None
+    calls: int
+    cut: Cut | None = None
+    left_out: LeftOut = ()
+    tried: tuple[Tried, ...] = ()
+    wait: float = 0.0
+
+
+class Broken(Struct, frozen=True):
+    """The round failed for good.
+
+    Args:
+        failure: Why, classified.
+        visible: Whether any of an answer was shown.
+        message: What could be kept of it, if anything.
+        calls: Canonical ids used, those of calls that were dropped included.
+        left_out: What the answer held as far as it came, and the message does not.
+        tried, wait: As in `Answer`.
+    """
+
+    failure: Failure
+    visible: bool
+    message: Message | None
+    usage: Usage
+    calls: int
+    left_out: LeftOut = ()
+    tried: tuple[Tried, ...] = ()
+    wait: float = 0.0
+
+
+class Aborted(Struct, frozen=True):
+    """The round was stopped as asked. Fields as in `Broken`."""
+
+    message: Message | None
+    usage: Usage
+    calls: int
+    left_out: LeftOut = ()
+    tried: tuple[Tried, ...] = ()
+    wait: float = 0.0
+
+
+Generated: TypeAlias = Answer | Broken | Aborted
+
+
+class Generate(Query[Generated], frozen=True):
+    """Send a request and read the answer.
+
+    Args:
+        key: Names the round, for `Abort`.
+        request: What to send.
+        binding: Who answers: the message's origin.
+        first_call: Number of the first canonical call id to mint.
+        turn, round: Stamped on the message and on the deltas.
+        sink: Where deltas go as they arrive, or None.
+        session, tenant: Whose it is; requests that wait are served fairly among these.
+        asked: Settings of the ask; its timeouts stand in place of the endpoint's.
+    """
+
+    key: str
+    request: Request
+    binding: Binding
+    first_call: int
+    turn: int
+    round: int
+    sink: Sink | None = None
+    session: str = ""
+    tenant: str = ""
+    asked: Asked | None = None
+
+
+class Round:
+    """One round while it runs: the tries, the decoder of the current one, and what was shown."""
+
+    def __init__(
+        self,
+        command: Generate,
+        adapter: Adapter,
+        endpoint: Endpoint,
+        transport: Transport,
+        counters: Counter[str],
+        admission: Admission,
+    ) -> None:
+        self._command = command
+        self._adapter = adapter
+        self._endpoint = endpoint
+        self._transport = transport
+        self._counters = counters
+        self._admission = admission
+        self._here = parking()
+        self._timeouts = _bounded(endpoint.timeouts, command.asked)
+        self._decoder = self._fresh(stream=endpoint.stream)
+        self._message: Message | None = None
+        self._failure: Failure | None = None
+        self._auth_headers: Headers = ()  # the credential's headers, as they were sent last
+        self._extra: Headers = ()  # and the backend's own
+        self.aborted = self.has_ended = False
+        self._ticket: Ticket  # of the try that is under way
+        self._tries = 0
+        self._tried: list[Tried] = []
+        self._wait = 0.0
+        self._was_renewed = self._visible = False
+        self._begun: set[str] = set()
+        self._offset = 0
+
+    async def run(self, random: Random) -> None:
+        """Try until there is an answer, or a failure that is final. Others have its place while it waits."""
+        while True:
+            failure = await self._admitted()
+            if failure is None:
+                return
+            wait = self._judged(_without_secrets(failure, (*self._auth_headers, *self._extra)), random)
+            if wait is None:
+                return
+            assert self._failure is not None
+            self._tried.append(Tried(self._failure, self._wait))
+            self._wait = wait
+            await anyio.sleep(wait)
+            self._decoder = self._fresh(stream=self._endpoint.stream)
+
+    async def _admitted(self) -> Failure | None:
+        """Try once, as soon as there is a place."""
+        command, admission = self._command, self._admission
+        ticket = self._ticket = Ticket(
+            command.tenant, command.session, command.request.segments.size, not self._tried
+        )
+        try:
+            await admission.enter(ticket)
+        except (Overloaded, CircuitOpen) as refused:
+            kind: Kind = "overloaded" if isinstance(refused, Overloaded) else "circuit_open"
+            self._counters[kind] += 1
+            return Failure(kind, ACTIONS[kind], str(refused), retry_after=refused.retry_after)
+        failure, usage = None, None
+        try:
+            failure = await self._attempt()
+            usage = self._decoder.usage
+        finally:
+            admission.leave(ticket, failure, usage)
+        return failure
+
+    def _judged(self, failure: Failure, random: Random) -> float | None:
+        """Take note of how a try failed; return the seconds until the next, or None if there is none."""
+        before, self._failure = self._failure, failure
+        if self._renewed(failure):
+            return 0.0
+        if failure.action == "our_bug":
+            self._counters["tool_api_400_total"] += 1
+        wait = self._next_try(before, failure, random)
+        if wait is None and failure.kind in BACKEND_KINDS:
+            self._admission.gave_up()
+        return wait
+
+    def _next_try(self, before: Failure | None, failure: Failure, random: Random) -> float | None:
+        if failure.action != "retry" or self._visible or _exhausted(before, failure):
+            return None
+        wait = self._endpoint.retries.wait(self._tries, failure.retry_after, random)
+        if wait is None:
+            return None
+        if not self._admission.may_retry():
+            self._counters["retries_denied"] += 1
+            return None
+        return wait
+
+    def _renewed(self, failure: Failure) -> bool:
+        """Say whether a token was taken back and the next may be good. Asked for once in a round."""
+        if failure.status != 401 or self._was_renewed:
+            return False
+        self._was_renewed = self._endpoint.credentials.refused(self._auth_headers)
+        return self._was_renewed
+
+    def outcome(self) -> Generated:
+        """Return how the round ended."""
+        decoder, usage = self._decoder, self._decoder.usage
+        calls = max(len(self._begun), decoder.minted)  # a fault takes along what its own chunk announced
+        if (whole := self._message) is not None:
+            calls = max(calls, len(whole.calls))
+            left_out = self._left_out()
+            return Answer(whole, usage, decoder.finish_reason, calls, decoder.cut, left_out, *self._before())
+        kept = decoder.partial_message()  # and what is not, is left out
+        message, left_out = kept if kept.blocks else None, self._left_out()
+        if self.aborted or self._failure is None:
+            return Aborted(message, usage, calls, left_out, *self._before())
+        return Broken(self._failure, self._visible, message, usage, calls, left_out, *self._before())
+
+    def _before(self) -> tuple[tuple[Tried, ...], float]:
+        return tuple(self._tried), self._wait
+
+    def _left_out(self) -> LeftOut:
+        """Return what the answer held beside the message, counted and logged."""
+        if not (counts := self._decoder.left_out):
+            return ()
+        self._counters["left_out"] += sum(counts.values())
+        telemetry.left_out(self._command.key, counts)
+        return tuple(counts.items())
+
+    def _fresh(self, *, stream: bool) -> "Decoder":
+        from actors.adapters.codec import decode  # only when the first answer comes
+
+        command = self._command
+        return decode(
+            self._adapter.dialect,
+            command.binding,
+            stream=stream,
+            first_call=command.first_call,
+            turn=command.turn,
+            names=command.request.names,
+            max_bytes=self._endpoint.answer_bytes,
+        )
+
+    async def _attempt(self) -> Failure | None:
+        """Send the request once and read what comes; None if it was a whole answer."""
+        self._tries += 1
+        total = self._timeouts.total
+        try:
+            until = inf if total is None else self._here.now() + total
+            with self._here.scope(deadline=until) as patience:
+                if (failure := await self._exchange(patience)) is not None:
+                    return failure
+            if patience.cancelled_caught and not self._decoder.ended:
+                return Failure("transient", "retry", f"The answer took longer than {total} s.")
+            self._take()
+            return None
+        except AnswerFault as fault:
+            return fault.failure
+        except (ConfigError, CredentialFailed) as error:
+            return Failure("config", ACTIONS["config"], str(error))
+        except (ProviderFailed, StreamFault) as error:
+            return Failure("transient", "retry", str(error))
+        except Exception as error:  # an answer nobody thought of ends its own round, not those of others
+            telemetry.crashed(f"round {self._command.key}", error)
+            return Failure("transient", "retry", f"The answer could not be read: {type(error).__name__}")
+
+    async def _exchange(self, patience: Scope) -> Failure | None:
+        request, endpoint = self._command.request, self._endpoint
+        url = endpoint.url.rstrip("/") + request.path
+        outgoing = Outgoing(url, request.segments)
+        self._auth_headers = await endpoint.credentials.headers(outgoing)
+        self._extra = endpoint.headers()
+        headers = (*_replaced(request.headers, self._extra), *self._auth_headers)
+        self._counters["requests"] += 1
+        self._counters["retries"] += self._tries > 1
+        async with self._transport.send(url, headers, request.segments, self._timeouts) as response:
+            if (wait := used_up(response.headers, wall())) > 0:
+                self._admission.hold(wait)
+            if response.status != 200:
+                return await self._refusal(response)
+            await self._read(response, patience)
+        return None
+
+    def _take(self) -> None:
+        """Take the message that was read. What is known only at its end is shown now."""
+        self._message = self._decoder.close()
+        self._show(self._decoder.late)
+        if withheld := self._decoder.withheld:  # it took the request, and yet something in it was wrong
+            self._counters["tool_api_400_total"] += 1
+            telemetry.withheld(f"round {self._command.key}", withheld)
+
+    async def _read(self, response: Response, patience: Scope) -> None:
+        """Read the answer to its end. If the connection fails after that, the answer is whole."""
+        is_begun = False
+        try:
+            async with aclosing(response.chunks()) as chunks:
+                async for chunk in chunks:
+                    if not is_begun and (begun := chunk.lstrip()):
+                        is_begun = True
+                        if begun.startswith(b"{"):  # as some answer whatever was asked for
+                            self._decoder = self._fresh(stream=False)
+                    self._show(events := self._decoder.feed(chunk))
+                    if events and self._ticket.probes:
+                        self._admission.begun(self._ticket)
+                    if self._decoder.ended:
+                        patience.deadline = min(patience.deadline, self._here.now() + LINGER)
+        except ProviderFailed:
+            if not self._decoder.ended:
+                raise
+
+    async def _refusal(self, response: Response) -> Failure:
+        body = bytearray()
+        with suppress(ProviderFailed):  # the status has said what matters
+            async with aclosing(response.chunks()) as chunks:
+                async for chunk in chunks:
+                    body += chunk
+                    if len(body) >= ERROR_BODY:
+                        break
+        from actors.adapters.classify import classify  # only when the first request is refused
+
+        return classify(response.status, response.headers, bytes(body), self._adapter.dialect, now=wall())
+
+    def _show(self, events: Sequence[StreamEvent]) -> None:
+        """Pass deltas on, numbered; remember which calls have begun."""
+        for event in events:
+            match event:
+                case TextDelta(text=text):
+                    self._emit(TextEvent(text, self._command.turn, self._command.round, self._offset))
+                case ThinkingDelta(text=text):
+                    self._emit(ThinkingEvent(text, self._command.turn, self._command.round, self._offset))
+                case (
+                    CallStarted(call_id=call_id) | ArgumentsDelta(call_id=call_id) | CallDone(call_id=call_id)
+                ):
+                    self._begun.add(call_id)
+                case Usage() | Finish():
+                    pass  # the decoder keeps them
+                case _:
+                    assert_never(event)
+
+    def _emit(self, event: TextEvent | ThinkingEvent) -> None:
+        self._visible = True
+        self._offset += len(event.text)
+        sink = self._command.sink
+        if sink is not None and sink.is_watched:  # a reader may come in the midst of an answer
+            sink.put(event)
+
+
+def _bounded(usual: Timeouts, asked: Asked | None) -> Timeouts:
+    """Return the bounds of a request, with those of its ask in place of the endpoint's."""
+    if asked is None or (asked.first_byte is None and asked.idle is None):
+        return usual
+    first_byte, idle = asked.first_byte or usual.first_byte, asked.idle or usual.idle
+    return replace(usual, first_byte=first_byte, idle=idle)
+
+
+def _replaced(usual: Headers, given: Headers) -> Headers:
+    """Return the usual headers with those that were given in their place, or behind them."""
+    if not given:
+        return usual
+    names = {name for name, _ in given}
+    return (*(header for header in usual if header[0].lower() not in names), *given)
+
+
+def _without_secrets(failure: Failure, auth_headers: Headers) -> Failure:
+    """Return a failure without the credentials that were sent: some servers repeat them."""
+    message = failure.message
+    for _, value in auth_headers:
+        for secret in (value, value.removeprefix("Bearer ")):
+            if len(secret) >= SECRET:
+                message = message.replace(secret, "[removed]")
+    return failure if message == failure.message else replace(failure, message=message)
+
+
+def _exhausted(before: Failure | None, failure: Failure) -> bool:
+    """Say whether a spend cap was met, which no waiting lifts: a rate limit, twice running, that named no wait."""
+    both = (before, failure)
+    return all(each and each.kind == "rate_limit" and each.retry_after is None for each in both)

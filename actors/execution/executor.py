@@ -1,0 +1,153 @@
+"""Where the tools of a runtime run, and where what they do wrong is told.
+
+A tool is other people's code. It runs in a task that it may spoil (`actors.kernel.contained`), or in one of the
+process's threads (`actors.execution.threads`). What it raises is logged with its traceback and given to the host's
+hook; the model is told in one line.
+"""
+
+from collections.abc import Callable
+from contextvars import Context, ContextVar
+from functools import partial
+
+from msgspec import Struct
+
+from actors import telemetry
+from actors.core.fit import SizeLimits
+from actors.core.ingest import DEFAULT_LIMITS
+from actors.execution.children import NOBODY, OpenBelow
+from actors.execution.ordering import ResourceOrder
+from actors.execution.quarantine import Quarantine
+from actors.execution.watchdog import About
+from actors.kernel import System
+from actors.kernel.contained import Contained
+from actors.kernel.deadlines import Timer
+from actors.kernel.tasks import Work
+
+
+class ToolFailure(Struct, frozen=True):
+    """What went wrong in a tool, for the host. The model is told less.
+
+    Args:
+        session: Whose tool.
+        call_id: Which call.
+        tool: Its name.
+        error: What it raised, with its traceback.
+    """
+
+    session: str
+    call_id: str
+    tool: str
+    error: BaseException
+
+
+class Inside(Struct, frozen=True):
+    """In a tool: the session it works for, and what that session was asked from, if that was a tool too."""
+
+    system: System
+    session: str
+    outer: "Inside | None"
+
+
+inside: ContextVar[Inside | None] = ContextVar("inside", default=None)
+
+
+def is_inside(system: System, session: str) -> bool:
+    """Say whether the caller is a tool that the session waits for, or works for such a tool."""
+    here = inside.get()
+    while here is not None:
+        if here.system is system and here.session == session:
+            return True
+        here = here.outer
+    return False
+
+
+class ToolLimits(Struct, frozen=True):
+    """Bounds of the tools of a runtime.
+
+    Args:
+        batch: Calls of one message that are run.
+        threads: Threads of the process that may be in use when a tool begins that needs one.
+        wait: Seconds that a call waits for one.
+        result: How much of what a call returned is kept.
+    """
+
+    batch: int
+    threads: int
+    wait: float
+    result: SizeLimits = DEFAULT_LIMITS
+
+
+class Executor:
+    """Runs one session's tools.
+
+    Args:
+        system: Whose host they belong to.
+        session: The session.
+        limits: How many, and how long.
+        quarantine: Where calls go on that are closed.
+        failed: Told what goes wrong in a tool.
+        deps: What the host gave its tools.
+        key: Tells this session from every other, those of the same id included.
+        open_below: Opens sessions for its tools.
+    """
+
+    def __init__(
+        self,
+        system: System,
+        session: str,
+        limits: ToolLimits,
+        quarantine: Quarantine,
+        failed: Callable[[ToolFailure], object] | None,
+        deps: object = None,
+        key: str = "",
+        open_below: OpenBelow = NOBODY,
+    ) -> None:
+        self._system, self._failed, self.quarantine = system, failed, quarantine
+        self.open_below = open_below
+        self.session, self.limits, self.deps, self.key = session, limits, deps, key
+        self.order = ResourceOrder()
+        """Who writes to what, one after another."""
+        self.running = 0
+        """Tools that have not ended, those included whose call was closed without them."""
+
+    def enter(self) -> None:
+        """Have it known in the running context that it is inside a tool of this session."""
+        inside.set(Inside(self._system, self.session, inside.get()))
+
+    def start(self, work: Work, name: str, call_id: str, context: Context) -> Contained:
+        """Run a tool, in a context that `enter` was called in."""
+        self.running += 1
+        about = About(self.session, call_id, name)
+        return self._system.containment.start(work, partial(self._ended, name), name, context, about)
+
+    def apart(self, work: Work, name: str) -> None:
+        """Do something for a tool that may have left its own task unusable."""
+        self._system.tasks.start(work, partial(_logged, name), name)
+
+    def after(self, seconds: float, action: Callable[[], None]) -> Timer:
+        """Call `action` then. It must not raise."""
+        return self._system.deadlines.at(self._system.now() + seconds, action)
+
+    def forget(self, timer: Timer) -> None:
+        """Do not call a timer's action."""
+        self._system.deadlines.withdraw(timer)
+
+    def failed(self, call_id: str, tool: str, error: BaseException) -> None:
+        """Tell the host what a tool raised."""
+        telemetry.tool_failed(self.session, call_id, tool, error)
+        if self._failed is None:
+            return
+        try:
+            self._failed(ToolFailure(self.session, call_id, tool, error))
+        except BaseException as raised:  # the hook is the host's own code, and an exit of it ends nothing
+            telemetry.crashed("on_tool_error", raised)
+
+    def _ended(self, name: str, error: BaseException | None) -> None:
+        self.running -= 1
+        if isinstance(error, RuntimeError):  # a scope that was not the innermost when it was left
+            telemetry.tool_spoiled(self.session, name, error)
+
+
+def _logged(name: str, error: BaseException | None) -> None:
+    if error is not None:
+        telemetry.crashed(name, error)

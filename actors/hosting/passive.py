@@ -1,0 +1,48 @@
+"""What is left of a session that has no actors: asleep, put away, closing or over."""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import anyio
+from msgspec import Struct
+
+from actors.backends.choosing import Warmth
+from actors.core.state import Lanes, SessionState
+from actors.errors import Fenced, JournalError
+
+
+class Passive(NamedTuple):
+    """A session without actors.
+
+    Args:
+        made: What was made of its log, lanes last; None if that has to be done again.
+        warmth: Where the session was sent what, and when; None where nobody minds.
+        size: Bytes that are free when `made` is dropped.
+    """
+
+    made: tuple[SessionState, Lanes] | None = None
+    warmth: Warmth | None = None
+    size: int = 0
+
+
+LOGGED = Passive()
+"""Of a session that is nothing but its log."""
+
+
+def logged(warmth: Warmth | None) -> Passive:
+    """Return what is kept of a session beside its log, where that is no more than must be."""
+    return Passive(None, warmth) if warmth else LOGGED
+
+
+class Over(Struct, frozen=True):
+    """A session that is over. `fenced`: why, if another writer has it now."""
+
+    fenced: Fenced | None = None
+
+
+@dataclass(slots=True)
+class Closing:
+    """A close that is under way. `error`: why it was not done in order."""
+
+    over: anyio.Event
+    error: JournalError | None = None

@@ -1,0 +1,263 @@
+"""What all sessions of a runtime share, and which of them keep their actors.
+
+Of the sessions with nothing to do, those used last keep their actors (`HostLimits.active`), and others what had been
+made of their logs, as long as that is no more than `KEPT` bytes in all. When all that sessions hold is more than may be
+(`HostLimits.memory`), what was not used for longest is dropped first; what is busy stays, and nobody else is taken in.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
+from typing import NamedTuple, Protocol
+
+import anyio
+
+from actors import telemetry
+from actors.backends.backend import Resolver
+from actors.core.closing import breaks_off
+from actors.core.events import Event
+from actors.core.state import Lanes, Rules, SessionState, rebuilt
+from actors.core.turn import Bounds
+from actors.errors import ActorStopped, Draining, ForeignLoop, HostFull, JournalError, JournalUnavailable
+from actors.execution.children import OpenBelow
+from actors.execution.executor import ToolFailure, ToolLimits
+from actors.execution.quarantine import Quarantine
+from actors.journal import BATCH, Beat, JournalCommand, ReleaseSession
+from actors.kernel import Ref, System
+from actors.kernel.parking import running_loop
+from actors.kernel.tasks import Work
+from actors.logs.holding import HeldBytes
+from actors.logs.outage import LAG, JournalMeter
+from actors.logs.readers import Readers
+from actors.storage import Storage
+from actors.telemetry.otel import Tracing
+from actors.tools import Toolset
+from actors.toolsets import Toolsets
+
+KEPT = 16 * 1024 * 1024
+"""Bytes that sessions without actors keep. Beyond it those used least recently keep nothing but their logs."""
+
+TRIES = 64
+"""Sessions that are looked at, to put one away, each time that there is no memory."""
+
+
+class HostLimits(NamedTuple):
+    """How many sessions a runtime hosts.
+
+    Args:
+        active: Of those with nothing to do, how many keep their actors.
+        sessions: How many are open.
+        memory: Bytes that they hold, all together.
+    """
+
+    active: int = 64
+    sessions: int = 100_000
+    memory: int = 4 * 1024 * 1024 * 1024
+
+
+class Hosted(Protocol):
+    """A session, as far as its host knows it (`actors.hosting.activation`)."""
+
+    name: str
+    fence: int
+
+    def passivate(self) -> bool:
+        """Put the actors away if they have nothing to do; say whether the session is without them now."""
+
+    def drop(self) -> None:
+        """Drop what is kept beside the log."""
+
+    async def settle(self) -> None:
+        """End the ask in flight, drop those that wait."""
+
+
+@dataclass(slots=True)
+class SessionHost:
+    """What all sessions of a runtime share.
+
+    Args:
+        system: Where their actors live.
+        storage: Where their logs are kept.
+        journal: Who writes them.
+        limits: Bounds of their tools.
+        quarantine: Where calls of theirs go on that are closed.
+        bounds: How long a turn may go on.
+        most_waiting: Asks that may wait behind the one in flight.
+        most: How many sessions there may be.
+        rules: What each binding is rendered with.
+        resolver: Gives what targets mean to a session with these tools and this system prompt.
+        ended: Called with a session that has ended.
+        toolsets: What of its tools had to be opened.
+        open_below: Opens sessions for tools.
+        tool_failed: Told what goes wrong in a tool.
+        readers: Who reads their events along.
+        tracing: Traces their asks.
+        meter: How the journal stands.
+        active: The sessions that have actors, those that were not used for longest first.
+        passive: The sessions without actors of which more is kept than the log, likewise.
+        kept: Bytes of that.
+        held: Bytes that all sessions hold.
+        running: Whether sessions may still get actors.
+        loop: The event loop it all belongs to.
+    """
+
+    system: System
+    storage: Storage
+    journal: Ref[JournalCommand]
+    limits: ToolLimits
+    quarantine: Quarantine
+    bounds: Bounds
+    most_waiting: int
+    most: HostLimits
+    rules: Rules
+    resolver: Callable[[Toolset, str | None], Resolver]
+    ended: Callable[[Hosted], None]
+    toolsets: Toolsets
+    open_below: OpenBelow
+    tool_failed: Callable[[ToolFailure], object] | None = None
+    readers: Readers = field(default_factory=Readers)
+    tracing: Tracing | None = None
+    meter: JournalMeter = field(default_factory=JournalMeter)
+    active: dict[str, Hosted] = field(default_factory=dict)
+    passive: dict[str, Hosted] = field(default_factory=dict)
+    kept: int = 0
+    held: HeldBytes = field(default_factory=HeldBytes)
+    running: bool = True
+    loop: object = field(default_factory=running_loop)
+
+    @property
+    def is_durable(self) -> bool:
+        """Whether logs are kept elsewhere than in memory."""
+        return self.storage.level != "memory"
+
+    def passivated(self, activation: Hosted, size: int) -> None:
+        """Note that a session was passivated and keeps so many bytes. If that is too much, have the oldest dropped."""
+        self.passive[activation.name] = activation
+        self.kept += size
+        while self.passive and (self.kept > KEPT or self.held.total > self.most.memory):
+            next(iter(self.passive.values())).drop()
+
+    def taken_up(self, activation: Hosted, size: int) -> None:
+        """Note that nothing is kept any more of a session that was passivated."""
+        self.kept -= size
+        self.passive.pop(activation.name, None)
+
+    def recalled(self, session: str) -> tuple[SessionState, Lanes]:
+        """Return what a session's log says, if it can be read now and does not break off.
+
+        Else its actors read it, as after a crash.
+        """
+        events: list[Event] = []
+        if not self.storage.blocking:
+            with suppress(Exception):  # other people's code; read once more, the journal says what is wrong
+                events = self.storage.read(session)
+        state, lanes = rebuilt(events, self.rules)
+        return rebuilt((), self.rules) if breaks_off(state) else (state, lanes)
+
+    def used(self, activation: Hosted) -> None:
+        """Note that a session is used now. If too many have actors, put some away that have nothing to do."""
+        active = self.active
+        active.pop(activation.name, None)
+        active[activation.name] = activation
+        for _ in range(2):  # one more than was added, so that their number goes down again
+            oldest = next(iter(active.values()))
+            if len(active) <= self.most.active or oldest is activation:
+                return
+            self._passivate(oldest)
+
+    def rested(self) -> None:
+        """Note that an ask has ended. If too many sessions have actors, put some away that have nothing to do."""
+        for oldest in tuple(islice(self.active.values(), 2)):
+            if len(self.active) > self.most.active:
+                self._passivate(oldest)
+        if self.held.total >= self.most.memory:
+            self._make_room()
+
+    def _passivate(self, activation: Hosted) -> None:
+        """Put a session away if it has nothing to do. Else it is as if it were used now."""
+        del self.active[activation.name]
+        if not activation.passivate():
+            self.active[activation.name] = activation
+
+    def _make_room(self) -> bool:
+        """Put sessions away that have nothing to do, those not used for longest first; say if the others fit."""
+        for oldest in tuple(islice(self.active.values(), TRIES)):
+            if self.held.total < self.most.memory:
+                return True
+            self._passivate(oldest)
+        while self.held.total >= self.most.memory and self.passive:
+            next(iter(self.passive.values())).drop()
+        return self.held.total < self.most.memory
+
+    def check(self) -> None:
+        """Refuse a caller that is not on the runtime's loop: what it wakes there would wait for ever.
+
+        Raises:
+            ForeignLoop: It is not.
+        """
+        if running_loop() is not self.loop:
+            raise ForeignLoop(
+                "A runtime and its sessions belong to the thread and event loop that entered the runtime; call from "
+                "there, as asyncio.run_coroutine_threadsafe and anyio.from_thread.run do"
+            )
+
+    def admit(self) -> None:
+        """Refuse new work while what it writes would wait too long: what is under way comes first.
+
+        Raises:
+            JournalUnavailable: It would.
+            HostFull: Busy sessions, and logs in memory, hold all the memory that there is.
+        """
+        lag = self.meter.lag(self.journal.waiting, BATCH, self.system.now())
+        if lag > LAG:
+            raise JournalUnavailable(f"The journal is slow: an event would wait {lag:.0f} s; try again later")
+        if self.held.total >= self.most.memory and not self._make_room():
+            raise HostFull(
+                f"The sessions hold {self.held.total} bytes; limits.memory is {self.most.memory}. "
+                + (
+                    "Try again when some are done"
+                    if self.is_durable
+                    else "Close some, or keep logs in a file"
+                )
+            )
+
+    def start(self, work: Work, name: str) -> None:
+        """Do something of the host's, that no caller takes back."""
+        self.system.launch(work, partial(_told, name), name)
+
+    def release(self, session: str, fence: int) -> None:
+        """Let others claim a session that is not open here any more; if the journal has ended, it has done so."""
+        command = ReleaseSession(session, fence)
+        with suppress(ActorStopped, Draining):
+            if not self.journal.offer(command):
+                self.start(partial(self._release, command), f"{session}/release")
+
+    async def _release(self, command: ReleaseSession) -> None:
+        with suppress(ActorStopped, Draining):  # as above
+            await self.journal.tell(command)
+
+    def keep_alive(self) -> None:
+        """Prolong the lease of this host for as long as the system runs, where its storage has one."""
+        if (lease := self.storage.lease) is not None:
+            self.start(partial(self._beat, lease / 3), "journal/heartbeat")
+
+    async def _beat(self, seconds: float) -> None:
+        with suppress(ActorStopped, Draining):
+            while True:
+                await anyio.sleep(seconds)
+                with suppress(JournalError):  # it is tried again; who takes over meanwhile, fences
+                    await self.journal.ask(Beat())
+
+    async def settle(self) -> None:
+        """End every ask, so that no turn stays open in a log. No session gets actors any more."""
+        self.running = False
+        async with anyio.create_task_group() as tasks:
+            for activation in tuple(self.active.values()):
+                tasks.start_soon(activation.settle)
+
+
+def _told(name: str, error: BaseException | None) -> None:
+    if error is not None:
+        telemetry.crashed(name, error)

@@ -1,0 +1,321 @@
+"""The sessions of a runtime: which are open, how one becomes so, and how one is forgotten.
+
+An id belongs to one caller from the moment it is asked for: what is opened, resumed or forgotten is reserved first.
+"""
+
+import re
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
+from random import Random
+from types import EllipsisType
+from typing import Any
+
+import anyio
+from msgspec import Struct
+
+from actors.backends.backend import check_priced
+from actors.core.batch import Approve
+from actors.core.closing import forked
+from actors.core.events import Event, Opened
+from actors.core.form import replace
+from actors.core.guards import Repeats
+from actors.core.history import History
+from actors.core.spending import Budget, checked_budget, checked_tenant
+from actors.errors import (
+    ActorsError,
+    ConfigError,
+    HostFull,
+    OwnSession,
+    SessionClosed,
+    SessionExists,
+    UnknownSeq,
+)
+from actors.execution.executor import is_inside
+from actors.handle import Session, SessionIds
+from actors.hosting.activation import Activation
+from actors.hosting.forgetting import erased
+from actors.hosting.opening import below_caller, opened_for
+from actors.hosting.resuming import Recalled, claimed, form_of, read, recalled, taken_up, unknown
+from actors.hosting.session_host import Hosted, SessionHost
+from actors.journal import Append, ClaimSession, Erase
+from actors.storage import Claim
+from actors.storage.directory import StoredSession
+from actors.toolsets import Item
+from actors.turns.imported import opened_on
+from actors.turns.output import Output
+
+SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+
+
+class Equipped(Struct, frozen=True):
+    """What a session works with that is in no log: whoever opens it gives it, and whoever resumes it gives it again.
+
+    Args:
+        tools: What its model may call.
+        approve: Asked before calls of some of them.
+        deps: What the host gave them.
+        repeats: What is done about calls that are made again.
+        output: The form of the answer that a resumed turn waits for.
+
+    Raises:
+        ConfigError: `approve` is no function.
+    """
+
+    tools: Iterable[Item] = ()
+    approve: Approve | None = None
+    deps: object = None
+    repeats: Repeats | None = None
+    output: Any = None  # Any: a type or JSON
+
+    def __post_init__(self) -> None:
+        if self.approve is not None and not callable(self.approve):
+            raise ConfigError(
+                f"approve= takes a function of a call, not {self.approve!r}; `lambda call: True` allows them all"
+            )
+
+
+class Sessions:
+    """The open sessions of one runtime.
+
+    Args:
+        keys: Gives each new session what tells it from every other.
+    """
+
+    def __init__(self, keys: Random) -> None:
+        self._keys = keys
+        self._open: dict[str, Session] = {}
+        self._reserved: set[str] = set()
+        self._named, self._apart = 0, ""
+        self.ids = SessionIds(self._open)
+        """Their ids, oldest first: a view that is always up to date."""
+
+    def __getitem__(self, name: str) -> Session:
+        if (found := self._open.get(name)) is None:
+            raise SessionClosed(f"No session {name[:80]!r} is open; open it first")
+        return found
+
+    def clear(self) -> None:
+        """Forget which are open: their runtime has been left."""
+        self._open.clear()
+
+    def ended(self, session: Hosted) -> None:
+        """Take note that a session has ended."""
+        self._open.pop(session.name, None)
+
+    async def open(
+        self,
+        host: SessionHost,
+        target: str,
+        history: History,
+        equipped: Equipped,
+        given: str | None,
+        tenant: str,
+        budget: Budget | None,
+    ) -> Session:
+        """Open a session that goes on from a history; `given` is its id, or one is made up. See `Runtime.open`."""
+        budget = None if budget is None else checked_budget(budget)
+        tenant = checked_tenant(tenant)
+        self._check_room(host)
+        name, claim = await self._claimed(host, given)
+        try:
+            opened = opened_on(name, target, history)
+            opened = replace(opened, key=self._key(), tenant=tenant, budget=budget, above=opened_for())
+            activation = await self._equipped(host, opened, claim.fence, equipped)
+            return await self._begun(
+                activation,
+                replace(opened, preamble=host.resolver(activation.tools, opened.system).preamble),
+            )
+        finally:
+            self._reserved.discard(name)
+            if name not in self._open:
+                host.release(name, claim.fence)
+
+    async def resume(
+        self,
+        host: SessionHost,
+        name: str,
+        equipped: Equipped,
+        system: str | EllipsisType | None,
+        target: str | None,
+        wait: float,
+    ) -> Session:
+        """Go on with a session from its log. See `Runtime.resume`."""
+        self._check_room(host)
+        self._reserve(name)
+        fence = 0
+        try:
+            claim = await claimed(host.journal, name, wait)
+            fence = claim.fence
+            if not claim.last:
+                raise unknown(name)
+            log = await recalled(host, name)
+            form = form_of(log.state, equipped.output)
+            opened = replace(
+                log.opened,
+                system=log.state.history.system if system is ... else system,
+                target=target or log.state.target,
+            )
+            activation = await self._equipped(host, opened, fence, equipped)
+            return await self._resumed(activation, log, target, form)
+        finally:
+            self._reserved.discard(name)
+            if fence and name not in self._open:
+                host.release(name, fence)
+
+    async def _resumed(
+        self, activation: Activation, log: Recalled, target: str | None, form: Output[Any] | None
+    ) -> Session:  # Any: its values
+        session = self._open[activation.name] = Session(activation)
+        try:
+            await taken_up(activation, log, form)
+            if target not in (None, log.state.target):
+                await session.switch(target)
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await activation.close(in_order=False)
+            raise
+        return session
+
+    async def _equipped(
+        self, host: SessionHost, opened: Opened, fence: int, equipped: Equipped
+    ) -> Activation:
+        """Return a session that is claimed, its toolsets open, without actors yet."""
+        target, system, tenant, budget = opened.target, opened.system, opened.tenant, opened.budget
+        bounds = host.bounds.heeding(equipped.repeats)
+        offer = await host.toolsets.open(
+            equipped.tools, lambda made: check_priced(host.resolver(made, system), target, tenant, budget)
+        )
+        approve, deps = equipped.approve, equipped.deps
+        return Activation(opened, fence, host, offer, approve, deps, below_caller(), bounds)
+
+    async def fork(self, host: SessionHost, source: str, at: int | None, given: str | None) -> str:
+        """Write a log that goes on from another's; return its id. See `Runtime.fork`."""
+        events = await read(host.journal, source)
+        last = len(events) if at is None else at
+        if not 0 < last <= len(events):
+            raise UnknownSeq(
+                f"Session {source!r} has events 1 to {len(events)}; it cannot be forked at {last}"
+            )
+        key = self._key()
+        return await self._kept(host, given, lambda name: forked(events[:last], name, key))
+
+    async def _kept(
+        self, host: SessionHost, given: str | None, make: Callable[[str], tuple[Event, ...]]
+    ) -> str:
+        """Write a log that no session here goes on with yet."""
+        name, claim = await self._claimed(host, given)
+        try:
+            await host.journal.ask(Append(name, claim.fence, make(name)))
+        finally:
+            self._reserved.discard(name)
+            host.release(name, claim.fence)
+        return name
+
+    async def add(self, host: SessionHost, logs: Sequence[tuple[str, Sequence[Event]]]) -> None:
+        """Write logs that were exported, under these ids: all of them or none. See `Runtime.import_session`."""
+        claims, written = dict[str, Claim](), list[str]()
+        try:
+            for name, _ in logs:
+                claims[name] = (await self._claimed(host, name))[1]
+            for name, log in reversed(logs):
+                written.append(name)
+                await host.journal.ask(Append(name, claims[name].fence, tuple(log)))
+            written.clear()
+        finally:
+            with anyio.CancelScope(shield=True), suppress(ActorsError):
+                for name in written:
+                    await host.journal.ask(Erase(name))
+            for name, claim in claims.items():
+                self._reserved.discard(name)
+                host.release(name, claim.fence)
+
+    def _key(self) -> str:
+        return f"{self._keys.getrandbits(48):012x}"
+
+    async def _claimed(self, host: SessionHost, given: str | None) -> tuple[str, Claim]:
+        """Return an id that has no log, reserved and claimed."""
+        while True:
+            name = self._reserve(given)
+            try:
+                claim = await host.journal.ask(ClaimSession(name))
+            except BaseException:
+                self._reserved.discard(name)
+                raise
+            if not claim.last:
+                return name, claim
+            self._reserved.discard(name)
+            host.release(name, claim.fence)
+            if given is not None:
+                raise SessionExists(f"Session {name!r} has a log; resume it, or take another id")
+            self._apart = f"-{self._key()}"  # of the sessions that others made in this journal
+
+    async def _begun(self, activation: Activation, opened: Opened) -> Session:
+        session = self._open[opened.session] = Session(activation)
+        try:
+            await activation.host.journal.ask(Append(opened.session, activation.fence, (opened,)))
+        except BaseException:
+            with anyio.CancelScope(shield=True):
+                await activation.close(in_order=False)
+            raise
+        return session
+
+    async def forget(
+        self,
+        host: SessionHost,
+        name: str,
+        forgotten: Callable[[Collection[str]], None],
+        unused: StoredSession | None = None,
+    ) -> None:
+        """End a session and erase its log and those below it; `forgotten` is told whose. See `Runtime.forget`.
+
+        One that is given as it was listed, as `unused`, must be so still: else it is `SessionExists`.
+        """
+        if is_inside(host.system, name):
+            raise OwnSession(f"A tool of session {name!r} cannot have it forgotten: it waits for the tool")
+        if name in self._reserved:
+            raise SessionExists(f"Session {name!r} is just being opened or forgotten; try again")
+        if unused is not None and name in self._open:
+            raise SessionExists(f"Session {name!r} is open; close it, or forget it by its id")
+        self._reserved.add(name)
+        over, failed = anyio.Event(), list[ActorsError]()
+
+        async def forget() -> None:
+            try:
+                if (session := self._open.get(name)) is not None:
+                    await session._activation.close()
+                forgotten(await erased(host.journal, name, None if unused is None else unused.events))
+            except ActorsError as error:
+                failed.append(error)
+            finally:
+                self._reserved.discard(name)
+                over.set()
+
+        host.start(forget, f"{name}/forget")
+        await over.wait()
+        if failed:
+            raise failed[0]
+
+    def _check_room(self, host: SessionHost) -> None:
+        """Refuse one more session if as many are open, or are being opened, as may be."""
+        most = host.most.sessions
+        if len(self._open) + len(self._reserved) < most:
+            return  # whether or not some are in both
+        if len(self._open.keys() | self._reserved) >= most:
+            raise HostFull(f"{len(self._open)} sessions are open, as limits.sessions says; close one")
+
+    def _reserve(self, given: str | None) -> str:
+        """Return the id of a session to be opened, which nobody else can take meanwhile."""
+        if given is None:
+            self._named += 1
+            given = f"session-{self._named}{self._apart}"
+        name: object = given  # what is given may be anything
+        if not (isinstance(name, str) and SESSION_ID.fullmatch(name)):
+            raise ConfigError(
+                f"Session id {str(given)[:80]!r} is not usable; it takes 1 to 64 letters, digits, '_' or '-'"
+            )
+        if given in self._open or given in self._reserved:
+            raise SessionExists(
+                f"Session {given!r} is open already; take another id, or use session({given!r})"
+            )
+        self._reserved.add(given)
+        return given

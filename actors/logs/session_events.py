@@ -1,0 +1,132 @@
+"""A session's events for any reader: from any place in its log on, and along with what happens.
+
+    async for event in session.events(after=seq):
+        ...
+
+What is durable is read from the log and published by `actors.core.publishing`, so every reader sees the same. Reading
+asks the journal only: it needs no actor of the session's, wakes none, and makes none wait.
+"""
+
+from collections import deque
+from collections.abc import Callable
+
+from actors.core.events import Closed, Event
+from actors.core.feed import SessionEvent, StatusEvent
+from actors.core.publishing import Publisher
+from actors.errors import ActorsError, ActorStopped, Draining, UnknownSeq
+from actors.journal import JournalCommand, ReadLog
+from actors.kernel import Ref
+from actors.logs.readers import Following, Readers
+
+
+class SessionEvents:
+    """An async iterator. Who leaves it early need do nothing: it is forgotten when nobody holds it.
+
+    Args:
+        session: Whose events.
+        after: The number of the last event that the reader has seen; 0 for none.
+        follow: Whether it waits for what comes; else it ends where the log ends.
+        journal: Who reads the log.
+        readers: Who is told that there is more.
+        check: Refuses a caller that may not read.
+        is_over: Whether the session has ended.
+        gone: Says that it has.
+    """
+
+    def __init__(
+        self,
+        session: str,
+        after: int,
+        *,
+        follow: bool,
+        journal: Ref[JournalCommand],
+        readers: Readers,
+        check: Callable[[], None],
+        is_over: Callable[[], bool],
+        gone: Callable[[], ActorsError],
+    ) -> None:
+        self._session, self._after, self._follow = session, after, follow
+        self._journal, self._readers = journal, readers
+        self._check, self._is_over, self._gone = check, is_over, gone
+        self._following: Following | None = None
+        self._publisher = Publisher()
+        self._log: deque[Event] = deque()  # read, and not published
+        self._ready: deque[SessionEvent] = deque()  # published: all of one number
+        self._is_left = self._has_closed = False
+
+    def __aiter__(self) -> "SessionEvents":
+        return self
+
+    async def __anext__(self) -> SessionEvent:
+        """Return the next event.
+
+        Raises:
+            UnknownSeq: The log has no such number as `after`.
+            SessionClosed: The session ended without a last word: the runtime was left, or its actors crashed.
+            JournalError: The log cannot be read.
+        """
+        self._check()
+        while not self._is_left:
+            following = self._following or await self._begin()
+            if self._ready:
+                return self._ready.popleft()
+            if following.lost:
+                lost, following.lost = following.lost, 0
+                return StatusEvent("resync", self._publisher.seq, detail=f"{lost} deltas were missed")
+            if self._publisher.seq < following.place:
+                await self._publish(following.place)
+            elif (delta := following.delta()) is not None:
+                return delta
+            else:
+                await self._wait(following)
+        raise StopAsyncIteration
+
+    async def aclose(self) -> None:
+        """Stop reading."""
+        self._is_left, self._following = True, None
+        self._ready.clear()
+
+    async def _begin(self) -> Following:
+        """Begin to follow, then read what there is: so nothing is between them."""
+        if type(self._after) is not int or self._after < 0:
+            raise UnknownSeq(f"after= takes a number from 0, not {self._after!r}")
+        following = self._readers.follow(self._session)
+        self._log.extend(await self._read(0))
+        last = len(self._log)
+        if self._after > last:
+            raise UnknownSeq(
+                f"Session {self._session!r} has {last} events, so there is none to read on from at {self._after}"
+            )
+        if not last:
+            raise self._gone()
+        following.begin(last)
+        if self._is_over():
+            following.end()
+        self._following = following
+        return following
+
+    async def _publish(self, place: int) -> None:
+        """Publish the log's next event that is shown and was not seen, if there is one up to `place`."""
+        if not self._log:
+            self._log.extend(await self._read(self._publisher.seq))
+        while self._log and self._publisher.seq < place and not self._ready:
+            event = self._log.popleft()
+            told = self._publisher.published(event)
+            if self._publisher.seq > self._after:
+                self._ready.extend(told)
+            self._has_closed = isinstance(event, Closed)
+
+    async def _wait(self, following: Following) -> None:
+        """Wait for more; at the end, leave."""
+        if self._has_closed or not self._follow:
+            await self.aclose()
+        elif following.is_over:
+            raise self._gone()
+        else:
+            await following.more(self._publisher.seq)
+
+    async def _read(self, after: int) -> list[Event]:
+        try:
+            return await self._journal.ask(ReadLog(self._session, after))
+        except (ActorStopped, Draining):
+            raise self._gone() from None

@@ -1,0 +1,152 @@
+"""What callers bring for a turn that waits: read, checked, and recorded.
+
+What is read here has the types of the log: a record that holds others could not be read again.
+
+Results of external calls that no turn waits for any more are recorded all the same: the ledger says what they are, a
+late result, a duplicate, or nothing new. That a call was handed out once is in the log, whatever became of its tool.
+"""
+
+from collections.abc import Mapping
+from typing import get_args
+
+from actors.core.awaiting import pending
+from actors.core.batch import denied
+from actors.core.content import ToolCall
+from actors.core.events import ApprovalDecided, Awaited, Failed, Returned, Verdict
+from actors.core.feed import PendingCall, Sink
+from actors.core.form import replace
+from actors.core.identity import CallId
+from actors.core.jsonio import JsonValue
+from actors.core.ledger import Ledger
+from actors.core.publishing import decided
+from actors.errors import DecisionRefused, NotAwaited
+from actors.journal import ReadLog
+from actors.ledger import Snapshot
+from actors.logs.log import LogWriter
+from actors.scheduler import CheckCall, EndCalls
+from actors.turns.inflight import SessionRefs
+from actors.turns.pending import Bring, Decision
+
+
+def checked_results(results: Mapping[str, object]) -> Mapping[str, object]:
+    """Return results that callers bring, by the ids of their calls.
+
+    Raises:
+        NotAwaited: It is no mapping of call ids to results, or an empty one.
+    """
+    given: object = results  # what is written here may be anything
+    if not (isinstance(given, Mapping) and given and all(isinstance(call_id, str) for call_id in given)):
+        raise NotAwaited(f"Results are brought by the ids of their calls, as {{call.id: 21}}; {_what(given)}")
+    return results
+
+
+def _what(given: object) -> str:
+    if not isinstance(given, Mapping):
+        return f"this is of type {type(given).__name__}"
+    return "one of these is no text" if given else "there are none"
+
+
+def decision(
+    call_id: str, verdict: Verdict, reason: str, arguments: Mapping[str, JsonValue] | None, digest: str | None
+) -> Decision:
+    """Return what somebody says about a call that asked for approval.
+
+    Raises:
+        DecisionRefused: One of these is not what it must be.
+    """
+    said: object = reason
+    edited: object = arguments
+    if verdict not in get_args(Verdict):
+        raise DecisionRefused(f"A decision is 'allow' or 'deny', not {verdict!r}")
+    if not isinstance(said, str):
+        raise DecisionRefused(f"reason= takes a text, not {type(said).__name__}")
+    if not isinstance(edited, Mapping | None):
+        raise DecisionRefused(f"arguments= takes a mapping, not {type(edited).__name__}")
+    json = None if arguments is None else ToolCall("", "", dict(arguments)).json
+    return Decision(CallId(call_id), verdict, reason, json, digest)
+
+
+async def taken(log: LogWriter, refs: SessionRefs, bring: Bring) -> int:
+    """Record what was brought; return the number of its last event.
+
+    Raises:
+        NotAwaited: A call of it was never handed out, or waits for something else. Nothing is recorded.
+        DecisionRefused: It is a decision about other arguments than the call has, or with wrong ones.
+    """
+    ledger = (await refs.ledger.ask(Snapshot())).ledger
+    waits = {each.call.id: each for each in pending(log.state, ledger)}
+    if isinstance(bring.brought, Decision):
+        return await _decided(log, refs, bring.brought, waits, bring.sink)
+    await _check_handed_out(log, refs, bring.brought, waits, ledger)
+    return await refs.scheduler.ask(EndCalls(bring.brought))
+
+
+async def _check_handed_out(
+    log: LogWriter,
+    refs: SessionRefs,
+    ends: tuple[Returned | Failed, ...],
+    waits: Mapping[CallId, PendingCall],
+    ledger: Ledger,
+) -> None:
+    """Refuse results of calls that were never handed out; most are awaited, and for the others the log is read."""
+    for end in ends:
+        if end.call_id in waits and waits[end.call_id].kind == "approval":
+            raise NotAwaited(f"Call {end.call_id!r} waits for a decision, not for a result; use decide()")
+    late = {end.call_id for end in ends if end.call_id not in waits}
+    if not late:
+        return
+    if all(call_id in ledger for call_id in late):
+        events = await refs.journal.ask(ReadLog(log.state.session))
+        late -= {call_id for event in events if isinstance(event, Awaited) for call_id in event.external}
+    if late:
+        raise NotAwaited(f"No external call {min(late)!r} was handed out; awaited are: {_named(waits)}")
+
+
+async def _decided(
+    log: LogWriter,
+    refs: SessionRefs,
+    decision: Decision,
+    waits: Mapping[CallId, PendingCall],
+    sink: Sink,
+) -> int:
+    found = waits.get(decision.call_id)
+    if found is None or (found.kind == "external" and decision.verdict == "allow"):
+        what = (
+            "waits for its result; use provide()"
+            if found
+            else f"is not awaited; awaited are: {_named(waits)}"
+        )
+        raise NotAwaited(f"Call {decision.call_id!r} {what}")
+    await _check_bound(refs, decision, found)
+    call = found.call
+    event = ApprovalDecided(
+        call.id, call.name, found.digest, decision.verdict, decision.reason, decision.arguments
+    )
+    turn, pause = log.state.turns, log.state.pause
+    number = 0 if pause is None else pause.awaited.turn_so_far.rounds
+
+    def told(seq: int) -> None:
+        if sink.is_watched:
+            sink.put(decided(event, call, turn, number, seq))
+
+    if decision.verdict == "allow":
+        return await log.write(event, told)
+    log.hold(event, told)
+    return await refs.scheduler.ask(EndCalls((denied(call, decision.reason),), log.prelude()))
+
+
+async def _check_bound(refs: SessionRefs, decision: Decision, found: PendingCall) -> None:
+    """Refuse a decision about other arguments than the call has, and one that would run it with wrong ones."""
+    if decision.digest not in (None, found.digest):
+        raise DecisionRefused(
+            f"The decision is about arguments {decision.digest}, call {found.call.id!r} has {found.digest}; look again"
+        )
+    if decision.arguments is not None:
+        edited = replace(found.call, json=decision.arguments, raw=None)
+        if errors := await refs.scheduler.ask(CheckCall(edited)):
+            wrong = ", ".join(error.path or "arguments" for error in errors)
+            raise DecisionRefused(f"The arguments given for call {found.call.id!r} are wrong: {wrong}")
+
+
+def _named(waits: Mapping[CallId, PendingCall]) -> str:
+    return ", ".join(waits) or "none"

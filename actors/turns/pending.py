@@ -1,0 +1,175 @@
+"""The asks a session has accepted and not ended: the one in flight, and those that wait for it."""
+
+from collections.abc import Callable
+from contextvars import Context as Variables
+from copy import copy
+from dataclasses import dataclass, field
+from typing import Any
+
+from msgspec import Struct
+
+from actors.core.asking import Asked
+from actors.core.compaction import CompactionResult
+from actors.core.content import ToolResult
+from actors.core.events import Failed, Returned, Verdict
+from actors.core.feed import SessionEvent, Sink, TurnResult
+from actors.core.identity import CallId
+from actors.core.jsonio import JsonObject
+from actors.core.packed import Packed
+from actors.core.publishing import terminal
+from actors.errors import Busy, JournalError
+from actors.kernel import Query
+from actors.turns.output import Output
+
+
+@dataclass(slots=True)
+class HostCall:
+    """A call that the program makes itself, in a turn without a model.
+
+    Args:
+        name, arguments: Of the tool, and for it.
+        result: What came of it, when its turn has ended.
+    """
+
+    name: str
+    arguments: JsonObject
+    result: ToolResult | None = None
+
+
+@dataclass(slots=True)
+class HostCompaction:
+    """The program wants the history shorter. `result` says what came of it, when its turn has ended."""
+
+    result: CompactionResult | None = None
+
+
+class Submit(Query[None], frozen=True):
+    """Begin an ask, or let it wait. Answered when it is accepted; `Busy` if too many wait.
+
+    Args:
+        message: The user's message.
+        sink: Where its events go. It is closed without a terminal one if the session ends before the ask.
+        variables: The caller's context variables, for the tools.
+        call: What is done in place of asking a model.
+        asked: Settings of this ask alone.
+        output: The form of its answer; its schema is in `asked`.
+    """
+
+    message: Packed
+    sink: Sink
+    variables: Variables
+    call: HostCall | HostCompaction | None = None
+    asked: Asked | None = None
+    output: Output[Any] | None = None  # Any: its values
+
+
+class Decision(Struct, frozen=True):
+    """What somebody says about a call that asked for approval.
+
+    Args:
+        call_id: Which call.
+        verdict: Whether it may run.
+        reason: Why; the model is told why not.
+        arguments: To run it with in place of the model's.
+        digest: That of the call that was looked at; None where nobody says.
+    """
+
+    call_id: CallId
+    verdict: Verdict
+    reason: str = ""
+    arguments: JsonObject | None = None
+    digest: str | None = None
+
+
+class Bring(Query[None], frozen=True):
+    """Bring results, or a decision, for calls that a turn waits for. Answered when it is recorded, or refused.
+
+    Args:
+        brought: How external calls ended; or what was decided.
+        sink, variables: As of a `Submit`, for the rest of the turn if it goes on with this.
+    """
+
+    brought: tuple[Returned | Failed, ...] | Decision
+    sink: Sink
+    variables: Variables
+
+
+def again(error: JournalError | None) -> JournalError | None:
+    """Return an error for one more who is told it: each raises its own."""
+    return copy(error)
+
+
+@dataclass(slots=True)
+class PendingAsks:
+    """The asks a session has accepted and not ended. One for a session's life, whatever crashes meanwhile.
+
+    Args:
+        most_waiting: How many may wait behind the one in flight; and how many that bring something for it.
+        current: The one in flight, or what it was last gone on with.
+        brought: What callers bring for a turn that waits, not yet recorded.
+        outcome: How it came out, and the number of its last event, as soon as that is in the log.
+        form: What the answer of the last ask was to be.
+        rested: Called when an ask has ended, or its turn begins to wait.
+    """
+
+    most_waiting: int = 8
+    waiting: list[Submit] = field(default_factory=list)
+    current: Submit | Bring | None = None
+    brought: list[Bring] = field(default_factory=list)
+    outcome: tuple[TurnResult, int] | None = None
+    form: Output[Any] | None = None  # Any: its values
+    rested: Callable[[], None] = lambda: None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing of a caller's waits."""
+        return not (self.waiting or self.brought)
+
+    def too_many(self, session: str) -> Busy:
+        """Return why no more asks are taken."""
+        return Busy(f"Session {session!r} has {len(self.waiting)} asks waiting; wait for one, or cancel.")
+
+    def too_much(self, session: str) -> Busy:
+        """Return why nothing more is taken for the turn that waits."""
+        return Busy(f"Session {session!r} has {len(self.brought)} results waiting; bring this later.")
+
+    def ended(self, result: TurnResult, seq: int) -> None:
+        """Note how the ask in flight came out."""
+        self.outcome = (result, seq)
+
+    def conclude(self) -> None:
+        """End the stream of the ask in flight, if it has come out."""
+        if self.current is not None and self.outcome is not None:
+            self.current.sink.put(terminal(*self.outcome))
+        self.current = self.outcome = None
+        self.rested()
+
+    def drop_waiting(self, why: JournalError | None = None) -> None:
+        """End the streams of the asks that wait."""
+        waiting, self.waiting = self.waiting, []
+        for submit in waiting:
+            submit.sink.close(again(why))
+
+    def clear(self, why: JournalError | None = None) -> None:
+        """End every stream: the session is gone, or is put away for that reason."""
+        self.drop_waiting(why)
+        brought, self.brought = self.brought, []
+        for bring in brought:
+            bring.sink.close(again(why))
+        if self.current is not None:
+            if self.outcome is not None:
+                self.current.sink.put(terminal(*self.outcome))
+            self.current.sink.close(again(why))
+        self.current = self.outcome = None
+
+
+class NoSink:
+    """Where the events of a turn go that nobody listens to: one that waited, and is closed."""
+
+    is_watched = False
+
+    def put(self, event: SessionEvent) -> None:
+        """Drop it."""
+
+    def close(self, error: Exception | None = None) -> None:
+        """Do nothing."""

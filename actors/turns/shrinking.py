@@ -1,0 +1,260 @@
+"""Shrinking: a session's history made shorter, by marks and by a summary that a backend writes.
+
+What may be shortened and what a summary says is `actors.core.compaction`; here a request asks for the summary. It is
+like any other, and counts as one: in the log before its first byte, in usage, budget and attempts. It goes on where the
+lane stands, with the same tools, which may not be called, so that the provider's cache is read; and no request
+continues it, so the lane stays as it was until the history is shorter. If there is no summary, marks are all there is.
+"""
+
+from contextlib import suppress
+from functools import partial
+from typing import assert_never
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from actors.adapters.failure import TOO_LONG
+from actors.backends.backend import ResolvedBackend, expected
+from actors.backends.rounds import Aborted, Answer, Broken, Generate, Generated
+from actors.core import compaction
+from actors.core.compaction import CompactionResult
+from actors.core.content import Message
+from actors.core.estimate import tokens_of_results
+from actors.core.events import Compacted, RequestSent, RoundEnded, Short, Shortened
+from actors.core.identity import CallId
+from actors.core.lane import Rendered, seals
+from actors.core.ledger import Ledger
+from actors.core.progress import Cause
+from actors.core.publishing import requested, said, shrunk
+from actors.core.stream import Usage
+from actors.errors import KernelError
+from actors.journal import Told
+from actors.kernel import Ref
+from actors.ledger import Known, SealResults, Snapshot
+from actors.provider import Abort, ProviderCommand
+from actors.renderer import Invalidate, Render, Shrink
+from actors.turns.inflight import AskInFlight
+
+NOTHING_LEFT = "nothing is left that could be made shorter"
+ENOUGH = 1 / 3
+"""Share of a history that marks must save, for a request that was too long to be tried again without a summary."""
+
+
+class _Written(Struct, frozen=True):
+    """What came of a request for a summary: its words, or why there are none."""
+
+    words: str = ""
+    why: str = ""
+    usage: Usage = Usage()
+    cause: Cause | None = None
+
+
+class Shrinker:
+    """Makes a history shorter, in one turn of an ask, by the backend that this is bound to."""
+
+    def __init__(
+        self, ask: AskInFlight, backend: ResolvedBackend, provider: Ref[ProviderCommand], turn: int
+    ) -> None:
+        self._ask, self._log, self._refs = ask, ask.log, ask.refs
+        self._backend, self._provider, self._turn = backend, provider, turn
+        self._settings = ask.resolver.compaction
+        self.cause: Cause | None = None
+        """Why the backend wrote no summary, if it was asked and did not."""
+
+    async def by_hand(self) -> CompactionResult:
+        """Summarise what is not kept word for word, and shorten what is; if no summary is written, shorten all."""
+        return await self._summarised(self._log.state.history.length, self._settings.keep)
+
+    async def to_fit(self, tokens: int) -> CompactionResult:
+        """Make room before a turn, until a request has about so many tokens: by marks alone if they do."""
+        known = await self._known()
+        short = self._cheap(known, old=False, before=self._log.state.asked_at)
+        if short and self._left(known, short) <= tokens:
+            return await self._shorten(short)
+        return await self._summarised(self._log.state.asked_at, self._settings.keep)
+
+    async def for_another(self) -> CompactionResult:
+        """Make room for a backend whose request was too long, and so was that for a summary: no turn before is kept."""
+        return await self._summarised(self._log.state.asked_at, 0)
+
+    async def after_overflow(self, *, again: bool) -> CompactionResult:
+        """Make room in the midst of a turn whose request was too long: everything that may be shortened is.
+
+        `again`: that was not enough, so no turn but this one is kept.
+        """
+        known = await self._known()
+        before = self._estimated(known)
+        short = self._cheap(known, old=True, before=self._log.state.asked_at)
+        short |= self._cheap(known, old=False, before=self._log.state.history.length)
+        made = await self._shorten(short) if short else CompactionResult()
+        if short and self._estimated(known) <= before * (1 - ENOUGH):
+            return made
+        dear = await self._in_parts(0 if again else self._settings.keep)
+        return replace(dear, results=made.results)
+
+    async def _in_parts(self, keep: int) -> CompactionResult:
+        """Have the turns before this one summarised; if they are too long at once, the older half of them."""
+        whole = await self._dear(self._log.state.asked_at, keep)
+        if whole.messages or self.cause is None or self.cause.kind not in TOO_LONG:
+            return whole
+        messages = self._log.state.history.since(0)
+        older = [at for at in compaction.edges(messages) if 0 < at <= self._log.state.asked_at // 2]
+        if not older:
+            return whole
+        half = await self._dear(older[-1], keep)
+        return replace(half, usage=whole.usage + half.usage)
+
+    async def _summarised(self, before: int, keep: int) -> CompactionResult:
+        made = await self._dear(before, keep)
+        if self._ask.cancelled:
+            return made
+        known = await self._known()
+        if not made.messages:
+            short = self._cheap(known, old=bool(made.why), before=before)
+        else:
+            short = self._cheap(known, old=False, before=self._log.state.history.length)
+        return replace(made, results=(await self._shorten(short)).results) if short else made
+
+    # ---- by marks
+
+    def _cheap(self, known: Ledger, *, old: bool, before: int) -> dict[CallId, Short]:
+        return compaction.cheap(self._log.state.history, known, self._settings, old=old, before=before)
+
+    def _left(self, known: Ledger, short: dict[CallId, Short]) -> int:
+        """Return the tokens that would be left."""
+        ratio = self._ask.resolver.calibrations[self._backend.binding].ratio
+        return self._estimated(known) - round(tokens_of_results(short, known, ratio))
+
+    def _estimated(self, known: Ledger) -> int:
+        return expected(self._ask.resolver, self._log.state, known, self._backend.binding)
+
+    async def _shorten(self, short: dict[CallId, Short]) -> CompactionResult:
+        await self._hold(Shortened(tuple(short.items())))
+        return CompactionResult(results=len(short))
+
+    async def _hold(self, event: Shortened | Compacted) -> None:
+        """Have it written with what comes next, and let every lane know."""
+        self._log.hold(event, self._showing(event))
+        await self._refs.renderer.tell(Shrink(event))
+
+    def _showing(self, event: Shortened | Compacted) -> Told:
+        def show(seq: int) -> None:
+            if self._ask.sink.is_watched:
+                self._ask.sink.put(shrunk(event, self._turn, seq))
+
+        return show
+
+    # ---- by a summary
+
+    async def _dear(self, before: int, keep: int) -> CompactionResult:
+        """Have the turns before a message summarised, but for the last `keep`."""
+        stop = compaction.cut(self._log.state.history.since(0), keep, before)
+        if not stop:
+            return CompactionResult(why=NOTHING_LEFT)
+        written = await self._written(before)
+        self.cause = written.cause
+        if not written.words:
+            return CompactionResult(why=written.why, usage=written.usage)
+        history, known = self._log.state.history, await self._known()
+        if compaction.is_longer(written.words, history, known, stop):
+            return CompactionResult(why="the summary is longer than what it stands for", usage=written.usage)
+        stands_for = compaction.needed(history, known, stop)
+        await self._hold(Compacted(0, stop, compaction.summary(written.words, stands_for, self._settings)))
+        return CompactionResult(stop, usage=written.usage)
+
+    async def _written(self, before: int) -> _Written:
+        """Ask for the summary of the first messages, and have it written that it was answered."""
+        binding = self._backend.binding
+        if (over := await self._ask.admitted(binding)) is not None:
+            return _Written(why=over, cause=Cause("limit"))
+        rendered = await self._sent(before)
+        if rendered.report.faults:
+            return _Written(why=f"the request for a summary was refused here: {rendered.report.faults[0]}")
+        try:
+            generated = await self._generated(rendered)
+        except KernelError as error:
+            return _Written(why=f"the provider's actor did not answer: {error}")
+        tally = self._ask.tally
+        tally.heard(generated, binding)
+        self._ask.settle(binding, generated.usage, is_round=True)
+        fault = None if isinstance(generated, Answer) else "no summary"
+        usage, calls, left_out = generated.usage, generated.calls, generated.left_out
+        event = RoundEnded(self._turn, 0, None, usage, tally.finish, fault, calls, left_out, tally.cut)
+        self._log.hold(event, partial(self._show_round, event))
+        return _read(generated)
+
+    async def _generated(self, rendered: Rendered) -> Generated:
+        ask, provider, state = self._ask, self._provider, self._log.state
+        # Where marks ask for the cache, a tool choice stands in front of the messages: it would be missed.
+        is_marked = self._backend.adapter.dialect.caching.marks in ("block", "part")
+        request = self._backend.request(rendered, state.session, None if is_marked else "none")
+        key = f"{state.session}/{self._turn}/summary"
+        binding, first = self._backend.binding, state.calls + 1
+        generate = Generate(key, request, binding, first, self._turn, 0, None, state.session, state.tenant)
+        ask.stoppable(lambda context: context.tell(provider, Abort(key)))
+        try:
+            return await provider.ask(generate)
+        except KernelError:
+            raise
+        except BaseException:  # as in a turn: nobody will read it
+            with suppress(KernelError):
+                provider.tell_nowait(Abort(key))
+            raise
+        finally:
+            ask.finished()
+
+    async def _sent(self, before: int) -> Rendered:
+        """Return what asks for the summary, written as sent if it may be."""
+        binding, log = self._backend.binding, self._log
+        while True:
+            known = await self._refs.ledger.ask(Snapshot())
+            history = log.state.history.upto(before).extended((compaction.instruction(),))
+            rendered = await self._refs.renderer.ask(Render(binding, history, known.ledger, aside=True))
+            if (begins := rendered.begins) is not None:
+                log.hold(begins, self._ask.telling("rewritten", begins.why))
+                await self._refs.renderer.tell(Invalidate(begins, log.state.history.length))
+            if rendered.report.faults or await self._sealed(rendered, known):
+                return rendered
+
+    async def _sealed(self, rendered: Rendered, known: Known) -> bool:
+        binding, state = self._backend.binding, rendered.lane.state
+        sealed = seals(rendered, known.ledger)
+        sent = RequestSent(self._turn, 0, binding, state.epoch, state.cursor, sealed, aside=True)
+        prelude = self._log.prelude()
+        seq = await self._refs.ledger.ask(SealResults(sent, known.version, prelude))
+        if seq is None:
+            self._log.restore(prelude)
+            return False
+        self._ask.tally.sent(self._turn, 0)
+        if self._ask.sink.is_watched:
+            self._ask.sink.put(requested(sent, seq))
+        return True
+
+    def _show_round(self, event: RoundEnded, seq: int) -> None:
+        if self._ask.sink.is_watched:
+            for told in said(event, Message("model", (), event.turn, self._backend.binding), seq):
+                self._ask.sink.put(told)
+
+    async def _known(self) -> Ledger:
+        return (await self._refs.ledger.ask(Snapshot())).ledger
+
+
+def _read(generated: Generated) -> _Written:
+    """Return the words of a summary, or why there are none."""
+    usage = generated.usage
+    match generated:
+        case Answer(message=message) if message.calls:
+            return _Written(why="the model called a tool and wrote no summary", usage=usage)
+        case Answer(cut=cut) if cut not in (None, "length"):
+            return _Written(why=f"the model wrote no whole summary ({cut})", usage=usage)
+        case Answer(message=message) if message.text.strip():
+            return _Written(message.text + (" [It was cut here.]" if generated.cut else ""), usage=usage)
+        case Answer():
+            return _Written(why="the model wrote no summary", usage=usage)
+        case Aborted():
+            return _Written(why="it was cancelled", usage=usage)
+        case Broken(failure=failure):
+            cause = Cause(failure.kind, failure.status)
+            return _Written(why=failure.message, usage=usage, cause=cause)
+        case _:
+            assert_never(generated)

@@ -1,0 +1,393 @@
+"""The steps of a turn, done by the actors that can do them.
+
+`actors.turns.driver` asks `actors.core.turn` what a turn needs next; here each of those needs becomes a question to the
+renderer, the provider, the scheduler or the ledger. What the steps of one ask share, those of a turn after failover
+included, is an `AskInFlight`.
+
+Whatever happens is written before it is shown: the user's message before the request, the request and its
+seals before its first byte, the model's message before its calls run.
+"""
+
+from contextlib import suppress
+from functools import partial
+from typing import Literal, assert_never
+
+from actors.adapters.request import Request
+from actors.backends.backend import ResolvedBackend
+from actors.backends.rounds import Aborted, Answer, Broken, Generate
+from actors.core import turn as turns
+from actors.core.awaiting import ends, repeated
+from actors.core.content import Message, Text, ToolCall
+from actors.core.diagnostics import Refusal, Report
+from actors.core.events import EpochBegan, Reason, RequestSent, RoundEnded
+from actors.core.feed import Sent, StatusEvent
+from actors.core.guards import TurnGuard
+from actors.core.identity import Binding, CallId
+from actors.core.lane import Rendered, blamed, seals
+from actors.core.output import as_text, correction, shortfall
+from actors.core.packed import pack
+from actors.core.progress import Cause
+from actors.core.publishing import requested, said
+from actors.core.rulebook import REASONING
+from actors.core.stream import Usage
+from actors.core.turn import CloseStep, Outcome
+from actors.errors import KernelError
+from actors.execution.views import NO_VIEW, TurnView
+from actors.kernel import Ref
+from actors.ledger import Known, SealResults, Snapshot
+from actors.provider import Abort, ProviderCommand
+from actors.renderer import Adopt, Invalidate, Render
+from actors.scheduler import CloseCalls, RunBatch, StopBatch
+from actors.turns.inflight import AskInFlight
+from actors.turns.shrinking import Shrinker
+
+NO_USAGE = Usage()
+INTERRUPTED = "[This answer was interrupted.]"
+
+
+class TurnSteps:
+    """The steps of one turn, done by the actors that can."""
+
+    def __init__(
+        self,
+        ask: AskInFlight,
+        backend: ResolvedBackend,
+        provider: Ref[ProviderCommand],
+        number: int,
+        bounds: turns.Bounds,
+    ) -> None:
+        self._ask = ask
+        self._refs = ask.refs
+        self._log = ask.log
+        self._sink = ask.sink
+        self._backend = backend
+        self._provider = provider
+        self._number = number
+        self._rendered: Rendered | None = None
+        self._declined: tuple[bytes, str] | None = None  # what was refused last, and why
+        self._tools_off = False
+        self._round = 0
+        self._was_limited = False
+        self._history, self._ledger = ask.log.state.history, NO_VIEW.ledger  # as the turn begins
+        self._bounds, self._known = bounds, NO_VIEW.ledger
+        self._guard = self._guarding()
+
+    @property
+    def sent(self) -> int:
+        """Bytes of the transcript that was rendered last."""
+        return 0 if self._rendered is None else self._rendered.lane.size
+
+    @property
+    def backend(self) -> ResolvedBackend:
+        """What the turn's requests are made with."""
+        return self._backend
+
+    @property
+    def binding(self) -> Binding:
+        """What the turn is bound to."""
+        return self._backend.binding
+
+    async def resumed(self, number: int) -> None:
+        """Take note of where a turn goes on that waited: in which round, and on what history it had begun."""
+        history, self._round = self._history, number
+        length = history.length
+        while length and history[length - 1].turn == self._number:
+            length -= 1
+        self._history = history.upto(length)
+        self._ledger = self._known = (await self._refs.ledger.ask(Snapshot())).ledger
+        self._guard = self._guarding()
+
+    def _guarding(self) -> TurnGuard:
+        return TurnGuard(self._history.length, self._bounds.tool_corrections, self._bounds.repeats)
+
+    async def is_stuck(self) -> bool:
+        """Say whether calls are repeated so often that the turn gets no more tools. All of them have ended."""
+        if not self._guard.stops:
+            return False
+        history, known = self._log.state.history, (await self._refs.ledger.ask(Snapshot())).ledger
+        self._guard.take(history, known, history.length)
+        return self._guard.is_stuck
+
+    async def do(self, step: turns.Asking) -> Outcome:
+        """Do one step and say what came of it."""
+        match step:
+            case turns.RenderStep():
+                return await self._render(step)
+            case turns.RewriteStep():
+                return await self._rewrite(step)
+            case turns.GenerateStep(round=number):
+                return await self._generate(number)
+            case turns.ShrinkStep(again=again):
+                return await self._shrink(again)
+            case turns.BatchStep():
+                return await self._run(step)
+            case turns.CheckStep(message=message):
+                return self._check(message)
+            case turns.InstructStep(words=words):
+                return self._instruct(words)
+            case _:
+                assert_never(step)
+
+    async def close(self, step: CloseStep) -> None:
+        """Close the calls that will not be run, and those that are no longer waited for."""
+        await self._close(step.unrun, "never_started")
+        await self._close(step.awaited, "cancelled")
+
+    async def _close(self, calls: tuple[ToolCall, ...], reason: Reason) -> None:
+        if calls:
+            ids = tuple([call.id for call in calls])
+            await self._refs.scheduler.ask(CloseCalls(ids, reason, self._log.prelude()))
+
+    async def _render(self, step: turns.RenderStep) -> Outcome:
+        """Render, judge, and write that the request is sent; again whenever a result came in meanwhile."""
+        binding = self._backend.binding
+        self._round, self._tools_off = step.round, step.tools_off
+        while True:
+            known = await self._refs.ledger.ask(Snapshot())
+            self._known = known.ledger
+            if step.round == 1:
+                self._ledger = known.ledger
+            rendered = await self._refs.renderer.ask(Render(binding, self._log.state.history, known.ledger))
+            if rendered.begins is not None:
+                await self._outdated(rendered.begins)
+            if rendered.report.faults:
+                self._rendered = rendered
+                fault = rendered.report.faults[0]
+                return turns.Unfit(
+                    self._refused("judge", str(fault), rendered.report), fault.rule in REASONING
+                )
+            if self._declined is not None and b"".join(rendered.segments) == self._declined[0]:
+                return turns.Unfit(self._declined[1])  # the same again would be refused again
+            if await self._sealed(step.round, rendered, known):
+                return turns.Ready()
+
+    async def _sealed(self, number: int, rendered: Rendered, known: Known) -> bool:
+        """Write that a request is sent, with what was held until now; say no if it was rendered too early."""
+        binding, state = self._backend.binding, rendered.lane.state
+        sealed = seals(rendered, known.ledger)
+        sent = RequestSent(self._number, number, binding, state.epoch, state.cursor, sealed, self._tools_off)
+        prelude = self._log.prelude()
+        seq = await self._refs.ledger.ask(SealResults(sent, known.version, prelude))
+        if seq is None:
+            self._log.restore(prelude)
+            return False
+        await self._refs.renderer.tell(Adopt(binding, rendered.lane))
+        self._rendered = rendered
+        self._round = number
+        self._ask.tally.sent(self._number, number)
+        if self._tools_off and not self._was_limited:
+            self._was_limited = True
+            self._backend.counts.tool_loop_max_iterations += 1
+        self._show_request(sent, rendered, seq)
+        return True
+
+    def _show_request(self, event: RequestSent, rendered: Rendered, seq: int) -> None:
+        if self._sink.is_watched:
+            lane = rendered.lane
+            sent = Sent(event.binding, lane.state.epoch, rendered.before, lane.size, rendered.report)
+            self._sink.put(requested(event, seq))
+            self._sink.put(StatusEvent("rendered", None, event.turn, event.round, sent=sent))
+
+    async def _rewrite(self, step: turns.RewriteStep) -> Outcome:
+        """Begin an epoch: without the reasoning of the old one, or with the conservative render."""
+        binding = self._backend.binding
+        epoch = 1 + await self._epoch()
+        event = EpochBegan(binding, epoch, "refusal" if step.plain else "thinking", step.plain, step.why)
+        epoch_start = len(self._log.state.history)
+        await self._log.write(event, self._ask.telling("rewritten", step.why))
+        await self._refs.renderer.tell(Invalidate(event, epoch_start))
+        return turns.Ready()
+
+    async def _outdated(self, event: EpochBegan) -> None:
+        """Have it written with the request that it begins an epoch: what the old one was bound to has changed."""
+        self._log.hold(event, self._ask.telling("rewritten", event.why))
+        await self._refs.renderer.tell(Invalidate(event, len(self._log.state.history)))
+
+    async def _epoch(self) -> int:
+        if self._rendered is not None:
+            return self._rendered.lane.state.epoch
+        known = await self._refs.ledger.ask(Snapshot())
+        render = Render(self._backend.binding, self._log.state.history, known.ledger)
+        rendered = await self._refs.renderer.ask(render)
+        return rendered.lane.state.epoch
+
+    def _request(self, rendered: Rendered) -> Request:
+        state = self._log.state
+        asked, choice = state.asked, None
+        if asked is not None and self._round == 1:  # once a tool was called, the model is free to answer
+            choice = asked.tool_choice
+        return self._backend.request(rendered, state.session, "none" if self._tools_off else choice, asked)
+
+    async def _generate(self, number: int) -> Outcome:
+        """Send the request, and write what came of it."""
+        assert self._rendered is not None
+        backend, provider = self._backend, self._provider
+        request = self._request(self._rendered)
+        self._ask.tally.report, self._ask.tally.lost = self._rendered.report, request.losses
+        key = f"{self._log.state.session}/{self._number}/{number}"
+        generate = Generate(
+            key,
+            request,
+            backend.binding,
+            self._log.state.calls + 1,
+            self._number,
+            number,
+            self._sink,
+            self._log.state.session,
+            self._log.state.tenant,
+            asked=self._log.state.asked,
+        )
+        self._ask.stoppable(lambda context: context.tell(provider, Abort(key)))
+        try:
+            generated = await provider.ask(generate)
+        except KernelError as error:
+            return turns.Broke(f"The provider's actor did not answer: {error}")
+        except BaseException:  # this ask is being ended: nobody will read the round
+            with suppress(KernelError):
+                provider.tell_nowait(Abort(key))
+            raise
+        finally:
+            self._ask.finished()
+        self._ask.tally.heard(generated, backend.binding)
+        match generated:
+            case Answer(message=message):
+                if self._ask.output is not None:
+                    message = as_text(message)
+                await self._ended(number, message, generated)
+                resolver, size = (
+                    self._ask.resolver,
+                    self._rendered.lane.size + self._ask.resolver.preamble_size,
+                )
+                resolver.calibrations[backend.binding].reported(size, generated.usage)
+                return turns.Answered(message, generated.usage)
+            case Aborted():
+                kept = await self._interrupted(number, generated, "cancelled")
+                return turns.Stopped(kept, generated.usage)
+            case Broken():
+                return await self._broke(number, generated)
+            case _:
+                assert_never(generated)
+
+    async def _shrink(self, again: bool) -> Outcome:
+        """Make the history shorter: the request was too long."""
+        before = self._log.state.history.length
+        shrinker = Shrinker(self._ask, self._backend, self._provider, self._number)
+        made = await shrinker.after_overflow(again=again)
+        self._guard.shifted(before - self._log.state.history.length)
+        return turns.Shrunk(bool(made.messages or made.results), made.why, made.usage)
+
+    def _check(self, message: Message) -> Outcome:
+        """Read an answer as the value that was asked for."""
+        assert self._ask.output is not None
+        made = self._ask.output.read(message.text)
+        if isinstance(made, list):
+            return turns.Checked(correction(made), shortfall(made))
+        (self._ask.tally.output,) = made
+        return turns.Checked()
+
+    def _instruct(self, words: str) -> Outcome:
+        """Have it written that the model is told what is wrong with its answer."""
+        self._ask.instruct(words)
+        return turns.Ready()
+
+    async def _broke(self, number: int, broken: Broken) -> Outcome:
+        failure = broken.failure
+        cause = Cause(failure.kind, failure.status)
+        if failure.action == "our_bug":
+            self._backend.counts.tool_api_400_total += 1
+            assert self._rendered is not None
+            report = blamed(self._rendered, failure.message, failure.rule)
+            why = self._refused("provider", failure.message, report)
+            reasoning = failure.rule in REASONING
+            return turns.Unfit(why, reasoning, cause)
+        message = await self._interrupted(number, broken, failure.message)
+        return turns.Broke(
+            failure.message,
+            visible=broken.visible,
+            message=message,
+            usage=broken.usage,
+            elsewhere=failure.action != "give_up",
+            cause=cause,
+            too_long=failure.action == "compact" and message is None,
+        )
+
+    def _refused(self, by: Literal["judge", "provider"], why: str, report: Report) -> str:
+        """Keep the evidence of a refusal; return its words."""
+        assert self._rendered is not None
+        self._declined = b"".join(self._rendered.segments), why
+        request = self._request(self._rendered)
+        session, binding = self._log.state.session, self._backend.binding
+        self._ask.resolver.refused(Refusal(session, binding, by, why, request.body, report))
+        return why
+
+    async def _interrupted(self, number: int, broken: Broken | Aborted, why: str) -> Message | None:
+        """Write what could be kept of an answer, marked; return it, or None if there is nothing."""
+        kept = broken.message
+        if kept is None and not (broken.calls or broken.left_out or broken.usage != NO_USAGE):
+            return None
+        if kept is None:
+            message = Message("model", (), self._number, self._backend.binding)
+        else:
+            message = Message("model", (*kept.blocks, Text(INTERRUPTED)), kept.turn, kept.origin)
+        await self._ended(number, message, broken, why)
+        return message if kept is not None else None
+
+    async def _ended(
+        self, number: int, message: Message, generated: Answer | Broken | Aborted, fault: str | None = None
+    ) -> None:
+        """Have the round's message written, and shown, with what follows: its batch of calls, or the turn's end."""
+        finish, cut = self._ask.tally.finish, self._ask.tally.cut
+        packed, left_out = pack(message) if message.blocks else None, generated.left_out
+        self._backend.counts.said(message)
+        event = RoundEnded(
+            self._number, number, packed, generated.usage, finish, fault, generated.calls, left_out, cut
+        )
+        self._log.hold(event, partial(self._show, event, message))
+
+    def _show(self, event: RoundEnded, message: Message, seq: int) -> None:
+        if not self._sink.is_watched:
+            return
+        for told in said(event, message, seq):
+            self._sink.put(told)
+
+    def _view(self) -> TurnView:
+        put = self._sink.put if self._sink.is_watched else None
+        return TurnView(self._number, self._round, self._history, self._ledger, put)
+
+    async def _run(self, step: turns.BatchStep) -> Outcome:
+        """Run a batch, and show how its calls ended."""
+        scheduler = self._refs.scheduler
+        self._ask.stoppable(lambda context: context.tell(scheduler, StopBatch()))
+        try:
+            history, prelude = self._log.state.history, self._log.prelude()
+            self._guard.take(history, self._known, history.length - 1)
+            heed = self._guard.heed(step.calls)
+            batch = RunBatch(
+                step.calls,
+                self._ask.variables,
+                prelude,
+                self._view(),
+                step.approved,
+                step.approved,
+                heed,
+                counts=self._backend.counts,
+            )
+            ended = await scheduler.ask(batch)
+        finally:
+            self._ask.finished()
+        for delegated in ended.delegated:
+            self._log.hold(delegated, lambda _: None)
+        if not (ended.external or ended.approvals):
+            results = await self._ends() if step.approved else (ended.ends, ended.repeated)
+            self._show_results(ended.seq, *results)
+            return turns.Ran(ended.refused, stuck=await self.is_stuck())
+        return turns.Ran(ended.refused, ended.external, ended.approvals)
+
+    async def _ends(self) -> tuple[tuple[tuple[CallId, str], ...], int]:
+        """Return how all calls of the last message ended: some of them waited, so it was not told before."""
+        state, ledger = self._log.state, (await self._refs.ledger.ask(Snapshot())).ledger
+        return ends(state, ledger), repeated(state, ledger)
+
+    def _show_results(self, seq: int, results: tuple[tuple[CallId, str], ...], again: int) -> None:
+        event = StatusEvent("tool_results", seq, self._number, self._round, results=results, repeated=again)
+        self._sink.put(event)
