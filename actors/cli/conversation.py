@@ -36,8 +36,9 @@ async def conversation(
     async with _configured(options) as (found, name):
         config, servers = with_servers(found, options.mcp, verdicts)
         offered: list[Item] = [*ruled(_offered(options), verdicts, are_all=not servers), *servers]
-        async with Runtime(config, journal=journal(options, config)) as runtime:
-            if goes_on(options):
+        is_kept = goes_on(options)
+        async with Runtime(config, journal=journal(options, config, makes=not is_kept)) as runtime:
+            if is_kept:
                 yield await _resumed(runtime, name, offered, options, approve), config
             else:
                 assert name is not None

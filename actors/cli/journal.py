@@ -19,16 +19,19 @@ from actors.storage.memory import MemoryStorage
 from actors.storage.named import storage_at, storage_for
 
 
-def journal(options: argparse.Namespace, config: Config) -> Storage:
+def journal(options: argparse.Namespace, config: Config, *, makes: bool = True) -> Storage:
     """Return the journal of a conversation. If the user's own file cannot be used, they are told, and nothing is kept.
+
+    `makes`: see `kept`.
 
     Raises:
         ConfigError: What is named cannot be used.
+        JournalError: There is no such file.
     """
     if options.no_journal:
         return MemoryStorage()
     if (found := named(options)) is not None:
-        return storage_at(found)
+        return _at(found, makes=makes)
     settings = config.settings.journal
     if settings.path is not None or settings.url is not None:
         return storage_for(None, settings)
@@ -48,9 +51,7 @@ def kept(options: argparse.Namespace, config: Config, *, makes: bool = False) ->
         JournalError: There is no such file, or it cannot be used.
     """
     if (found := named(options)) is not None:
-        if not (makes or "://" in found or Path(found).exists()):
-            raise JournalError(f"{found}: there is no such file; name a journal")
-        return storage_at(found)
+        return _at(found, makes=makes)
     settings = config.settings.journal
     if settings.path is not None or settings.url is not None:
         return storage_for(None, settings)
@@ -77,6 +78,12 @@ def default(environ: Mapping[str, str]) -> Path | None:
         return None
     place = ("Library", "Application Support") if sys.platform == "darwin" else (".local", "share")
     return Path(home, *place, "actors", "sessions.db")
+
+
+def _at(found: str, *, makes: bool) -> Storage:
+    if not (makes or "://" in found or Path(found).exists()):
+        raise JournalError(f"{found}: there is no such file; name a journal")
+    return storage_at(found)
 
 
 def _own(path: Path) -> Storage:

@@ -322,8 +322,24 @@ def test_a_journal_whose_name_is_mistyped_is_not_made(line: tuple[str, ...], tmp
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("option", ["--continue", "--resume=a", "--fork=a"])
+def test_a_conversation_is_not_gone_on_with_in_a_journal_whose_name_is_mistyped(
+    option: str, tmp_path: Path
+) -> None:
+    where = str(tmp_path / "kept.db")
+    done = actors_now(
+        "run", "x", "--base-url", "http://127.0.0.1:1/v1", "-m", "gpt", "--journal", where, option
+    )
+    assert (done.code, done.out) == (9, "")
+    assert done.complaint.endswith("kept.db: there is no such file; name a journal")
+    assert not list(tmp_path.iterdir())
+
+
 def test_what_cannot_be_gone_on_with_is_told_with_the_way_out(tmp_path: Path) -> None:
-    journal = ["--journal", str(tmp_path / "kept.db")]
+    made = SqliteStorage(tmp_path / "kept.db")
+    made.open()
+    made.close()
+    journal = ["--journal", str(made.path)]
     none = actors_now("run", "x", "--continue", *journal)
     assert (none.code, "No conversation is kept here" in none.complaint) == (3, True)
     unknown = actors_now("run", "x", "--resume", "nobody", *journal)

@@ -26,6 +26,15 @@ MUTATIONS = (
         ("tests/cli/test_sessions.py::test_a_journal_whose_name_is_mistyped_is_not_made",),
     ),
     Mutation(
+        "sessions: a conversation is gone on with in a journal that is made for it",
+        "actors/cli/conversation.py",
+        "makes=not is_kept",
+        "makes=True",
+        (
+            "tests/cli/test_sessions.py::test_a_conversation_is_not_gone_on_with_in_a_journal_whose_name_is_mistyped",
+        ),
+    ),
+    Mutation(
         "sessions: what a kept conversation began with is silently kept",
         "actors/cli/conversation.py",
         "    if options.max_cost is not None:\n        raise",
