@@ -70,7 +70,7 @@ async def test_cancelling_the_session_above_cancels_the_subagent_and_waits_for_i
 @pytest.fixture
 def short_grace(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let a tool that was told to end have a fiftieth of its time. It goes on past either."""
-    for module in ("calls", "scheduler"):
+    for module in ("execution.calls", "scheduler"):
         monkeypatch.setattr(f"actors.{module}.GRACE", GRACE / 50)
 
 
