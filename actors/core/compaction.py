@@ -206,6 +206,8 @@ def is_longer(words: str, history: History, ledger: Ledger, stop: int) -> bool:
 
 # ---- the dear way
 
+SUMMARY: Final = "[Summary of the conversation so far.]"
+"""What a summary begins with."""
 INSTRUCTION: Final = """\
 [The conversation up to here will be replaced by a summary. Write that summary now, for a model that goes on from it \
 and sees nothing else of what was said: what the user wants, in their words where they matter; what was decided and \
@@ -240,7 +242,7 @@ def needed(history: History, ledger: Ledger, stop: int) -> Needed:
 
 def summary(words: str, stands_for: Needed, settings: Compaction) -> Packed:
     """Return the message that a history has in place of what was summarised."""
-    lines = [f"[Summary of the conversation so far.]\n{words.strip()}"]
+    lines = [f"{SUMMARY}\n{words.strip()}"]
     said = named(words)
     if missing := {each: tool for each, tool in stands_for.results.items() if each not in said}:
         listed = "; ".join(f"{tool}: {', '.join(ids)}" for tool, ids in _listed(missing))
