@@ -154,6 +154,7 @@ async def test_what_was_said_is_in_no_span_unless_it_was_asked_for(content: bool
     assert CANARY not in metrics.to_json()
 
 
+@pytest.mark.usefixtures("short_waits")
 @pytest.mark.parametrize("fault", [SERVER_ERROR, Disconnect(after_bytes=300)])
 async def test_a_failed_ask_leaves_no_span_open_and_says_that_it_failed(fault: object) -> None:
     seen = Seen()
