@@ -202,7 +202,7 @@ async def _forgotten(runtime: Runtime, messages: list[Message], *, closed: bool)
 async def live(turns: int) -> Weight:
     """Hold one session for so many turns and weigh it."""
     async with hosted() as runtime:
-        await runtime.forget((await _asked_often(runtime, 3)).id)  # what the process keeps, it keeps now
+        await runtime.forget((await _asked_often(runtime, turns)).id)  # what the process keeps, it keeps now
         tracemalloc.start()  # one session cannot be seen in pages
         scales = Scales()
         session = await _asked_often(runtime, turns)
