@@ -161,7 +161,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "decode, anthropic: a second start of the message goes on with the first",
         "actors/adapters/anthropic/decode.py",
         "            self.restart()\n",
-        "",
+        "            pass\n",
         ("tests/adapters/test_anthropic_decode.py",),
     ),
     Mutation(

@@ -9,8 +9,8 @@ MUTATIONS = (
     Mutation(
         "waking: lanes are rendered although nobody asks for one",
         "actors/core/state.py",
-        "            self._later(event.binding, sent)",
-        "            self._later(event.binding, sent)\n            self.of(event.binding)",
+        "                self._later(event.binding, sent)",
+        "                self._later(event.binding, sent)\n                self.of(event.binding)",
         (STATE,),
     ),
     Mutation(
