@@ -10,7 +10,7 @@ import anyio.lowlevel
 import pytest
 from msgspec.structs import fields
 
-from actors import Compaction, CompactionResult, Media, Runtime, tool
+from actors import Compaction, CompactionResult, Media, Runtime, Tool, tool
 from actors.config import Config, FileSettings
 from actors.config.settings import PoolSettings
 from actors.core.events import Compacted, RequestSent, Shortened, TurnEnded
@@ -156,36 +156,32 @@ async def test_room_is_made_before_the_window_is_full_and_no_request_is_too_long
     assert len(asides) == sum(isinstance(event, Compacted) for event in events)
 
 
-async def test_marks_alone_are_enough_where_results_are_long() -> None:
-    server = host("openai_chat", 6000)
-    async with windowed(Compaction(threshold=0.6, large=1000, keep=1), a=(server, 6000)) as runtime:
-        session = await runtime.open("a", tools=[read])
+@tool(name="read")
+async def scan(path: str) -> list[str | Media]:
+    """Scan a page."""
+    pages = (Media.from_bytes(f"{path} {n}".encode() * 500, "image/png") for n in range(3))
+    return ["line of a file", *pages]
+
+
+@pytest.mark.parametrize(
+    ("name", "window", "reads", "told"),
+    [
+        ("openai_chat", 6000, read, "was left out here"),
+        ("anthropic", 9000, scan, "and 3 attachments: it was long"),
+    ],
+    ids=["long results", "files, which are taken to have a size"],
+)
+async def test_marks_alone_are_enough_where_they_save_as_much_as_is_needed(
+    name: str, window: int, reads: Tool[Any, Any], told: str
+) -> None:
+    server = host(name, window if reads is read else None)
+    async with windowed(Compaction(threshold=0.6, large=1000, keep=1), a=(server, window)) as runtime:
+        session = await runtime.open("a", tools=[reads])
         await talk(session, 6)
         events = log(runtime, session)
     assert any(isinstance(event, Shortened) for event in events)
     assert not any(isinstance(event, Compacted) for event in events)
-    assert "was left out here" in str(bodies(server)[-1])
-
-
-async def test_marks_alone_are_enough_where_results_are_files() -> None:
-    """What a file is taken to have is saved with its result."""
-
-    @tool(name="read")
-    async def scan(path: str) -> list[str | Media]:
-        """Scan a page."""
-        return [
-            "line of a file",
-            *(Media.from_bytes(f"{path} {n}".encode() * 500, "image/png") for n in range(3)),
-        ]
-
-    server = host("anthropic")
-    async with windowed(Compaction(threshold=0.6, large=1000, keep=1), a=(server, 9000)) as runtime:
-        session = await runtime.open("a", tools=[scan])
-        await talk(session, 6)
-        events = log(runtime, session)
-    assert any(isinstance(event, Shortened) for event in events)
-    assert not any(isinstance(event, Compacted) for event in events)
-    assert "and 3 attachments: it was long" in str(bodies(server)[-1])
+    assert told in str(bodies(server)[-1])
 
 
 async def test_a_switch_to_a_smaller_window_makes_room_first_on_who_has_the_larger() -> None:

@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from random import Random
 from shutil import copy
@@ -39,6 +39,14 @@ def written(path: Path) -> SqliteStorage:
         for event in log(session)[1:]:
             storage.append([Entry(session, claim.fence, (event,))])
     return storage
+
+
+def damaged(path: Path, statement: str, *values: object) -> Path:
+    """Write a journal, and change what is in it behind its back."""
+    written(path).close()
+    with closing(sqlite3.connect(path)) as other, other:
+        assert other.execute(statement, values).rowcount > 0
+    return path
 
 
 def read(path: Path) -> list[list[Event]]:
@@ -100,13 +108,7 @@ OF_OTHERS = ("a session that is missing", "a record that changes places with ano
 
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_what_is_damaged_is_refused_with_its_place(damage: str, tmp_path: Path) -> None:
-    path = tmp_path / "sessions.db"
-    written(path).close()
-    other = sqlite3.connect(path)
-    with other:
-        assert other.execute(DAMAGE[damage]).rowcount > 0
-    other.close()
-    storage = SqliteStorage(path)
+    storage = SqliteStorage(damaged(tmp_path / "sessions.db", DAMAGE[damage]))
     with pytest.raises(JournalDamaged, match=r"sessions\.db") as raised:
         storage.read("one")
     assert "missing from its directory" in str(raised.value) or raised.value.session == "one"
@@ -119,13 +121,8 @@ def test_what_is_damaged_is_refused_with_its_place(damage: str, tmp_path: Path) 
 def test_a_record_that_says_it_is_of_no_session_is_refused_wherever_it_stands(
     number: int, tmp_path: Path
 ) -> None:
-    path = tmp_path / "sessions.db"
-    written(path).close()
-    other = sqlite3.connect(path)
-    with other:
-        other.execute("UPDATE record SET session = 9 WHERE session = 1 AND number = ?", (number,))
-    other.close()
-    storage = SqliteStorage(path)
+    change = "UPDATE record SET session = 9 WHERE session = 1 AND number = ?"
+    storage = SqliteStorage(damaged(tmp_path / "sessions.db", change, number))
     with pytest.raises(JournalDamaged, match=f"record {number} is missing"):
         storage.read("one")
     assert storage.read("one", number) == log("one")[number:]
@@ -134,35 +131,25 @@ def test_a_record_that_says_it_is_of_no_session_is_refused_wherever_it_stands(
 
 @pytest.mark.parametrize("number", [6, 7])
 def test_a_record_that_belongs_to_no_log_is_not_read(number: int, tmp_path: Path) -> None:
-    path = tmp_path / "sessions.db"
-    written(path).close()
-    other = sqlite3.connect(path)
-    with other:
-        other.execute(
-            "INSERT INTO record (before, session, number, checksum, bytes) "
-            "SELECT place, session, ?, checksum, bytes FROM record WHERE session = 1 AND number = 6",
-            (number,),
-        )
-    other.close()
+    copied = (
+        "INSERT INTO record (before, session, number, checksum, bytes) "
+        "SELECT place, session, ?, checksum, bytes FROM record WHERE session = 1 AND number = 6"
+    )
+    path = damaged(tmp_path / "sessions.db", copied, number)
     assert read(path) == [log(session) for session in SESSIONS]
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_a_damaged_log_is_erased_and_no_other(damage: str, tmp_path: Path) -> None:
-    path = tmp_path / "sessions.db"
-    written(path).close()
-    other = sqlite3.connect(path)
-    with other:
-        other.execute(DAMAGE[damage])
+    path = damaged(tmp_path / "sessions.db", DAMAGE[damage])
     storage = SqliteStorage(path)
-    with suppress(JournalDamaged):  # an entry that has changed says nothing
-        storage.erase("one")
+    with suppress(JournalDamaged), closing(sqlite3.connect(path)) as other:
+        storage.erase("one")  # damaged: an entry that has changed says nothing
         (left,) = other.execute("SELECT count(*) FROM record WHERE session = 1").fetchone()
         assert left == 0
     if damage not in (*OF_OTHERS, "a blob that has changed", "a blob that is missing"):
         assert storage.read("two") == log("two")
     storage.close()
-    other.close()
 
 
 def test_a_flipped_bit_in_any_byte_of_the_last_records_is_never_read_as_something_else(
@@ -187,13 +174,8 @@ def test_a_flipped_bit_in_any_byte_of_the_last_records_is_never_read_as_somethin
 
 
 def test_what_a_damaged_journal_held_is_in_no_error(tmp_path: Path) -> None:
-    path, secret = tmp_path / "sessions.db", "what only the user may know"
-    written(path).close()
-    other = sqlite3.connect(path)
-    with other:
-        other.execute("UPDATE session SET target = CAST(? AS TEXT)", (b"\xff" + secret.encode(),))
-    other.close()
-    storage = SqliteStorage(path)
+    secret, change = "what only the user may know", "UPDATE session SET target = CAST(? AS TEXT)"
+    storage = SqliteStorage(damaged(tmp_path / "sessions.db", change, b"\xff" + secret.encode()))
     with pytest.raises(JournalDamaged, match="has changed; restore") as raised:
         storage.read("one")
     told = "".join(format_exception(raised.value))

@@ -129,37 +129,38 @@ class Answer(Struct, frozen=True):
     wait: float = 0.0
 
 
-class Broken(Struct, frozen=True):
-    """The round failed for good.
+class Unfinished(Struct, frozen=True):
+    """The round ended without the model's whole message.
 
     Args:
-        failure: Why, classified.
-        visible: Whether any of an answer was shown.
         message: What could be kept of it, if anything.
         calls: Canonical ids used, those of calls that were dropped included.
         left_out: What the answer held as far as it came, and the message does not.
         tried, wait: As in `Answer`.
     """
 
+    message: Message | None
+    usage: Usage
+    calls: int
+    left_out: LeftOut = ()
+    tried: tuple[Tried, ...] = ()
+    wait: float = 0.0
+
+
+class Aborted(Unfinished, frozen=True):
+    """The round was stopped as asked."""
+
+
+class Broken(Unfinished, frozen=True, kw_only=True):
+    """The round failed for good.
+
+    Args:
+        failure: Why, classified.
+        visible: Whether any of an answer was shown.
+    """
+
     failure: Failure
     visible: bool
-    message: Message | None
-    usage: Usage
-    calls: int
-    left_out: LeftOut = ()
-    tried: tuple[Tried, ...] = ()
-    wait: float = 0.0
-
-
-class Aborted(Struct, frozen=True):
-    """The round was stopped as asked. Fields as in `Broken`."""
-
-    message: Message | None
-    usage: Usage
-    calls: int
-    left_out: LeftOut = ()
-    tried: tuple[Tried, ...] = ()
-    wait: float = 0.0
 
 
 Generated: TypeAlias = Answer | Broken | Aborted
@@ -299,10 +300,10 @@ class Round:
             left_out = self._left_out()
             return Answer(whole, usage, decoder.finish_reason, calls, decoder.cut, left_out, *self._before())
         kept = decoder.partial_message()  # and what is not, is left out
-        message, left_out = kept if kept.blocks else None, self._left_out()
+        unfinished = (kept if kept.blocks else None, usage, calls, self._left_out(), *self._before())
         if self.aborted or self._failure is None:
-            return Aborted(message, usage, calls, left_out, *self._before())
-        return Broken(self._failure, self._visible, message, usage, calls, left_out, *self._before())
+            return Aborted(*unfinished)
+        return Broken(*unfinished, failure=self._failure, visible=self._visible)
 
     def _before(self) -> tuple[tuple[Tried, ...], float]:
         return tuple(self._tried), self._wait

@@ -4,8 +4,8 @@ An id belongs to one caller from the moment it is asked for: what is opened, res
 """
 
 import re
-from collections.abc import Callable, Collection, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Sequence
+from contextlib import asynccontextmanager, suppress
 from random import Random
 from types import EllipsisType
 from typing import Any
@@ -165,16 +165,22 @@ class Sessions:
     async def _resumed(
         self, activation: Activation, log: Recalled, target: str | None, form: Output[Any] | None
     ) -> Session:  # Any: its values
-        session = self._open[activation.name] = Session(activation)
-        try:
+        async with self._opened(activation) as session:
             await taken_up(activation, log, form)
             if target not in (None, log.state.target):
                 await session.switch(target)
+        return session
+
+    @asynccontextmanager
+    async def _opened(self, activation: Activation) -> AsyncGenerator[Session]:
+        """Its session is open; what goes wrong inside closes it."""
+        session = self._open[activation.name] = Session(activation)
+        try:
+            yield session
         except BaseException:
             with anyio.CancelScope(shield=True):
                 await activation.close(in_order=False)
             raise
-        return session
 
     async def _equipped(
         self, host: SessionHost, opened: Opened, fence: int, equipped: Equipped
@@ -250,13 +256,8 @@ class Sessions:
             self._apart = f"-{self._key()}"  # of the sessions that others made in this journal
 
     async def _begun(self, activation: Activation, opened: Opened) -> Session:
-        session = self._open[opened.session] = Session(activation)
-        try:
+        async with self._opened(activation) as session:
             await activation.host.journal.ask(Append(opened.session, activation.fence, (opened,)))
-        except BaseException:
-            with anyio.CancelScope(shield=True):
-                await activation.close(in_order=False)
-            raise
         return session
 
     async def forget(

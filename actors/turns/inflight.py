@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from actors.backends.backend import Resolver, expected, over_budget
 from actors.backends.budgets import Demand, Share
-from actors.backends.rounds import Aborted, Answer, Broken
+from actors.backends.rounds import Answer, Generated
 from actors.core.asking import Asked
 from actors.core.content import Message, Text
 from actors.core.diagnostics import Report
@@ -74,7 +74,7 @@ class Tally:
             self._last = turn, number
             self.rounds += 1
 
-    def heard(self, generated: Answer | Broken | Aborted, binding: Binding) -> None:
+    def heard(self, generated: Generated, binding: Binding) -> None:
         """Take note of what a round brought: the last one says how the ask's answer ended."""
         self.tokens += generated.usage.input_tokens + generated.usage.output_tokens
         self.wait = generated.wait

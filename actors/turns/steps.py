@@ -14,7 +14,7 @@ from typing import Literal, assert_never
 
 from actors.adapters.request import Request
 from actors.backends.backend import ResolvedBackend
-from actors.backends.rounds import Aborted, Answer, Broken, Generate
+from actors.backends.rounds import Aborted, Answer, Broken, Generate, Generated
 from actors.core import turn as turns
 from actors.core.awaiting import ends, repeated
 from actors.core.content import Message, Text, ToolCall
@@ -333,7 +333,7 @@ class TurnSteps:
         return message if kept is not None else None
 
     async def _ended(
-        self, number: int, message: Message, generated: Answer | Broken | Aborted, fault: str | None = None
+        self, number: int, message: Message, generated: Generated, fault: str | None = None
     ) -> None:
         """Have the round's message written, and shown, with what follows: its batch of calls, or the turn's end."""
         finish, cut = self._ask.tally.finish, self._ask.tally.cut

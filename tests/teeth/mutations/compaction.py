@@ -71,7 +71,7 @@ MUTATIONS = (
         SHRINKING,
         "        await self._refs.renderer.tell(Shrink(event))\n",
         "",
-        (f"{SESSIONS}::test_marks_alone_are_enough_where_results_are_long",),
+        (f"{SESSIONS}::test_marks_alone_are_enough_where_they_save_as_much_as_is_needed",),
     ),
     Mutation(
         "compaction: a request for a summary forbids tools where that misses the cache",
@@ -92,7 +92,7 @@ MUTATIONS = (
         SHRINKING,
         "        if short and self._left(known, short) <= tokens:\n",
         "        if not known:\n",
-        (f"{SESSIONS}::test_marks_alone_are_enough_where_results_are_long",),
+        (f"{SESSIONS}::test_marks_alone_are_enough_where_they_save_as_much_as_is_needed",),
     ),
     Mutation(
         "compaction: a request that was too long ends its turn",
@@ -196,7 +196,7 @@ MUTATIONS = (
         "actors/core/estimate.py",
         "            media += len(answer[2])\n",
         "",
-        (f"{SESSIONS}::test_marks_alone_are_enough_where_results_are_files",),
+        (f"{SESSIONS}::test_marks_alone_are_enough_where_they_save_as_much_as_is_needed",),
     ),
     Mutation(
         "compaction: who answered last writes the summary although it is gone",
