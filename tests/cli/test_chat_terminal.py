@@ -233,7 +233,8 @@ async def test_a_chat_that_is_killed_is_gone_on_with_in_another(
     phase: str, tmp_path: Path, anyio_backend_name: str
 ) -> None:
     make, reach = PHASES[phase]
-    scene = make()
+    scene, was_asked = make(), phase not in ("at the prompt", "while typing")
+    why = "Incorrect API key" if phase == "after an error" else "the session was restarted during the ask"
     options = ("--backend", anyio_backend_name, "--journal", str(tmp_path / "kept.db"))
     async with serve(scene.server):
         async with _chatting(scene, tmp_path, *options) as chat:
@@ -243,6 +244,7 @@ async def test_a_chat_that_is_killed_is_gone_on_with_in_another(
         scene.server.script, scene.server.faults = Script(default=Turn(Say("Good again."))), {}
         async with _chatting(scene, tmp_path, *options, "--continue") as chat:
             await _ready(chat, scene)
+            assert (f"  the last turn: a:m gave no answer: {why}" in chat.shown) == was_asked
             chat.type("and now?\r")
             await chat.until("Good again.")
             chat.type("\x04")
@@ -250,7 +252,7 @@ async def test_a_chat_that_is_killed_is_gone_on_with_in_another(
             chat.check_restored()
     assert scene.server.refusals == []
     last = scene.server.requests[-1].body
-    assert (b"hello" in last, b"and now?" in last) == (phase not in ("at the prompt", "while typing"), True)
+    assert (b"hello" in last, b"and now?" in last) == (was_asked, True)
 
 
 async def test_what_a_killed_chat_had_asked_for_is_asked_for_again(

@@ -15,6 +15,7 @@ from typing import TypeAlias
 
 import anyio
 
+from actors.cli.answer import no_answer
 from actors.cli.approvals import Approvals, question
 from actors.cli.chat.commands import COMMANDS, run_command
 from actors.cli.chat.face import Control
@@ -57,6 +58,7 @@ class Chat:
 
     async def run(self) -> Exit:
         """Chat until the person leaves, and return the exit code."""
+        await self._look_back()
         self._face.put(f"{self._session.target}. /help shows the commands, /quit leaves.", "dim")
         async with anyio.create_task_group() as tasks:
             for task in (self._signals, self._turns, self._ticks, self._cancels):
@@ -70,6 +72,21 @@ class Chat:
             await self._session.cancel()
             tasks.cancel_scope.cancel()
         return self._state.code or Exit.OK
+
+    async def _look_back(self) -> None:
+        """Say which conversation this is, if it began before, and how its last turn ended if that was not well."""
+        before = [
+            event.result
+            async for event in self._session.events(follow=False)
+            if isinstance(event, CompleteEvent | ErrorEvent)
+            and event.result.status not in ("awaiting", "late")
+        ]
+        if not before:
+            return
+        turns = "1 turn" if len(before) == 1 else f"{len(before)} turns"
+        self._face.put(f"{safe(self._session.id)} goes on after {turns}; /history shows them.", "dim")
+        if before[-1].status == "failed":
+            self._face.put(f"  the last turn: {safe(no_answer(before[-1]))}", "yellow")
 
     async def _read(self) -> None:
         while True:
