@@ -168,8 +168,13 @@ def test_what_is_no_journal_is_refused_in_one_line(tmp_path: Path) -> None:
         connection.execute("CREATE TABLE t (a)")
     text = tmp_path / "text.db"
     text.write_text("no database\n" * 100)
-    for path in (other, text, tmp_path / "missing.db", tmp_path):
-        with pytest.raises(JournalError) as raised:
+    for path, why in (
+        (other, "not a journal"),
+        (text, "it is no journal"),
+        (tmp_path / "missing.db", "there is no such file"),
+        (tmp_path, "it is no file"),
+    ):
+        with pytest.raises(JournalError, match=why) as raised:
             JournalFile(path)
         assert str(path) in str(raised.value)
         assert "\n" not in str(raised.value)

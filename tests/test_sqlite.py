@@ -183,6 +183,21 @@ def test_a_file_that_is_named_as_seen_from_here_is_the_same_wherever_the_process
         SqliteStorage("sessions.db")
 
 
+def test_a_file_that_a_link_leads_to_is_one_journal_with_one_live_writer(tmp_path: Path) -> None:
+    (tmp_path / "links").mkdir()
+    link = tmp_path / "links" / "link.db"
+    link.symlink_to(tmp_path / "sessions.db")
+    with closing(SqliteStorage(link)) as one, closing(SqliteStorage(tmp_path / "sessions.db")) as two:
+        begin(one, "s")
+        with pytest.raises(SessionElsewhere):
+            two.claim("s")
+        assert len(two.read("s")) == 1
+        with closing(JournalFile(link)) as file:
+            assert list(file.damage()) == []
+            assert file.records == 1
+    assert list((tmp_path / "links").iterdir()) == [link]
+
+
 def test_only_its_user_may_read_a_file_that_is_made_and_one_that_is_there_keeps_its_mode(
     tmp_path: Path,
 ) -> None:

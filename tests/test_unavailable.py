@@ -107,6 +107,18 @@ def without_log(storage: SqliteStorage) -> Iterator[None]:
 
 
 @contextmanager
+def without_index(storage: SqliteStorage) -> Iterator[None]:
+    """Delete the index of the write-ahead log: who opens the file next makes another, which is not kept together."""
+    index = storage.path.with_name(f"{storage.path.name}-shm")
+    away = index.with_suffix(".away")
+    index.rename(away)
+    try:
+        yield
+    finally:
+        away.rename(index)
+
+
+@contextmanager
 def nobody() -> Iterator[None]:
     """Be a user whom the modes of files bind."""
     user = os.geteuid()
@@ -118,7 +130,12 @@ def nobody() -> Iterator[None]:
         os.seteuid(user)
 
 
-AWAY: dict[str, Fault] = {"moved": moved, "replaced": replaced, "without log": without_log}
+AWAY: dict[str, Fault] = {
+    "moved": moved,
+    "replaced": replaced,
+    "without log": without_log,
+    "without index": without_index,
+}
 FAULTS: dict[str, Fault] = AWAY | {
     "locked": locked,
     "full": full,
@@ -165,6 +182,20 @@ def test_what_is_not_open_yet_is_not_read_from_another_file(fault: str, tmp_path
     with AWAY[fault](storage), pytest.raises(JournalUnavailable):
         storage.read("one")
     assert len(storage.read("one")) == 1
+    storage.close()
+
+
+def test_a_log_whose_index_others_keep_elsewhere_is_read_no_more(tmp_path: Path) -> None:
+    storage = SqliteStorage(tmp_path / "sessions.db")
+    begin(storage, "one")
+    assert len(storage.read("one")) == 1
+    with without_index(storage):
+        index = tmp_path / "sessions.db-shm"
+        index.touch()
+        with pytest.raises(JournalUnavailable, match="a file beside it was replaced or deleted"):
+            storage.read("one")
+        index.unlink()
+        assert len(storage.read("one")) == 1
     storage.close()
 
 

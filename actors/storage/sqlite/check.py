@@ -1,5 +1,6 @@
 """What is whole in a journal's file, and what is not: looked at without writing anything, and saved to a new file."""
 
+import os
 import sqlite3
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
@@ -44,9 +45,10 @@ class JournalFile:
     """
 
     def __init__(self, path: Path) -> None:
-        self._path, self._where = path, JournalPlace(str(path))
+        self._path, self._where = Path(os.path.realpath(path)), JournalPlace(str(path))
         if not path.is_file():
-            raise JournalError(f"{path}: there is no such file; name a journal")
+            what = "it is no file" if path.exists() else "there is no such file"
+            raise JournalError(f"{path}: {what}; name a journal")
         with translated(str(path)):
             self._connection = sqlite3.connect(
                 f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None

@@ -14,7 +14,7 @@ from typing import TypeAlias
 from actors.errors import JournalUnavailable
 from actors.storage import Level
 from actors.storage.sqlite.faults import translated
-from actors.storage.sqlite.format import prepare
+from actors.storage.sqlite.format import check_version, prepare
 from actors.storage.sqlite.locks import WriteLock
 from actors.storage.sqlite.wal import check_wal
 
@@ -40,6 +40,7 @@ class Connections:
     def __init__(self, path: Path, level: Level, patience: float) -> None:
         self.path, self._level, self._patience = path, level, patience
         self._wal, self._long = path.with_name(f"{path.name}-wal"), 0
+        self._index = path.with_name(f"{path.name}-shm")
         self._lock = WriteLock(path.with_name(f"{path.name}-lock"), patience)
         self._writing, self._reading = RLock(), Lock()
         self._outer: sqlite3.Connection | None = None  # while a transaction is under way
@@ -77,7 +78,9 @@ class Connections:
         connection.execute("BEGIN IMMEDIATE")
         try:
             (seen,) = connection.execute("PRAGMA data_version").fetchone()
-            self.changed |= seen != self._seen
+            if seen != self._seen:
+                self.changed = True
+                check_version(connection, str(self.path))
             self._outer = connection
             yield
             connection.execute("COMMIT")
@@ -101,12 +104,24 @@ class Connections:
 
     def _check_there(self) -> None:
         """Refuse to write into files that were moved or deleted: that succeeds, and nobody finds it again."""
-        files = tuple([_file_id(path) for path in (self.path, self._wal)])
-        self._files = self._files or files
-        if files != self._files:
-            raise JournalUnavailable(
-                f"{self.path}: it was replaced while it was open; put back what was there"
-            )
+        with suppress(FileNotFoundError):
+            files = tuple([_file_id(path) for path in (self.path, self._wal, self._index)])
+            self._files = self._files or files
+            if files == self._files:
+                return
+        raise self._replaced()
+
+    def _check_index(self) -> None:
+        """Refuse to read by an index of the write-ahead log that others, who have another, do not keep."""
+        with suppress(FileNotFoundError):
+            if self._files and _file_id(self._index) != self._files[-1]:
+                raise self._replaced()
+
+    def _replaced(self) -> JournalUnavailable:
+        return JournalUnavailable(
+            f"{self.path}: it or a file beside it was replaced or deleted while it was open; put back what was "
+            "there, or end all programs that use it"
+        )
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -118,8 +133,10 @@ class Connections:
                         pass  # the file is there then, and of this version
                 self._check_there()
                 self._reader = self._connected()
+            self._check_index()
             self._reader.execute("BEGIN")
             try:
+                check_version(self._reader, str(self.path))
                 yield self._reader
             finally:
                 self._reader.rollback()
@@ -174,7 +191,7 @@ class Connections:
         try:
             connection.execute("PRAGMA journal_mode = WAL").fetchall()
             connection.execute("BEGIN IMMEDIATE")
-            is_rewritten = prepare(connection, str(self.path))
+            is_rewritten = prepare(connection, self.path)
             connection.execute("COMMIT")
         except BaseException:
             with suppress(sqlite3.Error):

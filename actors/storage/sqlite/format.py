@@ -6,11 +6,13 @@ many records its log has, and where the last one is.
 """
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from sqlite3 import Connection
 from zlib import crc32
 
-from actors.errors import JournalDamaged, JournalError
+from actors.errors import JournalDamaged, JournalError, JournalUnavailable
 from actors.storage.clock import Seen
+from actors.storage.sqlite.hosts import living
 
 APPLICATION = 0x61637472
 """Marks a file as one of ours (`PRAGMA application_id`)."""
@@ -22,7 +24,7 @@ CREATE TABLE host (name TEXT PRIMARY KEY, until REAL NOT NULL) WITHOUT ROWID;
 CREATE TABLE session (
     name TEXT PRIMARY KEY, key INTEGER NOT NULL, fence INTEGER NOT NULL, owner TEXT, last INTEGER NOT NULL,
     size INTEGER NOT NULL, tenant TEXT NOT NULL, target TEXT NOT NULL, state TEXT NOT NULL,
-    opened REAL NOT NULL, used REAL NOT NULL, checksum INTEGER NOT NULL, place INTEGER NOT NULL DEFAULT 0
+    opened REAL NOT NULL, used REAL NOT NULL, checksum INTEGER NOT NULL, place INTEGER NOT NULL
 ) WITHOUT ROWID;
 CREATE TABLE record (
     place INTEGER PRIMARY KEY, before INTEGER NOT NULL, session INTEGER NOT NULL, number INTEGER NOT NULL,
@@ -40,7 +42,10 @@ Migration = Callable[[Connection], None]
 
 
 def _ordered(connection: Connection) -> None:
-    """Version 1 kept records by session and number. A checksum says of each what it said before."""
+    """Version 1 kept records by session and number. A checksum says of each what it said before.
+
+    No place has a default: an older program that has the file open must fail to write a row without one.
+    """
     for statement in (
         "ALTER TABLE record RENAME TO record_1",
         "CREATE TABLE record (place INTEGER PRIMARY KEY, before INTEGER NOT NULL, session INTEGER NOT NULL, "
@@ -48,9 +53,14 @@ def _ordered(connection: Connection) -> None:
         "INSERT INTO record SELECT row_number() OVER log, row_number() OVER log - 1, session, number, checksum, bytes "
         "FROM record_1 WINDOW log AS (ORDER BY session, number)",
         "DROP TABLE record_1",
-        "ALTER TABLE session ADD COLUMN place INTEGER NOT NULL DEFAULT 0",
-        "UPDATE session SET place = last_place FROM "
-        "(SELECT session AS its_key, max(place) AS last_place FROM record GROUP BY session) WHERE key = its_key",
+        "ALTER TABLE session RENAME TO session_1",
+        "CREATE TABLE session (name TEXT PRIMARY KEY, key INTEGER NOT NULL, fence INTEGER NOT NULL, owner TEXT, "
+        "last INTEGER NOT NULL, size INTEGER NOT NULL, tenant TEXT NOT NULL, target TEXT NOT NULL, "
+        "state TEXT NOT NULL, opened REAL NOT NULL, used REAL NOT NULL, checksum INTEGER NOT NULL, "
+        "place INTEGER NOT NULL) WITHOUT ROWID",
+        "INSERT INTO session SELECT session_1.*, coalesce(last_place, 0) FROM session_1 LEFT JOIN "
+        "(SELECT session AS its_key, max(place) AS last_place FROM record GROUP BY session) ON key = its_key",
+        "DROP TABLE session_1",
     ):
         connection.execute(statement)
 
@@ -59,7 +69,7 @@ MIGRATIONS: Mapping[int, Migration] = {1: _ordered}
 """From each older version to the next. One is added with every new version, and none is ever changed."""
 
 
-def prepare(connection: Connection, path: str) -> bool:
+def prepare(connection: Connection, path: Path) -> bool:
     """Make the tables of a new file, or bring an older one up to date. Called in a transaction.
 
     Returns:
@@ -67,6 +77,7 @@ def prepare(connection: Connection, path: str) -> bool:
 
     Raises:
         JournalError: It is some other database, or a newer version wrote it.
+        JournalUnavailable: It is older, and a host has it open.
     """
     version, application = _pragma(connection, "user_version"), _pragma(connection, "application_id")
     if not version and not application and not _tables(connection):
@@ -75,16 +86,31 @@ def prepare(connection: Connection, path: str) -> bool:
         connection.execute(f"PRAGMA application_id = {APPLICATION}")
     elif application != APPLICATION:
         raise JournalError(f"{path}: not a journal, but another program's database; name another file")
-    elif version > VERSION:
-        raise JournalError(
-            f"{path}: format version {version} is newer than this program's, {VERSION}; use the newer program"
-        )
-    else:
+    elif version < VERSION:
+        if living(connection, path):
+            raise JournalUnavailable(
+                f"{path}: format version {version}, and a program that writes that has it open; end it, "
+                "and this one brings the file up to date"
+            )
         for older in range(version, VERSION):
             MIGRATIONS[older](connection)
+    else:
+        check_version(connection, str(path))
     if version != VERSION:
         connection.execute(f"PRAGMA user_version = {VERSION}")
     return 0 < version < VERSION
+
+
+def check_version(connection: Connection, path: str) -> None:
+    """Check that no newer program has brought the file up to date, also while it was open here.
+
+    Raises:
+        JournalError: One has.
+    """
+    if (version := _pragma(connection, "user_version")) > VERSION:
+        raise JournalError(
+            f"{path}: format version {version} is newer than this program's, {VERSION}; use the newer program"
+        )
 
 
 def _pragma(connection: Connection, name: str) -> int:

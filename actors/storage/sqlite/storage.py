@@ -300,15 +300,15 @@ def _file(path: str | Path) -> Path:
         ConfigError: It can be none, or is a folder.
     """
     try:
-        found = Path(path).absolute()
+        found = Path(os.path.realpath(path))  # a link's own name would give it other locks
     except FileNotFoundError:
         raise ConfigError(f"journal: {str(path)!r} is in no folder: the current one is gone") from None
+    except ValueError:
+        raise ConfigError(f"journal: {str(path)[:80]!a} can be the name of no file; name another") from None
     try:
         is_folder = S_ISDIR(os.stat(found).st_mode)
     except OSError:  # it is told when it is used
         return found
-    except ValueError:
-        raise ConfigError(f"journal: {str(path)[:80]!a} can be the name of no file; name another") from None
     if is_folder:
         raise ConfigError(f"journal: {str(path)!r} is a folder; name a file in it")
     return found

@@ -58,7 +58,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "misuse: where a journal is depends on where the process is",
         "actors/storage/sqlite/storage.py",
-        "found = Path(path).absolute()",
+        "found = Path(os.path.realpath(path))",
         "found = Path(path)",
         (
             "tests/test_sqlite.py::"

@@ -18,7 +18,62 @@ _DIED = (
     "test_what_was_erased_and_left_in_the_log_by_a_crash_is_gone_when_the_file_is_opened"
 )
 
+_UPGRADES, _DISKS = "tests/test_file_upgrades.py", "tests/test_unavailable.py"
+
 MUTATIONS = (
+    Mutation(
+        "storage: a file is brought up to date under the host that uses it",
+        FORMAT,
+        "        if living(connection, path):\n",
+        "        if not path:\n",
+        (f"{_UPGRADES}::test_an_older_file_is_left_as_it_is_while_a_host_has_it_open",),
+    ),
+    Mutation(
+        "storage: an older program may write a row that leads nowhere",
+        FORMAT,
+        '        "place INTEGER NOT NULL) WITHOUT ROWID",',
+        '        "place INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID",',
+        (f"{_UPGRADES}::test_an_older_program_that_has_the_file_open_cannot_write_a_row_that_leads_nowhere",),
+    ),
+    Mutation(
+        "storage: a file that a newer program brought up to date is written on",
+        CONNECTION,
+        "                self.changed = True\n                check_version(connection, str(self.path))\n",
+        "                self.changed = True\n",
+        (
+            f"{_UPGRADES}::test_a_program_whose_file_a_newer_one_brought_up_to_date_says_so_and_touches_it_no_more",
+        ),
+    ),
+    Mutation(
+        "storage: a file that a newer program brought up to date is read",
+        CONNECTION,
+        "                check_version(self._reader, str(self.path))\n",
+        "",
+        (
+            f"{_UPGRADES}::test_a_program_whose_file_a_newer_one_brought_up_to_date_says_so_and_touches_it_no_more",
+        ),
+    ),
+    Mutation(
+        "storage: who deleted the index of the write-ahead log is not noticed",
+        CONNECTION,
+        "for path in (self.path, self._wal, self._index)])",
+        "for path in (self.path, self._wal)])",
+        (_DISKS,),
+    ),
+    Mutation(
+        "storage: a log is read by an index that others do not keep",
+        CONNECTION,
+        "            self._check_index()\n",
+        "",
+        (f"{_DISKS}::test_a_log_whose_index_others_keep_elsewhere_is_read_no_more",),
+    ),
+    Mutation(
+        "storage: a link to a file is a journal of its own",
+        SQLITE,
+        "Path(os.path.realpath(path))",
+        "Path(path).absolute()",
+        ("tests/test_sqlite.py::test_a_file_that_a_link_leads_to_is_one_journal_with_one_live_writer",),
+    ),
     Mutation(
         "storage: anybody may read a journal",
         "actors/storage/sqlite/connection.py",
@@ -102,15 +157,15 @@ MUTATIONS = (
     Mutation(
         "storage: rows are remembered though another process wrote",
         CONNECTION,
-        "self.changed |= seen != self._seen",
-        "self.changed = False",
+        "                self.changed = True\n",
+        "                self.changed = False\n",
         (FILES,),
     ),
     Mutation(
         "storage: that another process wrote is forgotten with the next transaction",
         CONNECTION,
-        "self.changed |= seen != self._seen",
-        "self.changed = seen != self._seen",
+        "            if seen != self._seen:\n",
+        "            self.changed = False\n            if seen != self._seen:\n",
         (FILES,),
     ),
     Mutation(
@@ -375,8 +430,8 @@ MUTATIONS = (
     Mutation(
         "storage: what is damaged is whole once it is brought up to date",
         FORMAT,
-        "SET place = last_place FROM ",
-        "SET place = last_place - 1 FROM ",
+        "coalesce(last_place, 0) FROM",
+        "coalesce(last_place - 1, 0) FROM",
         (FILES,),
     ),
     Mutation(
