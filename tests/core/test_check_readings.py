@@ -164,6 +164,16 @@ def test_what_the_encoders_write_is_read_once(name: str) -> None:
         assert accepted(start(dialect), *rendered.lane.segments) is not None, (seed, text)
 
 
+@pytest.mark.parametrize(
+    "end", ["end", "\n\t\tlast", "\\ end\\", "a b c", ' "d"', "é ô", "\n\tab" * 5 + "cd", "x" * 80]
+)
+def test_a_long_text_is_read_once_however_it_ends(end: str) -> None:
+    literal = json.dumps("word " * 150 + end, ensure_ascii=False).encode()
+    for dialect, head in ((OPENAI_CHAT, b""), (ANTHROPIC, b'[{"type":"text","text":')):
+        fragment = b'{"role":"user","content":' + head, literal, b"}"
+        assert accepted(start(dialect), *fragment) is not None
+
+
 SOUND: dict[str, list[Json]] = {}
 for *_, sanitised, dialect in PLANTED:
     if len(str(sanitised)) < 2000 and first(pieces(sanitised, dialect), dialect):
@@ -229,7 +239,7 @@ def test_a_long_text_that_is_a_piece_of_its_own_is_judged_as_if_it_were_read(
 @pytest.mark.parametrize(
     ("dialect", "role", "text", "rule"),
     [
-        (OPENAI_CHAT, "user", "x" * ((OPENAI_CHAT.turns.max_string or 0) + 1), "OAC-14"),
+        (OPENAI_CHAT, "user", "a word " * (OPENAI_CHAT.turns.max_string or 0), "OAC-14"),
         (ANTHROPIC, "user", " " * 600, "ANT-21"),
         (ANTHROPIC, "user", "\n" * 600, "ANT-21"),
         (ANTHROPIC, "assistant", "word " * 150, "ANT-23"),

@@ -56,8 +56,7 @@ _QUICK = msgspec.json.Decoder()
 _LONG = 512  # bytes from which it costs less to look at the end of a text than to parse it
 _TOO_LONG = 1 << 16  # no limit that a provider sets for a text is as low
 _VISIBLE = frozenset(range(0x21, 0x7F)) - {0x5C}
-# An escape has six bytes: a character begins behind this.
-_NO_ESCAPE = re.compile(rb"[^\\]{6}(?![\x80-\xbf])")
+_END = 64  # bytes of a long text that are looked at for its last word
 _LONE = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}|\xed[\xa0-\xbf]")
 _PAIRED = re.compile(rb"(?s)\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\[^u]")
 """Two halves of a character, or an escape of one letter, which may be a backslash."""
@@ -111,12 +110,13 @@ def _stand_in(piece: bytes) -> bytes:
     """Return what the first reading sees of a piece: in place of a long text, a short one.
 
     A rule about a long text asks whether it is blank, how it ends, and whether it is too long. The short one breaks
-    every rule about other strings, such as ids: then the strict reading decides.
+    every rule about other strings, such as ids: then the strict reading decides. A space is part of no escape and of
+    no other character, so one may cut there.
     """
     if piece[:1] != b'"' or piece[1] not in _VISIBLE or len(piece) > _TOO_LONG:
         return piece
-    whole = _NO_ESCAPE.search(piece, len(piece) - 24)
-    return b'"- -' + piece[whole.end() :] if whole else piece
+    last = piece.rfind(b" ", -_END, -2)
+    return b'"-' + piece[last:] if last > 0 else piece
 
 
 def strictly(state: CheckState, fragment: bytes) -> CheckState:

@@ -248,7 +248,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     _reads("a long text may be blank", "__init__", "piece[1] not in _VISIBLE or ", ""),
     _reads("a long text may be of any length", "__init__", " or len(piece) > _TOO_LONG:", ":"),
-    _reads("a long text ends in a word", "__init__", "piece[whole.end() :]", "b'\"'"),
+    _reads("a long text ends in a word", "__init__", "piece[last:]", "b'\"'"),
     _reads("arguments may be any text", "state", "else _QUICK.decode(text)", "else {}"),
     _demands(
         "openai_chat: results are not taken out",
