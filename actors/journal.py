@@ -14,7 +14,6 @@ there is to write, the less each event costs. Sessions that are opened at once a
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, TypeAlias, TypeVar, assert_never
 
@@ -180,8 +179,7 @@ Ask: TypeAlias = ReadLog | ListSessions | ClaimSession | ReleaseSession | Erase 
 JournalCommand: TypeAlias = Append | Ask
 
 
-@dataclass(slots=True)
-class _Group:
+class _Group(Struct):
     """What is written in one commit: claims, and then appends."""
 
     claims: list[ClaimSession]

@@ -1,13 +1,12 @@
 """A preview: what would be sent to a target now."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from actors.core.diagnostics import Report
 from actors.core.identity import Binding
 
 
-@dataclass(frozen=True, slots=True)
-class Preview:
+class Preview(Struct, frozen=True):
     """What would be sent to a target now.
 
     Args:

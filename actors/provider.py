@@ -6,9 +6,10 @@ and the counters. What one request goes through is `actors.backends.rounds`.
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from random import Random
 from typing import ClassVar, TypeAlias, assert_never
+
+from msgspec import Struct, field
 
 from actors.adapters.adapter import Adapter
 from actors.backends.admission import Admission, Condition
@@ -39,8 +40,7 @@ class Inspect(Query[Condition], frozen=True):
 ProviderCommand: TypeAlias = Generate | Abort | Counters | Inspect
 
 
-@dataclass(slots=True)
-class Meter:
+class Meter(Struct):
     """What can be read of a backend from outside: its counters, which outlive a crash, and who is let in."""
 
     counters: Counter[str] = field(default_factory=Counter)

@@ -110,7 +110,7 @@ def handoff(
         ToolDefinitionError: A name no provider takes.
         ConfigError: `target` or `system` is no text, or `tools` no list.
     """
-    handover = Handover(target, system=system, tools=tools)
+    handover = Handover(target=target, system=system, tools=tools)
 
     async def hand_over() -> str:
         return "The conversation was handed over. Go on with it."

@@ -10,9 +10,11 @@ import argparse
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cache
 from typing import ClassVar
+
+from msgspec.structs import replace
 
 from actors.adapters.request import Settings
 from actors.core.content import Message, Text, ToolCall

@@ -387,25 +387,25 @@ async def test_a_request_is_rendered_again_when_a_result_came_in_meanwhile() -> 
         assert (await session.ledger()).interactions()[0].sealed is None
 
 
-class Overtaken(Ref[RendererCommand]):
+class Overtaken(Ref[RendererCommand], kw_only=True):
     """A renderer whose first renders are each overtaken by a result that comes in meanwhile."""
 
-    def __init__(self, renderer: Ref[RendererCommand], ledger: Ref[LedgerCommand], times: int) -> None:
-        self.name = renderer.name
-        self._renderer, self._ledger, self._times = renderer, ledger, times
-        self.renders = 0
+    renderer: Ref[RendererCommand]
+    ledger: Ref[LedgerCommand]
+    times: int
+    renders: int = 0
 
     async def tell(self, command: RendererCommand) -> None:
-        await self._renderer.tell(command)
+        await self.renderer.tell(command)
 
     def tell_nowait(self, command: RendererCommand) -> None:
-        self._renderer.tell_nowait(command)
+        self.renderer.tell_nowait(command)
 
     async def ask(self, query: Query[R], *, timeout: float | None = None) -> R:
         self.renders += isinstance(query, Render)
-        answer = await self._renderer.ask(query, timeout=timeout)
-        if isinstance(query, Render) and self.renders <= self._times:
-            await self._ledger.ask(Record((Returned(CallId(f"late_{self.renders}")),)))
+        answer = await self.renderer.ask(query, timeout=timeout)
+        if isinstance(query, Render) and self.renders <= self.times:
+            await self.ledger.ask(Record((Returned(CallId(f"late_{self.renders}")),)))
         return answer
 
 
@@ -418,7 +418,10 @@ async def test_a_turn_whose_requests_are_overtaken_by_results_renders_again_and_
         assert life is not None
         assert isinstance(life.actor, SessionActor)
         refs = session._refs
-        renderer = Overtaken(refs.renderer, refs.ledger, times=30)
+        of = refs.renderer
+        renderer = Overtaken(
+            of.system, of.name, of.capacity, of.rank, renderer=of, ledger=refs.ledger, times=30
+        )
         life.actor._refs = replace(refs, renderer=renderer)
         assert (await session.ask("Hello.")).text == "Here."
         assert renderer.renders == 31

@@ -14,6 +14,7 @@ from typing import Any
 
 import anyio
 import pytest
+from msgspec import structs
 
 from actors.core.stats import BackendStats, BudgetStats, JournalStats, RuntimeStats, Stalls, ToolCounts
 from actors.testing import Odds, SimulationReport, simulate
@@ -131,8 +132,8 @@ def test_every_figure_of_the_stats_is_counted_again_or_excused_with_a_reason() -
 def test_each_figure_that_is_not_what_was_seen_is_told(name: str) -> None:
     plan = SimulationPlan(0, "safety", Made(0, 0, Odds()), ())
     tools = ToolCounts(**{name.removeprefix("tools."): 1}) if name.startswith("tools.") else ToolCounts()
-    own: dict[str, Any] = {name: 1} if name in BackendStats.__slots__ else {}
-    here = replace(BackendStats(tools), **own)
+    own: dict[str, Any] = {name: 1} if name in BackendStats.__struct_fields__ else {}
+    here = structs.replace(BackendStats(tools), **own)
     whole: dict[str, Any] = {"sessions": 0, "refused": 0, "quarantined": {}, "journal": JournalStats()}
     if name in whole:
         whole[name] = {"work": 1} if name == "quarantined" else 1

@@ -11,8 +11,10 @@ looked up in `actors.adapters.refusals`.
 import re
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import lru_cache
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from actors.adapters.failure import ACTIONS, Failure, Kind
 from actors.adapters.refusals import (
@@ -50,8 +52,7 @@ _SECRETS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class _Report:
+class _Report(Struct, frozen=True):
     """An error as its provider words it. `text` is all of it, for what no field is known for."""
 
     message: str = ""

@@ -4,8 +4,9 @@ The kind is what happened. The action follows from the kind, by the table below,
 actor and the session what to do about it. Nothing here waits, retries or counts.
 """
 
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from msgspec import Struct
 
 from actors.errors import StreamFault
 
@@ -47,8 +48,7 @@ BACKEND_KINDS: frozenset[Kind] = frozenset(("transient", "rate_limit", "quota", 
 """Kinds that say something of the backend, not of one request."""
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Struct, frozen=True):
     """A provider's failure, classified.
 
     Args:

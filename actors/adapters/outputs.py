@@ -7,9 +7,10 @@ validated against the whole schema, so what a provider's subset cannot say costs
 """
 
 import re
-from dataclasses import replace
 from functools import lru_cache
 from typing import Literal
+
+from msgspec.structs import replace
 
 from actors.adapters.closed_schemas import Measures, closed, measured
 from actors.adapters.request import Settings, ToolSpec

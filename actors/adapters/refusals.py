@@ -10,14 +10,15 @@ class. Here stands what that leaves: failures that break no rule, and other word
 """
 
 import re
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from actors.adapters.failure import Kind
 from actors.core.rulebook import RULES, FaultClass
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """One way of wording a failure: what it means, and the statuses it may come with, any where none is named.
 
     `rule` is named where the row is a rule's own text; `case` tells rules of one family apart (`cited`).

@@ -5,8 +5,9 @@ the transport as they are; nothing joins them on the way.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import get_args
+
+from msgspec import Struct, field
 
 from actors.core.asking import Mode, ToolChoice, refused
 from actors.core.caching import Cache
@@ -20,8 +21,7 @@ _FREE = Json(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ToolSpec:
+class ToolSpec(Struct, frozen=True):
     """A tool as a model is told of it.
 
     Args:
@@ -44,8 +44,7 @@ class ToolSpec:
         return ToolSpec(name, description, _FREE, form, namespace)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class Settings(Struct, frozen=True, kw_only=True):
     """What a request says besides the transcript.
 
     Args:
@@ -108,8 +107,7 @@ _TAKEN = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """A request body as segments, and where it goes.
 
     Args:

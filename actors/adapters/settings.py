@@ -8,8 +8,9 @@ demands, and how thinking is asked for, is its own.
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from actors.adapters.outputs import asked_form
 from actors.adapters.request import TEXT, Settings, ToolSpec

@@ -10,7 +10,6 @@ in force, to enter and to leave is to count.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from math import inf
 
 from msgspec import Struct, field
@@ -52,8 +51,7 @@ class Pace(Struct, frozen=True):
     weights: Mapping[str, float] = field(default_factory=dict)
 
 
-@dataclass(slots=True, eq=False)
-class Ticket:
+class Ticket(Struct, eq=False):
     """One try of a request, the first or a later one, from before it enters until it has left.
 
     `size` is its body's, in bytes.

@@ -1,8 +1,10 @@
 """What a session knows of a backend: what requests to it are made with, and who can tell what a target means."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from typing import Protocol
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from actors.adapters.adapter import Adapter, Prepared
 from actors.adapters.outputs import means
@@ -28,8 +30,7 @@ from actors.provider import ProviderCommand
 from actors.tools.handover import Handover
 
 
-@dataclass(slots=True)
-class ResolvedBackend:
+class ResolvedBackend(Struct):
     """What requests to one backend are made with, for sessions with the same tools and system prompt."""
 
     binding: Binding

@@ -1,15 +1,15 @@
 """Meters: what a runtime's stats are read from. They are raised where things happen, and reading them asks nobody."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from actors.core.stats import BackendStats, ToolCounts
 from actors.logs.outage import JournalMeter
 from actors.provider import Meter
 
 
-@dataclass(slots=True)
-class Meters:
+class Meters(Struct):
     """All meters of a runtime.
 
     Args:

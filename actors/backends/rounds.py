@@ -7,13 +7,13 @@ an answer was shown, nothing is tried again: a retry would say things twice.
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import replace
 from math import inf
 from random import Random
 from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 import anyio
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from actors import telemetry
 from actors.adapters.adapter import Adapter

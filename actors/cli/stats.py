@@ -4,9 +4,10 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict
 from functools import reduce
 from pathlib import Path
+
+from msgspec.structs import asdict
 
 from actors.cli.exits import Exit
 from actors.cli.screen import safe, screen

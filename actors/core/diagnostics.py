@@ -5,11 +5,10 @@ line here, with canonical ids: what was dropped as a duplicate, what was synthes
 """
 
 from collections import defaultdict
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from actors.core.events import Gap
 from actors.core.identity import Binding, CallId
@@ -65,8 +64,7 @@ class Refusal(Struct, frozen=True):
     report: Report
 
 
-@dataclass(slots=True)
-class Notes:
+class Notes(Struct):
     """The report while it is being written."""
 
     calls: list[CallId] = field(default_factory=list)

@@ -9,7 +9,8 @@ for it: an estimate decides when something is done, and never how it is said.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from actors.core.chunked import from_index
 from actors.core.content import ToolResult
@@ -55,8 +56,7 @@ class ReportedRequest(Form, frozen=True):
     tokens: int = 0
 
 
-@dataclass(slots=True)
-class Calibration:
+class Calibration(Struct):
     """What a binding's reports have shown. Mutable; a runtime has one for each, so its sessions learn from each other.
 
     Args:

@@ -6,14 +6,14 @@ provider actor owns one of each.
 """
 
 from collections import deque
-from dataclasses import dataclass, field
 from math import inf
+
+from msgspec import Struct, field
 
 MINUTE = 60
 
 
-@dataclass(slots=True)
-class Concurrency:
+class Concurrency(Struct):
     """Requests at once: up by one for each window of answers, halved by a rate limit. From 1 to `ceiling`.
 
     What was sent before the last decrease tells of the time before it: `wave` numbers those times, and of one wave one
@@ -43,8 +43,7 @@ class Concurrency:
         self.limit = 1.0
 
 
-@dataclass(slots=True)
-class MinuteBudget:
+class MinuteBudget(Struct):
     """What may be used in any minute, kept by the second. `limit` is never exceeded by what was reserved.
 
     A single amount above the limit counts as the limit: it goes alone, and not never.
@@ -91,8 +90,7 @@ class MinuteBudget:
             self._used = 0.0
 
 
-@dataclass(slots=True)
-class RetryBudget:
+class RetryBudget(Struct):
     """Retries of all sessions: `share` of the requests, and beside them a `burst`, which comes back one a second.
 
     So one session that meets a fault now and then is never out of retries, and a thousand that meet an outage do not
@@ -115,8 +113,7 @@ class RetryBudget:
         return left >= 1
 
 
-@dataclass(slots=True)
-class Breaker:
+class Breaker(Struct):
     """Whether a backend is asked at all.
 
         state       goes on to

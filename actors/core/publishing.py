@@ -8,8 +8,9 @@ with it, and sees what the first one saw. Of one thing the order differs: an ask
 `error`, even if what it held (a switch, other tools) is settled behind them in the log.
 """
 
-from dataclasses import dataclass, field
 from typing import assert_never
+
+from msgspec import Struct, field
 
 from actors.core import events
 from actors.core.content import Message, ToolCall
@@ -154,8 +155,7 @@ def interrupted(bound: Binding | None, why: str) -> TurnResult:
     return TurnResult("", "failed", bound or NOBODY, attempts, 0, Usage(), why)
 
 
-@dataclass(slots=True)
-class _AskSoFar:
+class _AskSoFar(Struct):
     """What the log says of the ask that is under way."""
 
     binding: Binding = NOBODY

@@ -8,9 +8,8 @@ Where it finds nothing, because only the provider knew, the structure stays whol
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from actors.core.check import check
 from actors.core.diagnostics import Refusal
@@ -90,8 +89,7 @@ def _rules(body: JsonValue, dialect: Dialect) -> set[str]:
     return {fault.rule for fault in check(dump(body), dialect) if fault.rule is not None}
 
 
-@dataclass(slots=True)
-class _Veil:
+class _Veil(Struct):
     """Covers what was said, and remembers it for the words of who refused it."""
 
     ids: dict[str, str] = field(default_factory=dict)

@@ -11,13 +11,11 @@ not matter. They meet in `RequestSent`, which the ledger itself writes.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from dataclasses import field as dataclass_field
 from functools import partial
 from math import inf
 from typing import TypeAlias
 
-from msgspec import field
+from msgspec import Struct, field
 
 from actors.core import events
 from actors.core.asking import Asked
@@ -199,8 +197,7 @@ Rules: TypeAlias = Callable[[Binding], tuple[Dialect, Encoder, RenderTarget]]
 """What a binding is rendered with. Resolved from configuration, and the same whenever it is asked."""
 
 
-@dataclass(slots=True)
-class Requests:
+class Requests(Struct):
     """Requests of one lane, one behind the other, of which one render makes what they made.
 
     `lengths`: of the history, at each. `ledger`: what was known at the last; `seals`: that one sealed something.
@@ -227,13 +224,12 @@ class Requests:
 Step: TypeAlias = Requests | Callable[[Lane], Lane]
 
 
-@dataclass(slots=True)
-class Unfolded:
+class Unfolded(Struct):
     """A lane as it was last folded, None before the first event of it, and what a log says of it since."""
 
     lane: Lane | None
     imported: int
-    steps: list[Step] = dataclass_field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
 
     def take(self, step: Step) -> None:
         """Take what the log says next."""

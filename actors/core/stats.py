@@ -5,7 +5,8 @@ says of it. They must agree.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from actors.core.content import Message
 from actors.core.events import (
@@ -26,8 +27,7 @@ OUR_BUG = "transcript"
 """The kind of a failure that refuses the structure of a transcript."""
 
 
-@dataclass(slots=True)
-class ToolCounts:
+class ToolCounts(Struct):
     """How tool calls fared with one backend.
 
     Args:
@@ -69,7 +69,7 @@ class ToolCounts:
         return _rate(self.tool_calls_repaired, self.tool_calls_total)
 
 
-COUNTERS = tuple(ToolCounts.__slots__)
+COUNTERS = ToolCounts.__struct_fields__
 """Their names."""
 
 
@@ -77,8 +77,7 @@ def _rate(part: int, whole: int) -> float:
     return part / whole if whole else 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class BackendStats:
+class BackendStats(Struct, frozen=True):
     """One backend, since the runtime was entered.
 
     Args:
@@ -98,16 +97,14 @@ class BackendStats:
     is_open: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Stalls:
+class Stalls(Struct, frozen=True):
     """How often a tool held up the event loop, and for how many seconds in all, as far as it was seen."""
 
     count: int = 0
     seconds: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class JournalStats:
+class JournalStats(Struct, frozen=True):
     """The journal.
 
     Args:
@@ -130,8 +127,7 @@ class JournalStats:
         return self.unavailable_since is None
 
 
-@dataclass(frozen=True, slots=True)
-class BudgetStats:
+class BudgetStats(Struct, frozen=True):
     """What sessions may use together and have used, in this period.
 
     Args:
@@ -153,8 +149,7 @@ class BudgetStats:
     left_seconds: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RuntimeStats:
+class RuntimeStats(Struct, frozen=True):
     """A runtime at one moment.
 
     Args:
@@ -200,8 +195,7 @@ class RuntimeStats:
         return whole
 
 
-@dataclass(slots=True)
-class _Recount:
+class _Recount(Struct):
     """The recount of one log."""
 
     counts: dict[str, ToolCounts] = field(default_factory=dict)

@@ -1,6 +1,5 @@
 """What is left of a session that has no actors: asleep, put away, closing or over."""
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import anyio
@@ -40,8 +39,7 @@ class Over(Struct, frozen=True):
     fenced: Fenced | None = None
 
 
-@dataclass(slots=True)
-class Closing:
+class Closing(Struct):
     """A close that is under way. `error`: why it was not done in order."""
 
     over: anyio.Event

@@ -6,9 +6,9 @@ a wall clock can say, so a sweep does nothing while the journal has reason to do
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import aclosing
-from dataclasses import dataclass
 
 import anyio
+from msgspec import Struct
 
 from actors import telemetry
 from actors.errors import (
@@ -91,8 +91,7 @@ async def erased(
     return len(gone)
 
 
-@dataclass
-class Retention:
+class Retention(Struct):
     """Erases what nobody has used for `keep` seconds: when its runtime begins, and every hour.
 
     What is open is used, here or on another host that is alive. A session that awaits results or an approval is not:

@@ -7,12 +7,12 @@ made of their logs, as long as that is no more than `KEPT` bytes in all. When al
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from typing import NamedTuple, Protocol
 
 import anyio
+from msgspec import Struct, field
 
 from actors import telemetry
 from actors.backends.backend import Resolver
@@ -73,8 +73,7 @@ class Hosted(Protocol):
         """End the ask in flight, drop those that wait."""
 
 
-@dataclass(slots=True)
-class SessionHost:
+class SessionHost(Struct):
     """What all sessions of a runtime share.
 
     Args:

@@ -5,10 +5,9 @@ one of these places, a refused one among the dead; every ask ends exactly once.
 """
 
 from collections import Counter, deque
-from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 State: TypeAlias = Literal["running", "restarting", "stopping", "stopped", "faulted"]
 """Where an actor is in its life. `faulted`: it was given up after too many crashes."""
@@ -32,8 +31,7 @@ class DeadLetter(Struct, frozen=True):
     reason: Reason
 
 
-@dataclass(slots=True)
-class Account:
+class Account(Struct):
     """A system's dead letters, the latest and how many for each reason; and what became of all else.
 
     `queued` and `running` are only known to `System.counts`; `running` is the number of messages in the hands of a

@@ -9,9 +9,10 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, Generic, TypeVarTuple
+
+from msgspec import Struct
 
 from actors.errors import ActorFailed, ActorStopped
 from actors.kernel.message import Command, ErrorReply, Reply
@@ -51,8 +52,7 @@ class Actor(Generic[C]):
         raise NotImplementedError(f"{type(self).__name__} has no receive for {type(command).__name__}.")
 
 
-@dataclass(slots=True, eq=False)
-class Context(Generic[C]):
+class Context(Struct, Generic[C], eq=False):
     """An actor's hold on the system around it, for the life of one object. Given to `started`; keep it.
 
     `fresh`: `started` has not been called. `is_over`: it was stopped or lost. `holds`: why it handles nothing for now,

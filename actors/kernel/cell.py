@@ -11,11 +11,10 @@ step, and who waits for an answer of it gets the error itself.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from actors.errors import ActorFailed
 from actors.kernel.account import Reason, State
@@ -46,8 +45,7 @@ class Restart(Struct, frozen=True):
 RESTART = Restart()
 
 
-@dataclass(slots=True, eq=False)
-class Group:
+class Group(Struct, eq=False):
     """Actors that restart together, in the order they were started. Given to `System.spawn`.
 
     `error`: the crash that is being dealt with. Further ones on the way down and up count as the same. `ended`: what
@@ -110,8 +108,7 @@ class Group:
             cell.resume()
 
 
-@dataclass(slots=True, eq=False, repr=False, kw_only=True)
-class Cell(Ref[C]):
+class Cell(Ref[C], eq=False, kw_only=True):
     """One actor. Users hold it as a `Ref`."""
 
     factory: Callable[[], Actor[C]]

@@ -7,16 +7,16 @@ husk; when husks outnumber the pending ones the heap is rebuilt, so it stays wit
 import heapq
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import inf
+
+from msgspec import Struct
 
 from actors.kernel.parking import Changes, Parking
 
 _SMALL = 64  # husks that are not worth a rebuild
 
 
-@dataclass(slots=True, eq=False)
-class Timer:
+class Timer(Struct, eq=False):
     """One pending action; None once it ran or was withdrawn."""
 
     action: Callable[[], None] | None

@@ -5,7 +5,6 @@ nothing instead of reaching a later question.
 """
 
 from copy import copy
-from dataclasses import dataclass
 from math import inf
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -19,8 +18,7 @@ R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)  # to its asker a query is a promise of its answer
 
 
-@dataclass(slots=True, eq=False)
-class ErrorReply:
+class ErrorReply(Struct, eq=False):
     """How a reply carries an error. A bare exception could not be told from an answer that is one."""
 
     error: BaseException

@@ -7,12 +7,12 @@ is made late and thrown away early.
 
 from collections.abc import Callable
 from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import partial
 from math import inf
 from typing import Any, Generic, TypeVar
 
 from anyio.lowlevel import checkpoint
+from msgspec import Struct
 
 from actors.errors import ActorStopped, AskTimeout, AskUphill, Draining, MailboxFull
 from actors.kernel.account import State
@@ -57,8 +57,7 @@ def is_outside(system: Shared) -> bool:
     return system.dispatcher.acting is None and current.get() is None
 
 
-@dataclass(slots=True, eq=False, repr=False)
-class Ref(Generic[C]):
+class Ref(Struct, Generic[C], eq=False):
     """Where to send commands of type `C`. It stays valid while the actor restarts, and after it ended.
 
     `rank`: the actor's depth, then its level. `closed`: a sender must find out whether any message is taken. `busy`:

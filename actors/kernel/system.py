@@ -8,13 +8,13 @@ second interrupt, leaves at once.
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from functools import partial
 from types import TracebackType
 from typing import Any, Never, Self
 
 import anyio
 import anyio.lowlevel
+from msgspec.structs import replace
 
 from actors.errors import Draining, KernelError
 from actors.kernel.account import Account

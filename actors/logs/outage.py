@@ -3,8 +3,9 @@
 The journal actor notes it, `Runtime.stats` tells it, and reading it asks nobody.
 """
 
-from dataclasses import dataclass
 from math import ceil
+
+from msgspec import Struct
 
 from actors import telemetry
 from actors.core.stats import JournalStats
@@ -16,8 +17,7 @@ LONGEST = 300
 """Characters that are kept of why."""
 
 
-@dataclass(slots=True)
-class JournalMeter:
+class JournalMeter(Struct):
     """What the journal actor notes.
 
     Args:

@@ -11,9 +11,10 @@ The spans follow the events of the ask's stream, so they cost nothing where they
 """
 
 from contextvars import Context as Variables
-from dataclasses import dataclass
 from time import perf_counter
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from actors.core.content import Message
 from actors.core.feed import (
@@ -93,8 +94,7 @@ class Tracing:
         return TracedSink(self, span, sink)
 
 
-@dataclass(slots=True)
-class _Request:
+class _Request(Struct):
     """A request whose answer has not ended: its span, when that began, whose it is, and whether a piece has come."""
 
     span: "Span"

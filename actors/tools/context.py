@@ -5,6 +5,8 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeVar, Unpack
 
+from msgspec import Struct
+
 from actors.core.asking import AskSettings
 from actors.core.content import Message
 from actors.core.feed import SessionEvent, SwitchOutcome, TurnResult
@@ -41,8 +43,7 @@ class Subagent(Protocol):
         """Return its conversation so far."""
 
 
-@dataclass(frozen=True)
-class SubagentOptions:
+class SubagentOptions(Struct, frozen=True):
     """What a tool says of a session that it opens. Fields as in `Runtime.open`; no target is that of the tool's own."""
 
     target: str | None = None

@@ -1,15 +1,15 @@
 """A handover: whom a conversation goes on with when the model hands it over, and with what."""
 
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
 from types import EllipsisType
 from typing import Any
+
+from msgspec import Struct
 
 from actors.errors import ConfigError
 
 
-@dataclass(frozen=True, eq=False)
-class Handover:
+class Handover(Struct, frozen=True, eq=False, kw_only=True):
     """What a call of a tool does to its session when it has returned: see `actors.handoff`.
 
     Args:
@@ -22,7 +22,6 @@ class Handover:
     """
 
     target: str
-    _: KW_ONLY
     system: str | EllipsisType | None = ...
     tools: Sequence[Any] | EllipsisType = ...  # Any: entries of `tools=`, which stand above this package
 

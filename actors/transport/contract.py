@@ -2,14 +2,14 @@
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from actors.core.segments import Segments
 
 
-@dataclass(frozen=True, slots=True)
-class Timeouts:
+class Timeouts(Struct, frozen=True):
     """Bounds of one exchange, in seconds.
 
     Args:

@@ -5,7 +5,6 @@ with that whenever an ask begins. What tools do is in no log: it is kept here, f
 """
 
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
 from itertools import chain
 from types import EllipsisType
 from typing import Any, Literal, TypeAlias
@@ -26,8 +25,7 @@ Resolve: TypeAlias = Callable[[Toolset, str | None], Resolver]
 """Returns what targets mean to a session with these tools and this system prompt."""
 
 
-@dataclass(slots=True)
-class Change:
+class Change(Struct):
     """What the next turns of a session are to have; what is `...` stays as it is.
 
     `fate`: whether a session took it, or whoever offered it has gone and taken back what was opened for it.

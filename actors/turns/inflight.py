@@ -2,10 +2,9 @@
 
 from collections.abc import Callable
 from contextvars import Context as Variables
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from actors.backends.backend import Resolver, expected, over_budget
@@ -45,8 +44,7 @@ class SessionRefs(Struct, frozen=True):
     journal: Ref[JournalCommand]
 
 
-@dataclass(slots=True)
-class Tally:
+class Tally(Struct):
     """What the turns of an ask have brought so far."""
 
     attempts: list[Attempt] = field(default_factory=list)
@@ -141,8 +139,7 @@ class Tally:
         )
 
 
-@dataclass(slots=True)
-class AskInFlight:
+class AskInFlight(Struct):
     """What the turns of one ask share.
 
     Args:

@@ -3,10 +3,9 @@
 from collections.abc import Callable
 from contextvars import Context as Variables
 from copy import copy
-from dataclasses import dataclass, field
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from actors.core.asking import Asked
 from actors.core.compaction import CompactionResult
@@ -22,8 +21,7 @@ from actors.kernel import Query
 from actors.turns.output import Output
 
 
-@dataclass(slots=True)
-class HostCall:
+class HostCall(Struct):
     """A call that the program makes itself, in a turn without a model.
 
     Args:
@@ -36,8 +34,7 @@ class HostCall:
     result: ToolResult | None = None
 
 
-@dataclass(slots=True)
-class HostCompaction:
+class HostCompaction(Struct):
     """The program wants the history shorter. `result` says what came of it, when its turn has ended."""
 
     result: CompactionResult | None = None
@@ -99,8 +96,7 @@ def again(error: JournalError | None) -> JournalError | None:
     return copy(error)
 
 
-@dataclass(slots=True)
-class PendingAsks:
+class PendingAsks(Struct):
     """The asks a session has accepted and not ended. One for a session's life, whatever crashes meanwhile.
 
     Args:

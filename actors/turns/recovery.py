@@ -6,8 +6,9 @@ that say it does no harm are run again; it is not known what became of the other
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from actors.core.content import ToolCall
 from actors.core.events import Reason, TurnEnded
@@ -26,8 +27,7 @@ from actors.turns.inflight import SessionRefs
 INTERRUPTED = "the session was restarted during the ask; see its history, and ask again"
 
 
-@dataclass(slots=True)
-class Recovery:
+class Recovery(Struct):
     """Closes what one log left open.
 
     Args:

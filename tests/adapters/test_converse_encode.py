@@ -1,6 +1,5 @@
 """What a Bedrock request looks like: blocks with one key, tools whenever they were called, the model in the path."""
 
-import dataclasses
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -111,10 +110,10 @@ def test_appending_in_pieces_gives_the_bytes_of_the_whole() -> None:
 
 @pytest.mark.parametrize(("stream", "action"), [(True, "converse-stream"), (False, "converse")])
 def test_the_model_and_the_manner_stand_in_the_path(stream: bool, action: str) -> None:
-    request = sent(settings=dataclasses.replace(SETTINGS, stream=stream))
+    request = sent(settings=replace(SETTINGS, stream=stream))
     assert request.path == f"/model/us.anthropic.claude-sonnet-5%3A0/{action}"
     assert not {"model", "stream"} & parsed(request).keys()
-    arn = dataclasses.replace(SETTINGS, model="arn:aws:bedrock:us-east-1::x/y", stream=stream)
+    arn = replace(SETTINGS, model="arn:aws:bedrock:us-east-1::x/y", stream=stream)
     assert sent(settings=arn).path == f"/model/arn%3Aaws%3Abedrock%3Aus-east-1%3A%3Ax%2Fy/{action}"
 
 
@@ -129,7 +128,7 @@ def test_tools_that_were_called_are_declared_even_when_tools_are_off() -> None:
 
 
 def test_tools_in_the_settings_are_declared_alone_whatever_was_called() -> None:
-    request = sent(settings=dataclasses.replace(SETTINGS, tools=(READ,)), called=frozenset({"read", "ask"}))
+    request = sent(settings=replace(SETTINGS, tools=(READ,)), called=frozenset({"read", "ask"}))
     tools = [tool["toolSpec"] for tool in parsed(request)["toolConfig"]["tools"]]
     assert tools == [
         {
@@ -153,9 +152,7 @@ def test_tools_in_the_settings_are_declared_alone_whatever_was_called() -> None:
 def test_a_tool_choice_is_said_as_far_as_it_can_be(
     choice: Any, thinking: Any, said: object, losses: tuple[str, ...]
 ) -> None:
-    request = sent(
-        settings=dataclasses.replace(SETTINGS, tools=(READ,), tool_choice=choice, thinking=thinking)
-    )
+    request = sent(settings=replace(SETTINGS, tools=(READ,), tool_choice=choice, thinking=thinking))
     assert parsed(request)["toolConfig"].get("toolChoice") == said
     assert request.losses == losses
 
@@ -163,7 +160,7 @@ def test_a_tool_choice_is_said_as_far_as_it_can_be(
 def test_settings_have_their_places() -> None:
     body = parsed(
         sent(
-            settings=dataclasses.replace(
+            settings=replace(
                 SETTINGS,
                 model="anthropic.claude-sonnet-4-5",
                 system="Be brief.",
@@ -174,43 +171,39 @@ def test_settings_have_their_places() -> None:
     )
     assert body["system"] == [{"text": "Be brief."}]
     assert body["inferenceConfig"] == {"maxTokens": 9, "temperature": 0.5}
-    assert "system" not in parsed(sent(settings=dataclasses.replace(SETTINGS, system=" ")))
+    assert "system" not in parsed(sent(settings=replace(SETTINGS, system=" ")))
     assert parsed(sent()).keys() == {"messages"}
 
 
 def test_thinking_is_asked_for_in_the_vendors_words() -> None:
     def asked(**more: Any) -> Any:  # Any: fields of Settings, and parsed JSON
-        return parsed(sent(settings=dataclasses.replace(SETTINGS, **more))).get(
-            "additionalModelRequestFields"
-        )
+        return parsed(sent(settings=replace(SETTINGS, **more))).get("additionalModelRequestFields")
 
     assert asked(thinking="adaptive") == {"thinking": {"type": "adaptive"}}
     assert asked(thinking="off") == {"thinking": {"type": "disabled"}}
     manual = {"thinking": {"type": "enabled", "budget_tokens": 2048}}
     assert asked(thinking="manual", thinking_tokens=2048) == manual
     assert asked() is None
-    hot = sent(settings=dataclasses.replace(SETTINGS, thinking="adaptive", temperature=0.5))
+    hot = sent(settings=replace(SETTINGS, thinking="adaptive", temperature=0.5))
     assert hot.losses == ("temperature",)
-    assert parsed(sent(settings=dataclasses.replace(SETTINGS, effort="low")))["outputConfig"] == {
-        "effort": "low"
-    }
+    assert parsed(sent(settings=replace(SETTINGS, effort="low")))["outputConfig"] == {"effort": "low"}
 
 
 def test_the_form_of_an_answer_is_a_schema_that_stands_in_a_text() -> None:
     schema = dump({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]})
-    settings = dataclasses.replace(SETTINGS, model="us.anthropic.claude-opus-4-6-v1", output=schema)
+    settings = replace(SETTINGS, model="us.anthropic.claude-opus-4-6-v1", output=schema)
     form = parsed(sent(settings=settings))["outputConfig"]["textFormat"]
     told = form["structure"]["jsonSchema"]
     assert form["type"] == "json_schema"
     assert told["name"] == "answer"
     assert json.loads(told["schema"]) == {**json.loads(schema), "additionalProperties": False}
-    words = dataclasses.replace(settings, model="us.amazon.nova-pro-v1:0")
+    words = replace(settings, model="us.amazon.nova-pro-v1:0")
     assert "outputConfig" not in parsed(sent(settings=words))
 
 
 def test_a_model_without_a_switch_for_thinking_is_not_asked() -> None:
     plain = replace(BEDROCK, name="nova", reasoning=replace(BEDROCK.reasoning, switch="none"))
-    settings = dataclasses.replace(SETTINGS, thinking="adaptive")
+    settings = replace(SETTINGS, thinking="adaptive")
     request = adapter(plain).request(Segments(), settings)
     assert request.losses == ("thinking",)
     assert b"additionalModelRequestFields" not in request.body

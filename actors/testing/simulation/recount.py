@@ -8,9 +8,10 @@ The table is total: a figure that is neither counted again nor excused fails a t
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import fields
 from functools import reduce
 from typing import Any
+
+from msgspec.structs import fields
 
 from actors.core.identity import RUNTIME
 from actors.core.stats import (
@@ -112,7 +113,7 @@ def differences(stats: RuntimeStats, seen: Recount) -> Iterator[str]:
             yield f"{name} of {backend or 'all'}: {value}, and {must} were seen"
 
 
-def names_of(kind: Any = RuntimeStats, within: str = "") -> Iterator[str]:  # Any: a dataclass
+def names_of(kind: Any = RuntimeStats, within: str = "") -> Iterator[str]:  # Any: a struct
     """Yield the name of each figure that stats have."""
     for each in fields(kind):
         if each.name in _PARTS:
