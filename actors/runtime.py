@@ -154,7 +154,9 @@ class Runtime(Archive):
         settings = self.config.settings
         self._allowances = allowances(budgets or {}, settings.tenants, settings.pools)
         self._budgets: RuntimeBudgets
-        self.compaction = settled(compaction, self.config.settings.compaction)
+        self.compaction = settled(compaction, settings.compaction)
+        if (writer := self.compaction.by) is not None:
+            self.config.check_backend(writer)
         self._random = Random(seed)  # noqa: S311  jitter, not secrets
         self._host: SessionHost | None = None
         self._sessions = Sessions(Random(seed))  # noqa: S311  names, not secrets

@@ -111,7 +111,9 @@ def filed(text: str, folder: Path) -> Config:
 
 def test_a_file_says_when_histories_are_made_shorter_and_a_program_comes_first(tmp_path: Path) -> None:
     said = filed(
-        '[compaction]\nthreshold = 0.5\nkeep = 1\nlarge = 4096\nattachments = 2\nby = "a"\n', tmp_path
+        '[compaction]\nthreshold = 0.5\nkeep = 1\nlarge = 4096\nattachments = 2\nby = "a"\n'
+        '[backends.a]\nkind = "openai"\nmodel = "gpt"\n',
+        tmp_path,
     )
     assert Runtime(said).compaction == Compaction(0.5, 1, 4096, 2, "a")
     assert Runtime(said, compaction=MADE).compaction == MADE
@@ -120,6 +122,11 @@ def test_a_file_says_when_histories_are_made_shorter_and_a_program_comes_first(t
     for wrong, name in (("threshold = 1.5", "threshold"), ("keep = -1", "keep"), ("large = 8", "large")):
         with pytest.raises(ConfigError, match=rf"actors\.toml, line 2.*{name}"):
             filed(f"[compaction]\n{wrong}\n", tmp_path)
+    assert Runtime(compaction=Compaction(by="openai:gpt-5.2"), environ={}).compaction.by == "openai:gpt-5.2"
+    unusable: list[Any] = ["b", "", "nobody:gpt", 5]
+    for by in unusable:
+        with pytest.raises(ConfigError, match=r"No backend|No provider|the name of a backend"):
+            Runtime(said, compaction=Compaction(by=by))
 
 
 async def test_the_window_of_a_price_counts_where_the_backend_says_none() -> None:

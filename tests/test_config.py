@@ -266,6 +266,27 @@ B = '[backends.b]\nkind = "openai"\nmodel = "m"\n'
             "no backend (not shown, it may be a secret); there are: b",
         ),
         (f'[backends."{CANARY} "]\nkind = "openai"\n', "[backends.(not shown)] lacks the key 'model'"),
+        *[
+            (
+                f"[compaction]\nthreshold = {share}\n",
+                "line 2, column 1: [compaction] threshold: takes a share of the window up to 1, as 0.8, or 'never'",
+            )
+            for share in ("80", "0", "-0.5", "nan", '"off"', "true")
+        ],
+        (
+            B + '[compaction]\nby = "d"\n',
+            "actors.toml, line 5, column 1: no backend 'd'; there are: b",
+        ),
+        (
+            B + '[pools.p]\nmembers = ["b"]\n[compaction]\nby = "p"\n',
+            "actors.toml, line 7, column 1: no backend 'p'; there are: b",
+        ),
+        ('[journal]\nfile = "x"\n', "[journal] has no key 'file'; keys: path, url, level, lease, keep"),
+        (
+            "[tenants.a]\nbudget = { token = 5 }\n",
+            "[tenants.a.budget] has no key 'token'; did you mean 'tokens'?",
+        ),
+        ('[prices."gpt*"]\ninput = 1\noutput = 1\nread = 1\n', "has no key 'read'; keys: input, output"),
         (
             f"x = {{ {CANARY} = 1, {CANARY} = 2 }}\n",
             "is not valid TOML: Duplicate inline table key (at line 1",

@@ -309,4 +309,16 @@ def test_a_history_is_rendered_whole_or_does_not_count(program: Path, tmp_path: 
 
 def test_a_library_that_does_not_exist_is_named(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--peers", "litellm,nobody"]) == 2
-    assert "no library nobody; there are pydantic_ai, " in capsys.readouterr().err
+    assert "no library 'nobody'; there are pydantic_ai, " in capsys.readouterr().err
+
+
+def test_the_help_names_the_libraries_and_the_options_of_the_other_command(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["--help"])
+    shown = capsys.readouterr().out
+    assert (left.value.code, "--peers" in shown, "inspect_ai" in shown, "--compare" in shown) == (
+        0,
+        *[True] * 3,
+    )

@@ -7,6 +7,8 @@ from importlib.util import find_spec
 
 from actors.cli.exits import Exit
 from actors.cli.screen import complain, safe
+from actors.errors import ConfigError
+from actors.storage.named import storage_at
 from actors.testing.bench.comparing import Incomparable, compared, lines
 from actors.testing.bench.figures import Extent, Library, Loop, Measure
 from actors.testing.bench.goals import MEASURES
@@ -17,14 +19,20 @@ from actors.testing.bench.report import BenchReport, UnreadableReport, measured,
 def main(
     options: argparse.Namespace, measures: Sequence[Measure] = MEASURES, libraries: Sequence[Library] = ()
 ) -> Exit:
-    """Measure and print the report, or compare two; 1 if a measurement failed, whatever the figures are."""
+    """Measure and print the report, or compare two; 1 if a measurement failed, whatever the figures are.
+
+    Raises:
+        ConfigError: The database cannot be used.
+    """
     if options.compare is not None:
         return _compared(*options.compare)
     known = [measure.goal for measure in measures]
-    only = () if options.only is None else tuple(options.only.split(","))
+    only = () if options.only is None else tuple(goal.strip().upper() for goal in options.only.split(","))
     if unknown := sorted(set(only) - set(known)):
-        complain(f"no goal {', '.join(unknown)}; there are {', '.join(known)}")
+        complain(f"no goal {', '.join(map(repr, unknown))}; there are {', '.join(known)}")
         return Exit.USAGE
+    if options.postgres:
+        _check_database(options.postgres)
     if options.plot is not None and find_spec("matplotlib") is None:
         complain("matplotlib is not installed; pip install 'llm-actors[bench]', or leave --plot out")
         return Exit.CONFIG
@@ -33,6 +41,13 @@ def main(
     print(report.json() if options.json else safe("\n".join(report.lines())))
     drawn = options.plot is None or _drawn(report, options.plot)
     return _code(report) if drawn else Exit.USAGE
+
+
+def _check_database(address: str) -> None:
+    """Refuse what no database can be reached by, before anything is measured."""
+    if "://" not in address:
+        raise ConfigError("--postgres takes the address of a database, as postgresql://user@host/name")
+    storage_at(address)
 
 
 def _loops(wanted: str) -> tuple[Loop, ...]:

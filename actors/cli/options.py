@@ -411,9 +411,7 @@ def _sessions(commands: "Commands") -> None:
     )
     sessions.add_argument("--to", metavar="NAME", help="fork, import: the id it gets")
     sessions.add_argument("--out", metavar="FILE", help="export: where to; standard output by default")
-    sessions.add_argument(
-        "--limit", type=count, default=20, metavar="N", help="list: how many; 20 by default"
-    )
+    sessions.add_argument("--limit", type=count, metavar="N", help="list: how many; 20 by default")
     sessions.add_argument("--all", action="store_true", help="list: all of them")
     sessions.add_argument("--after", metavar="ID", help="list: those behind this one")
     sessions.add_argument("--tenant", metavar="NAME", help="list, forget: those of this tenant")

@@ -26,6 +26,9 @@ from actors.storage.clock import LEAP, SLACK
 from actors.storage.directory import Page, StoredSession
 from actors.wall import wall
 
+LISTED = 20
+"""Sessions that are listed, unless it is said how many."""
+
 
 def main(options: argparse.Namespace) -> Exit:
     """Do one thing with what is kept.
@@ -35,15 +38,39 @@ def main(options: argparse.Namespace) -> Exit:
         TranscriptError: A file is no exported session.
         JournalError: The journal cannot be used.
     """
-    several = options.tenant is not None or options.older_than is not None
-    if options.id is None and not (options.what == "list" or (options.what == "forget" and several)):
-        takes = {"import": "a file", "forget": "an id, --tenant or --older-than"}.get(options.what, "an id")
-        complain(f"`actors sessions {options.what}` takes {takes}")
-        return Exit.USAGE
-    if options.what == "forget" and options.id is not None and several:
-        complain("`actors sessions forget` takes an id, or --tenant and --older-than")
+    if wrong := _misuse(options):
+        complain(f"`actors sessions {options.what}` takes {wrong}")
         return Exit.USAGE
     return anyio.run(_done, options)
+
+
+_TAKES: Mapping[str, frozenset[str]] = {
+    "list": frozenset({"limit", "all", "after", "tenant", "json"}),
+    "show": frozenset({"id", "json"}),
+    "export": frozenset({"id", "out"}),
+    "import": frozenset({"id", "to"}),
+    "fork": frozenset({"id", "at", "to"}),
+    "forget": frozenset({"id", "tenant", "older_than", "export"}),
+}
+
+
+def _misuse(options: argparse.Namespace) -> str:
+    """Return what the command takes, where it was given something else: what it would not heed, it must not get."""
+    given = {
+        name
+        for name in frozenset[str]().union(*_TAKES.values())
+        if getattr(options, name) not in (None, False)
+    }
+    if beyond := sorted(given - _TAKES[options.what]):
+        return "no id" if beyond[0] == "id" else f"no --{beyond[0].replace('_', '-')}"
+    several = given & {"tenant", "older_than"}
+    if options.what == "forget" and ("id" in given) == bool(several):
+        return "an id, or --tenant and --older-than"
+    if options.what == "forget" and options.tenant == "":
+        return "the name of a tenant, and this one is empty"
+    if "id" in _TAKES[options.what] and not given & {"id", "tenant", "older_than"}:
+        return "a file" if options.what == "import" else "an id"
+    return ""
 
 
 async def _done(options: argparse.Namespace) -> Exit:
@@ -54,7 +81,7 @@ async def _done(options: argparse.Namespace) -> Exit:
 
 
 async def _list(runtime: Runtime, options: argparse.Namespace) -> None:
-    last, count, limit = "", 0, options.limit
+    last, count, limit = "", 0, options.limit or LISTED
     page = None if options.after is None else (await _named(runtime, options)).page
     async with aclosing(_stored(runtime, options.tenant, page)) as sessions:
         async for each in sessions:

@@ -267,15 +267,23 @@ class Config:
             self._resolved[target] = backend, noting.seen
         return backend
 
+    def check_backend(self, target: str) -> None:
+        """Raise UnknownTarget if no backend has this name. Its key may be missing."""
+        if target not in self.settings.backends:
+            self._kind(target)
+
     def _named(self, target: str) -> Backend:
         if (settings := self.settings.backends.get(target)) is not None:
             return self._configured(target, settings)
-        name, colon, model = target.partition(":")
+        return self._provided(self._kind(target), target.partition(":")[2])
+
+    def _kind(self, target: str) -> Kind:
+        name, colon, _ = target.partition(":")
         if not colon:
             raise UnknownTarget(self._no_such(target))
         for kind in PROVIDERS:
             if kind == name:
-                return self._provided(kind, model)
+                return kind
         raise UnknownTarget(f"No provider {clip(name)}; {hint(name, PROVIDERS, 'providers')}")
 
     def _configured(self, name: str, settings: BackendSettings) -> Backend:

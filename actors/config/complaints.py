@@ -6,23 +6,13 @@ be a name, is repeated only if it is short or of plain words. What heads a table
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, get_args, get_origin
 
 from pydantic import ValidationError
 
-from actors.config.settings import (
-    NAME,
-    Auth,
-    BackendLimits,
-    BackendSettings,
-    FileSettings,
-    Frozen,
-    PoolSettings,
-    ReasoningSettings,
-    RuntimeLimits,
-)
+from actors.config.settings import NAME, FileSettings, Frozen
 
 _QUOTE = "'"
 _HARMLESS = re.compile(r"[A-Za-z0-9_.:-]{1,16}|[a-z]{1,16}(_[a-z]{1,16}){1,4}")
@@ -72,17 +62,26 @@ def explained(error: ValidationError, source: str, text: str) -> str:
     return f"{where}{owner} {named(key).strip(_QUOTE)}: {' '.join(reason.split())[:300]}"
 
 
-_TABLES: Mapping[tuple[str, int], type[Frozen]] = {
-    ("backends", 2): BackendSettings,
-    ("pools", 2): PoolSettings,
-    ("limits", 1): RuntimeLimits,
-}
-_INNER: Mapping[str, type[Frozen]] = {"limits": BackendLimits, "auth": Auth, "reasoning": ReasoningSettings}
-
-
 def _known(table: Sequence[str]) -> Iterable[str]:
-    model = FileSettings if not table else _TABLES.get((table[0], len(table))) or _INNER.get(table[-1])
-    return model.model_fields if model else ()
+    """Return the keys that the table of this header takes."""
+    model: type[Frozen] = FileSettings
+    parts = iter(table)
+    for part in parts:
+        annotation = model.model_fields[part].annotation
+        if get_origin(annotation) is dict:
+            next(parts, None)
+        found = _table(annotation)
+        if found is None:
+            return ()
+        model = found
+    return model.model_fields
+
+
+def _table(annotation: Any) -> type[Frozen] | None:  # Any: a type, of any kind
+    """Return the table that a setting of this type is, or holds."""
+    if isinstance(annotation, type) and issubclass(annotation, Frozen):
+        return annotation
+    return next(filter(None, map(_table, get_args(annotation))), None)
 
 
 _AUTH = "the name of a variable, or a table with one of key, bearer, command and aws"

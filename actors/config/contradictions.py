@@ -24,14 +24,20 @@ def contradictions(settings: FileSettings) -> Iterable[tuple[tuple[str, ...], st
         if name in settings.backends:
             yield ("pools", name), f"{name!r} is the name of a backend too; rename the pool"
         for member in pool.members:
-            if member not in settings.backends and member.partition(":")[0] not in PROVIDERS:
-                yield place, f"no backend {named(member)}; {hint(member, settings.backends, 'there are')}"
+            yield from ((place, wrong) for wrong in _no_backend(settings, member))
         if len(set(pool.members)) < len(pool.members):
             yield place, "a member is named twice"
         for member in pool.weights:
             if member not in pool.members:
                 wrong = f"{named(member)} is no member; {hint(member, pool.members, 'there are')}"
                 yield ("pools", name, "weights"), wrong
+    if (writer := settings.compaction.by) is not None:
+        yield from ((("compaction", "by"), wrong) for wrong in _no_backend(settings, writer))
+
+
+def _no_backend(settings: FileSettings, name: str) -> Iterable[str]:
+    if name not in settings.backends and name.partition(":")[0] not in PROVIDERS:
+        yield f"no backend {named(name)}; {hint(name, settings.backends, 'there are')}"
 
 
 def _wrong_dialects(settings: FileSettings) -> Iterable[tuple[tuple[str, ...], str]]:

@@ -35,6 +35,14 @@ def _duration(text: object) -> int:
     return duration(text)
 
 
+def _share(given: object) -> float | None:
+    if given == "never":
+        return None
+    if not isinstance(given, int | float) or isinstance(given, bool) or not 0 < given <= 1:
+        raise ValueError("takes a share of the window up to 1, as 0.8, or 'never'")
+    return float(given)
+
+
 def label(text: str) -> str:
     if not text or len(text) > 200 or not text.isprintable():
         raise ValueError("takes 1 to 200 printable characters")
@@ -400,7 +408,7 @@ class ModelPrice(PriceSettings):
 class CompactionSettings(Frozen):
     """The `[compaction]` table: when and how histories are made shorter. See `actors.Compaction`."""
 
-    threshold: Annotated[float, Field(gt=0, le=1)] | Literal["never"] = 0.8
+    threshold: Annotated[float | None, BeforeValidator(_share)] = 0.8
     keep: Annotated[int, Field(ge=0)] = 2
     large: Annotated[int, Field(ge=256)] = 16_384
     attachments: Annotated[int, Field(ge=0)] = 4

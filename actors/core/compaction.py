@@ -87,6 +87,8 @@ def checked(given: Compaction) -> Compaction:
         value = getattr(given, name)
         if type(value) is not int or not least <= value < inf:
             raise ConfigError(f"compaction: {name} is {value!r}; it takes a whole number from {least}")
+    if given.by is not None and not isinstance(given.by, str):
+        raise ConfigError(f"compaction: by is {given.by!r}; it takes the name of a backend, or None")
     return given
 
 
@@ -98,8 +100,7 @@ def settled(given: Compaction | None, filed: _FiledCompaction) -> Compaction:
     """Return the settings that count: those given to the runtime, else those of the file."""
     if given is not None:
         return checked(given)
-    said = filed.model_dump()
-    return Compaction(**{**said, "threshold": None if said["threshold"] == "never" else said["threshold"]})
+    return Compaction(**filed.model_dump())
 
 
 # ---- where it is cut

@@ -22,15 +22,25 @@ GOALS = "A1,A3,B2,B3,B4,B5,D1,D2,E1"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run `actors bench` with these arguments and the other libraries."""
     names = [pinned.name for pinned in LIBRARIES]
-    own = argparse.ArgumentParser(add_help=False)
-    own.add_argument("--peers", default=",".join(names))
+    own = argparse.ArgumentParser(
+        "python -m benchmarks.peers",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        add_help=False,
+    )
+    own.add_argument(
+        "--peers", default=",".join(names), metavar="NAMES", help=f"comma-separated: {', '.join(names)}"
+    )
     given, rest = own.parse_known_args(sys.argv[1:] if arguments is None else arguments)
-    wanted = given.peers.split(",")
+    wanted = [name.strip() for name in given.peers.split(",")]
     if unknown := sorted(set(wanted) - set(names)):
-        print(f"no library {', '.join(unknown)}; there are {', '.join(names)}", file=sys.stderr)
+        print(f"no library {', '.join(map(repr, unknown))}; there are {', '.join(names)}", file=sys.stderr)
         return 2
+    if {"-h", "--help"} & set(rest):
+        print(own.format_help())
     options = parser().read(["bench", *rest])
-    options.only = options.only or GOALS
+    if options.only is None:
+        options.only = GOALS
     with running([pinned for pinned in LIBRARIES if pinned.name in wanted]) as libraries:
         return bench(options, MEASURES, libraries)
 

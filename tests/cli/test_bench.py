@@ -54,7 +54,27 @@ def test_a_goal_that_does_not_exist_is_named_and_nothing_is_measured(
 ) -> None:
     assert main(["bench", "--only", "A1,Z9"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("actors: no goal Z9; there are A1, ")
+    assert line.startswith("actors: no goal 'Z9'; there are A1, ")
+    assert main(["bench", "--only", ""]) == 2
+    assert capsys.readouterr().err.startswith("actors: no goal ''; there are A1, ")
+
+
+@pytest.mark.parametrize("address", ["sessions.db", "mysql://host/name"])
+def test_what_is_no_address_of_a_database_is_told_before_anything_is_measured(
+    address: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["bench", "--postgres", address]) == 3
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "postgresql://" in line
+
+
+def test_goals_may_be_named_as_they_are_typed(capsys: pytest.CaptureFixture[str]) -> None:
+    row = Figure("A1", "asked", "openai_chat", "ms", 3.0, 2.0, 1.0)
+    options = parser().read(["bench", "--only", "a1, b2", "--json"])
+    measures = [Measure(goal, "asked", lambda _: [row]) for goal in ("A1", "A2", "B2")]
+    assert bench.main(options, measures) == 0
+    figures = json.loads(capsys.readouterr().out)["figures"]
+    assert [row["goal"] for row in figures if row["note"] == "not asked for"] == ["A2"]
 
 
 def test_two_runs_of_one_machine_are_compared_and_of_two_refused(

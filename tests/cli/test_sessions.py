@@ -130,6 +130,27 @@ async def test_a_chat_goes_on_with_the_last_conversation_one_by_its_id_and_a_cop
     assert sorted(listed(tmp_path)) == ["copy", "second", "trip"]
 
 
+def test_what_a_command_does_not_heed_is_refused_and_nothing_is_erased(tmp_path: Path) -> None:
+    begin(storage := SqliteStorage(tmp_path / "kept.db"), "trip")
+    storage.close()
+    for line, says in (
+        (("list", "trip"), "takes no id"),
+        (("list", "--at", "2"), "takes no --at"),
+        (("show",), "takes an id"),
+        (("show", "trip", "--limit", "3"), "takes no --limit"),
+        (("export", "trip", "--all"), "takes no --all"),
+        (("import",), "takes a file"),
+        (("fork", "trip", "--older-than", "3 days"), "takes no --older-than"),
+        (("forget",), "takes an id, or --tenant and --older-than"),
+        (("forget", "trip", "--tenant", "acme"), "takes an id, or --tenant and --older-than"),
+        (("forget", "--tenant", "acme", "--limit", "1"), "takes no --limit"),
+        (("forget", "--tenant", ""), "takes the name of a tenant"),
+    ):
+        done = kept(tmp_path, *line)
+        assert (done.code, done.out, says in done.complaint) == (2, "", True), done.complaint
+    assert listed(tmp_path) == ["trip"]
+
+
 @pytest.mark.parametrize(
     ("line", "says"),
     [
@@ -258,10 +279,10 @@ def test_many_are_forgotten_by_tenant_and_by_age_and_exported_before(tmp_path: P
     assert kept(tmp_path, "import", str(folder / "of-2021.jsonl")).out == "of-2021\n"
     other = SqliteStorage(tmp_path / "kept.db")
     other.claim("now")
-    elsewhere = kept(tmp_path, "forget", "--tenant", "")
+    elsewhere = kept(tmp_path, "forget", "--older-than", "3000-01-01")
     assert (elsewhere.code, "'now' belongs to host" in elsewhere.complaint) == (1, True)
     other.close()
-    assert kept(tmp_path, "forget", "--tenant", "").out == "now\n"
+    assert kept(tmp_path, "forget", "--older-than", "3000-01-01").out == "now\n"
 
 
 def test_an_age_is_refused_where_the_clock_is_far_from_what_the_journal_has_seen(tmp_path: Path) -> None:

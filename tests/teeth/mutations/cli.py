@@ -19,6 +19,20 @@ STREAMS = "tests/cli/test_streams_of_the_process.py"
 
 MUTATIONS = (
     Mutation(
+        "sessions: an empty name of a tenant forgets all that is of none",
+        "actors/cli/sessions.py",
+        'if options.what == "forget" and options.tenant == "":',
+        'if options.what == "list" and options.tenant == "":',
+        (f"{KEPT}::test_what_a_command_does_not_heed_is_refused_and_nothing_is_erased",),
+    ),
+    Mutation(
+        "sessions: an option that is not heeded is taken",
+        "actors/cli/sessions.py",
+        "if beyond := sorted(given - _TAKES[options.what]):",
+        "if beyond := sorted(given - given):",
+        (f"{KEPT}::test_what_a_command_does_not_heed_is_refused_and_nothing_is_erased",),
+    ),
+    Mutation(
         "sessions: a journal whose name is mistyped is made",
         "actors/cli/journal.py",
         'if not (makes or "://" in found or Path(found).exists()):',

@@ -9,6 +9,13 @@ ELSEWHERE = "tests/test_compaction_elsewhere.py"
 
 MUTATIONS = (
     Mutation(
+        "compaction: who is to write summaries need not be there",
+        "actors/runtime.py",
+        "if (writer := self.compaction.by) is not None:",
+        "if (writer := self.compaction.by) == 0:",
+        (f"{ELSEWHERE}::test_a_file_says_when_histories_are_made_shorter_and_a_program_comes_first",),
+    ),
+    Mutation(
         "compaction: a history is cut within a turn",
         RULES,
         "return later is not None and later.turn == messages[last].turn",
@@ -215,8 +222,8 @@ MUTATIONS = (
     Mutation(
         "compaction: what the file says of it is not read",
         RULES,
-        "    said = filed.model_dump()\n",
-        "    said = type(filed)().model_dump()\n",
+        "return Compaction(**filed.model_dump())",
+        "return Compaction(**type(filed)().model_dump())",
         (f"{ELSEWHERE}::test_a_file_says_when_histories_are_made_shorter_and_a_program_comes_first",),
     ),
     Mutation(
