@@ -4,13 +4,17 @@ Its pauses grow with all that is alive, so it should have no reason to come.
 """
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
+from typing import Any
+from weakref import ref
 
+import anyio
 import pytest
 
+from actors import Session
 from actors.testing import Call, Say, Turn
-from actors.tools import tool
+from actors.tools import Tool, tool
 from tests.runtime_support import hosting, openai
 
 pytestmark = pytest.mark.anyio
@@ -74,3 +78,27 @@ async def test_a_session_that_is_closed_and_forgotten_leaves_none_of_its_actors_
             await runtime.forget(session.id)
             del session
     assert found == []
+
+
+async def test_a_session_that_its_own_tools_refer_to_is_freed_once_it_is_forgotten() -> None:
+    async with hosting(gpt=openai()) as runtime:
+        session = await runtime.open("gpt")
+        await session.configure(tools=[_looking_up(session)])
+        freed = ref(session)
+        await session.close()
+        await runtime.forget(session.id)
+        del session
+        await anyio.lowlevel.checkpoint()
+        gc.collect()
+        assert freed() is None
+
+
+def _looking_up(session: Session) -> Tool[[str], Coroutine[Any, Any, str]]:
+    """Return a tool that looks into its own session."""
+
+    @tool
+    async def look_up(query: str) -> str:
+        """Search what was said."""
+        return f"{query} in {session.id}"
+
+    return look_up

@@ -42,8 +42,9 @@ class Toolsets:
         ] = {}  # by what the host gave, which is kept alive
         self._changes = Changes(system.parking)
         self._is_over = False
-        self._offers: WeakValueDictionary[tuple[AnyTool, ...], Offer] = WeakValueDictionary()
-        self._toolsets: WeakValueDictionary[tuple[AnyTool, ...], Toolset] = WeakValueDictionary()
+        # by the identities of their tools: a tool may refer to the session that has it
+        self._offers: WeakValueDictionary[tuple[int, ...], Offer] = WeakValueDictionary()
+        self._toolsets: WeakValueDictionary[tuple[int, ...], Toolset] = WeakValueDictionary()
 
     async def open(self, items: Iterable[Item], check: Callable[[Toolset], object]) -> Offer:
         """Return what a session with these tools and toolsets offers, with all of them open.
@@ -72,7 +73,7 @@ class Toolsets:
             raise
 
     def _offer(self, parts: list[AnyTool | ToolsetOwner]) -> Offer:
-        tools = tuple([part for part in parts if isinstance(part, Tool)])
+        tools = tuple([id(part) for part in parts if isinstance(part, Tool)])
         if len(tools) < len(parts):
             return Offer(parts, self._same)
         if (known := self._offers.get(tools)) is None:
@@ -81,7 +82,7 @@ class Toolsets:
 
     def _same(self, tools: Toolset) -> Toolset:
         """Return the set of these tools that another session has already, or this one."""
-        return self._toolsets.setdefault(tuple(tools), tools)
+        return self._toolsets.setdefault(tuple(map(id, tools)), tools)
 
     async def _part(self, item: Item) -> AnyTool | ToolsetOwner:
         if isinstance(item, str):

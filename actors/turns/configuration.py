@@ -36,7 +36,7 @@ class Change(Struct):
     fate: Literal["offered", "taken", "dropped"] = "offered"
 
 
-class Unwritten(Struct, gc=False):
+class Unwritten(Struct):
     """A change that is live and not yet in the log.
 
     Args:
@@ -57,8 +57,8 @@ Prepare: TypeAlias = Callable[
 """Returns a change of system prompt and tools for a target, with its toolsets open."""
 
 
-class Configuration(Struct, gc=False):
-    """One for a session's life, whatever becomes of its actors. It refers to nothing that refers to a session.
+class Configuration(Struct):
+    """One for a session's life, whatever becomes of its actors. It refers to a session only by what tools refer to.
 
     Args:
         system: The system prompt.

@@ -10,7 +10,23 @@ OFFER = "actors/toolsets/offer.py"
 SERVER = "actors/mcp/connection.py"
 RESULTS = "actors/mcp/results.py"
 
+FREED = ("tests/test_garbage.py::test_a_session_that_its_own_tools_refer_to_is_freed_once_it_is_forgotten",)
+
 MUTATIONS: tuple[Mutation, ...] = (
+    Mutation(
+        "freed: a session's configuration hides what its tools refer to from the garbage collector",
+        "actors/turns/configuration.py",
+        "class Configuration(Struct):",
+        "class Configuration(Struct, gc=False):",
+        FREED,
+    ),
+    Mutation(
+        "freed: the set of a session's tools is known by the tools themselves, which so stay",
+        SETS,
+        "setdefault(tuple(map(id, tools)), tools)",
+        "setdefault(tuple(tools), tools)",
+        FREED,
+    ),
     Mutation(
         "servers: the SDK is told an address with the user and the password in it",
         "actors/mcp/transports.py",
