@@ -20,7 +20,7 @@ from actors.core import awaiting, phases
 from actors.core.content import ToolCall
 from actors.core.events import Closed, Configured, SwitchApplied, SwitchFailed, SwitchHeld, SwitchSuperseded
 from actors.core.feed import Applied, CompleteEvent, Deferred, Sink, SwitchOutcome
-from actors.core.ledger import Ledger
+from actors.core.ledger import NO_CALLS
 from actors.core.phases import Action, Happening, Phase
 from actors.core.publishing import brought, settlement
 from actors.core.routing import settled
@@ -402,7 +402,7 @@ class SessionActor(Actor[SessionCommand]):
     def _paused(self) -> None:
         """End the ask's stream for now: its turn waits. If it was cancelled meanwhile, close it."""
         state, current = self._log.state, self._pending.current
-        self.waits = awaiting.pending(state, Ledger())
+        self.waits = awaiting.pending(state, NO_CALLS)
         is_ending = self._phase == "ending"
         sink = current.sink if current is not None else NoSink()
         if not is_ending:

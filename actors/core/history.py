@@ -17,12 +17,10 @@ from actors.core.events import Interaction, Short
 from actors.core.form import Public, kept, replace
 from actors.core.identity import CallId
 from actors.core.intake import Intake, Remarks
-from actors.core.ledger import Ledger
+from actors.core.ledger import NO_CALLS, Ledger
 from actors.core.packed import Packed, pack, unpack
 from actors.core.table import NOTHING, Table
 from actors.errors import CanonicalFault
-
-_NOTHING = Ledger()
 
 
 def _so_far(known: Interaction) -> ToolResult | None:
@@ -58,12 +56,12 @@ class History(
     short: Table[CallId, Short]
     """The calls whose results are shown as a mark, and why. What they returned is in the ledger as it was."""
 
-    def __new__(cls, messages: Iterable[Message] = (), ledger: Ledger = _NOTHING) -> "History":
+    def __new__(cls, messages: Iterable[Message] = (), ledger: Ledger = NO_CALLS) -> "History":
         came = tuple(messages)
         return cls.came(came, tuple(map(pack, came)), ledger)
 
     @staticmethod
-    def came(messages: Sequence[Message], packed: Sequence[Packed], ledger: Ledger = _NOTHING) -> "History":
+    def came(messages: Sequence[Message], packed: Sequence[Packed], ledger: Ledger = NO_CALLS) -> "History":
         """Return the history of messages of any shape, packed already. It shares those that stay as they are."""
         said, own, report = normal(messages, ledger)
         known = dict(zip(map(id, messages), packed, strict=True))
@@ -78,7 +76,7 @@ class History(
         said, ledger, report = imported(placed, remarks)
         return _of(map(pack, said), ledger, report, system)
 
-    def append(self, *messages: Message, ledger: Ledger = _NOTHING) -> "History":
+    def append(self, *messages: Message, ledger: Ledger = NO_CALLS) -> "History":
         """Return the history with these messages at its end, of whatever shape they are."""
         if not messages:
             return self
@@ -157,3 +155,7 @@ class History(
 
 def _of(packed: Iterable[Packed], ledger: Ledger, report: Intake, system: str | None = None) -> History:
     return kept(History, appended(EMPTY, packed), ledger, report, system, NOTHING)
+
+
+NO_MESSAGES = History()
+"""The history of nothing said. One serves all: nothing changes it."""

@@ -9,6 +9,7 @@ restart their ids with every response, and some leave them empty.
 """
 
 import re
+from functools import lru_cache
 from typing import NewType
 
 from actors.core.form import Form
@@ -49,6 +50,7 @@ RUNTIME = Binding("runtime", "runtime")
 """The origin of what the runtime itself adds to a history, such as a late result."""
 
 
+@lru_cache(maxsize=1024)  # every session has the first of them, and keeps each in several places
 def mint(number: int) -> CallId:
     """Return the canonical id of a session's call, counted from 1."""
     return CallId(f"hist_tool_{number}")

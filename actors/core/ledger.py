@@ -158,3 +158,7 @@ def _ended(known: Interaction, event: Completion) -> tuple[Interaction, int]:
 def _sealed(known: Interaction, reason: Reason) -> Interaction:
     """Seal a call's synthetic result; without effect where a real completion or a seal came first."""
     return known if known.end is not None or known.sealed is not None else replace(known, sealed=reason)
+
+
+NO_CALLS = Ledger()
+"""The ledger of no calls. One serves all: nothing changes it."""

@@ -24,10 +24,10 @@ from actors.core.dialect import Dialect
 from actors.core.estimate import ReportedRequest
 from actors.core.events import EpochBegan, EpochReason, Event, RequestSent, Scheduled
 from actors.core.form import Form, replace
-from actors.core.history import History
+from actors.core.history import NO_MESSAGES, History
 from actors.core.identity import RUNTIME, Binding, number_of
 from actors.core.lane import Lane, Rendered, advanced, begun, empty, replayed
-from actors.core.ledger import Ledger, closed
+from actors.core.ledger import NO_CALLS, Ledger, closed
 from actors.core.packed import Packed, size_of
 from actors.core.render import RenderTarget
 from actors.core.spending import Budget, Used
@@ -65,8 +65,8 @@ class SessionState(Form, frozen=True):
     session: str = ""
     target: str = ""
     held: str | None = None
-    history: History = field(default_factory=History)
-    ledger: Ledger = field(default_factory=Ledger)
+    history: History = NO_MESSAGES
+    ledger: Ledger = NO_CALLS
     calls: int = 0
     asks: int = 0
     asked: Asked | None = None
@@ -122,7 +122,7 @@ class SessionState(Form, frozen=True):
             case events.Resumed():
                 return replace(self, pause=None)
             case events.Opened(session=session, target=target, messages=messages, known=known):
-                history = replace(History(), report=event.report, system=event.system)
+                history = replace(NO_MESSAGES, report=event.report, system=event.system)
                 state = SessionState(session, target, None, history, Ledger(known), event.calls)
                 state = state._saying(*messages)
                 used = None if event.budget is None else Used()

@@ -9,9 +9,9 @@ from msgspec import Struct
 
 from actors.core.content import ToolCall
 from actors.core.feed import CallProgress, SessionEvent, StatusEvent
-from actors.core.history import History
+from actors.core.history import NO_MESSAGES, History
 from actors.core.jsonio import sanitised
-from actors.core.ledger import Ledger
+from actors.core.ledger import NO_CALLS, Ledger
 from actors.execution.children import Above, Subagents
 from actors.execution.executor import Executor
 from actors.kernel.parking import parking
@@ -19,8 +19,6 @@ from actors.tools.context import Subagent, SubagentOptions, ToolContext
 
 MESSAGE = 500
 """Characters of one message of progress."""
-
-_NO_HISTORY, _NO_LEDGER = History(), Ledger()
 
 
 class TurnView(Struct, frozen=True):
@@ -35,8 +33,8 @@ class TurnView(Struct, frozen=True):
 
     turn: int = 0
     round: int = 0
-    history: History = _NO_HISTORY
-    ledger: Ledger = _NO_LEDGER
+    history: History = NO_MESSAGES
+    ledger: Ledger = NO_CALLS
     put: Callable[[SessionEvent], None] | None = None
 
 

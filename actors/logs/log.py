@@ -11,7 +11,7 @@ from actors.core.closing import repeatable
 from actors.core.content import ToolCall
 from actors.core.events import Configured, Event, SwitchApplied
 from actors.core.form import replace
-from actors.core.ledger import Ledger
+from actors.core.ledger import NO_CALLS
 from actors.core.state import Lanes, Rules, SessionState, rebuilt
 from actors.journal import Append, JournalCommand, Prelude, ReadLog, Told
 from actors.kernel import Context, Ref
@@ -56,7 +56,7 @@ class LogWriter:
 
     def resume(self, state: SessionState) -> None:
         """Go on from what the log says."""
-        self.state = replace(state, ledger=Ledger())
+        self.state = replace(state, ledger=NO_CALLS)
         self.target = state.target
         self._holding.count("messages", state.size)
 

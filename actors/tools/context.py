@@ -10,7 +10,7 @@ from msgspec import Struct
 from actors.core.asking import AskSettings
 from actors.core.content import Message
 from actors.core.feed import SessionEvent, SwitchOutcome, TurnResult
-from actors.core.history import History
+from actors.core.history import NO_MESSAGES, History
 from actors.errors import SessionError
 
 Deps = TypeVar("Deps")
@@ -77,7 +77,7 @@ class NoDoor:
     """The door of a context that no session made."""
 
     is_cancelled = False
-    history = History()
+    history = NO_MESSAGES
     now = 0.0
 
     def progress(self, message: str, fraction: float | None) -> None:

@@ -18,22 +18,20 @@ from actors.core.content import Message
 from actors.core.door.attribute import Placed, is_attributed
 from actors.core.door.settle import Settling
 from actors.core.intake import Intake, Remarks
-from actors.core.ledger import Ledger
+from actors.core.ledger import NO_CALLS, Ledger
 
 __all__ = ["imported", "normal"]
 
 Normal: TypeAlias = tuple[Sequence[Message], Ledger, Intake]
 """The normal messages; what became of their calls, as far as the blocks say; what was done."""
 
-_NOTHING = Ledger()
-
 
 def normal(
     messages: Sequence[Message],
-    ledger: Ledger = _NOTHING,
+    ledger: Ledger = NO_CALLS,
     *,
     before: Iterable[Message] = (),
-    known: Ledger = _NOTHING,
+    known: Ledger = NO_CALLS,
 ) -> Normal:
     """Return messages as a normal history has them.
 
@@ -54,5 +52,5 @@ def imported(placed: Iterable[Placed], remarks: Remarks) -> Normal:
 
     Its call ids are that provider's, and each call gets a canonical id by order of appearance.
     """
-    settling = Settling(_NOTHING, remarks, minted=True)
-    return settling.settled(placed), settling.ledger(_NOTHING), remarks.intake()
+    settling = Settling(NO_CALLS, remarks, minted=True)
+    return settling.settled(placed), settling.ledger(NO_CALLS), remarks.intake()

@@ -61,8 +61,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "import: a session forgets what its door found",
         "actors/core/state.py",
-        "replace(History(), report=event.report, system=event.system)",
-        "replace(History(), system=event.system)",
+        "replace(NO_MESSAGES, report=event.report, system=event.system)",
+        "replace(NO_MESSAGES, system=event.system)",
         (SESSIONS,),
     ),
     Mutation(
