@@ -9,11 +9,15 @@ from typing import ClassVar
 
 from actors.core.concerns import Role
 from actors.core.dialect import Dialect
+from actors.core.segments import SHARED
 from actors.core.transcript import Writer
 
 
 class Writing(Writer):
-    """Begins messages and keeps the pieces. How a block is written is the family's."""
+    """Begins messages and keeps the pieces. How a block is written is the family's.
+
+    A long literal is a piece of its own, the object that was given. All that stands between two of them is one.
+    """
 
     closing: ClassVar[bytes] = b"]}"  # what ends the open message, if one stays open
     natives: ClassVar[bool] = True  # a provider's own parts can be written
@@ -24,21 +28,33 @@ class Writing(Writer):
         self._role = last_role
         self._comma = b"" if last_role is None else b","
         self._pieces: list[bytes] = []
+        self._loose: list[bytes] = []  # what stands behind the last of them
 
     def begin(self, role: Role) -> None:
         if role != self._role:
             opening = self.opening % self.roles[role]
-            self._pieces.append(opening if self._role is None else self.closing + b"," + opening)
+            self._loose.append(opening if self._role is None else self.closing + b"," + opening)
             self._role, self._comma = role, b""
 
-    def block(self, *pieces: bytes) -> None:
-        """Write a block, or a message, behind what is there."""
-        self._pieces += (self._comma, *pieces)
+    def block(self, opening: bytes, literal: bytes = b"", ending: bytes = b"") -> None:
+        """Write a block, or a message, behind what is there: all of it, or up to its first literal and behind that."""
+        self._loose += (self._comma, opening)
         self._comma = b","
+        if ending:
+            self.more(literal, ending)
+
+    def more(self, literal: bytes, ending: bytes) -> None:
+        """Write a literal of the block that is being written, and what is behind it."""
+        if len(literal) < SHARED:
+            self._loose += (literal, ending)
+        else:
+            self._pieces += (b"".join(self._loose), literal)
+            self._loose = [ending]
 
     def native(self, part: bytes) -> None:
         self.block(part)
 
     def taken(self) -> list[bytes]:
-        written, self._pieces = self._pieces, []
+        written = [*self._pieces, b"".join(self._loose)] if self._loose else self._pieces
+        self._pieces, self._loose = [], []
         return written

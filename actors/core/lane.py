@@ -22,7 +22,7 @@ from actors.core.identity import CallId
 from actors.core.ledger import Ledger
 from actors.core.render import RenderTarget, RenderWalk
 from actors.core.rulebook import FAULTS, RULES
-from actors.core.segments import Segments, gathered
+from actors.core.segments import Segments
 from actors.core.transcript import Encoder, RenderState, TranscriptFacts
 from actors.errors import CanonicalFault, Fault
 
@@ -157,8 +157,7 @@ def _written(lane: Lane, walk: RenderWalk, *, whole: bool) -> tuple[Lane, list[F
     """Return the lane with what a walk writes behind it, and what the judge says of that."""
     segments, judge = lane.segments, lane.judge
     faults: list[Fault] = []
-    for pieces in walk.fragments():
-        fragment = gathered(pieces)
+    for fragment in walk.fragments():
         judge, found = extend(judge, *fragment, whole=whole)
         faults += found
         segments = segments.plus(fragment)

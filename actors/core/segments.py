@@ -65,27 +65,17 @@ class Segments(Struct, frozen=True):
         return Segments((), tuple(self), self.size)
 
 
-def gathered(pieces: Sequence[bytes]) -> list[bytes]:
-    """Return pieces with all that stands between long literals joined."""
-    found: list[bytes] = []
-    behind = 0
-    for at in [at for at, piece in enumerate(pieces) if len(piece) >= SHARED and piece[:1] == b'"']:
-        found += (b"".join(pieces[behind:at]), pieces[at])
-        behind = at + 1
-    return list(filter(None, (*found, b"".join(pieces[behind:]))))
-
-
 def _joined(recent: tuple[bytes, ...], pieces: Sequence[bytes]) -> tuple[bytes, ...]:
     """Return pieces behind the recent ones: long literals as they are, all else joined geometrically."""
     grown = list(recent)
     for piece in pieces:
-        while grown and _joins(grown[-1], piece):
+        # only a literal begins with a quote: before a key stands a brace
+        while grown and piece[:1] != b'"' != grown[-1][:1] and _joins(grown[-1], piece):
             piece = grown.pop() + piece
         grown.append(piece)
     return tuple(grown)
 
 
 def _joins(before: bytes, piece: bytes) -> bool:
-    """Say whether two pieces become one. Only a literal begins with a quote: before a key stands a brace."""
-    fits = len(before) <= 2 * len(piece) and len(before) + len(piece) <= PIECE
-    return fits and before[:1] != b'"' != piece[:1]
+    """Say whether two pieces become one, each byte being copied only a bounded number of times."""
+    return len(before) <= 2 * len(piece) and len(before) + len(piece) <= PIECE

@@ -25,8 +25,7 @@ class AnthropicWriter(Writing):
     """Writes `messages`, block by block."""
 
     def text(self, json: Json) -> None:
-        self._pieces += (self._comma, b'{"type":"text","text":', json, b"}")
-        self._comma = b","
+        self.block(b'{"type":"text","text":', json, b"}")
 
     def thinking(self, block: Thinking) -> None:
         """Write thinking as it came. A placeholder has words alone, as has what a copy of the API thinks."""
@@ -35,33 +34,35 @@ class AnthropicWriter(Writing):
             self.block(b'{"type":"redacted_thinking","data":', seal.data, b"}")
         else:
             signature = b'""' if seal is None or seal.kind == UNSIGNED else seal.data
-            self.block(b'{"type":"thinking","thinking":', block.json, b',"signature":', signature, b"}")
+            self.block(b'{"type":"thinking","thinking":', block.json, b',"signature":')
+            self.more(signature, b"}")
 
     def media(self, media: Media, title: str) -> None:
         self.block(_media(media))
 
     def call(self, call_id: str, name: str, call: ToolCall) -> None:
-        opening = b'%b{"type":"tool_use","id":"%b","name":"%b","input":'
-        self._pieces += (opening % (self._comma, call_id.encode(), name.encode()), call.json, b"}")
-        self._comma = b","
+        opening = b'{"type":"tool_use","id":"%b","name":"%b","input":%b}'
+        self.block(opening % (call_id.encode(), name.encode(), call.json))
 
     def result(self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]) -> None:
         """Write a `tool_result` block. One that failed and said nothing says so (ANT-53)."""
-        opening = b'%b{"type":"tool_result","tool_use_id":"%b","content":' % (self._comma, call_id.encode())
+        opening = b'{"type":"tool_result","tool_use_id":"%b","content":' % call_id.encode()
+        ending = b',"is_error":true}' if failed else b"}"
         if failed and is_blank(json):
             json = _NO_WORDS
-        self._pieces += (opening, *_parts(json, media)) if media else (opening, json)
-        self._pieces.append(b',"is_error":true}' if failed else b"}")
-        self._comma = b","
+        if media:
+            self.block(opening + _parts(json, media) + ending)
+        else:
+            self.block(opening, json, ending)
 
 
 _NO_WORDS = quote("(The tool failed and said nothing.)")
 
 
-def _parts(json: Json, media: Sequence[Titled]) -> tuple[bytes, ...]:
+def _parts(json: Json, media: Sequence[Titled]) -> bytes:
     """Write a result with media as a list of blocks. An empty text is no block (ANT-20)."""
     words = [b'{"type":"text","text":%b}' % json] if json != b'""' else []
-    return b"[", b",".join([*words, *(_media(item) for item, _ in media)]), b"]"
+    return b"[%b]" % b",".join([*words, *(_media(item) for item, _ in media)])
 
 
 def _media(media: Media) -> bytes:

@@ -43,14 +43,15 @@ class ConverseWriter(Writing):
             self.block(b'{"reasoningContent":{"redactedContent":', block.seal.data, b"}}")
         else:
             opening = b'{"reasoningContent":{"reasoningText":{"text":'
-            self.block(opening, block.json, b',"signature":', block.seal.data, b"}}}")
+            self.block(opening, block.json, b',"signature":')
+            self.more(block.seal.data, b"}}}")
 
     def media(self, media: Media, title: str) -> None:
         self.block(_media(media, title))
 
     def call(self, call_id: str, name: str, call: ToolCall) -> None:
         opening = b'{"toolUse":{"toolUseId":"%b","name":"%b","input":' % (call_id.encode(), name.encode())
-        self.block(opening, call.json, b"}}")
+        self.block(opening + call.json + b"}}")
 
     def result(self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]) -> None:
         """Write a `toolResult` block: its text and its media. Beside media, no text need stand for a blank one."""
@@ -60,7 +61,7 @@ class ConverseWriter(Writing):
             self.block(b'{"text":', self._said(json), b"}")
         for item, title in media:
             self.block(_media(item, title))
-        self._pieces.append(b'],"status":"error"}}' if failed else b'],"status":"success"}}')
+        self._loose.append(b'],"status":"error"}}' if failed else b'],"status":"success"}}')
         self._comma = b","
 
     def _said(self, json: Json) -> Json:

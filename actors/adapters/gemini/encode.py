@@ -64,23 +64,22 @@ class GeminiWriter(Writing):
         self.block(_inline(media))
 
     def call(self, call_id: str, name: str, call: ToolCall) -> None:
-        self.block(b'{"functionCall":{', _identified(call_id, name), b',"args":', call.json, b"}")
+        self.block(b'{"functionCall":{%b,"args":%b}' % (_identified(call_id, name), call.json))
 
     def result(self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]) -> None:
         key = b"error" if failed else b"output"
         opening = b'{"functionResponse":{%b,"response":{"%b":' % (_identified(call_id, name), key)
         held = b',"parts":[%b]' % b",".join([_inline(item) + b"}" for item, _ in media]) if media else b""
-        self.block(opening, json, b"}", held, b"}")
+        self.block(opening, json, b"}%b}" % held)
 
-    def block(self, *pieces: bytes) -> None:
-        """Write a part, closing brace and signature behind what is given."""
-        self._pieces += (self._comma, *pieces)
-        if self._signature is None:
-            self._pieces.append(b"}")
+    def block(self, opening: bytes, literal: bytes = b"", ending: bytes = b"") -> None:
+        """Write a part, signature and closing brace behind what is given."""
+        signature, self._signature = self._signature, None
+        if signature is None:
+            super().block(opening, literal, ending + b"}")
         else:
-            self._pieces += (b',"thoughtSignature":', self._signature, b"}")
-            self._signature = None
-        self._comma = b","
+            super().block(opening, literal, ending + b',"thoughtSignature":')
+            self.more(signature, b"}")
 
     def _sign_nothing(self) -> None:
         """Write a signature that no part follows as the one of an empty text."""

@@ -86,13 +86,12 @@ class OpenAIChatWriter(Writing):
 
     def result(self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]) -> None:
         assert not media  # a result of this dialect is text (rulebook OAC-08)
-        opening = b'%b{"role":"tool","tool_call_id":"%b","content":' % (self._comma, call_id.encode())
-        self._comma = b","
+        opening = b'{"role":"tool","tool_call_id":"%b","content":' % call_id.encode()
         if failed:  # the wire has no error flag
-            self._pieces += (opening, b'"', self._error_prefix, json[1:], b"}")
+            self.block(b'%b"%b%b}' % (opening, self._error_prefix, json[1:]))
             return
         blank = self._nothing != b'""' and is_blank(json)
-        self._pieces += (opening, self._nothing if blank else json, b"}")
+        self.block(opening, self._nothing if blank else json, b"}")
 
     def _spread(self) -> None:
         """Let the content be a list of parts from here on."""
@@ -103,39 +102,41 @@ class OpenAIChatWriter(Writing):
         role, self._role = self._role, None
         if role is None or role == "tool":
             return
-        pieces = self._pieces
-        pieces += (self._comma, b'{"role":"assistant"' if role == "assistant" else b'{"role":"user"')
-        self._comma = b","
+        opening, ending = _OPENING[role], b"}"
         if self._thoughts:
-            self._think()
+            opening += self._think()
+        if self._calls:
+            ending = b',"tool_calls":[%b]}' % b",".join(self._calls)
+            self._calls.clear()
         words = self._words
         if not words and not self._parts:
-            pieces.append(self._absent)
+            self.block(opening + self._absent + ending)
         elif len(words) == 1 and not self._parts:
-            pieces += (b',"content":', words[0])
+            self.block(opening + b',"content":', words[0], ending)
         elif words and len(joined := _GAP.join([json[1:-1] for json in words])) <= self._joined:
-            pieces += (b',"content":"', joined, b'"')  # one string, which every copy takes
+            self.block(
+                b'%b,"content":"%b"%b' % (opening, joined, ending)
+            )  # one string, which every copy takes
         else:
             self._spread()
-            pieces += (b',"content":[', b",".join(self._parts), b"]")
+            self.block(b'%b,"content":[%b]%b' % (opening, b",".join(self._parts), ending))
         words.clear()
         self._parts.clear()
-        pieces += (b',"tool_calls":[', b",".join(self._calls), b"]}") if self._calls else (b"}",)
-        self._calls.clear()
 
-    def _think(self) -> None:
-        """Write reasoning beside the content, or at its beginning. A placeholder has words and no seal."""
+    def _think(self) -> bytes:
+        """Return reasoning as a field beside the content, or let it begin that. A placeholder has words and no seal."""
+        thoughts, self._thoughts = self._thoughts, []
         if self._carrier == "thinking_chunk":
-            self._parts += map(_chunk, self._thoughts)
+            self._parts += map(_chunk, thoughts)
             self._spread()
-        elif self._carrier == "reasoning_content":
-            self._pieces += (self._reasoning, *(block.json[1:-1] for block in self._thoughts), b'"')
-        else:
-            details = [unquote(block.seal.data).encode()[1:-1] for block in self._thoughts if block.seal]
-            self._pieces += (b',"reasoning_details":[', b",".join(details), b"]")
-        self._thoughts.clear()
+            return b""
+        if self._carrier == "reasoning_content":
+            return b'%b%b"' % (self._reasoning, b"".join([block.json[1:-1] for block in thoughts]))
+        details = [unquote(block.seal.data).encode()[1:-1] for block in thoughts if block.seal]
+        return b',"reasoning_details":[%b]' % b",".join(details)
 
 
+_OPENING: Mapping[Role, bytes] = {"user": b'{"role":"user"', "assistant": b'{"role":"assistant"'}
 _SIGNED = b',"extra_content":{"google":{"thought_signature":%b}}'
 _TEXT = b'{"type":"text","text":%b}'
 _JOINED = 1024 * 1024

@@ -63,8 +63,8 @@ class ResponsesWriter(Writing):
             self._content.append(_TEXT % json)
             return
         item_id = self._next_id(b'"msg_') if self._keeps_ids else b""
-        self.block(b'{"type":"message"%b,"role":"assistant","content":' % item_id, json)
-        self._pieces += (b',"phase":', self._phase, b"}") if self._phase else (b"}",)
+        ending = b',"phase":%b}' % self._phase if self._phase else b"}"
+        self.block(b'{"type":"message"%b,"role":"assistant","content":' % item_id, json, ending)
         self._phase = b""
 
     def thinking(self, block: Thinking) -> None:
@@ -112,9 +112,10 @@ class ResponsesWriter(Writing):
         opening = b'{"type":"%b","call_id":"%b","output":' % (kind, call_id.encode())
         if media:
             words = [_TEXT % json] if json != b'""' else []
-            self.block(opening, b"[", b",".join([*words, *(_media(item) for item, _ in media)]), b"]}")
+            parts = b",".join([*words, *(_media(item) for item, _ in media)])
+            self.block(b"%b[%b]}" % (opening, parts))
         elif failed:  # the wire has no error flag
-            self.block(opening, b'"', self._error_prefix, json[1:], b"}")
+            self.block(b'%b"%b%b}' % (opening, self._error_prefix, json[1:]))
         else:
             self.block(opening, json, b"}")
 
@@ -133,8 +134,11 @@ class ResponsesWriter(Writing):
     def _end(self) -> None:
         """Write the user's open message: a string where it is one text, else a list of parts."""
         if self._content:
-            said = self._only if self._only is not None else b"[%b]" % b",".join(self._content)
-            self.block(b'{"type":"message","role":"user","content":', said, b"}")
+            opening = b'{"type":"message","role":"user","content":'
+            if self._only is not None:
+                self.block(opening, self._only, b"}")
+            else:
+                self.block(b"%b[%b]}" % (opening, b",".join(self._content)))
             self._content.clear()
 
 

@@ -351,9 +351,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "gemini: a signature moves to every later part",
         "actors/adapters/gemini/encode.py",
-        "            self._pieces += (b',\"thoughtSignature\":', self._signature, "
-        'b"}")\n            self._signature = None',
-        '            self._pieces += (b\',"thoughtSignature":\', self._signature, b"}")',
+        "signature, self._signature = self._signature, None",
+        "signature = self._signature",
         (GEMINI_ENCODE, GEMINI_TURNS),
     ),
     Mutation(

@@ -544,9 +544,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "lane: long results are copied into it",
-        "actors/core/segments.py",
-        "if len(piece) >= SHARED and piece[:1] == b'\"']:",
-        "if not piece]:",
+        "actors/adapters/writing.py",
+        "if len(literal) < SHARED:",
+        "if literal:",
         (f"{LANE}::test_a_long_result_is_one_object_in_the_log_the_ledger_and_every_lane",),
     ),
     Mutation(
