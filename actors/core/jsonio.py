@@ -156,7 +156,7 @@ def _why_refused(value: JsonValue, max_depth: int) -> str | None:
     """Walk the value level by level: recursion would let the input choose our stack depth."""
     level: Sequence[JsonValue] = [value]
     depth = 0
-    while level:
+    while True:
         kinds = set(map(type, level))
         if float in kinds and not all(map(isfinite, [item for item in level if type(item) is float])):
             return "a number is too large for a float"
@@ -168,11 +168,12 @@ def _why_refused(value: JsonValue, max_depth: int) -> str | None:
         lists = [item for item in level if type(item) is list] if list in kinds else []
         if objects and "\0" in "".join({*chain.from_iterable(objects)}):  # most of a level have the same
             return "a key contains NUL"
-        depth += bool(objects or lists)
+        if not (objects or lists):
+            return None
+        depth += 1
         if depth > max_depth:
             return f"nested deeper than {max_depth}"
         level = [*chain.from_iterable(map(dict.values, objects)), *chain.from_iterable(lists)]
-    return None
 
 
 def _one_line(error: BaseException) -> str:

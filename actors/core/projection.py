@@ -76,9 +76,9 @@ class Projection:
         self._index = max(self._index, int(ordinal[1]) if ordinal else -1) + 1
         return emitted, name
 
-    @property
-    def names(self) -> frozenset[str]:
-        return frozenset(self._names.values())
+    def with_names(self, before: frozenset[str]) -> frozenset[str]:
+        """Return the names of tools that were called before, and of those in this tail; the same set if none is new."""
+        return before if before.issuperset(self._names.values()) else before.union(self._names.values())
 
     def adopted(self) -> tuple[Table[CallId, str], Table[str, CallId], int]:
         """Return the lane's tables with the new ids in them, and the index of the next call."""

@@ -18,6 +18,7 @@ from actors.core.history import History
 from actors.core.identity import CallId
 from actors.core.jsonio import Json, quote, unquote
 from actors.core.ledger import Answer, Ledger
+from actors.core.table import Table
 from actors.core.transcript import RenderState
 
 _WHY: dict[Gap, str] = {
@@ -121,12 +122,11 @@ class Choice:
             return  # nothing came after a seal, or it was told before its call came
         self._tell(call.id, known.late or (said.completion if said else None), call.name)
 
-    def adopted(self, state: RenderState) -> RenderState:
-        return state._replace(
-            missing=state.missing.update(self._missing),
-            carried=tuple(self.waiting),
-            told=len(self._ledger.late),
-        )
+    def adopted(
+        self, before: Table[CallId, bool]
+    ) -> tuple[Table[CallId, bool], tuple[Text | Media, ...], int]:
+        """Return what the lane's state says of it: `missing`, of those that were before too, `carried` and `told`."""
+        return before.update(self._missing), tuple(self.waiting), len(self._ledger.late)
 
     def _tell(self, call_id: CallId, result: ToolResult | None, tool: str | None) -> None:
         if result is None:

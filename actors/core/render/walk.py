@@ -107,13 +107,18 @@ class RenderWalk:
         yield self._writer.taken()
 
     def state(self) -> RenderState:
+        begun = self._begun
         calls, used, index = self._projection.adopted()
-        return self._choice.adopted(self._begun)._replace(
+        missing, carried, told = self._choice.adopted(begun.missing)
+        return begun._replace(
             cursor=self._length,
             calls=calls,
             used=used,
             index=index,
-            tools=self._begun.tools | self._projection.names,
+            tools=self._projection.with_names(begun.tools),
+            missing=missing,
+            carried=carried,
+            told=told,
             upstream=self._upstream,
             last_role=self._last_role,
             loop=self._loop,
