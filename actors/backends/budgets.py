@@ -7,7 +7,7 @@ budget keeps it. So what is used exceeds a budget by one request, as in a sessio
 
 from collections.abc import Callable, Mapping
 from itertools import takewhile
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from actors.core.allowances import SECONDS, Allowance
 from actors.core.form import replace
@@ -171,13 +171,24 @@ class SharedBudget:
 
 
 class Share:
-    """One session's requests under the budgets that it shares, one at a time."""
+    """One session's requests under the budgets that it shares, one at a time. As a context: none is left in flight."""
 
     __slots__ = ("_budgets", "_reserved")
 
     def __init__(self, *budgets: SharedBudget) -> None:
         self._budgets = budgets
         self._reserved: Demand | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.ended()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it shares none."""
+        return not self._budgets
 
     async def admitted(self, demand: Demand, is_stopped: Callable[[], bool]) -> str | None:
         """Wait until each budget has room for a request, and count it as in flight; else return why there will be none.

@@ -223,7 +223,7 @@ class Round:
         self._tried: list[Tried] = []
         self._wait = 0.0
         self._was_renewed = self._visible = False
-        self._begun: set[str] = set()
+        self._calls = 0  # canonical ids that tries before this one have used
         self._offset = 0
 
     async def run(self, random: Random) -> None:
@@ -239,6 +239,7 @@ class Round:
             self._tried.append(Tried(self._failure, self._wait))
             self._wait = wait
             await anyio.sleep(wait)
+            self._calls = max(self._calls, self._decoder.minted)
             self._decoder = self._fresh(stream=self._endpoint.stream)
 
     async def _admitted(self) -> Failure | None:
@@ -294,7 +295,7 @@ class Round:
     def outcome(self) -> Generated:
         """Return how the round ended."""
         decoder, usage = self._decoder, self._decoder.usage
-        calls = max(len(self._begun), decoder.minted)  # a fault takes along what its own chunk announced
+        calls = max(self._calls, decoder.minted)
         if (whole := self._message) is not None:
             calls = max(calls, len(whole.calls))
             left_out = self._left_out()
@@ -410,18 +411,14 @@ class Round:
         return classify(response.status, response.headers, bytes(body), self._adapter.dialect, now=wall())
 
     def _show(self, events: Sequence[StreamEvent]) -> None:
-        """Pass deltas on, numbered; remember which calls have begun."""
+        """Pass deltas on, numbered."""
         for event in events:
             match event:
                 case TextDelta(text=text):
                     self._emit(TextEvent(text, self._command.turn, self._command.round, self._offset))
                 case ThinkingDelta(text=text):
                     self._emit(ThinkingEvent(text, self._command.turn, self._command.round, self._offset))
-                case (
-                    CallStarted(call_id=call_id) | ArgumentsDelta(call_id=call_id) | CallDone(call_id=call_id)
-                ):
-                    self._begun.add(call_id)
-                case Usage() | Finish():
+                case CallStarted() | ArgumentsDelta() | CallDone() | Usage() | Finish():
                     pass  # the decoder keeps them
                 case _:
                     assert_never(event)

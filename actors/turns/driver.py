@@ -5,8 +5,7 @@ batch, close) and told what came of it; `actors.turns.steps` does each of those.
 tools) is frozen when it begins.
 """
 
-from collections.abc import Awaitable, Callable, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Generator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
@@ -223,7 +222,7 @@ class TurnDriver:
             return CompactionResult(why=str(error))
         self._bind(Bound(number, state.asks, backend.binding))
         shrinker = Shrinker(ask, backend, provider, number)
-        with self._sharing():
+        with self.ask.sharing():
             result = await how(shrinker)
         why, cause = result.why, shrinker.cause
         done = result.messages or result.results or why == NOTHING_LEFT
@@ -422,7 +421,7 @@ class TurnDriver:
     async def _turn(
         self, served: TurnSteps, conversation: Generator[Step, Outcome], step: Step
     ) -> CloseStep | AwaitStep:
-        with self._sharing():
+        with self.ask.sharing():
             while not isinstance(step, CloseStep | AwaitStep):
                 is_request = isinstance(step, turns.RenderStep)
                 if self.ask.cancelled or (is_request and await self._is_over(served.binding)):
@@ -442,16 +441,6 @@ class TurnDriver:
             await served.close(step)
             self.ask.tally.closed(step, self.ask.resolver.cost(served.binding, step.usage))
         return step
-
-    @contextmanager
-    def _sharing(self) -> Iterator[None]:
-        """Have the requests of a turn count in the budgets that others use too; none is in flight behind it."""
-        self.ask.share_budgets()
-        try:
-            yield
-        finally:
-            if self.ask.share is not None:
-                self.ask.share.ended()
 
     async def _is_over(self, binding: Binding) -> bool:
         """Say whether the turn ends before a request: a budget is used up, or it was cancelled while it waited."""

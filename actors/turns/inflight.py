@@ -174,15 +174,16 @@ class AskInFlight(Struct):
         """What targets mean."""
         return self.equipment.resolver
 
-    def share_budgets(self) -> None:
-        """Have the requests of the turn that begins count in the budgets that others use too."""
+    def sharing(self) -> Share:
+        """Have the requests of the turn that begins count in the budgets that others use too. Leave it as a context."""
         state = self.log.state
-        budgets = self.equipment.budgets(state.tenant, state.target)
-        self.share = Share(*budgets) if budgets else None
+        self.share = Share(*self.equipment.budgets(state.tenant, state.target))
+        return self.share
 
     async def admitted(self, binding: Binding) -> str | None:
         """Have a request counted at its estimate before it is sent; return why there will be no room for it."""
-        if (why := over_budget(self.resolver, self.log.state)) is not None or (share := self.share) is None:
+        why, share = over_budget(self.resolver, self.log.state), self.share
+        if why is not None or share is None or share.is_empty:
             return why
         known = (await self.refs.ledger.ask(Snapshot())).ledger
         tokens = expected(self.resolver, self.log.state, known, binding)

@@ -8,6 +8,7 @@ Whatever happens is written before it is shown: the user's message before the re
 seals before its first byte, the model's message before its calls run.
 """
 
+from collections.abc import Awaitable
 from contextlib import suppress
 from functools import partial
 from typing import Literal, assert_never
@@ -108,19 +109,19 @@ class TurnSteps:
         self._guard.take(history, known, history.length)
         return self._guard.is_stuck
 
-    async def do(self, step: turns.Asking) -> Outcome:
+    def do(self, step: turns.Asking) -> Awaitable[Outcome]:
         """Do one step and say what came of it."""
         match step:
             case turns.RenderStep():
-                return await self._render(step)
+                return self._render(step)
             case turns.RewriteStep():
-                return await self._rewrite(step)
+                return self._rewrite(step)
             case turns.GenerateStep(round=number):
-                return await self._generate(number)
+                return self._generate(number)
             case turns.ShrinkStep(again=again):
-                return await self._shrink(again)
+                return self._shrink(again)
             case turns.BatchStep():
-                return await self._run(step)
+                return self._run(step)
             case turns.CheckStep(message=message):
                 return self._check(message)
             case turns.InstructStep(words=words):
@@ -276,7 +277,7 @@ class TurnSteps:
         self._guard.shifted(before - self._log.state.history.length)
         return turns.Shrunk(bool(made.messages or made.results), made.why, made.usage)
 
-    def _check(self, message: Message) -> Outcome:
+    async def _check(self, message: Message) -> Outcome:
         """Read an answer as the value that was asked for."""
         assert self._ask.output is not None
         made = self._ask.output.read(message.text)
@@ -285,7 +286,7 @@ class TurnSteps:
         (self._ask.tally.output,) = made
         return turns.Checked()
 
-    def _instruct(self, words: str) -> Outcome:
+    async def _instruct(self, words: str) -> Outcome:
         """Have it written that the model is told what is wrong with its answer."""
         self._ask.instruct(words)
         return turns.Ready()
