@@ -334,16 +334,10 @@ class Round:
     async def _attempt(self) -> Failure | None:
         """Send the request once and read what comes; None if it was a whole answer."""
         self._tries += 1
-        total = self._timeouts.total
         try:
-            until = inf if total is None else self._here.now() + total
-            with self._here.scope(deadline=until) as patience:
-                if (failure := await self._exchange(patience)) is not None:
-                    return failure
-            if patience.cancelled_caught and not self._decoder.ended:
-                return Failure("transient", "retry", f"The answer took longer than {total} s.")
-            self._take()
-            return None
+            if (failure := await self._exchange()) is None:
+                self._take()
+            return failure
         except AnswerFault as fault:
             return fault.failure
         except (ConfigError, CredentialFailed) as error:
@@ -354,8 +348,9 @@ class Round:
             telemetry.crashed(f"round {self._command.key}", error)
             return Failure("transient", "retry", f"The answer could not be read: {type(error).__name__}")
 
-    async def _exchange(self, patience: Scope) -> Failure | None:
-        request, endpoint = self._command.request, self._endpoint
+    async def _exchange(self) -> Failure | None:
+        request, endpoint, total = self._command.request, self._endpoint, self._timeouts.total
+        until = inf if total is None else self._here.now() + total
         url = endpoint.url.rstrip("/") + request.path
         outgoing = Outgoing(url, request.segments)
         self._auth_headers = await endpoint.credentials.headers(outgoing)
@@ -368,7 +363,10 @@ class Round:
                 self._admission.hold(wait)
             if response.status != 200:
                 return await self._refusal(response)
-            await self._read(response, patience)
+            with self._here.scope(deadline=until) as patience:  # until here the transport sees to that
+                await self._read(response, patience)
+            if patience.cancelled_caught and not self._decoder.ended:
+                return Failure("transient", "retry", f"The answer took longer than {total} s.")
         return None
 
     def _take(self) -> None:
