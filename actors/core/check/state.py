@@ -114,7 +114,10 @@ class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it
 
     def copy(self) -> Self:
         made = object.__new__(type(self))
-        vars(made).update(vars(self))
+        for name, value in vars(
+            self
+        ).items():  # at once, they would be slow to read and all methods slow to call
+            setattr(made, name, value)
         made.due, made.answered, made.fresh, made.faults = dict(self.due), dict(self.answered), {}, []
         return made
 

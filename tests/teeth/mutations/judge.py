@@ -200,8 +200,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     _demands(
         "a branch of a state changes its trunk",
         "state",
-        "        made = object.__new__(type(self))\n        vars(made).update(vars(self))",
-        "        made = self",
+        "        made = object.__new__(type(self))\n",
+        "        made = self\n",
         FOLD,
     ),
     _demands(
@@ -214,15 +214,15 @@ MUTATIONS: tuple[Mutation, ...] = (
     _demands(
         "attachments of earlier fragments are forgotten",
         "state",
-        "        vars(made).update(vars(self))\n",
-        "        vars(made).update(vars(self))\n        made.media = made.documents = 0\n",
+        "            setattr(made, name, value)\n",
+        "            setattr(made, name, value)\n        made.media = made.documents = 0\n",
         CONVERSE,
     ),
     _demands(
         "names of documents in earlier fragments are forgotten",
         "state",
-        "        vars(made).update(vars(self))\n",
-        "        vars(made).update(vars(self))\n        vars(made).pop('titles', None)\n",
+        "            setattr(made, name, value)\n",
+        "            setattr(made, name, value)\n        vars(made).pop('titles', None)\n",
         CONVERSE,
     ),
     _demands(
