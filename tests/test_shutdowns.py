@@ -15,9 +15,13 @@ TIMES = 30
 
 @pytest.fixture(autouse=True)
 def _short_graces(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give tools that do not want to end a tenth of a second to do so; the programs of their own give what users do."""
+    """Give tools that do not want to end a tenth of a second to do so; the programs of their own give what users do.
+
+    The watchdog's thread, which is joined, looks as often.
+    """
     for place in ("actors.execution.calls", "actors.scheduler", "actors.kernel.system"):
         monkeypatch.setattr(f"{place}.GRACE", 0.1)
+    monkeypatch.setattr("actors.execution.watchdog.STALL", 0.1)
 
 
 @pytest.mark.requirement("PROMISE-12", "PROMISE-11")
