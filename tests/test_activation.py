@@ -177,6 +177,7 @@ async def test_a_session_with_an_ask_in_flight_keeps_its_actors() -> None:
 
 
 @pytest.mark.requirement("PROMISE-2")
+@pytest.mark.usefixtures("short_graces")
 async def test_a_tool_that_still_runs_keeps_its_sessions_actors_and_its_late_result_is_taken() -> None:
     begun, released = anyio.Event(), anyio.Event()
     server = openai(ONE)

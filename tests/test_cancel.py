@@ -265,6 +265,7 @@ ONE = Turn(Call("work", {"name": "a"}))
 @STUBBORN
 @MADE
 @pytest.mark.requirement("REQ-915-008", "PROMISE-2", "PROMISE-10")
+@pytest.mark.usefixtures("short_graces")
 async def test_a_result_that_comes_before_the_next_request_takes_the_place_of_the_synthetic_one(
     made: Made, stubborn: Callable[..., AnyTool]
 ) -> None:
@@ -284,6 +285,7 @@ async def test_a_result_that_comes_before_the_next_request_takes_the_place_of_th
 @STUBBORN
 @MADE
 @pytest.mark.requirement("REQ-915-009", "PROMISE-2", "PROMISE-4", "PROMISE-10")
+@pytest.mark.usefixtures("short_graces")
 async def test_a_result_that_comes_after_its_seal_is_told_ahead_of_the_next_user_message(
     made: Made, stubborn: Callable[..., AnyTool]
 ) -> None:
@@ -307,6 +309,7 @@ async def test_a_result_that_comes_after_its_seal_is_told_ahead_of_the_next_user
 
 @MADE
 @pytest.mark.requirement("PROMISE-2", "PROMISE-10")
+@pytest.mark.usefixtures("short_graces")
 async def test_a_tool_that_blocks_its_thread_is_closed_after_the_grace_and_its_result_is_late(
     made: Made,
 ) -> None:
@@ -430,6 +433,7 @@ async def test_a_turn_whose_requests_are_overtaken_by_results_renders_again_and_
 
 
 @pytest.mark.requirement("PROMISE-2")
+@pytest.mark.usefixtures("short_graces")
 async def test_a_result_after_the_session_is_closed_disturbs_nothing() -> None:
     begun, released = anyio.Event(), anyio.Event()
     server = openai(ONE)

@@ -248,6 +248,7 @@ async def test_a_tool_that_takes_longer_than_it_may_has_failed(is_async: bool) -
     assert "did not return within 0.05 s" in told
 
 
+@pytest.mark.usefixtures("short_graces")
 async def test_a_tool_that_waits_for_a_thread_does_not_begin_once_it_is_stopped() -> None:
     released, begun = threading.Event(), threading.Event()
     runs: list[str] = []

@@ -14,13 +14,8 @@ TIMES = 30
 
 
 @pytest.fixture(autouse=True)
-def _short_graces(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Give tools that do not want to end a tenth of a second to do so; the programs of their own give what users do.
-
-    The watchdog's thread, which is joined, looks as often.
-    """
-    for place in ("actors.execution.calls", "actors.scheduler", "actors.kernel.system"):
-        monkeypatch.setattr(f"{place}.GRACE", 0.1)
+def _short_waits(short_graces: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have the watchdog's thread, which is joined, look more often. Programs of their own have what users have."""
     monkeypatch.setattr("actors.execution.watchdog.STALL", 0.1)
 
 

@@ -166,6 +166,7 @@ async def test_prometheus_is_shown_the_stats_by_backend_and_by_name() -> None:
     assert float(text.partition("\nactors_sessions_bytes ")[2].partition("\n")[0]) > 100
 
 
+@pytest.mark.usefixtures("short_graces")
 async def test_calls_that_run_on_and_stalls_are_in_the_stats_and_in_prometheus() -> None:
     stopped, release = anyio.Event(), anyio.Event()
 

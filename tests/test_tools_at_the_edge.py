@@ -84,6 +84,7 @@ async def test_a_tool_that_leaves_a_task_group_open_costs_no_other_session_anyth
 
 
 @pytest.mark.requirement("PROMISE-12", "PROMISE-10")
+@pytest.mark.usefixtures("short_graces")
 async def test_a_tool_that_swallows_its_cancellation_is_told_no_more_once_its_call_is_closed() -> None:
     wakes: list[int] = []
     begun = anyio.Event()
@@ -113,6 +114,7 @@ async def test_a_tool_that_swallows_its_cancellation_is_told_no_more_once_its_ca
 
 
 @pytest.mark.requirement("PROMISE-12")
+@pytest.mark.usefixtures("short_graces")
 async def test_a_tool_that_swallows_its_timeout_fails_in_time_all_the_same() -> None:
     @tool(timeout=0.05)
     async def work() -> str:
@@ -241,6 +243,7 @@ async def until(condition: Callable[[], object]) -> None:
 
 
 @pytest.mark.requirement("PROMISE-12", "PROMISE-9")
+@pytest.mark.usefixtures("short_graces")
 async def test_a_call_that_finds_every_thread_held_by_closed_calls_is_refused_at_once() -> None:
     with blocking() as (work, begun, _):
         server = openai(ONE, ONE, Turn(Say("done")))
@@ -342,6 +345,7 @@ def returning() -> Iterator[tuple[AnyTool, list[str], threading.Event, list[Coro
 
 
 @pytest.mark.requirement("PROMISE-12")
+@pytest.mark.usefixtures("short_graces")
 async def test_a_coroutine_that_a_thread_returns_after_its_runtime_was_left_is_closed() -> None:
     taken = THREADS.taken
     with returning() as (work, begun, released, made):
@@ -356,6 +360,7 @@ async def test_a_coroutine_that_a_thread_returns_after_its_runtime_was_left_is_c
         assert inspect.getcoroutinestate(made[0]) == inspect.CORO_CLOSED
 
 
+@pytest.mark.usefixtures("short_graces")
 def test_a_coroutine_that_a_thread_returns_after_its_loop_has_ended_is_closed(anyio_backend: str) -> None:
     async def program(work: AnyTool, begun: list[str]) -> None:
         async with hosting(a=openai(ONE)) as runtime:

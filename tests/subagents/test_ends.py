@@ -9,7 +9,6 @@ import pytest
 
 from actors import Tool, ToolContext, ToolSource, subagent, tool
 from actors.core.events import Cancelled, Closed, Event, Failed, TurnEnded
-from actors.execution.calls import GRACE
 from actors.runtime import Runtime
 from actors.testing import Call, Say, Turn
 from actors.testing.server import LoopbackServer
@@ -67,13 +66,6 @@ async def test_cancelling_the_session_above_cancels_the_subagent_and_waits_for_i
         assert (await session.ask("And now?")).text == "I see."
 
 
-@pytest.fixture
-def short_grace(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let a tool that was told to end have a fiftieth of its time. It goes on past either."""
-    for module in ("execution.calls", "scheduler"):
-        monkeypatch.setattr(f"actors.{module}.GRACE", GRACE / 50)
-
-
 class Stubborn:
     """A tool `helper` that goes on in its block when it is cancelled, and would for ever."""
 
@@ -96,7 +88,7 @@ class Stubborn:
         return tool(helper)
 
 
-@pytest.mark.usefixtures("short_grace")
+@pytest.mark.usefixtures("short_graces")
 async def test_a_tool_that_goes_on_when_it_is_cancelled_keeps_no_subagent() -> None:
     gate = Gate()
     stubborn = Stubborn(gate)
@@ -111,7 +103,7 @@ async def test_a_tool_that_goes_on_when_it_is_cancelled_keeps_no_subagent() -> N
         assert (await session.ask("And now?")).text == "I see."
 
 
-@pytest.mark.usefixtures("short_grace")
+@pytest.mark.usefixtures("short_graces")
 async def test_a_call_waits_for_a_subagent_whose_own_tools_go_on() -> None:
     """The grace of the tool below begins later than that of the tool above, and so does its end."""
     begun, released = anyio.Event(), anyio.Event()
