@@ -19,7 +19,7 @@ from actors.storage.rows import JournalPlace, SessionRow
 from actors.storage.sqlite.faults import translated
 from actors.storage.sqlite.format import APPLICATION, VERSION, sessions_made
 from actors.storage.sqlite.records import COLUMNS, PlacedRow, blob, records, row_of
-from actors.storage.sqlite.wal import check_wal
+from actors.storage.sqlite.wal import check_wal_in_use
 
 MOST = 100
 """Complaints of SQLite itself, at most."""
@@ -117,7 +117,7 @@ class JournalFile:
     # Parts
 
     def _write_ahead_log(self) -> Iterator[Damage]:
-        check_wal(self._path)
+        check_wal_in_use(self._path)
         yield from ()
 
     def _pages(self) -> Iterator[Damage]:

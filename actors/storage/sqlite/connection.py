@@ -47,7 +47,7 @@ class Connections:
         self._writer: sqlite3.Connection | None = None
         self._reader: sqlite3.Connection | None = None
         self._seen = -1
-        self._files: tuple[FileId, ...] = ()  # what the writer has open
+        self._files: tuple[FileId | None, ...] = ()  # what the writer has open
         self.pages = 0
         """Written since the last checkpoint, about."""
         self.erased = False
@@ -104,18 +104,15 @@ class Connections:
 
     def _check_there(self) -> None:
         """Refuse to write into files that were moved or deleted: that succeeds, and nobody finds it again."""
-        with suppress(FileNotFoundError):
-            files = tuple([_file_id(path) for path in (self.path, self._wal, self._index)])
-            self._files = self._files or files
-            if files == self._files:
-                return
-        raise self._replaced()
+        files = tuple([_file_id(path) for path in (self.path, self._wal, self._index)])
+        self._files = self._files or files
+        if files != self._files or None in files[:2]:
+            raise self._replaced()
 
     def _check_index(self) -> None:
         """Refuse to read by an index of the write-ahead log that others, who have another, do not keep."""
-        with suppress(FileNotFoundError):
-            if self._files and _file_id(self._index) != self._files[-1]:
-                raise self._replaced()
+        if self._files and _file_id(self._index) not in (None, self._files[-1]):
+            raise self._replaced()
 
     def _replaced(self) -> JournalUnavailable:
         return JournalUnavailable(
@@ -220,6 +217,9 @@ class Connections:
         return connection
 
 
-def _file_id(path: Path) -> FileId:
-    found = os.stat(path)
+def _file_id(path: Path) -> FileId | None:
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
     return found.st_dev, found.st_ino

@@ -3,15 +3,30 @@
 SQLite reads it up to the first frame whose checksum is wrong, and takes what follows for what a crash left behind. That
 is right for the last transaction, which nobody was told of. But each transaction is written when the one before it is
 on the disk (at level `power`), so if there are two whole ones from the wrong frame on, what was told is lost.
+
+It may be as long as the journal itself, where a crash cut the writing anew of all of it, so it is read in frames.
 """
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from struct import Struct, unpack_from
+from typing import NamedTuple
 
 from actors.errors import JournalDamaged
 
+LOOKS = 10
+"""At a log that others write, until two in a row find the same."""
 _HEADER, _FRAME = Struct(">8I"), Struct(">6I")
 _MAGIC = (0x377F0682, 0x377F0683)
+
+
+class _Flaw(NamedTuple):
+    """What is wrong: with the frame of this number, or with the beginning, 0, of the log that begins with `header`."""
+
+    header: bytes
+    frame: int
 
 
 def check_wal(path: Path) -> None:
@@ -20,29 +35,69 @@ def check_wal(path: Path) -> None:
     Raises:
         JournalDamaged: It is damaged elsewhere than at its end.
     """
-    wal = path.with_name(f"{path.name}-wal")
-    data = wal.read_bytes() if wal.exists() else b""
-    if len(data) <= _HEADER.size:
-        return
-    log = _Wal(data)
-    if not log.is_begun:
-        raise JournalDamaged(f"{wal}: its beginning has changed; restore a copy, or see `actors fsck`")
-    if (place := log.lost) is not None:
-        raise JournalDamaged(
-            f"{wal}: frame {place} has changed, and whole ones follow; restore a copy, or see `actors fsck`"
-        )
+    if (flaw := _flaw(path)) is not None:
+        raise _damaged(path, flaw)
+
+
+def check_wal_in_use(path: Path) -> None:
+    """Look at the write-ahead log of the database `path`, where others may write meanwhile.
+
+    What is half written when it is read is whole, or another log, when it is read again.
+
+    Raises:
+        JournalDamaged: It is damaged elsewhere than at its end.
+    """
+    before = None
+    for _ in range(LOOKS):
+        flaw = _flaw(path)
+        if flaw is None:
+            return
+        if flaw == before:
+            raise _damaged(path, flaw)
+        before = flaw
+
+
+def _damaged(path: Path, flaw: _Flaw) -> JournalDamaged:
+    what = (
+        f"frame {flaw.frame} has changed, and whole ones follow"
+        if flaw.frame
+        else "its beginning has changed"
+    )
+    return JournalDamaged(f"{path}-wal: {what}; restore a copy, or see `actors fsck`")
+
+
+def _flaw(path: Path) -> _Flaw | None:
+    with suppress(FileNotFoundError), _opened(path.with_name(f"{path.name}-wal")) as file:
+        header = os.pread(file, _HEADER.size, 0)
+        if os.fstat(file).st_size <= _HEADER.size or len(header) < _HEADER.size:
+            return None
+        log = _Wal(file, header)
+        place = log.lost if log.is_begun else 0
+        return None if place is None else _Flaw(header, place)
+    return None
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        yield file
+    finally:
+        os.close(file)
 
 
 class _Wal:
-    """A write-ahead log, as SQLite's file format says."""
+    """A write-ahead log, as SQLite's file format says, in an open file that begins with `header`."""
 
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        magic, _, self._page, _, *self._salt, one, two = _HEADER.unpack_from(data)
+    def __init__(self, file: int, header: bytes) -> None:
+        self._file = file
+        self._page: int
+        magic, _, self._page, _, *self._salt, one, two = _HEADER.unpack(header)
         self._order = ">" if magic & 1 else "<"
         self._sums = (one, two)
-        self.is_begun = magic in _MAGIC and self._summed((0, 0), data[:24]) == self._sums
+        self.is_begun = magic in _MAGIC and self._summed((0, 0), header[:24]) == self._sums
         """Whether its header is as it was written."""
+        self._frames = (os.fstat(file).st_size - _HEADER.size) // (_FRAME.size + self._page)
 
     def _summed(self, sums: tuple[int, int], part: bytes) -> tuple[int, int]:
         one, two = sums
@@ -55,38 +110,48 @@ class _Wal:
     @property
     def lost(self) -> int | None:
         """The number of the frame that has changed, if transactions that were told follow; None if none do."""
+        commits = [place for place in range(self._frames) if self._commits(place)]
         place, sums = 0, self._sums
-        while (frame := self._frame(place)) is not None and self._goes_on(sums, place):
-            place, sums = place + 1, frame[1]
-        return place + 1 if self._commits_from(place) >= 2 else None
+        while len(commits) > 1 and place <= commits[-2]:
+            if not self._goes_on(sums, place):
+                return place + 1 if self._commits_from(place) >= 2 else None
+            place, (_, sums) = place + 1, self._frame(place) or (0, sums)
+        return None
+
+    def _at(self, place: int) -> int:
+        return _HEADER.size + place * (_FRAME.size + self._page)
 
     def _frame(self, place: int) -> tuple[int, tuple[int, int]] | None:
         """Return the size that a frame commits (0 if it does not), and its checksum; None if there is none."""
-        at = _HEADER.size + place * (_FRAME.size + self._page)
-        if at + _FRAME.size + self._page > len(self._data):
+        found = os.pread(self._file, _FRAME.size, self._at(place))
+        if len(found) < _FRAME.size:
             return None
-        _, size, *salt, one, two = _FRAME.unpack_from(self._data, at)
+        _, size, *salt, one, two = _FRAME.unpack(found)
         return (size, (one, two)) if salt == self._salt else None
+
+    def _commits(self, place: int) -> bool:
+        """Say whether a frame is the last one of a transaction."""
+        frame = self._frame(place)
+        return frame is not None and bool(frame[0])
 
     def _goes_on(self, sums: tuple[int, int], place: int) -> bool:
         """Say whether a frame's checksum is right behind one of these sums."""
-        at = _HEADER.size + place * (_FRAME.size + self._page)
-        body = at + _FRAME.size
-        frame = self._frame(place)
-        first = self._summed(sums, self._data[at : at + 8])
-        return frame is not None and frame[1] == self._summed(first, self._data[body : body + self._page])
+        found = os.pread(self._file, _FRAME.size + self._page, self._at(place))
+        if (frame := self._frame(place)) is None or len(found) < _FRAME.size + self._page:
+            return False
+        return frame[1] == self._summed(self._summed(sums, found[:8]), found[_FRAME.size :])
 
     def _commits_from(self, place: int) -> int:
         """Return how many commits follow from a frame on in the most frames that were written one after the other."""
         most = count = 0
         before: tuple[int, int] | None = None
-        while place * (_FRAME.size + self._page) < len(self._data):
-            frame = self._frame(place)
+        for each in range(place, self._frames):
+            frame = self._frame(each)
             if frame is None:
                 count, before = 0, None
             else:
-                follows = before is not None and self._goes_on(before, place)
+                follows = before is not None and self._goes_on(before, each)
                 count = (count if follows else 0) + bool(frame[0])
                 before = frame[1]
-            most, place = max(most, count), place + 1
+            most = max(most, count)
         return most

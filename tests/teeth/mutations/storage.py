@@ -20,7 +20,32 @@ _DIED = (
 
 _UPGRADES, _DISKS = "tests/test_file_upgrades.py", "tests/test_unavailable.py"
 
+_LOG = "tests/test_write_ahead_log.py"
+
 MUTATIONS = (
+    Mutation(
+        "storage: what is half written when fsck looks at it is damage",
+        WAL,
+        "        if flaw == before:\n",
+        "        if flaw is not None:\n",
+        (f"{_LOG}::test_what_is_half_written_when_it_is_looked_at_is_damage_only_if_it_stays_so",),
+    ),
+    Mutation(
+        "storage: fsck does not look at a write-ahead log twice",
+        WAL,
+        "        before = flaw\n",
+        "        return\n",
+        (f"{_LOG}::test_what_is_half_written_when_it_is_looked_at_is_damage_only_if_it_stays_so",),
+    ),
+    Mutation(
+        "storage: all is summed that a crash left before its commit",
+        WAL,
+        "while len(commits) > 1 and place <= commits[-2]:",
+        "while place < self._frames:",
+        (
+            f"{_LOG}::test_of_what_a_crash_left_before_its_commit_only_the_heads_of_frames_are_read_one_by_one",
+        ),
+    ),
     Mutation(
         "storage: a file is brought up to date under the host that uses it",
         FORMAT,
@@ -187,7 +212,7 @@ MUTATIONS = (
         WAL,
         "if self._commits_from(place) >= 2 else None",
         "if self._commits_from(place) >= 1 else None",
-        ("tests/test_power_loss.py",),
+        (f"{_LOG}::test_a_torn_end_is_none_of_damage_where_a_write_that_failed_left_more_behind_it",),
     ),
     Mutation(
         "storage: an older file is opened as it is",
@@ -271,7 +296,7 @@ MUTATIONS = (
         WAL,
         "return place + 1 if self._commits_from(place) >= 2 else None",
         "return place + 1 if self._frame(place) is not None else None",
-        (DAMAGE, "tests/test_power_loss.py"),
+        (f"{_LOG}::test_a_torn_end_is_none_of_damage_where_a_write_that_failed_left_more_behind_it",),
     ),
     Mutation(
         "storage: a checkpoint that fails is told as a write that failed",

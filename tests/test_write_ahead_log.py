@@ -1,0 +1,117 @@
+"""The look at a write-ahead log: beside those who write it, and however long a crash left it."""
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from shutil import copy
+
+import pytest
+
+from actors.errors import JournalDamaged
+from actors.storage import Entry
+from actors.storage.sqlite import SqliteStorage
+from actors.storage.sqlite.check import JournalFile
+from actors.storage.sqlite.wal import check_wal
+from tests.storages import begin, to
+
+PAGE = 4096
+_pread = os.pread
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Iterator[Path]:
+    """Give a journal whose write-ahead log has many transactions, and that is open."""
+    with closing(SqliteStorage(tmp_path / "sessions.db")) as storage:
+        claim = begin(storage, "one")
+        for number in range(20):
+            storage.append([Entry("one", claim.fence, (to(f"{number}"),))])
+        yield storage.path
+
+
+def torn(times: int) -> Callable[[int, int, int], bytes]:
+    """Return what reads a file where its second frame is half written the first times that it is read."""
+    left = [times]
+
+    def read(file: int, count: int, at: int) -> bytes:
+        found = _pread(file, count, at)
+        if at != 32 + 24 + PAGE or count < PAGE or not left[0]:
+            return found
+        left[0] -= 1
+        return found[:1000] + bytes(255 - byte for byte in found[1000:])
+
+    return read
+
+
+@pytest.mark.parametrize(("times", "is_damaged"), [(0, False), (1, False), (100, True)])
+def test_what_is_half_written_when_it_is_looked_at_is_damage_only_if_it_stays_so(
+    times: int, is_damaged: bool, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "pread", torn(times))
+    with closing(JournalFile(path)) as file:
+        assert [each.what[-60:] for each in file.damage()] == (
+            [f"{path}-wal: frame 2 has changed, and whole ones follow"[-60:]] if is_damaged else []
+        )
+
+
+def test_of_what_a_crash_left_before_its_commit_only_the_heads_of_frames_are_read_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with closing(database(tmp_path / "crashed.db")) as connection:
+        connection.execute("PRAGMA cache_size = 5")
+        connection.execute("BEGIN")
+        for _ in range(100):
+            connection.execute("INSERT INTO t VALUES (randomblob(9999))")
+        left = log_of(tmp_path / "crashed.db").read_bytes()
+    log_of(tmp_path / "left.db").write_bytes(left)
+    asked = list[int]()
+
+    def read(file: int, count: int, at: int) -> bytes:
+        asked.append(count)
+        return _pread(file, count, at)
+
+    monkeypatch.setattr(os, "pread", read)
+    check_wal(tmp_path / "left.db")
+    assert len(left) > 200 * PAGE
+    assert max(asked) <= 24 + PAGE
+    assert sum(asked) < len(left) / 2
+
+
+def test_a_torn_end_is_none_of_damage_where_a_write_that_failed_left_more_behind_it(tmp_path: Path) -> None:
+    short, long = tmp_path / "short.db", tmp_path / "long.db"
+    with closing(database(long)) as connection:
+        for path in (long, log_of(long)):
+            copy(path, path.with_name(path.name.replace("long", "short")))
+        begun = log_of(long).stat().st_size
+        connection.execute("INSERT INTO t VALUES (randomblob(99999))")
+        failed = log_of(long).read_bytes()
+    with closing(sqlite3.connect(short, isolation_level=None)) as connection:
+        connection.execute("INSERT INTO t VALUES (randomblob(9999))")
+        written = bytearray(log_of(short).read_bytes())
+    assert begun < len(written) < len(failed)
+    both = written + failed[len(written) :]
+    log_of(tmp_path / "both.db").write_bytes(both)
+    check_wal(tmp_path / "both.db")
+    both[begun + 500] ^= 1
+    log_of(tmp_path / "both.db").write_bytes(both)
+    check_wal(tmp_path / "both.db")
+    both[begun // 2] ^= 1
+    log_of(tmp_path / "both.db").write_bytes(both)
+    with pytest.raises(JournalDamaged, match="has changed, and whole ones follow"):
+        check_wal(tmp_path / "both.db")
+
+
+def database(path: Path) -> sqlite3.Connection:
+    """Return a new database of a page, in whose write-ahead log are some transactions."""
+    connection = sqlite3.connect(path, isolation_level=None)
+    connection.execute("PRAGMA journal_mode = WAL").fetchall()
+    connection.execute("PRAGMA wal_autocheckpoint = 0").fetchall()
+    connection.execute("CREATE TABLE t (a)")
+    for _ in range(5):
+        connection.execute("INSERT INTO t VALUES (randomblob(9999))")
+    return connection
+
+
+def log_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}-wal")
