@@ -89,15 +89,14 @@ class Context(Struct, Generic[C], eq=False):
             raise ActorStopped(f"Actor {ref.name!r} is ending and starts no child; send it less, or earlier.")
         if holds:
             self.hold()
-        child = Child(self.ref)
+        child = _ChildOf(self, holds=holds)
         self.children = self.children or set()
         self.children.add(child)
         system.active += 1
         variables = system.variables.copy()
         variables.run(current.set, child)
         named = f"{ref.name}/{name or getattr(function, '__qualname__', 'child')}"
-        ended = partial(self._child_ended, child, holds)
-        child.scope = system.tasks.start(partial(function, *args), ended, named, variables)
+        child.scope = system.tasks.start(partial(function, *args), child.ended, named, variables)
         return child
 
     def tell(self, ref: Ref[D], command: D) -> None:
@@ -176,21 +175,31 @@ class Context(Struct, Generic[C], eq=False):
             self.children = None
             self.ref.childless()
 
-    def _child_ended(self, child: Child, holds: bool, error: BaseException | None) -> None:
-        ref, system = self.ref, self.ref.system
+
+class _ChildOf(Child):
+    """A child of one context, to which it matters how it ends."""
+
+    __slots__ = ("_context", "_holds")
+
+    def __init__(self, context: Context[Any], *, holds: bool) -> None:  # Any: actors of every protocol
+        super().__init__(context.ref)
+        self._context, self._holds = context, holds
+
+    def ended(self, error: BaseException | None) -> None:
+        context, ref, system = self._context, self.ref, self.ref.system
         if error is not None and not system.is_crash(error):
             system.fatal(error)
-        elif error is not None and not (child.is_cancelled and isinstance(error, ActorStopped | ActorFailed)):
+        elif error is not None and not (self.is_cancelled and isinstance(error, ActorStopped | ActorFailed)):
             # a cancelled child may meet the end of those it works with; no other error is expected
-            if not self.is_over:
+            if not context.is_over:
                 ref.crash(error)
             elif not ref.is_end(error):
                 system.crashed(ref.name, error)
-        if holds:
-            self.release()
-        if self.children is not None:
-            self.children.discard(child)
-            if not self.children:
-                self.children = None
+        if self._holds:
+            context.release()
+        if context.children is not None:
+            context.children.discard(self)
+            if not context.children:
+                context.children = None
                 ref.childless()
         system.rest()
