@@ -377,12 +377,16 @@ def _left(count: int, event: events.Compacted) -> int:
     return count if count <= event.start else event.start + 1 + count - min(event.stop, count)
 
 
+UNREAD = SessionState()
+"""What is known of a session of whose log nothing has been read."""
+
+
 def rebuilt(log: Iterable[Event], rules: Rules) -> tuple[SessionState, Lanes]:
     """Return the session that wrote `log`: its state and its lanes, byte for byte.
 
     What happened to calls is told to the ledger at once, ahead of the next request: nothing else asks it.
     """
-    state, lanes = SessionState(), Lanes(rules)
+    state, lanes = UNREAD, Lanes(rules)
     happened: list[events.CallEvent] = []
     for event in log:
         if isinstance(event, events.CallHappening):

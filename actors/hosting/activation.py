@@ -28,7 +28,7 @@ from actors.core.form import replace
 from actors.core.ledger import Ledger
 from actors.core.packed import size_of
 from actors.core.spending import Used
-from actors.core.state import Lanes, SessionState
+from actors.core.state import UNREAD, Lanes, SessionState
 from actors.core.turn import Bounds
 from actors.errors import (
     ActorFailed,
@@ -430,7 +430,7 @@ class SessionActors:
     def forget(self) -> Used | None:
         """Drop what the log says: they begin anew from it. Return what the session had used."""
         self._waits, used = self.waits, self.state.used
-        self._state, self._lanes, self._made = SessionState(), Lanes(self._host.rules), None
+        self._state, self._lanes, self._made = UNREAD, Lanes(self._host.rules), None
         return used
 
     async def stop(self) -> None:
@@ -468,7 +468,7 @@ class SessionActors:
         scheduler = spawn(partial(self._scheduler_actor, ledger), f"{name}/scheduler")
         self.refs = SessionRefs(scheduler, renderer, ledger, self._host.journal)
         session: Ref[SessionCommand] = spawn(self._session_actor, f"{name}/session")
-        self._state = SessionState()  # what crashes from here on goes on from the log, in `started`
+        self._state = UNREAD  # what crashes from here on goes on from the log, in `started`
         return session
 
     def _ledger_actor(self) -> LedgerActor:

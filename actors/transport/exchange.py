@@ -105,11 +105,12 @@ class ClientExchange:
 
     async def _asked(self, connection: Connection) -> Head:
         """Send the request and read the head of its answer."""
-        pieces = connection.pieces(self._request, self._segments)
         if self._writing is None:
-            await self._write(connection, pieces)
+            await self._write(connection, connection.pieces(self._request, self._segments))
         else:
-            self._writing.start_soon(self._write, connection, pieces)
+            self._writing.start_soon(
+                self._write, connection, connection.pieces(self._request, self._segments)
+            )
         return await connection.head()
 
     async def _write(self, connection: Connection, pieces: Iterator[bytes]) -> None:

@@ -85,7 +85,7 @@ class TurnDriver:
         event = Submitted(number, message, asked)
         log.hold(event, partial(self._told, event, log.state.turns + 1))
         await self._make_room(member)
-        await self._turns(pool, choice, [member], lambda: self._served(member))
+        await self._turns(pool, choice, [member], self._served(member))
 
     async def run_call(self, message: Packed, made: HostCall) -> None:
         """Run one call in a turn of its own, without a model. Its message is one that no provider made."""
@@ -132,17 +132,17 @@ class TurnDriver:
         tried = list(pause.awaited.ask_so_far.tried)
         waited = AwaitStep(waits, so_far=pause.awaited.turn_so_far)
         pool, choice = self._pool(state.target), self._choice(state.asks)
-        await self._turns(pool, choice, tried, lambda: self._resumed(binding, tried[-1], waited))
+        await self._turns(pool, choice, tried, self._resumed(binding, tried[-1], waited))
 
     def _choice(self, ask: int) -> MemberChoice:
         return MemberChoice(self.ask.resolver, self.warmth, self.ask.log.state.session, ask)
 
     async def _turns(
-        self, pool: Pool, choice: MemberChoice, tried: list[str], first: "Callable[[], Awaitable[_Served]]"
+        self, pool: Pool, choice: MemberChoice, tried: list[str], first: "Awaitable[_Served]"
     ) -> None:
         """Drive the ask's turns, until one is the last or waits."""
         try:
-            await self._until_last(pool, choice, tried, await first())
+            await self._until_last(pool, choice, tried, await first)
         finally:
             self._handing.drop()
 
@@ -362,17 +362,16 @@ class TurnDriver:
 
     async def _served(self, member: str) -> "_Served":
         """Drive one turn on a pool's member. Its end is not yet written."""
-        state = self.ask.log.state
-        number = state.turns + 1
+        number, ask = self.ask.log.state.turns + 1, self.ask.log.state.asks
         self.ask.tally.wait = 0.0
         self.ask.tally.retried.clear()
         try:
             served = self._steps(member, number)
         except ConfigError as error:  # it could be used when the session was opened: a key is gone since
             binding = Binding(member, "")
-            self._bind(Bound(number, state.asks, binding))
+            self._bind(Bound(number, ask, binding))
             return _Served(binding, CloseStep("failed", str(error), elsewhere=True))
-        self._bind(Bound(number, state.asks, served.binding))
+        self._bind(Bound(number, ask, served.binding))
         self._instruct(served.backend)
         conversation = turns.turn(self._bounded(), malformed=self.ask.tally.malformed)
         step = await self._turn(served, conversation, next(conversation))

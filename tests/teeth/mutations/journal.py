@@ -39,8 +39,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "journal: what was made of a log is kept of a session that was put away",
         "actors/hosting/activation.py",
-        "self._state, self._lanes, self._made = SessionState(), Lanes(self._host.rules), None",
-        "self._state, self._lanes = SessionState(), Lanes(self._host.rules)",
+        "self._state, self._lanes, self._made = UNREAD, Lanes(self._host.rules), None",
+        "self._state, self._lanes = UNREAD, Lanes(self._host.rules)",
         (_DROPPED,),
     ),
     Mutation(
