@@ -53,7 +53,7 @@ A message names the thing, its value and the way out, in one line. No error carr
 or a secret. Expected ends, such as a cancelled call or a failed tool, are values and not in this tree.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 
 class ActorsError(Exception):
@@ -309,3 +309,10 @@ class ForeignLoop(KernelError):
 
 class Draining(KernelError):
     """The system is shutting down and takes no new work."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """Return what an unknown name was probably meant to be, for the hint of an error; None if it is like nothing."""
+    from difflib import get_close_matches  # only when something is mistyped
+
+    return next(iter(get_close_matches(name, known, n=1)), None)

@@ -12,7 +12,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache, partial
-from pathlib import Path
+from os import PathLike
 from random import Random
 from types import EllipsisType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -118,10 +118,10 @@ class Runtime(Archive):
 
     def __init__(
         self,
-        config: "str | Path | Config | None" = None,
+        config: "str | PathLike[str] | Config | None" = None,
         *,
         environ: Mapping[str, str] | None = None,
-        journal: str | Path | Storage | None = None,
+        journal: str | PathLike[str] | Storage | None = None,
         transport: Transport | None = None,
         seed: int | None = None,
         on_tool_error: Callable[[ToolFailure], object] | None = None,
@@ -463,7 +463,7 @@ class Runtime(Archive):
             self._host.start(partial(self._dumps.dump, refusal, codec, self.refused), f"dump/{self.refused}")
 
 
-def _configured(given: "str | Path | Config | None", environ: Mapping[str, str]) -> "Config":
+def _configured(given: "str | PathLike[str] | Config | None", environ: Mapping[str, str]) -> "Config":
     """Return a configuration. What it is made with takes long to import, and nobody needs it before."""
     from actors.config import Config, load
 

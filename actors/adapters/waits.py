@@ -5,7 +5,6 @@ date, a `RetryInfo` delay in the body, a sentence such as "Please try again in 1
 """
 
 import re
-from calendar import timegm
 from collections.abc import Mapping
 from math import isnan
 
@@ -115,6 +114,8 @@ def _reset(value: str, now: float) -> float:
         return sum(float(amount) * _seconds_in(unit.lower()) for amount, unit in amounts)
     if (date := _RFC_3339.fullmatch(value)) is None:
         return 0.0
+    from calendar import timegm  # as above
+
     sign, hours, minutes = date[7] or "+", int(date[8] or 0), int(date[9] or 0)
     ahead = (hours * 3600 + minutes * 60) * (-1 if sign == "-" else 1)
     return max(0.0, timegm((*map(int, date.group(1, 2, 3, 4, 5, 6)), 0, 0, 0)) - ahead - now)

@@ -6,7 +6,7 @@ one after the other, so that many refusals at once do not take the machine from 
 
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
+from os import PathLike
 from typing import TypeAlias, TypeVar
 
 import anyio
@@ -25,7 +25,7 @@ WAITING = 64
 
 T = TypeVar("T")
 
-OnRefusal: TypeAlias = Callable[[Reproduction], object] | str | Path
+OnRefusal: TypeAlias = Callable[[Reproduction], object] | str | PathLike[str]
 """A hook, called in the event loop; or a directory, which is made if it is not there."""
 
 
@@ -54,7 +54,7 @@ class Dumps:
             if callable(self._to):
                 self._to(await self._in_thread(partial(reproduction, refusal, dialect)))
             elif number <= MOST:
-                await self._in_thread(partial(_written, refusal, dialect, Path(self._to), number))
+                await self._in_thread(partial(_written, refusal, dialect, self._to, number))
         except Exception as error:  # the hook is the host's, and a disk may be full
             telemetry.crashed("dump of a refusal", error)
         finally:
@@ -64,7 +64,10 @@ class Dumps:
         return await anyio.to_thread.run_sync(work, limiter=self._thread)
 
 
-def _written(refusal: Refusal, dialect: Dialect, folder: Path, number: int) -> None:
+def _written(refusal: Refusal, dialect: Dialect, to: str | PathLike[str], number: int) -> None:
+    from pathlib import Path  # only where something is written down
+
+    folder = Path(to)
     found = reproduction(refusal, dialect)
     told = {name: getattr(found, name) for name in found.__struct_fields__}
     told["request"] = msgspec.Raw(found.request)

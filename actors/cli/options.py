@@ -6,12 +6,12 @@ Only the standard library is imported here, so that `--help` answers at once.
 import argparse
 import sys
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, Never, TypeAlias
 
 from actors.cli.examples import examples
 from actors.cli.screen import complain
 from actors.cli.values import chance, count, money, port, seconds
+from actors.errors import nearest
 
 if TYPE_CHECKING:
     Commands: TypeAlias = "argparse._SubParsersAction[Parser]"
@@ -84,8 +84,8 @@ class Parser(argparse.ArgumentParser):
 
 def meant(word: str, known: Iterable[str]) -> str:
     """Return `; did you mean 'X'?` for the nearest of the known words; nothing if none is near."""
-    near = get_close_matches(word, known, n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    near = nearest(word, known)
+    return f"; did you mean {near!r}?" if near else ""
 
 
 def parser() -> Parser:

@@ -31,6 +31,7 @@ rewritten to one line with the place and without the value, because a value may 
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from os import PathLike
 from pathlib import Path
 from typing import TypeAlias
 
@@ -412,7 +413,7 @@ class Config:
         return f"No backend {clip(name)} in {self.source}; {hint(name, self.targets, 'it has')}"
 
 
-def load(path: str | Path | None, environ: Mapping[str, str]) -> Config:
+def load(path: str | PathLike[str] | None, environ: Mapping[str, str]) -> Config:
     """Read a configuration file; None is a configuration without one.
 
     Args:

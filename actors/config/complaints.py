@@ -7,12 +7,12 @@ be a name, is repeated only if it is short or of plain words. What heads a table
 import re
 import tomllib
 from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
 from typing import Any, get_args, get_origin
 
 from pydantic import ValidationError
 
 from actors.config.settings import NAME, FileSettings, Frozen
+from actors.errors import nearest
 
 _QUOTE = "'"
 _HARMLESS = re.compile(r"[A-Za-z0-9_.:-]{1,16}|[a-z]{1,16}(_[a-z]{1,16}){1,4}")
@@ -40,8 +40,8 @@ def syntax(error: tomllib.TOMLDecodeError) -> str:
 
 def hint(name: str, known: Iterable[str], label: str) -> str:
     names = list(known)
-    if close := get_close_matches(name, names, n=1):
-        return f"did you mean {close[0]!r}?"
+    if close := nearest(name, names):
+        return f"did you mean {close!r}?"
     return f"{label}: {', '.join(names[:20]) or 'none'}"
 
 

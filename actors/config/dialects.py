@@ -13,7 +13,6 @@ fields there are and what they may hold.
 
 import re
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any, TypeVar, get_type_hints
 
@@ -26,6 +25,7 @@ from actors.core.form import replace
 from actors.core.identity import CallId
 from actors.core.profiles import ALIASES, PROFILES, dialect
 from actors.core.projection import mint, tool_name
+from actors.errors import nearest
 
 R = TypeVar("R", bound=Demands)
 
@@ -69,8 +69,8 @@ def _changed(
     for key, value in table.items():
         own = getattr(record, key, None) if key in types else None
         if key == "name" or (f"{place}{key}" not in known.values() and not isinstance(own, Demands)):
-            close = get_close_matches(key, known, n=1)
-            way = f"did you mean {known[close[0]]!r}?" if close else "docs/reference/rulebook.md lists them"
+            close = nearest(key, known)
+            way = f"did you mean {known[close]!r}?" if close else "docs/reference/rulebook.md lists them"
             raise ValueError(f"has no field {named(key)}{f' in {place[:-1]!r}' if place else ''}; {way}")
         if not isinstance(own, Demands):
             made[key] = _checked(f"{place}{key}", key, types[key], value)

@@ -11,7 +11,6 @@ every reference written out. What a recursive one finds wrong is told only where
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,7 @@ from msgspec import Struct
 
 from actors.core.jsonio import JsonRefused, JsonValue, dump, parse, sanitised
 from actors.core.schema_cost import SchemaCost, nodes
-from actors.errors import ToolDefinitionError
+from actors.errors import ToolDefinitionError, nearest
 
 if TYPE_CHECKING:
     from jsonschema_rs import ValidationError, Validator
@@ -134,8 +133,8 @@ def tool_error(tool: str, errors: Sequence[ArgumentError], raw: str | None = Non
 def unknown_tool_error(tool: str, known: Iterable[str]) -> dict[str, JsonValue]:
     """Return the `tool_error` value that answers a call of a tool that does not exist."""
     name, names = _clipped(tool, _NAMED), list(known)
-    close = get_close_matches(name, names, n=1)
-    hint = f" Did you mean {close[0]}?" if close else f" Tools: {', '.join(names[:MAX_ERRORS]) or 'none'}."
+    close = nearest(name, names)
+    hint = f" Did you mean {close}?" if close else f" Tools: {', '.join(names[:MAX_ERRORS]) or 'none'}."
     return _tool_error("unknown_tool", name, f"There is no tool {name}.{_clipped(hint, 1000)}")
 
 

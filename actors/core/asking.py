@@ -5,13 +5,12 @@ ask, and is projected to what a dialect takes as a backend's own settings are (`
 """
 
 from collections.abc import Callable, Collection, Mapping
-from difflib import get_close_matches
 from math import inf
 from typing import Any, Final, Literal, TypeAlias, TypedDict, get_args
 
 from actors.core.form import Form
 from actors.core.jsonio import Json
-from actors.errors import ConfigError
+from actors.errors import ConfigError, nearest
 
 
 class Choose(Form, frozen=True):
@@ -118,8 +117,8 @@ def check_choice(choice: ToolChoice | None, tools: Collection[str]) -> None:
         ConfigError: There is no such tool.
     """
     if isinstance(choice, Choose) and choice.tool not in tools:
-        close = get_close_matches(choice.tool, tools, n=1)
-        hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(tools) or 'no tools'}"
+        close = nearest(choice.tool, tools)
+        hint = f"did you mean {close!r}?" if close else f"there are {', '.join(tools) or 'no tools'}"
         raise ConfigError(f"tool_choice forces {choice.tool[:80]!r}, which is no tool here; {hint}")
 
 
@@ -135,8 +134,8 @@ _FLOATS = frozenset({"temperature", "top_p", "first_byte", "idle", "total"})
 
 def _near(name: str) -> str:
     known = AskSettings.__annotations__
-    close = get_close_matches(name, known, n=1)
-    return f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}"
+    close = nearest(name, known)
+    return f"did you mean {close!r}?" if close else f"there are {', '.join(known)}"
 
 
 def refused(name: str, value: object) -> str | None:

@@ -11,7 +11,6 @@ from itertools import chain
 from json.encoder import JSONEncoder, encode_basestring
 from math import isfinite
 from typing import NewType, TypeAlias
-from urllib.parse import unquote as percent_decoded
 
 import jiter
 
@@ -111,6 +110,8 @@ def pointed(root: JsonValue, reference: str) -> JsonValue:
 
     What is not a pointer (`#anchor`, an address) and what names nothing give None.
     """
+    from urllib.parse import unquote as percent_decoded  # only where a schema refers to itself
+
     pointer = percent_decoded(reference.removeprefix("#"))
     if not reference.startswith("#") or pointer[:1] not in ("", "/"):
         return None

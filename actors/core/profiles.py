@@ -4,8 +4,6 @@ Where sources disagree, the value is the one that every source accepts: a filler
 conversation that needs it, a refusal costs the turn.
 """
 
-from difflib import get_close_matches
-
 from actors.core.concerns import Ids
 from actors.core.dialect import (
     OF_SAMPLING,
@@ -41,7 +39,7 @@ from actors.core.dialect import (
     ResponsesTurns,
 )
 from actors.core.form import replace
-from actors.errors import UnknownTarget
+from actors.errors import UnknownTarget, nearest
 
 OPENAI_CHAT = ChatDialect(
     name="openai_chat",
@@ -339,6 +337,6 @@ def dialect(name: str) -> Dialect:
     found = PROFILES.get(ALIASES.get(name, name))
     if found is not None:
         return found
-    close = get_close_matches(name, [*PROFILES, *ALIASES], n=1)
-    hint = f"did you mean {close[0]!r}?" if close else f"known: {', '.join(PROFILES)}"
+    close = nearest(name, [*PROFILES, *ALIASES])
+    hint = f"did you mean {close!r}?" if close else f"known: {', '.join(PROFILES)}"
     raise UnknownTarget(f"No dialect {name!r}; {hint}")

@@ -10,7 +10,6 @@ recursive schema that reaches a child in two ways doubles the work with each lev
 
 from collections.abc import Iterable, Iterator
 from typing import Any
-from urllib.parse import unquote as percent_decoded
 
 from actors.core.jsonio import JsonValue, pointed
 
@@ -98,6 +97,8 @@ class SchemaCost:
         return [*_children(value), *target]
 
     def _target(self, reference: str) -> Any:  # Any: JSON
+        from urllib.parse import unquote as percent_decoded  # as in `pointed`
+
         name = percent_decoded(reference.removeprefix("#"))
         return pointed(self.root, reference) if name[:1] in ("", "/") else self._anchors.get(name)
 

@@ -11,7 +11,6 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from queue import SimpleQueue
 
 from actors.errors import ThreadsBusy
 
@@ -144,6 +143,8 @@ class _Worker(threading.Thread):
     """One thread."""
 
     def __init__(self, pool: Threads) -> None:
+        from queue import SimpleQueue  # only where a tool runs in a thread
+
         super().__init__(name="actors tool", daemon=True)
         self._pool = pool
         self.box: SimpleQueue[tuple[Place, Callable[[], object]] | None] = SimpleQueue()

@@ -6,7 +6,7 @@ address may hold a password, an environment keys.
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from pathlib import Path
+from os import PathLike
 from typing import NamedTuple
 
 from actors.core.compaction import Compaction
@@ -32,7 +32,7 @@ def _has(*members: str) -> Callable[[object], bool]:
 
 
 def _is_path(given: object) -> bool:
-    return isinstance(given, str | Path)
+    return isinstance(given, str | PathLike)
 
 
 def _is_whole(given: object) -> bool:

@@ -42,5 +42,5 @@ class Over(Struct, frozen=True):
 class Closing(Struct):
     """A close that is under way. `error`: why it was not done in order."""
 
-    over: anyio.Event
+    over: "anyio.Event"  # quoted, as wherever it stands outside of a function: anyio imports it when it is named
     error: JournalError | None = None

@@ -1,6 +1,6 @@
 """The storage that a name stands for: the path of a file, the address of a database, or nothing for memory."""
 
-from pathlib import Path
+from os import PathLike
 from typing import TYPE_CHECKING
 
 from actors.errors import ConfigError
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _SCHEMES = ("postgresql", "postgres")
 
 
-def storage_at(where: str | Path, level: Level = "power", lease: float = 10.0) -> Storage:
+def storage_at(where: str | PathLike[str], level: Level = "power", lease: float = 10.0) -> Storage:
     """Return the storage of a file or a database.
 
     Args:
@@ -67,14 +67,14 @@ def _lacking(error: ImportError) -> ConfigError:
     return ConfigError(f"journal: postgresql:// needs psycopg: pip install 'llm-actors[postgres]' ({error})")
 
 
-def storage_for(given: str | Path | Storage | None, settings: "JournalSettings") -> Storage:
+def storage_for(given: str | PathLike[str] | Storage | None, settings: "JournalSettings") -> Storage:
     """Return the storage that a host gives or names; else what the `[journal]` table stands for; else memory.
 
     Raises:
         ConfigError: As `storage_at`; or the table names a level and no place.
     """
     if given is not None:
-        return storage_at(given) if isinstance(given, str | Path) else given
+        return storage_at(given) if isinstance(given, str | PathLike) else given
     if (where := settings.path or settings.url) is not None:
         return storage_at(where, settings.level or "power", settings.lease)
     if settings.keep is not None:

@@ -3,12 +3,10 @@
 What a tool raises goes to the logger `actors.tools`, as it is: that is the program's own code, and its traceback is
 what its author needs.
 
-Events are structured by structlog, imported at the first one, and handed to the standard library's logger `actors`,
-which is not configured here: that is the program's business.
+Events are structured by structlog and handed to the standard library's logger `actors`,
+which is not configured here: that is the program's business. Both are imported at the first event.
 """
 
-import logging
-import traceback
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING, TypeVar
@@ -17,6 +15,8 @@ from actors.core.diagnostics import Refusal
 from actors.errors import ActorsError, ConfigError, Fault
 
 if TYPE_CHECKING:
+    import logging
+
     from structlog.typing import FilteringBoundLogger
 
 MOST = 50
@@ -43,6 +43,8 @@ def crashed(actor: str, error: BaseException) -> None:
 
     The place is logged, and no traceback: some renderers print local variables with it, and those hold keys.
     """
+    import traceback
+
     frames = traceback.extract_tb(error.__traceback__)
     place = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "unknown"
     _logger().error("actor_crashed", actor=actor, error=_words(error), place=place)
@@ -56,6 +58,9 @@ def _words(error: BaseException) -> str:
 
 def tool_failed(session: str, call_id: str, tool: str, error: BaseException) -> None:
     """Log what a tool raised, with its traceback: it is the program's own code. Logger `actors.tools`."""
+    import logging
+    import traceback
+
     kind = type(error).__name__
     text = f"event='tool_failed' session={session!r} call={call_id!r} tool={tool!r} error={kind!r}"
     logger, raised = _tools(), (type(error), error, error.__traceback__)
@@ -205,11 +210,15 @@ def left_out(round_: str, counts: Mapping[str, int]) -> None:
     _logger().info("answer_left_out", round=round_, kinds=dict(counts))
 
 
-def _tools() -> logging.Logger:
+def _tools() -> "logging.Logger":
+    import logging
+
     return logging.getLogger("actors.tools")
 
 
 def _logger() -> "FilteringBoundLogger":
+    import logging
+
     import structlog
 
     processors = [structlog.processors.KeyValueRenderer(key_order=["event"])]

@@ -1,12 +1,11 @@
 """What a session offers: tools in order, by name."""
 
 from collections.abc import Callable, Iterable, Iterator
-from difflib import get_close_matches
 from typing import Any
 
 from actors.core.arguments import unknown_tool_error
 from actors.core.jsonio import JsonValue
-from actors.errors import ConfigError, ToolDefinitionError
+from actors.errors import ConfigError, ToolDefinitionError, nearest
 from actors.tools.tool import Tool, tool
 
 
@@ -45,8 +44,8 @@ class Toolset:
     def __getitem__(self, name: str) -> Tool[..., Any]:  # Any: any function
         if found := self._tools.get(name):
             return found
-        close = get_close_matches(name, self._tools, n=1)
-        hint = f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(self._tools) or 'none'}"
+        close = nearest(name, self._tools)
+        hint = f"did you mean {close!r}?" if close else f"there are: {', '.join(self._tools) or 'none'}"
         raise ConfigError(f"No tool {name!r} in this set; {hint}")
 
     def __repr__(self) -> str:

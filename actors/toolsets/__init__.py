@@ -102,7 +102,7 @@ class Toolsets:
         owner.users += 1
         return owner
 
-    def release(self, owners: Iterable[ToolsetOwner]) -> anyio.Event:
+    def release(self, owners: Iterable[ToolsetOwner]) -> "anyio.Event":
         """Note that a session no longer uses these toolsets, and have those closed that none uses.
 
         Returns:
@@ -120,7 +120,7 @@ class Toolsets:
         self._is_over = True
         await self._closed(self._owners).wait()
 
-    def _closed(self, owners: Iterable[ToolsetOwner]) -> anyio.Event:
+    def _closed(self, owners: Iterable[ToolsetOwner]) -> "anyio.Event":
         over = anyio.Event()
         unused = set(owners)
         if closing := [owner for owner in reversed(self._owners) if owner in unused]:
@@ -144,7 +144,7 @@ class Toolsets:
         self._changes.tell()
 
 
-def _told(over: anyio.Event, error: BaseException | None) -> None:
+def _told(over: "anyio.Event", error: BaseException | None) -> None:
     over.set()
     if error is not None:
         telemetry.crashed("toolsets", error)

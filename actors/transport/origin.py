@@ -1,7 +1,6 @@
 """Where a request goes: an origin, whose connections are shared, and the target at it."""
 
 from functools import lru_cache
-from urllib.parse import urlsplit
 
 from msgspec import Struct
 
@@ -49,6 +48,8 @@ def target(url: str) -> Target:
     Raises:
         ConfigError: It is not an http or https URL, or it holds a user or a password.
     """
+    from urllib.parse import urlsplit  # what it needs takes a while to import
+
     if not url.isascii() or not url.isprintable() or " " in url:
         raise ConfigError("A URL that requests go to takes printable ASCII characters, without spaces")
     try:

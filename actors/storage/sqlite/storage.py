@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from os import PathLike
 from pathlib import Path
 from sqlite3 import Connection
 from stat import S_ISDIR
@@ -50,7 +51,12 @@ class SqliteStorage:
     blocking = True
 
     def __init__(
-        self, path: str | Path, *, level: Level = "power", lease: float = LEASE, patience: float = PATIENCE
+        self,
+        path: str | PathLike[str],
+        *,
+        level: Level = "power",
+        lease: float = LEASE,
+        patience: float = PATIENCE,
     ) -> None:
         if level == "memory":
             raise ConfigError(
@@ -293,7 +299,7 @@ class SqliteStorage:
         return stored
 
 
-def _file(path: str | Path) -> Path:
+def _file(path: str | PathLike[str]) -> Path:
     """Return the path of a file, wherever the process goes to later.
 
     Raises:
