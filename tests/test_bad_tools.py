@@ -11,6 +11,7 @@ ENDING = ("raises cancelled", "raises exit", "raises_in_a_thread group", "return
 
 
 @pytest.mark.requirement("PROMISE-8", "PROMISE-10")
+@pytest.mark.usefixtures("short_graces")
 async def test_a_bad_tool_in_one_session_leaves_results_logs_and_bodies_of_the_others_as_they_were() -> None:
     clean = await played(None, SESSIONS)
     assert clean.differs(await played(None, SESSIONS)) == []

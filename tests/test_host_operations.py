@@ -6,9 +6,9 @@ import random
 import sys
 import threading
 import weakref
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextvars import ContextVar
-from functools import partial
+from functools import cache, partial
 from types import CodeType, FrameType, ModuleType
 from typing import Any
 
@@ -142,6 +142,11 @@ OURS = {"actors", "anyio", "h11", "jiter", "jsonschema_rs", "msgspec", "pydantic
 """Whose modules, and Python's own, words of a session come to; not those that other tests have loaded."""
 
 
+@cache
+def is_elsewhere(kind: type) -> bool:
+    return issubclass(kind, ELSEWHERE)
+
+
 def held_by_modules() -> list[object]:
     """All that is reached from our modules: the garbage collector may no longer list it (tests/conftest.py)."""
     known = OURS | sys.stdlib_module_names
@@ -149,10 +154,11 @@ def held_by_modules() -> list[object]:
     found: dict[int, object] = {id(each): each for each in others}
     left: list[object] = [vars(module) for name, module in sys.modules.items() if name.startswith("actors")]
     while left:
-        held = left.pop()
-        if id(held) not in found:
-            found[id(held)] = held
-            left += [each for each in gc.get_referents(held) if not isinstance(each, ELSEWHERE)]
+        kinds: Iterable[type] = map(type, left)
+        ours = {id(each): each for each, kind in zip(left, kinds, strict=True) if not is_elsewhere(kind)}
+        new = {key: each for key, each in ours.items() if key not in found}
+        found |= new
+        left = gc.get_referents(*new.values())
     return list(found.values())
 
 
@@ -160,9 +166,9 @@ def holding(secret: str) -> list[str]:
     """Every text in memory that has a secret in it, whoever keeps it."""
     forget()  # what the servers read, who are somebody else
     holders = [*gc.get_objects(), *held_by_modules()]
-    texts = {id(each): each for held in holders for each in gc.get_referents(held)}
-    said = [each.decode("latin-1") if type(each) is bytes else each for each in texts.values()]
-    return [text for text in said if type(text) is str and secret in text and text != secret]
+    texts = {id(each): each for each in gc.get_referents(*holders) if type(each) in (str, bytes)}
+    said = [each.decode("latin-1") if isinstance(each, bytes) else each for each in texts.values()]
+    return [text for text in said if secret in text and text != secret]
 
 
 CALLER: ContextVar[str] = ContextVar("caller")

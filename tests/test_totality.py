@@ -70,11 +70,11 @@ def coded() -> set[str]:
     return set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE))
 
 
-def drawn(strategy: SearchStrategy[Any]) -> set[str]:  # Any: whatever it is of
+def drawn(strategy: SearchStrategy[Any], examples: int) -> set[str]:  # Any: whatever it is of
     """Return the kinds of value that a strategy draws."""
     seen: set[str] = set()
 
-    @settings(max_examples=1000, database=None, deadline=None, derandomize=True)
+    @settings(max_examples=examples, database=None, deadline=None, derandomize=True)
     @given(strategy)
     def collect(value: object) -> None:
         seen.add(type(value).__name__)
@@ -103,11 +103,11 @@ FIRST_STOPS = {"openai_chat", "anthropic", "openai_compatible"}
 
 TABLES: dict[str, tuple[Names, Callable[[], Names]]] = {
     "actors/core/door/attribute.py:SAID_BY": (named(Block), lambda: names(SAID_BY)),
-    "actors/testing/strategies.py:blocks": (named(Block), lambda: drawn(strategies.blocks())),
+    "actors/testing/strategies.py:blocks": (named(Block), lambda: drawn(strategies.blocks(), 300)),
     "actors/testing/histories.py:history": (named(Block), generated),
     "actors/__init__.py:__all__": (named(Block), lambda: set(actors.__all__) & named(Block)),
     "docs/reference/api.md:Block": (named(Block), lambda: headed("api.md", "###") & named(Block)),
-    "actors/testing/strategies.py:events": (named(Event), lambda: drawn(strategies.events())),
+    "actors/testing/strategies.py:events": (named(Event), lambda: drawn(strategies.events(), 1000)),
     "actors/core/events.py:__doc__": (
         named(Event),
         lambda: set(re.findall(r"[A-Z]\w+", str(events.__doc__))) & named(Event),
