@@ -5,6 +5,7 @@ import sqlite3
 import subprocess
 import sys
 from contextlib import closing
+from errno import EACCES, ENOENT
 from pathlib import Path
 from shutil import copy
 from time import monotonic
@@ -37,6 +38,7 @@ from actors.storage.sqlite import SqliteStorage, hosts
 from actors.storage.sqlite import format as file_format
 from actors.storage.sqlite import storage as sqlite_storage
 from actors.storage.sqlite.check import JournalFile
+from actors.storage.sqlite.faults import translated
 from actors.storage.sqlite.locks import WriteLock
 from tests.every_event import every_event
 from tests.storages import begin, to
@@ -555,3 +557,12 @@ def test_what_is_made_together_and_cannot_be_committed_is_not_done(
 
 if __name__ == "__main__":
     write_golden(Path(sys.argv[1]))
+
+
+def test_an_error_of_the_operating_system_says_what_to_look_at() -> None:
+    for error, asked in (
+        (PermissionError(EACCES, "Permission denied"), "may this user write to it, to its folder, and"),
+        (FileNotFoundError(ENOENT, "No such file or directory"), "is its folder there?"),
+    ):
+        with pytest.raises(JournalUnavailable, match=asked), translated("sessions.db"):
+            raise error

@@ -18,6 +18,9 @@ from actors.storage import Storage
 from actors.storage.memory import MemoryStorage
 from actors.storage.named import storage_at, storage_for
 
+ELSEWHERE = "--journal FILE names another place"
+"""What can be done where the user's own file cannot be used."""
+
 
 def journal(options: argparse.Namespace, config: Config, *, makes: bool = True) -> Storage:
     """Return the journal of a conversation. If the user's own file cannot be used, they are told, and nothing is kept.
@@ -58,7 +61,7 @@ def kept(options: argparse.Namespace, config: Config, *, makes: bool = False) ->
     path = default(os.environ)
     if path is None:
         return MemoryStorage()
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    _make_folder(path)
     return storage_at(path)
 
 
@@ -89,9 +92,18 @@ def _at(found: str, *, makes: bool) -> Storage:
 def _own(path: Path) -> Storage:
     storage = storage_at(path)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _make_folder(path)
         storage.open()
-    except (OSError, JournalError) as error:
-        complain(f"nothing of this conversation is kept: {error}; --journal FILE names another place")
+    except JournalError as error:
+        other = "" if ELSEWHERE in str(error) else f"; {ELSEWHERE}"
+        complain(f"nothing of this conversation is kept: {error}{other}")
         return MemoryStorage()
     return storage
+
+
+def _make_folder(path: Path) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        raise JournalError(f"{path}: its folder cannot be made, {why}; {ELSEWHERE}") from error

@@ -13,6 +13,7 @@ from msgspec import to_builtins
 
 from actors.cli.exits import Exit
 from actors.cli.journal import kept
+from actors.cli.logs import show_logs
 from actors.cli.screen import complain, safe
 from actors.config import load
 from actors.core.durations import duration
@@ -41,6 +42,7 @@ def main(options: argparse.Namespace) -> Exit:
     if wrong := _misuse(options):
         complain(f"`actors sessions {options.what}` takes {wrong}")
         return Exit.USAGE
+    show_logs(debug=options.debug)
     return anyio.run(_done, options)
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from actors import Budget, Price, Runtime
+from actors import Allowance, Budget, Price, Runtime
 from actors.config import Config, FileSettings, PoolSettings
 from actors.core.events import Opened, TurnEnded
 from actors.core.identity import Binding
@@ -60,6 +60,22 @@ async def test_a_result_says_what_the_ask_cost_and_what_was_lost() -> None:
             second = await session.ask("And now?", thinking="adaptive")
             assert second.cost is None or second.usage.cache_read_tokens == 0
             assert second.report is not None
+
+
+@pytest.mark.anyio
+async def test_an_answer_without_usage_counts_as_a_round_and_costs_nothing_that_is_guessed() -> None:
+    server = openai(*[Turn(Say("Hello."), usage=(0, 0))] * 2)
+    async with serve(server):
+        config = Config(FileSettings(backends={"a": backend_at(server)}), {})
+        budgets = {"tenants.t": Allowance(tokens=1)}
+        async with Runtime(config, prices={"gpt": Price(2.0, 10.0)}, budgets=budgets, seed=1) as runtime:
+            session = await runtime.open("a", tenant="t", budget=Budget(tokens=1, rounds=2))
+            answers = [await session.ask("Hello?") for _ in range(2)]
+            assert [(each.status, each.usage, each.cost) for each in answers] == [
+                ("complete", Usage(), None)
+            ] * 2
+            with pytest.raises(OverBudget, match="budget of 2 rounds is used up"):
+                await session.ask("Hello?")
 
 
 @pytest.mark.anyio

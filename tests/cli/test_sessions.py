@@ -1,12 +1,15 @@
 """Conversations that are kept: gone on with, listed, shown, carried, forgotten; and where, and when not."""
 
 import json
+import logging
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from actors.cli import main
+from actors.errors import JournalUnavailable
 from actors.storage.sqlite import SqliteStorage
 from actors.testing import AnthropicServer, Call, OpenAIServer, Say, Turn, serve
 from tests.cli.command import Done, actors, actors_now
@@ -333,7 +336,31 @@ async def test_a_conversation_is_kept_in_a_file_of_the_user_s_unless_something_e
         (tmp_path / "file").write_text("")
         unusable = await actors(*line, env={"XDG_DATA_HOME": str(tmp_path / "file")})
         assert (unusable.code, unusable.out) == (0, "Yes.\n")
-        assert "nothing of this conversation is kept" in unusable.complaint
+        why = f"{tmp_path / 'file' / 'actors' / 'sessions.db'}: its folder cannot be made, not a directory"
+        other = "--journal FILE names another place"
+        assert unusable.complaint == f"nothing of this conversation is kept: {why}; {other}"
+        nowhere = actors_now("sessions", "list", env={"XDG_DATA_HOME": str(tmp_path / "file")})
+        assert (nowhere.code, nowhere.complaint) == (9, f"{why}; {other}")
+
+
+def test_a_journal_that_cannot_be_written_is_told_once_and_not_by_the_log_too(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    begin(storage := SqliteStorage(tmp_path / "kept.db"), "trip")
+    storage.close()
+
+    def full(*given: object, **options: object) -> None:
+        raise JournalUnavailable("the disk is full; make room")
+
+    for name, value in (("propagate", True), ("handlers", []), ("level", logging.NOTSET)):
+        monkeypatch.setattr(logging.getLogger("actors"), name, value)
+    monkeypatch.setattr(SqliteStorage, "claim", full)
+    assert main(["sessions", "forget", "trip", "--journal", str(tmp_path / "kept.db")]) == 9
+    assert capsys.readouterr().err == "actors: the disk is full; make room\n"
+    assert caplog.messages == []
 
 
 @pytest.mark.parametrize("line", [("list",), ("show", "a"), ("fork", "a"), ("forget", "a")])

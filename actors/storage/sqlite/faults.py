@@ -21,6 +21,12 @@ _UNAVAILABLE = {
 }
 """By SQLite's primary result code."""
 
+_ASKED: dict[type[OSError], str] = {
+    FileNotFoundError: "; is its folder there?",
+    PermissionError: "; may this user write to it, to its folder, and to those beside it (-lock, -wal, -shm)?",
+}
+"""What is asked behind an error of the operating system."""
+
 
 @contextmanager
 def translated(path: str) -> Iterator[None]:
@@ -49,5 +55,5 @@ def translated(path: str) -> Iterator[None]:
             f"{path}: its schema has changed; restore a copy, or see `actors fsck`"
         ) from error
     except OSError as error:
-        where = "; is its folder there?" if isinstance(error, FileNotFoundError) else ""
-        raise JournalUnavailable(f"{path}: {error.strerror or error}; nothing was written{where}") from error
+        why = next((ask for kind, ask in _ASKED.items() if isinstance(error, kind)), "")
+        raise JournalUnavailable(f"{path}: {error.strerror or error}; nothing was written{why}") from error

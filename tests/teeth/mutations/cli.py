@@ -19,6 +19,13 @@ STREAMS = "tests/cli/test_streams_of_the_process.py"
 
 MUTATIONS = (
     Mutation(
+        "sessions: what the runtime logs is shown",
+        "actors/cli/sessions.py",
+        "    show_logs(debug=options.debug)\n",
+        "",
+        (f"{KEPT}::test_a_journal_that_cannot_be_written_is_told_once_and_not_by_the_log_too",),
+    ),
+    Mutation(
         "sessions: an empty name of a tenant forgets all that is of none",
         "actors/cli/sessions.py",
         'if options.what == "forget" and options.tenant == "":',
