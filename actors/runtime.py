@@ -24,7 +24,6 @@ import anyio.to_thread
 from actors import telemetry
 from actors.adapters.adapter import adapter
 from actors.backends.budgets import RuntimeBudgets
-from actors.backends.dumps import Dumps, OnRefusal
 from actors.backends.meters import Meters
 from actors.backends.pricing import Pricing
 from actors.backends.providers import Providers
@@ -74,6 +73,7 @@ from actors.transport import HttpTransport, Transport
 from actors.turns.imported import beginning
 
 if TYPE_CHECKING:
+    from actors.backends.dumps import Dumps, OnRefusal
     from actors.config import Config
     from actors.telemetry.otel import Tracing
 
@@ -126,7 +126,7 @@ class Runtime(Archive):
         seed: int | None = None,
         on_tool_error: Callable[[ToolFailure], object] | None = None,
         tracing: "Tracing | None" = None,
-        on_refusal: OnRefusal | None = None,
+        on_refusal: "OnRefusal | None" = None,
         prices: Prices | None = None,
         compaction: Compaction | None = None,
         budgets: Mapping[str, Allowance] | None = None,
@@ -144,7 +144,7 @@ class Runtime(Archive):
         """The actors, and the tasks that serve them; made when the runtime is entered."""
         self._seed = seed
         self._on_tool_error = on_tool_error
-        self._dumps = None if on_refusal is None else Dumps(on_refusal)
+        self._dumps = None if on_refusal is None else _dumps(on_refusal)
         self._may_use_threads = False
         self._watch: LoopWatch
         self.quarantine = Quarantine(self.config.limits.quarantine)
@@ -461,6 +461,13 @@ class Runtime(Archive):
         if self._dumps is not None and self._host is not None and self._dumps.take():
             codec = self.config.dialect(refusal.report.dialect)
             self._host.start(partial(self._dumps.dump, refusal, codec, self.refused), f"dump/{self.refused}")
+
+
+def _dumps(to: "OnRefusal") -> "Dumps":
+    """Return what hands on what is refused. Most programs want none of it."""
+    from actors.backends.dumps import Dumps
+
+    return Dumps(to)
 
 
 def _configured(given: "str | PathLike[str] | Config | None", environ: Mapping[str, str]) -> "Config":

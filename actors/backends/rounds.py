@@ -19,7 +19,6 @@ from actors import telemetry
 from actors.adapters.adapter import Adapter
 from actors.adapters.failure import ACTIONS, BACKEND_KINDS, AnswerFault, Failure, Kind
 from actors.adapters.request import Request
-from actors.adapters.waits import used_up
 from actors.backends.admission import Admission, Pace, Ticket
 from actors.core.asking import Asked
 from actors.core.content import Message
@@ -359,6 +358,8 @@ class Round:
         self._counters["requests"] += 1
         self._counters["retries"] += self._tries > 1
         async with self._transport.send(url, headers, request.segments, self._timeouts) as response:
+            from actors.adapters.waits import used_up  # only when the first answer comes
+
             if (wait := used_up(response.headers, wall())) > 0:
                 self._admission.hold(wait)
             if response.status != 200:

@@ -21,7 +21,6 @@ from actors.core.history import History
 from actors.core.identity import CallId
 from actors.core.ledger import Ledger
 from actors.core.render import RenderTarget, RenderWalk
-from actors.core.rulebook import FAULTS, RULES
 from actors.core.segments import Segments
 from actors.core.transcript import Encoder, RenderState, TranscriptFacts
 from actors.errors import CanonicalFault, Fault
@@ -169,6 +168,8 @@ def blamed(rendered: Rendered, why: str, rule: str | None) -> Report:
 
     The calls that its words name have their canonical ids; the class is that of the rule, if the words are known.
     """
+    from actors.core.rulebook import FAULTS, RULES  # few requests are refused
+
     used = rendered.lane.state.used
     named = [used.get(word) or used.get(word.rstrip(".:")) for word in _NAMES.findall(why)]
     known = RULES.get(rule or "")

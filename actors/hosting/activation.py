@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from contextlib import suppress
 from functools import partial
 from types import EllipsisType
-from typing import Never
+from typing import TYPE_CHECKING, Never
 
 import anyio
 from msgspec import Struct
@@ -49,13 +49,15 @@ from actors.logs.holding import Holding
 from actors.logs.log import Generation
 from actors.renderer import RendererActor
 from actors.scheduler import SchedulerActor
-from actors.session import SessionActor
 from actors.tools import Toolset
 from actors.toolsets import Item, Offer
 from actors.turns.commands import Cancel, End, SessionCommand
 from actors.turns.configuration import Change, Configuration, Equipment
 from actors.turns.inflight import SessionRefs
 from actors.turns.pending import PendingAsks, again
+
+if TYPE_CHECKING:
+    from actors.session import SessionActor
 
 RESTART = Restart(ends=(JournalUnavailable, JournalDamaged, Fenced))
 """A session's actors begin anew after a crash. What keeps an event from being written, or the log from being read, is
@@ -377,7 +379,7 @@ class SessionActors:
         self.begin_anew(activation.depth)
 
     @property
-    def _acting(self) -> SessionActor:
+    def _acting(self) -> "SessionActor":
         assert self._made is not None
         return self._made
 
@@ -417,8 +419,7 @@ class SessionActors:
         objects = self._host.system.passivate(*self._all)
         if objects is None:
             return None
-        session, _, renderer, ledger = objects
-        assert isinstance(session, SessionActor)
+        session, (_, _, renderer, ledger) = self._acting, objects
         assert isinstance(renderer, RendererActor)
         assert isinstance(ledger, LedgerActor)
         warmth = session.warmth or None
@@ -483,7 +484,9 @@ class SessionActors:
     def _scheduler_actor(self, ledger: Ref[LedgerCommand]) -> SchedulerActor:
         return SchedulerActor(self.equipment.tools, ledger, self._executor, self._activation.approve)
 
-    def _session_actor(self) -> SessionActor:
+    def _session_actor(self) -> "SessionActor":
+        from actors.session import SessionActor  # and all that drives its turns: with the first session
+
         bounds, pending, made = self._activation.bounds, self._pending, self._generation
         if self._made is not None:
             self._waits = self.waits

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from itertools import islice
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import anyio
 from msgspec import Struct, field
@@ -32,9 +32,11 @@ from actors.logs.holding import HeldBytes
 from actors.logs.outage import LAG, JournalMeter
 from actors.logs.readers import Readers
 from actors.storage import Storage
-from actors.telemetry.otel import Tracing
 from actors.tools import Toolset
 from actors.toolsets import Toolsets
+
+if TYPE_CHECKING:
+    from actors.telemetry.otel import Tracing
 
 KEPT = 16 * 1024 * 1024
 """Bytes that sessions without actors keep. Beyond it those used least recently keep nothing but their logs."""
@@ -117,7 +119,7 @@ class SessionHost(Struct):
     open_below: OpenBelow
     tool_failed: Callable[[ToolFailure], object] | None = None
     readers: Readers = field(default_factory=Readers)
-    tracing: Tracing | None = None
+    tracing: "Tracing | None" = None
     meter: JournalMeter = field(default_factory=JournalMeter)
     active: dict[str, Hosted] = field(default_factory=dict)
     passive: dict[str, Hosted] = field(default_factory=dict)

@@ -12,7 +12,6 @@ from actors.core.batch import BoundArguments
 from actors.core.events import Effects
 from actors.core.jsonio import Json, JsonValue, dump, parse
 from actors.errors import KernelError, ToolDefinitionError
-from actors.tools.docstring import documented
 from actors.tools.handover import Handover
 from actors.tools.options import (
     Approval,
@@ -252,6 +251,8 @@ def tool(
     """
 
     def made(function: Callable[P, R]) -> Tool[P, R]:
+        from actors.tools.docstring import documented  # only where a function is made a tool
+
         called = name or str(getattr(inner(function), "__name__", ""))
         about, notes = documented(inner(function))
         model = Parameters.of(function, called, notes)

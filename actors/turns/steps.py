@@ -29,7 +29,6 @@ from actors.core.output import as_text, correction, shortfall
 from actors.core.packed import pack
 from actors.core.progress import Cause
 from actors.core.publishing import requested, said
-from actors.core.rulebook import REASONING
 from actors.core.stream import Usage
 from actors.core.turn import CloseStep, Outcome
 from actors.errors import KernelError
@@ -154,9 +153,7 @@ class TurnSteps:
             if rendered.report.faults:
                 self._rendered = rendered
                 fault = rendered.report.faults[0]
-                return turns.Unfit(
-                    self._refused("judge", str(fault), rendered.report), fault.rule in REASONING
-                )
+                return self._unfit("judge", str(fault), rendered.report, fault.rule)
             if self._declined is not None and b"".join(rendered.segments) == self._declined[0]:
                 return turns.Unfit(self._declined[1])  # the same again would be refused again
             if await self._sealed(step.round, rendered, known):
@@ -298,9 +295,7 @@ class TurnSteps:
             self._backend.counts.tool_api_400_total += 1
             assert self._rendered is not None
             report = blamed(self._rendered, failure.message, failure.rule)
-            why = self._refused("provider", failure.message, report)
-            reasoning = failure.rule in REASONING
-            return turns.Unfit(why, reasoning, cause)
+            return self._unfit("provider", failure.message, report, failure.rule, cause)
         message = await self._interrupted(number, broken, failure.message)
         return turns.Broke(
             failure.message,
@@ -312,14 +307,23 @@ class TurnSteps:
             too_long=failure.action == "compact" and message is None,
         )
 
-    def _refused(self, by: Literal["judge", "provider"], why: str, report: Report) -> str:
-        """Keep the evidence of a refusal; return its words."""
+    def _unfit(
+        self,
+        by: Literal["judge", "provider"],
+        why: str,
+        report: Report,
+        rule: str | None,
+        cause: Cause | None = None,
+    ) -> turns.Unfit:
+        """Keep the evidence of a refusal; return what the turn is told of it."""
+        from actors.core.rulebook import REASONING  # few requests are refused
+
         assert self._rendered is not None
         self._declined = b"".join(self._rendered.segments), why
         request = self._request(self._rendered)
         session, binding = self._log.state.session, self._backend.binding
         self._ask.resolver.refused(Refusal(session, binding, by, why, request.body, report))
-        return why
+        return turns.Unfit(why, rule in REASONING, cause)
 
     async def _interrupted(self, number: int, broken: Broken | Aborted, why: str) -> Message | None:
         """Write what could be kept of an answer, marked; return it, or None if there is nothing."""

@@ -27,15 +27,11 @@ wire: the judge knows no others. `canonical` gives those of the history.
 
 import re
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib import import_module
 
 import msgspec
 
-from actors.core.check.anthropic import Anthropic
-from actors.core.check.converse import Converse
-from actors.core.check.gemini import Gemini
-from actors.core.check.openai_chat import OpenAIChat
-from actors.core.check.responses import Responses
 from actors.core.check.state import CheckState, excerpt, inside
 from actors.core.dialect import Dialect
 from actors.core.jsonio import JsonRefused, JsonValue, parse
@@ -43,13 +39,14 @@ from actors.errors import Fault
 
 __all__ = ["CheckState", "canonical", "check", "container", "extend", "finish", "start"]
 
-_STATES: dict[str, type[CheckState]] = {
-    "openai_chat": OpenAIChat,
-    "anthropic": Anthropic,
-    "responses": Responses,
-    "gemini": Gemini,
-    "converse": Converse,
+_STATES: dict[str, str] = {
+    "openai_chat": "OpenAIChat",
+    "anthropic": "Anthropic",
+    "responses": "Responses",
+    "gemini": "Gemini",
+    "converse": "Converse",
 }
+"""Who judges the messages of a family, in the module that has the family's name."""
 _MAX_BYTES = 1 << 30  # a provider's own limit is no matter of structure
 _MAX_DEPTH = 96  # arguments and schemas may be 64 deep, inside messages and blocks
 _QUICK = msgspec.json.Decoder()
@@ -62,15 +59,22 @@ _PAIRED = re.compile(rb"(?s)\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA
 """Two halves of a character, or an escape of one letter, which may be a backslash."""
 
 
+@cache
+def _judge(family: str) -> type[CheckState]:
+    """Return who judges a family's messages, which is imported when it is first asked for."""
+    made: type[CheckState] = getattr(import_module(f"actors.core.check.{family}"), _STATES[family])
+    return made
+
+
 def container(dialect: Dialect) -> str:
     """Return the key under which a request of this dialect holds its messages."""
-    return _STATES[dialect.family].container
+    return _judge(dialect.family).container
 
 
 @lru_cache(maxsize=256)
 def start(dialect: Dialect) -> CheckState:
     """Return the state before the first message. All lanes of a dialect share what it says of that alone."""
-    return _STATES[dialect.family](dialect).settled()[0]
+    return _judge(dialect.family)(dialect).settled()[0]
 
 
 def extend(state: CheckState, *pieces: bytes, whole: bool = False) -> tuple[CheckState, list[Fault]]:
@@ -141,7 +145,7 @@ def check(body: bytes, dialect: Dialect) -> list[Fault]:
     Never raises, whatever the bytes are. What only the provider can know (signatures, its models, token
     counts) is outside: docs/reference/rulebook.md marks those rules.
     """
-    state = _STATES[dialect.family](dialect)
+    state = _judge(dialect.family)(dialect)
     try:
         request = parse(body, max_bytes=_MAX_BYTES, max_depth=_MAX_DEPTH)
     except JsonRefused as refused:

@@ -14,7 +14,6 @@ import msgspec
 
 from actors.core.dialect import Dialect
 from actors.core.jsonio import JsonRefused, JsonValue, parse
-from actors.core.rulebook import FAULTS, RULES, cited
 from actors.core.table import NOTHING, Table
 from actors.errors import Fault
 
@@ -157,6 +156,8 @@ class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it
 
         `where` is a place in the request; what is empty or begins with a dot goes on behind `at`.
         """
+        from actors.core.rulebook import FAULTS, RULES, cited  # few requests break a rule
+
         rule = cited(self.dialect, *rule.split(maxsplit=1))
         where = where if where and where[0] != "." else self.at + where
         kind = FAULTS[RULES[rule].fault_class]
