@@ -12,7 +12,9 @@ from actors import Budget, Price, Runtime, event_json
 from actors.config import Config, FileSettings, PoolSettings
 from actors.core.events import ApprovalDecided, Awaited, TurnEnded
 from actors.core.feed import SessionEvent, StatusEvent, TextEvent, ToolCallEvent
-from actors.errors import SessionError
+from actors.errors import SessionClosed, SessionError
+from actors.handle import Session
+from actors.storage.memory import MemoryStorage
 from actors.testing import SERVER_ERROR, Call, Say, Turn, serve
 from actors.tools import tool
 from tests.runtime_support import Gate, backend_at, bodies, hosting, log, openai
@@ -184,3 +186,32 @@ async def test_a_turn_goes_on_whose_last_decision_was_recorded_when_its_actors_c
         ended = [event.status for event in log(runtime, session) if isinstance(event, TurnEnded)]
         assert ended[-1] == "complete"
         assert (session.pending, session.busy) == ((), False)
+
+
+@pytest.mark.parametrize("queued", ["ask", "compact"])
+async def test_what_is_asked_behind_a_turn_that_waits_is_dropped_with_the_runtime_and_the_turn_is_not(
+    queued: str,
+) -> None:
+    server, storage = openai(Turn(Call("look", {})), Turn(Say("It is Oslo."))), MemoryStorage()
+    dropped: list[str] = []
+
+    async def behind(session: Session) -> None:
+        with pytest.raises(SessionClosed) as ended:
+            await (session.compact() if queued == "compact" else session.ask("And now?"))
+        dropped.append(str(ended.value))
+
+    with anyio.fail_after(60):
+        async with serve(server), anyio.create_task_group() as tasks:
+            config = Config(FileSettings(backends={"a": backend_at(server)}), {})
+            async with Runtime(config, seed=1, journal=storage) as runtime:
+                session = await runtime.open("a", tools=[LOOK], id="trip")
+                assert (await session.ask("Where?")).status == "awaiting"
+                tasks.start_soon(behind, session)
+                await anyio.wait_all_tasks_blocked()
+                assert dropped == []
+            async with Runtime(config, seed=1, journal=storage) as runtime:
+                session = await runtime.resume("trip", tools=[LOOK])
+                assert [call.call.id for call in session.pending] == [ONE]
+                assert (await session.provide({ONE: "Oslo"})).text == "It is Oslo."
+    assert len(dropped) == 1
+    assert server.refusals == []

@@ -404,10 +404,11 @@ class SessionActors:
         return self._pending.current is not None or bool(self._pending.waiting)
 
     async def interrupt(self) -> None:
-        """Cancel the ask in flight, and drop those that wait."""
+        """Cancel the ask in flight, and drop those that wait. A turn that awaits its caller is not in flight."""
         self._pending.drop_waiting()
-        with suppress(ActorStopped, Draining):
-            await self.session.ask(Cancel())
+        if self._pending.current is not None:
+            with suppress(ActorStopped, Draining):
+                await self.session.ask(Cancel())
 
     def passivate(self) -> Passive | None:
         """End the actors if they have nothing to do, and return what others are made from; None if they go on.

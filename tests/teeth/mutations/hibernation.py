@@ -7,6 +7,16 @@ SLEEP, HOST = "tests/test_hibernation.py", "actors/hosting/session_host.py"
 
 MUTATIONS = (
     Mutation(
+        "leaving: a turn that waits is cancelled with what was asked behind it",
+        "actors/hosting/activation.py",
+        "        if self._pending.current is not None:\n            with suppress(ActorStopped, Draining):",
+        "        if self._pending is not None:\n            with suppress(ActorStopped, Draining):",
+        (
+            "tests/test_after_a_wait.py::"
+            "test_what_is_asked_behind_a_turn_that_waits_is_dropped_with_the_runtime_and_the_turn_is_not",
+        ),
+    ),
+    Mutation(
         "waking: lanes are rendered although nobody asks for one",
         "actors/core/state.py",
         "                self._later(event.binding, sent)",
