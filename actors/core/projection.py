@@ -72,8 +72,9 @@ class Projection:
         self._new[call.id] = emitted
         if emitted:
             self._taken[emitted] = call.id
-        ordinal = _ORDINAL.search(emitted) if ":" in emitted else None
-        self._index = max(self._index, int(ordinal[1]) if ordinal else -1) + 1
+        if ":" in emitted and (ordinal := _ORDINAL.search(emitted)):
+            self._index = max(self._index, int(ordinal[1]))
+        self._index += 1
         return emitted, name
 
     def with_names(self, before: frozenset[str]) -> frozenset[str]:

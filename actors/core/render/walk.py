@@ -9,6 +9,7 @@ filler that was sent stays: it is part of the lane. Empty and whitespace-only te
 (rulebook ANT-20, ANT-21), and so are messages that a dropped block left empty (ANT-22).
 """
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import assert_never
 
@@ -75,6 +76,7 @@ class RenderWalk:
         self._items = Items(begun.usage)
         self._writes_natives = encoder.natives
         self._writer = encoder.writer(begun.last_role)
+        self._longest = dialect.turns.max_string or sys.maxsize
         self._last_role = begun.last_role
         self._loop = begun.loop
         self._orders = dialect.turns.calls_last or dialect.reasoning.required != "no"
@@ -141,20 +143,22 @@ class RenderWalk:
 
     def _said(self, said: Sequence[Block], *, sealed: bool) -> Made:
         """Write what a model said, and return the calls among it."""
-        dialect = self._dialect
-        blocks, thinks = said, Thinking in map(type, said)
+        dialect, kinds = self._dialect, set(map(type, said))
+        blocks, thinks = said, Thinking in kinds
         if thinks and dialect.reasoning.once:
             said = named(said, without_ids=self._begun.without_ids)
         if thinks:
             blocks = decided(said, dialect, self._target, self._notes, sealed=sealed)
             thinks = Thinking in map(type, blocks)
-        if Native in map(type, blocks):
+        if Native in kinds:
             may_have = self._target.binding if sealed and self._writes_natives else None
             blocks = returned(blocks, dialect, may_have, self._items, self._notes)
         left = self._kept(blocks, by_human=False)
         if thinks:
             left = self._thoughts_left(left)
-        made = [(block, *self._projection.call(block)) for block in left if type(block) is ToolCall]
+        made: Made = []
+        if ToolCall in kinds:
+            made = [(block, *self._projection.call(block)) for block in left if type(block) is ToolCall]
         if thinks or (made and self._orders):
             left = self._ordered(said, left, made)
         if left:
@@ -242,14 +246,14 @@ class RenderWalk:
 
     def _kept(self, blocks: Iterable[Block], *, by_human: bool) -> list[Block]:
         """Return what is left of blocks: nothing blank, code as fenced text, a note where media cannot stand."""
-        dialect, notes = self._dialect, self._notes
+        dialect, notes, longest = self._dialect, self._notes, self._longest
         kept: list[Block] = []
         for block in blocks:
             if isinstance(block, Text):
-                if dialect.turns.drop_empty_text and block.json[1] in MAYBE_BLANK and is_blank(block.json):
+                if block.json[1] in MAYBE_BLANK and dialect.turns.drop_empty_text and is_blank(block.json):
                     notes.losses["empty"] += 1
-                elif dialect.turns.max_string is not None and len(block.json) > dialect.turns.max_string:
-                    kept += _pieces(block, dialect.turns.max_string, dialect)
+                elif len(block.json) > longest:
+                    kept += _pieces(block, longest, dialect)
                 else:
                     kept.append(block)
             elif isinstance(block, (ToolCall, ToolResult)):
