@@ -23,8 +23,8 @@ _TOP = shape(
 _ASKED = {"type": "thinking", "reasoning": "reasoning", "provider": "provider"}
 _LONGEST_KEY = 64
 _TOOL = {"function": shape("name description parameters strict"), "custom": shape("name description format")}
-_CALL = {kind: frozenset({"id", "type", kind}) for kind in INPUT}
-_CALLED = {kind: frozenset({"name", argument}) for kind, argument in INPUT.items()}
+# the key that a message of a role mostly has beside role and content
+_OWN = {"assistant": "tool_calls", "tool": "tool_call_id"}
 _PARTS = {"user": {"text", "image_url", "input_audio", "file"}, "assistant": {"text", "refusal"}}
 _PART_KEYS = {kind: shape(f"type {kind} prompt_cache_breakpoint") for kind in (*_PARTS["user"], "refusal")}
 _PART_KEYS["thinking"] = shape("type thinking signature closed")
@@ -72,7 +72,7 @@ class OpenAIChat(Whole):
 
     Attributes:
         field: The name of the field that carries reasoning, if one does.
-        keys: What a message may have, by the roles that there are.
+        keys, own: What a message may have, by the roles that there are; and which of it is usual in that role alone.
         signatures, part_marks: The keys of a signature on a call and of a cache mark on a part, where there are such.
     """
 
@@ -96,6 +96,7 @@ class OpenAIChat(Whole):
             self.keys["developer"] = plain
         if "function_call" in named:
             self.keys["function"] = plain
+        self.own = {role: _OWN.get(role) for role in self.keys}
 
     def read(self, messages: list[JsonValue], *, resumes: bool = False) -> None:
         for value in messages:
@@ -106,10 +107,8 @@ class OpenAIChat(Whole):
                 continue
             if role != "tool":
                 self._begin(role)
-            if not value.keys() <= self.keys[role]:
-                for field in sorted(_FIELDS & (value.keys() - self.keys[role])):
-                    self.fault(f"ALL-07 {field}", "", f"unknown key {field!r}")
-                self.allow_only("", value, self.keys[role] | _FIELDS)
+            if len(value) != 1 + ("content" in value) + (self.own[role] in value):
+                self._unusual(value, role)
             content = value["content"] if "content" in value else None
             if (type(content) is not str or len(content) > self.longest) and (
                 content is not None or role != "assistant"
@@ -120,6 +119,13 @@ class OpenAIChat(Whole):
             elif role == "tool":
                 self._result(value["tool_call_id"] if "tool_call_id" in value else None)
                 self.role = role
+
+    def _unusual(self, message: dict[str, JsonValue], role: str) -> None:
+        """Judge the keys of a message that has not just the usual ones."""
+        known = self.keys[role]
+        for field in sorted(_FIELDS & (message.keys() - known)):
+            self.fault(f"ALL-07 {field}", "", f"unknown key {field!r}")
+        self.allow_only("", message, known | _FIELDS)
 
     def _misnamed(self, message: JsonValue) -> None:
         if type(message) is not dict:
@@ -199,14 +205,14 @@ class OpenAIChat(Whole):
 
     def _call(self, call: JsonValue, where: str) -> None:
         kind = call["type"] if type(call) is dict and "type" in call else None
-        if type(call) is not dict or type(kind) is not str or kind not in _CALL:
+        if type(call) is not dict or type(kind) is not str or kind not in INPUT:
             return self.fault("ALL-02", where, f"a tool call of type {excerpt(kind)}")
         if kind != "function":
             self._known(kind, where)
-        if call.keys() != _CALL[kind]:
-            self.allow_only(where, call, _CALL[kind] | self.signatures)
         call_id = call["id"] if "id" in call else None
         inner = call[kind] if kind in call else None
+        if len(call) != 3 or call_id is None or inner is None:
+            self.allow_only(where, call, {"id", "type", kind} | self.signatures)
         if type(call_id) is str:
             self.open_call(call_id, f"{where}.id")
         else:
@@ -214,10 +220,11 @@ class OpenAIChat(Whole):
         if type(inner) is not dict:
             return self.wanted(f"{kind} is an object", where, inner)
         where, key = f"{where}.{kind}", INPUT[kind]
-        if inner.keys() != _CALLED[kind]:
-            self.allow_only(where, inner, _CALLED[kind])
         name = inner["name"] if "name" in inner else None
-        return self.given(name, inner[key] if key in inner else None, key, where)
+        given = inner[key] if key in inner else None
+        if len(inner) != 2 or name is None or given is None:
+            self.allow_only(where, inner, ("name", key))
+        return self.given(name, given, key, where)
 
     def _known(self, kind: str, where: str) -> None:
         if kind != "function" and not self.dialect.request.custom_tools:

@@ -7,7 +7,7 @@ behind the ones before.
 import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, ClassVar, Self, TypeAlias
 
 import msgspec
@@ -66,8 +66,9 @@ def kind_of(value: JsonValue) -> str:
 
 
 @cache
-def _form(pattern: str) -> Callable[[str], re.Match[str] | None]:
-    return re.compile(pattern).fullmatch
+def _names(pattern: str) -> Callable[[str], object]:
+    """Return what tells whether a name is of a form. The same few tools are called again and again."""
+    return lru_cache(maxsize=256)(re.compile(pattern).fullmatch)
 
 
 class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it is read into
@@ -104,7 +105,7 @@ class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it
         self.dialect = dialect
         self.strict = True
         self.is_id = re.compile(dialect.ids.accepted or dialect.ids.pattern).fullmatch
-        self.is_name = re.compile(dialect.ids.tool_name_pattern).fullmatch
+        self.is_name = _names(dialect.ids.tool_name_pattern)
         self.used: Table[str, None] = NOTHING
         self.fresh: dict[str, None] = {}
         self.due: dict[str, Any] = {}  # Any: what a family must know of an open call
