@@ -16,6 +16,7 @@ empty text, an unfinished call, a block of an unknown kind) loses its seal: it c
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from sys import intern
 from typing import Literal
 
 from actors.adapters.arriving import ArrivingCall, Own, Part, Pieces, Words
@@ -226,7 +227,7 @@ class Assembly:
 
     def finish(self, reason: str) -> None:
         """Note why the provider says it stopped. Calls that came whole are calls, whatever the reason."""
-        self.finish_reason = sanitised(reason)
+        self.finish_reason = intern(sanitised(reason))  # it is kept of every round
         self._release()
         self._known.append(Finish(self.finish_reason))
 
