@@ -85,7 +85,8 @@ class TurnDriver:
         event = Submitted(number, message, asked)
         log.hold(event, partial(self._told, event, log.state.turns + 1))
         await self._make_room(member)
-        await self._turns(pool, choice, [member], self._served(member))
+        with self._handing:
+            await self._until_last(pool, choice, [member], await self._served(member))
 
     async def run_call(self, message: Packed, made: HostCall) -> None:
         """Run one call in a turn of its own, without a model. Its message is one that no provider made."""
@@ -132,23 +133,17 @@ class TurnDriver:
         tried = list(pause.awaited.ask_so_far.tried)
         waited = AwaitStep(waits, so_far=pause.awaited.turn_so_far)
         pool, choice = self._pool(state.target), self._choice(state.asks)
-        await self._turns(pool, choice, tried, self._resumed(binding, tried[-1], waited))
+        with self._handing:
+            served = await self._resumed(binding, tried[-1], waited)
+            await self._until_last(pool, choice, tried, served)
 
     def _choice(self, ask: int) -> MemberChoice:
         return MemberChoice(self.ask.resolver, self.warmth, self.ask.log.state.session, ask)
 
-    async def _turns(
-        self, pool: Pool, choice: MemberChoice, tried: list[str], first: "Awaitable[_Served]"
-    ) -> None:
-        """Drive the ask's turns, until one is the last or waits."""
-        try:
-            await self._until_last(pool, choice, tried, await first)
-        finally:
-            self._handing.drop()
-
     async def _until_last(
         self, pool: Pool, choice: MemberChoice, tried: list[str], served: "_Served"
     ) -> None:
+        """Drive the ask's turns, of which the first was driven, until one is the last or waits."""
         self._sent(choice, pool, tried[-1], served)
         while isinstance(served.step, CloseStep):
             pool, following = await self._next(pool, choice, tried, served.step)

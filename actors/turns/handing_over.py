@@ -23,7 +23,7 @@ HANDOVERS = 16
 
 
 class HandingOver:
-    """What hands one ask over."""
+    """What hands one ask over. A context: at its end what was opened and is not taken up is given back."""
 
     __slots__ = ("_ask", "_change")
 
@@ -92,8 +92,10 @@ class HandingOver:
         log = self._ask.log
         self._ask.sink.put(settlement(event, await log.write(event), log.state.turns))
 
-    def drop(self) -> None:
-        """Give back what was opened and is not taken up."""
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *_: object) -> None:
         if self._change is not None:
             self._ask.equipment.drop(self._change)
             self._change = None
