@@ -87,6 +87,7 @@ async def test_sessions_whose_database_is_killed_and_started_again_lose_no_answe
                 said = [repr(event.message) for event in log if isinstance(event, Submitted)]
                 for number in range(ASKS):
                     assert any(f"{session.id} {number}" in words for words in said)
+        storage.close()
     assert all_work.outages > 0
     assert len(all_work.runs) == len(set(all_work.runs))
     for body in bodies(server):
