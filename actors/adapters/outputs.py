@@ -8,11 +8,10 @@ validated against the whole schema, so what a provider's subset cannot say costs
 
 import re
 from functools import lru_cache
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from msgspec.structs import replace
 
-from actors.adapters.closed_schemas import Measures, closed, measured
 from actors.adapters.request import Settings, ToolSpec
 from actors.adapters.schemas import below, rooted
 from actors.core.asking import Choose
@@ -20,6 +19,9 @@ from actors.core.concerns import OutputMeans
 from actors.core.dialect import Dialect
 from actors.core.jsonio import Json, JsonValue, dump, parse
 from actors.core.output import OUTPUT_TOOL
+
+if TYPE_CHECKING:
+    from actors.adapters.closed_schemas import Measures
 
 NAME = "answer"
 """What a schema of the request is called."""
@@ -54,6 +56,8 @@ def _is_sayable(schema: Json, subset: Literal["any", "closed", "filled"]) -> boo
     """Say whether a subset of JSON Schema says what a schema does; one that is not its own root says more."""
     if subset == "any":
         return True
+    from actors.adapters.closed_schemas import closed, measured  # few answers are to have a form
+
     made = closed(schema) if rooted(schema)[0] == schema else None
     if made is None or (size := measured(made)).is_recursive:
         return False
@@ -79,13 +83,15 @@ def asked_form(settings: Settings, dialect: Dialect) -> Settings:
 
 def named_schema(schema: Json) -> dict[str, str | bool | Json]:
     """Return a schema of the answer as OpenAI's wires have it: strict where that says the same of it."""
+    from actors.adapters.closed_schemas import closed, measured  # as above
+
     made = closed(schema, demands=True)
     if made is None or not _is_strict(measured(made)):
         return {"name": NAME, "schema": _without_open_patterns(schema), "strict": False}
     return {"name": NAME, "schema": made, "strict": True}
 
 
-def _is_strict(size: Measures) -> bool:
+def _is_strict(size: "Measures") -> bool:
     """Say whether strict decoding takes a closed schema of this size."""
     is_small = size.objects <= _MAX_OBJECTS and size.properties <= _MAX_PROPERTIES
     is_short = size.values <= _MAX_VALUES and size.characters <= _MAX_CHARACTERS

@@ -7,7 +7,9 @@ budget keeps it. So what is used exceeds a budget by one request, as in a sessio
 
 from collections.abc import Callable, Mapping
 from itertools import takewhile
-from typing import NamedTuple, Self
+from typing import Self
+
+from msgspec import Struct
 
 from actors.core.allowances import SECONDS, Allowance
 from actors.core.form import replace
@@ -18,7 +20,7 @@ from actors.core.stream import Usage
 from actors.kernel.parking import Changes, Parking
 
 
-class Demand(NamedTuple):
+class Demand(Struct, frozen=True):
     """What a request may come to."""
 
     tokens: int = 0

@@ -17,7 +17,6 @@ from actors.core.content import ToolCall
 from actors.core.events import Denied, Refused, Scheduled
 from actors.core.ingest import ingest
 from actors.core.jsonio import JsonValue, quote
-from actors.core.repair import repaired
 
 Approve: TypeAlias = Callable[[ToolCall], bool | str | Awaitable[bool | str]]
 """Says whether a call of a tool with `approval="ask"` may run: True, or else why not, if that is a text."""
@@ -129,9 +128,12 @@ def _sorted(
 
 def _readable(call: ToolCall) -> ToolCall:
     """Return a call with the arguments that its malformed ones can be read as without loss."""
-    if not call.is_malformed or (json := repaired(call.raw or "")) is None:
+    if not call.is_malformed:
         return call
-    return replace(call, json=json, raw=None)
+    from actors.core.repair import repaired  # few calls are
+
+    json = repaired(call.raw or "")
+    return call if json is None else replace(call, json=json, raw=None)
 
 
 def _refused(call: ToolCall, problem: dict[str, JsonValue]) -> Refused:

@@ -16,7 +16,9 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from math import inf
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, Protocol
+
+from msgspec import Struct
 
 from actors.core.content import Media, Message, Text
 from actors.core.estimate import size_of, tokens_of, tokens_of_results
@@ -216,7 +218,7 @@ done; what tools returned that is still of use, with names, numbers and paths ex
 no tool, and answer with the summary alone.]"""
 
 
-class Needed(NamedTuple):
+class Needed(Struct, frozen=True):
     """What a summary stands for: real results by call id, each with its tool, and the user's attachments."""
 
     results: Mapping[CallId, str]

@@ -11,7 +11,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 from msgspec import Struct
 
@@ -64,7 +64,7 @@ HEEDLESS = Heed()
 """Of a batch that begins a turn, or belongs to none."""
 
 
-class _Repeated(NamedTuple):
+class _Repeated(Struct, frozen=True):
     """The result that a call had, and in how many messages running."""
 
     end: End

@@ -21,7 +21,6 @@ from actors.core.events import (
     TurnEnded,
 )
 from actors.core.packed import unpack
-from actors.core.repair import repaired
 
 OUR_BUG = "transcript"
 """The kind of a failure that refuses the structure of a transcript."""
@@ -51,8 +50,10 @@ class ToolCounts(Struct):
         calls = message.calls
         self.tool_calls_total += len(calls)
         for call in calls:
-            if call.is_malformed and repaired(call.raw or "") is not None:
-                self.tool_calls_repaired += 1
+            if call.is_malformed:
+                from actors.core.repair import repaired  # few calls are
+
+                self.tool_calls_repaired += repaired(call.raw or "") is not None
 
     def plus(self, other: "ToolCounts") -> "ToolCounts":
         """Return the sum of both."""

@@ -178,7 +178,7 @@ class Activation:
             self._release()
         else:
             size = SESSION + (self.holding.total if self.host.is_durable else self.holding.lanes)
-            self._now = kept._replace(size=size)
+            self._now = replace(kept, size=size)
             self.host.passivated(self, size)
 
     def _release(self) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Collection
 from datetime import datetime
 
 from actors.core.diagnostics import Refusal
-from actors.core.exported import exported, imported, placed
 from actors.errors import ConfigError
 from actors.hosting.forgetting import with_subagents
 from actors.hosting.given import check_given, check_limit, seconds_of, session_id
@@ -61,6 +60,8 @@ class Archive(ABC):
             SessionUnknown: It has no log.
             JournalError: It cannot be read.
         """
+        from actors.core.exported import exported  # few programs move sessions
+
         host = self._running()
         host.check()
         name = session_id(id)
@@ -76,6 +77,8 @@ class Archive(ABC):
             SessionExists: A session of this id is open, or has a log, or one has the id of one below it.
             JournalError: It cannot be written. Nothing of it is kept.
         """
+        from actors.core.exported import imported, placed  # as above
+
         logs = placed(imported(file), id)
         await self._sessions.add(self._hosting(), logs)
         return logs[0][0]

@@ -7,7 +7,8 @@ address may hold a password, an environment keys.
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from os import PathLike
-from typing import NamedTuple
+
+from msgspec import Struct
 
 from actors.core.compaction import Compaction
 from actors.errors import ConfigError
@@ -16,7 +17,7 @@ MOST = 1_000_000
 """Sessions that one page of a list may have."""
 
 
-class _Kind(NamedTuple):
+class _Kind(Struct, frozen=True):
     """What an argument may be, in words and as a question."""
 
     words: str

@@ -1,7 +1,5 @@
 """What is left of a session that has no actors: asleep, put away, closing or over."""
 
-from typing import NamedTuple
-
 import anyio
 from msgspec import Struct
 
@@ -10,7 +8,7 @@ from actors.core.state import Lanes, SessionState
 from actors.errors import Fenced, JournalError
 
 
-class Passive(NamedTuple):
+class Passive(Struct, frozen=True):
     """A session without actors.
 
     Args:

@@ -5,9 +5,10 @@ Whoever claims it is its only writer from then on. What its log leaves open is c
 """
 
 from contextvars import copy_context
-from typing import Any, NamedTuple
+from typing import Any
 
 import anyio
+from msgspec import Struct
 
 from actors.core.closing import breaks_off
 from actors.core.content import Message
@@ -28,7 +29,7 @@ POLL = 0.1
 """Seconds between two looks whether a session was released."""
 
 
-class Recalled(NamedTuple):
+class Recalled(Struct, frozen=True):
     """What the log of a session says: its first event, what it folds to."""
 
     opened: Opened

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import anyio
 from msgspec import Struct, field
@@ -45,7 +45,7 @@ TRIES = 64
 """Sessions that are looked at, to put one away, each time that there is no memory."""
 
 
-class HostLimits(NamedTuple):
+class HostLimits(Struct, frozen=True):
     """How many sessions a runtime hosts.
 
     Args:

@@ -8,9 +8,9 @@ tools) is frozen when it begins.
 from collections.abc import Awaitable, Callable, Generator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple
 
 import anyio
+from msgspec import Struct
 from msgspec.structs import replace
 
 from actors.adapters.failure import TOO_LONG
@@ -457,7 +457,7 @@ class TurnDriver:
         return replace(bounds, rounds=rounds, corrections=corrections, form=asked.output is not None)
 
 
-class _Served(NamedTuple):
+class _Served(Struct, frozen=True):
     """What came of a turn so far, and the bytes it sent last."""
 
     binding: Binding
