@@ -464,3 +464,29 @@ async def test_the_corrections_of_an_answer_are_counted_on_over_a_turn_that_make
         assert (answer.status, answer.why) == ("failed", expected)
         assert sum(isinstance(event, Compacted) for event in log(runtime, session)) == 1
         assert len(bodies(second)) == 2
+
+
+@pytest.mark.requirement("PROMISE-1", "PROMISE-14")
+@pytest.mark.parametrize("name", DIALECTS)
+async def test_one_long_turn_makes_room_of_the_results_that_its_model_has_had(name: str) -> None:
+    """Nothing stands before the first ask, and none of its results is long: they come to more than the window."""
+
+    def said(request: Json) -> Turn:
+        text = json.dumps(request)
+        last = max((number for number in range(9) if f"f{number}.txt: " in text), default=-1)
+        thought = [Think("On we go.")] if name == "anthropic" else []
+        return Turn(Say("Done.")) if last == 8 else Turn(*thought, Call("read", {"path": f"f{last + 1}.txt"}))
+
+    server = strict_host(name, Script(said), host=name)
+    server.faults = window(name, 4500)
+    async with windowed(a=(server, None)) as runtime:
+        session = await runtime.open("a", tools=[read])
+        answer = await session.ask("Read them all.")
+        marked = [event for event in log(runtime, session) if isinstance(event, Shortened)]
+        interactions = (await session.ledger()).interactions()
+    assert (answer.status, answer.text) == ("complete", "Done."), answer.why
+    assert server.refusals == []
+    assert [item.call_id for item in interactions if item.completion is None] == []
+    assert len(interactions) == 9  # none was read again
+    assert marked
+    assert {why for event in marked for _, why in event.results} == {"old"}

@@ -142,6 +142,11 @@ def cut(messages: Sequence[Message], keep: int, before: int) -> int:
     return 0
 
 
+def last_batch(messages: Sequence[Message]) -> int:
+    """Return how many messages stand before the last one with calls: what those came to, the model has not had yet."""
+    return max((at for at, message in enumerate(messages) if message.calls), default=0)
+
+
 # ---- the cheap way
 
 

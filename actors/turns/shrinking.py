@@ -80,7 +80,8 @@ class Shrinker:
     async def after_overflow(self, *, again: bool) -> CompactionResult:
         """Make room in the midst of a turn whose request was too long: everything that may be shortened is.
 
-        `again`: that was not enough, so no turn but this one is kept.
+        `again`: that was not enough, so no turn but this one is kept. Where nothing else is left, neither are the
+        results of this turn that its model has had before.
         """
         known = await self._known()
         before = self._estimated(known)
@@ -90,7 +91,11 @@ class Shrinker:
         if short and self._estimated(known) <= before * (1 - ENOUGH):
             return made
         dear = await self._in_parts(0 if again else self._settings.keep)
-        return replace(dear, results=made.results)
+        if short or dear.messages or self._ask.cancelled:
+            return replace(dear, results=made.results)
+        seen = compaction.last_batch(self._log.state.history.since(0))
+        short = self._cheap(known, old=True, before=seen)
+        return replace(dear, results=(await self._shorten(short)).results) if short else dear
 
     async def _in_parts(self, keep: int) -> CompactionResult:
         """Have the turns before this one summarised; if they are too long at once, the older half of them."""

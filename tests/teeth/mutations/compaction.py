@@ -9,6 +9,20 @@ ELSEWHERE = "tests/test_compaction_elsewhere.py"
 
 MUTATIONS = (
     Mutation(
+        "compaction: in one long turn nothing is made shorter",
+        SHRINKING,
+        "return replace(dear, results=(await self._shorten(short)).results) if short else dear",
+        "return dear",
+        (f"{SESSIONS}::test_one_long_turn_makes_room_of_the_results_that_its_model_has_had",),
+    ),
+    Mutation(
+        "compaction: what the model has not had yet becomes a mark",
+        RULES,
+        "return max((at for at, message in enumerate(messages) if message.calls), default=0)",
+        "return len(messages)",
+        (f"{SESSIONS}::test_one_long_turn_makes_room_of_the_results_that_its_model_has_had",),
+    ),
+    Mutation(
         "compaction: who is to write summaries need not be there",
         "actors/runtime.py",
         "if (writer := self.compaction.by) is not None:",
