@@ -1,7 +1,7 @@
 """A profile that a file may describe, whatever an operator changed in it, writes requests that its judge takes."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from random import Random
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -13,7 +13,6 @@ from actors.adapters.request import Settings
 from actors.config.dialects import derived
 from actors.core.check import check
 from actors.core.concerns import Demands
-from actors.core.content import Message
 from actors.core.dialect import Dialect
 from actors.core.form import replace
 from actors.core.history import History
@@ -25,7 +24,14 @@ from actors.testing.histories import READERS, history
 Table = dict[str, dict[str, Any]]  # Any: each field has its own type
 
 CONCERNS = ("ids", "turns", "media", "reasoning", "request", "caching")
-HISTORIES = [history(seed) for seed in range(8)]
+
+
+def said(seed: int) -> tuple[History, Ledger]:
+    messages, ledger = history(seed)
+    return History(messages, ledger), ledger
+
+
+HISTORIES = [said(seed) for seed in range(8)]
 OTHERWISE = {"style"}  # of ids, which their pattern goes with
 STAND_IN = "c3RhbmQtaW4="
 KINDS: tuple[list[str], ...] = ([], ["image"], ["document"], ["image", "document"])
@@ -83,11 +89,11 @@ def possible(base: str, *tables: Table) -> Dialect | None:
 
 
 def judged(
-    house: Dialect, base: str, conversations: Iterator[tuple[list[Message], Ledger]], *tables: Table
+    house: Dialect, base: str, conversations: Iterable[tuple[History, Ledger]], *tables: Table
 ) -> None:
     reader = replace(READERS[base], dialect="house")
-    for messages, ledger in conversations:
-        rendered = render(History(messages, ledger), ledger, house, binding=reader)
+    for conversation, ledger in conversations:
+        rendered = render(conversation, ledger, house, binding=reader)
         request = adapter(house).request(rendered.segments, Settings(model="any"), rendered.facts)
         assert check(request.body, house) == [], tables
 
@@ -97,11 +103,11 @@ def judged(
     ["openai_chat", "mistral", "kimi", "openrouter", "anthropic", "openai_responses", "gemini", "bedrock"],
 )
 def test_what_a_family_can_write_is_written_and_judged_sound(name: str) -> None:
-    tried = 0
+    tried, plain = 0, derived("house", {"base": name})
     for table in VARIANTS:
-        if (house := possible(name, table)) is not None and house != derived("house", {"base": name}):
+        if (house := possible(name, table)) is not None and house != plain:
             tried += 1
-            judged(house, name, iter(HISTORIES), table)
+            judged(house, name, HISTORIES, table)
     assert tried > 15
 
 
@@ -122,7 +128,7 @@ def test_fields_changed_together_are_written_and_judged_sound(name: str) -> None
         tables = random.sample(VARIANTS, 3)
         if (house := possible(name, *tables)) is not None:
             tried += 1
-            judged(house, name, iter([history(random.randrange(1000))]), *tables)
+            judged(house, name, [said(random.randrange(1000))], *tables)
     assert tried > 5
 
 
