@@ -15,6 +15,7 @@ from actors.config import Config, FileSettings
 from actors.config.settings import PoolSettings
 from actors.core.events import Compacted, RequestSent, Shortened, TurnEnded
 from actors.core.feed import StatusEvent
+from actors.core.progress import Cause
 from actors.core.stream import Usage
 from actors.core.turn import Outcome
 from actors.errors import CompactionFailed
@@ -349,6 +350,27 @@ async def test_a_window_that_nothing_helps_ends_the_ask_with_its_reason_and_the_
         assert "nothing is left that could be made shorter" in answer.why
         assert answer.attempts[-1].cause is not None
         assert answer.attempts[-1].cause.kind == "overflow"
+
+
+async def test_a_message_larger_than_the_window_is_left_behind_by_a_fork_or_by_a_switch_to_a_larger_one() -> (
+    None
+):
+    small, large = host("openai_chat", 1200), host("anthropic")
+    async with windowed(Compaction(keep=0), small=(small, None), large=(large, None)) as runtime:
+        session = await runtime.open("small", tools=[read])
+        await talk(session, 1)
+        seq = len(log(runtime, session))
+        for words in ("word " * 2000, "Hello?"):
+            answer = await session.ask(words)
+            assert (answer.status, answer.attempts[-1].cause) == ("failed", Cause("overflow", 400))
+        fork = await runtime.resume(await runtime.fork(session.id, at=seq), tools=[read])
+        await talk(fork, 1, first=2)
+        await session.switch("large")
+        assert (await session.ask("Hello?")).status == "complete"
+        assert (await session.compact()).messages > 4
+        await session.switch("small")
+        await talk(session, 1, first=2)
+    assert small.refusals == large.refusals == []
 
 
 async def test_a_request_that_is_too_long_even_when_made_shorter_is_another_members() -> None:
