@@ -16,7 +16,7 @@ empty text, an unfinished call, a block of an unknown kind) loses its seal: it c
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from sys import intern
+from functools import lru_cache
 from typing import Literal
 
 from actors.adapters.arriving import ArrivingCall, Own, Part, Pieces, Words
@@ -45,6 +45,12 @@ _KINDS = 64  # of what is left out or marked, that are told apart; and character
 
 MAX_CALLS = 1024
 """Calls one message may hold. The scheduler refuses extras far below this; past it the answer is a fault."""
+
+
+@lru_cache(maxsize=64)
+def _once(reason: str) -> str:
+    """Return the word as it was first read: every round's is kept, and providers have few."""
+    return reason
 
 
 @dataclass(eq=False)
@@ -227,7 +233,7 @@ class Assembly:
 
     def finish(self, reason: str) -> None:
         """Note why the provider says it stopped. Calls that came whole are calls, whatever the reason."""
-        self.finish_reason = intern(sanitised(reason))  # it is kept of every round
+        self.finish_reason = _once(sanitised(reason))
         self._release()
         self._known.append(Finish(self.finish_reason))
 
