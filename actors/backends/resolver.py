@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from hashlib import sha256
 from random import Random
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -16,7 +15,7 @@ from actors.backends.rounds import Endpoint, Retries
 from actors.core.compaction import Compaction
 from actors.core.diagnostics import Refusal
 from actors.core.estimate import Calibrations
-from actors.core.identity import Binding
+from actors.core.identity import Binding, content_name
 from actors.core.routing import Pool
 from actors.core.stats import ToolCounts
 from actors.credentials import Credentials, Headers
@@ -79,7 +78,7 @@ class BackendResolver:
     def preamble(self) -> str:
         """Digest of the system prompt and the tools."""
         said = [(tool.name, tool.description, bytes(tool.parameters)) for tool in self._tools]
-        return sha256(repr((self._system, said)).encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        return content_name(repr((self._system, said)))[:16]
 
     def pool(self, target: str, *, fits: bool = True) -> Pool:
         """Return the pool of a target; see `actors.backends.backend.Resolver`."""

@@ -6,13 +6,11 @@ Out: the calls that are awaited still; those that are to be run when none is; ho
 Nothing else is kept of a turn that waits, so it does not matter whether its session had actors all the while.
 """
 
-import hashlib
-
 from actors.core.content import ToolCall
 from actors.core.events import ApprovalDecided, Interaction, is_repeated
 from actors.core.feed import PendingCall, TurnResult
 from actors.core.form import replace
-from actors.core.identity import Binding, CallId
+from actors.core.identity import Binding, CallId, content_name
 from actors.core.ledger import Ledger
 from actors.core.progress import Attempt
 from actors.core.state import Pause, SessionState
@@ -25,7 +23,7 @@ LATE = (
 
 def digest(call: ToolCall) -> str:
     """Return what names a call's tool and arguments: 16 hexadecimal digits."""
-    return hashlib.sha256(call.name.encode() + b"\0" + call.json).hexdigest()[:16]
+    return content_name(call.name.encode() + b"\0" + call.json)[:16]
 
 
 def pending(state: SessionState, ledger: Ledger) -> tuple[PendingCall, ...]:

@@ -7,11 +7,10 @@ says of either stands around the lane and never in it: marks move, and what was 
 
 import re
 from functools import lru_cache
-from hashlib import sha256
 from typing import Literal, TypeAlias
 
 from actors.core.concerns import Demands
-from actors.core.identity import Binding
+from actors.core.identity import Binding, content_name
 
 Cache: TypeAlias = Literal["off", "default", "long"]
 """What is asked of a prompt cache: nothing, to keep prefixes as long as it usually does, or as long as it can."""
@@ -47,4 +46,4 @@ class Caching(Demands):
 def lane_key(session: str, binding: Binding) -> str:
     """Return the name of a session's lane for a binding, the same in every process: 32 characters that tell nothing."""
     parts = (session, binding.dialect, binding.endpoint, binding.account, binding.model, binding.upstream)
-    return sha256("\0".join((*parts, binding.backend)).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    return content_name("\0".join((*parts, binding.backend)))[:32]

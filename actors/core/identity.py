@@ -60,3 +60,11 @@ def number_of(call_id: CallId) -> int:
     """Return which number an id was minted with; 0 if it was not."""
     match = _MINTED(call_id)
     return int(match[1]) if match else 0
+
+
+def content_name(content: str | bytes) -> str:
+    """Return what names a content: its SHA-256, as 64 hexadecimal digits. A text may hold lone surrogates."""
+    from hashlib import sha256  # it brings OpenSSL along
+
+    raw = content if isinstance(content, bytes) else content.encode("utf-8", "surrogatepass")
+    return sha256(raw).hexdigest()

@@ -11,12 +11,11 @@ newer models bind their reasoning to the bytes before it, ids included. REQ-915-
 import re
 from collections.abc import Mapping
 from functools import lru_cache
-from hashlib import sha256
 from typing import Literal, TypeAlias
 
 from actors.core.content import ToolCall
 from actors.core.dialect import Dialect
-from actors.core.identity import Binding, CallId
+from actors.core.identity import Binding, CallId, content_name
 from actors.core.jsonio import unquote
 from actors.core.table import Table
 from actors.core.transcript import RenderState
@@ -120,7 +119,7 @@ def mint(style: Digested, call_id: CallId, probe: int = 0) -> str:
 
 
 def _digest(text: str) -> str:
-    number = int.from_bytes(sha256(text.encode("utf-8", "surrogatepass")).digest()) % _RANGE
+    number = int(content_name(text), 16) % _RANGE
     digits: list[str] = []
     for _ in range(12):
         number, pair = divmod(number, len(_PAIRS))

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 from actors.errors import ConfigError
 from actors.storage import Level, Storage
-from actors.storage.memory import MemoryStorage
 
 if TYPE_CHECKING:
     from actors.config.settings import JournalSettings
@@ -81,4 +80,6 @@ def storage_for(given: str | PathLike[str] | Storage | None, settings: "JournalS
         raise ConfigError("[journal] keep needs a path or a url: what is in memory ends with the process")
     if settings.level not in (None, "memory"):
         raise ConfigError(f"[journal] level = {settings.level!r} needs a path or a url")
+    from actors.storage.memory import MemoryStorage  # as above
+
     return MemoryStorage()

@@ -10,9 +10,9 @@ as it can; new ones stand behind all others. Of two tools of one name the later 
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
-from hashlib import sha256
 from typing import Any, TypeAlias
 
+from actors.core.identity import content_name
 from actors.errors import ToolDefinitionError, ToolsetDown
 from actors.tools import Tool, Toolset
 from actors.tools.tool import replaced
@@ -150,4 +150,4 @@ def fitting(name: str) -> str:
         usable = f"t_{usable}"
     if len(usable) <= LONGEST:
         return usable
-    return f"{usable[: LONGEST - 9]}_{sha256(name.encode()).hexdigest()[:8]}"
+    return f"{usable[: LONGEST - 9]}_{content_name(name)[:8]}"

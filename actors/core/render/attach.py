@@ -11,10 +11,10 @@ name already (BED-15).
 """
 
 import re
-from hashlib import sha256
 
 from actors.core.content import Media
 from actors.core.dialect import Dialect
+from actors.core.identity import content_name
 from actors.core.transcript import EpochUsage, Titled
 
 _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
@@ -41,8 +41,8 @@ class Attachments:
         """Return an attachment that is shown, with its name."""
         if not self._dialect.media.named_documents or not _is_document(media):
             return media, ""
-        content = (media.data or media.url).encode("utf-8", "surrogatepass")
-        title = f"document-{sha256(content).hexdigest()[:8]}"
+        content = media.data or media.url
+        title = f"document-{content_name(content)[:8]}"
         times = 1 + (self._titles.get(title) or self._usage.titles.get(title) or 0)
         self._titles[title] = times
         return media, title if times == 1 else f"{title}-{times}"

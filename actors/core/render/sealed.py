@@ -12,7 +12,6 @@ history that was forked, joined or cut by hand may hold half of a pair, or the s
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from hashlib import sha256
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
@@ -21,7 +20,7 @@ from actors.core.content import Block, Message, Native, Text, Thinking, ToolCall
 from actors.core.diagnostics import Notes
 from actors.core.dialect import Dialect
 from actors.core.form import replace
-from actors.core.identity import Binding
+from actors.core.identity import Binding, content_name
 from actors.core.jsonio import Json, JsonValue, parse, unquote
 from actors.core.projection import ITEM_ID, REASONING_ID
 from actors.core.transcript import EpochUsage
@@ -180,7 +179,7 @@ def _reasoning_id(data: Json) -> str | None:
     if type(state) is not str or not state:
         return None
     if item_id is None:
-        return sha256(state.encode("utf-8", "surrogatepass")).hexdigest()
+        return content_name(state)
     return item_id if type(item_id) is str and REASONING_ID.fullmatch(item_id) else None
 
 
