@@ -25,13 +25,11 @@ _BLOCKS = {
     "thinking": shape("type thinking signature cache_control"),
     "redacted_thinking": shape("type data cache_control"),
     "tool_use": shape("type id name input cache_control caller toolset_name"),
-    "tool_result": shape("type tool_use_id cache_control toolset_name", content="", is_error=False),
+    "tool_result": shape("type tool_use_id content is_error cache_control toolset_name"),
     "image": shape("type source cache_control transformations"),
     "document": shape("type source cache_control citations context title"),
     "search_result": shape("type source title content citations cache_control"),
 }
-_CALL = {"type", "id", "name", "input"}
-_RESULT = {"type", "tool_use_id", "content", "is_error"}
 _SOURCE = {
     "base64": shape("type media_type data"),
     "url": shape("type url"),
@@ -171,7 +169,7 @@ class Anthropic(Turns):
         self.dangles = True
 
     def _tool_use(self, block: dict[str, JsonValue]) -> None:
-        if block.keys() != _CALL:
+        if len(block) != 4 or not ("id" in block and "name" in block and "input" in block):
             block = self._filled(block, "tool_use")
         if type(block["input"]) is not dict:
             self.fault("ALL-06", ".input", f"arguments are an object, not {kind_of(block['input'])}")
@@ -183,10 +181,11 @@ class Anthropic(Turns):
         self.open_call(block["id"])
 
     def _result(self, block: dict[str, JsonValue]) -> None:
-        if not block.keys() <= _RESULT:
+        if len(block) != 1 + ("tool_use_id" in block) + ("content" in block) + ("is_error" in block):
             self._filled(block, "tool_result")
-        block = _BLOCKS["tool_result"] | block
-        call_id, content, failed = block["tool_use_id"], block["content"], block["is_error"]
+        call_id = block["tool_use_id"] if "tool_use_id" in block else None
+        content = block["content"] if "content" in block else ""
+        failed = block["is_error"] if "is_error" in block else False
         if type(failed) is not bool:
             self.wanted("is_error is a boolean", "", failed)
         if type(content) is not str:

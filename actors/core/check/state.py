@@ -353,7 +353,7 @@ class Turns(CheckState):
     mixed = split = False
 
     def read(self, messages: list[JsonValue], *, resumes: bool = False) -> None:
-        key = str(self.opens)
+        key, model = str(self.opens), self.model
         for value in messages:
             if type(value) is not dict:
                 self.count += 1
@@ -362,7 +362,7 @@ class Turns(CheckState):
             role = value["role"] if "role" in value else None
             if resumes:
                 resumes = False
-            elif type(role) is str and role in ("user", self.model):
+            elif role == "user" or role == model:
                 if not self.blocks and self.role is not None:
                     self.fault("ALL-11", self.here, "the message is empty")
                 self.begin(role)
