@@ -98,6 +98,8 @@ def worded(block: Thinking, target: RenderTarget, notes: Notes) -> Text | None:
 
 def _returns(blocks: Sequence[Block], dialect: Dialect, target: RenderTarget) -> bool:
     """Say whether a message's own reasoning may go back: all of it, or none where it would not come first."""
+    if dialect.reasoning.carrier == "none" or target.binding is None:
+        return False
     demanded = dialect.reasoning.required == "with_calls" and ToolCall in map(type, blocks)  # KIM-03, DSK-05
     if target.policy == "drop" and not demanded:
         return False
