@@ -4,6 +4,7 @@ import sqlite3
 from contextlib import closing, suppress
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -11,7 +12,9 @@ from actors.errors import JournalError
 from actors.storage.damage import Damage
 from actors.storage.sqlite import SqliteStorage
 from actors.storage.sqlite.check import JournalFile, salvage
+from tests.storages import begin
 from tests.test_damage import DAMAGE, OF_OTHERS, SESSIONS, log, written
+from tests.test_unavailable import nobody
 
 KEPT = {
     "a record that has changed": (3, 4),
@@ -160,6 +163,39 @@ def test_whatever_bit_is_flipped_what_is_saved_is_the_beginning_of_what_was_writ
                 lost += 1
                 assert damage_of(path)
     assert lost
+
+
+def test_what_is_whole_behind_a_damaged_page_is_saved_too(tmp_path: Path) -> None:
+    path, names = tmp_path / "sessions.db", [f"s{number:03}" for number in range(600)]
+    with closing(SqliteStorage(path)) as storage, storage.together(names):
+        for name in names:
+            begin(storage, name)
+    data = bytearray(path.read_bytes())
+    leaves = [  # of records: no other table has such
+        at for at in range(4096, len(data), 4096) if data[at] == 0x0D
+    ]
+    assert len(leaves) > 3
+    at = leaves[len(leaves) // 2]
+    data[at : at + 100] = bytes(100)
+    path.write_bytes(data)
+    damaged = {each.session for each in damage_of(path)}
+    whole = {name: 1 for name in names if name not in damaged}
+    assert len(whole) > len(names) // 2
+    assert names[-1] in whole
+    assert saved(path, tmp_path / "saved.db") == whole
+
+
+def test_a_copy_to_which_nobody_can_write_is_looked_at_too() -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "sessions.db"
+        with closing(SqliteStorage(path)) as storage:
+            begin(storage, "one")
+        path.chmod(0o444)
+        Path(folder).chmod(0o555)
+        with nobody(), closing(JournalFile(path)) as file:
+            assert list(file.damage()) == []
+            assert file.records == 1
+        Path(folder).chmod(0o755)
 
 
 def test_what_is_no_journal_is_refused_in_one_line(tmp_path: Path) -> None:

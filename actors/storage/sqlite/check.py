@@ -50,9 +50,7 @@ class JournalFile:
             what = "it is no file" if path.exists() else "there is no such file"
             raise JournalError(f"{path}: {what}; name a journal")
         with translated(str(path)):
-            self._connection = sqlite3.connect(
-                f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None
-            )
+            self._connection = sqlite3.connect(self._address(), uri=True, isolation_level=None)
             try:
                 self._begin()
             except BaseException:
@@ -60,6 +58,12 @@ class JournalFile:
                 raise
         self.sessions = self.records = self.blobs = 0
         """What was found whole."""
+
+    def _address(self) -> str:
+        """Return what SQLite opens: as it is, where it has no log and no index can be made beside it."""
+        has_log = self._path.with_name(f"{self._path.name}-wal").exists()
+        is_fixed = not has_log and not os.access(self._path.parent, os.W_OK, effective_ids=True)
+        return f"{self._path.as_uri()}?{'immutable=1' if is_fixed else 'mode=ro'}"
 
     def _begin(self) -> None:
         (application,) = self._connection.execute("PRAGMA application_id").fetchone()
@@ -181,12 +185,17 @@ class JournalFile:
         return decoded(row.name, records(self._connection, row, 0, self._where))
 
     def _place(self) -> None:
-        """Note where each record is that can be read: forwards and, if that comes to an end, from the other end too."""
+        """Note where each record is that can be read: forwards and, if that comes to an end, from the other end too.
+
+        In no transaction: in one that has met damage, SQLite writes nothing more, not even what is temporary.
+        """
+        self._connection.execute("COMMIT")
         for order in ("ASC", "DESC"):
             with suppress(JournalError), translated(str(self._path)):
                 found = self._connection.execute(f"{_NUMBERED} ORDER BY place {order}")
                 self._connection.executemany("INSERT OR IGNORE INTO placed VALUES (?, ?, ?)", found)
-                return
+                break
+        self._connection.execute("BEGIN")
 
     def _events(self, row: SessionRow, last: int) -> list[Event] | None:
         """Return a session's events up to number `last`; None if one of them cannot be read."""

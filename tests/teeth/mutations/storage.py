@@ -24,6 +24,20 @@ _LOG = "tests/test_write_ahead_log.py"
 
 MUTATIONS = (
     Mutation(
+        "storage: nothing behind a damaged page is saved",
+        CHECK,
+        '        self._connection.execute("COMMIT")\n',
+        "",
+        (f"{FSCK}::test_what_is_whole_behind_a_damaged_page_is_saved_too",),
+    ),
+    Mutation(
+        "storage: a copy is looked at only where an index can be made beside it",
+        CHECK,
+        "'immutable=1' if is_fixed else 'mode=ro'",
+        "'mode=ro'",
+        (f"{FSCK}::test_a_copy_to_which_nobody_can_write_is_looked_at_too",),
+    ),
+    Mutation(
         "storage: what is half written when fsck looks at it is damage",
         WAL,
         "        if flaw == before:\n",
