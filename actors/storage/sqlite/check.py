@@ -24,6 +24,7 @@ from actors.storage.sqlite.wal import check_wal_in_use
 MOST = 100
 """Complaints of SQLite itself, at most."""
 _BATCH = 500
+_LAST = 2**63 - 1
 _NUMBERED = """
 SELECT session, number, place FROM record WHERE typeof(session) = 'integer' AND typeof(number) = 'integer'
 """
@@ -192,10 +193,26 @@ class JournalFile:
         self._connection.execute("COMMIT")
         for order in ("ASC", "DESC"):
             with suppress(JournalError), translated(str(self._path)):
-                found = self._connection.execute(f"{_NUMBERED} ORDER BY place {order}")
+                found = self._numbered(order)
                 self._connection.executemany("INSERT OR IGNORE INTO placed VALUES (?, ?, ?)", found)
                 break
         self._connection.execute("BEGIN")
+
+    def _numbered(self, order: str) -> Iterator[tuple[int, int, int]]:
+        """Yield the session, the number and the place of each record, up to damage.
+
+        A cursor drops the row ahead of it, for it looks one further; so there they are read one by one.
+        """
+        place = 0 if order == "ASC" else _LAST
+        with suppress(sqlite3.DatabaseError):
+            for found in self._connection.execute(f"{_NUMBERED} ORDER BY place {order}"):
+                place = found[2]
+                yield found
+            return
+        behind = f"{_NUMBERED} AND place {'>' if order == 'ASC' else '<'} ? ORDER BY place {order} LIMIT 1"
+        while found := self._connection.execute(behind, (place,)).fetchone():
+            place = found[2]
+            yield found
 
     def _events(self, row: SessionRow, last: int) -> list[Event] | None:
         """Return a session's events up to number `last`; None if one of them cannot be read."""

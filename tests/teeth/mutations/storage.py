@@ -31,6 +31,13 @@ MUTATIONS = (
         (f"{FSCK}::test_what_is_whole_behind_a_damaged_page_is_saved_too",),
     ),
     Mutation(
+        "storage: the record ahead of a damaged page is not saved",
+        CHECK,
+        "            return\n        behind",
+        "        return\n        behind",
+        (f"{FSCK}::test_what_is_whole_behind_a_damaged_page_is_saved_too",),
+    ),
+    Mutation(
         "storage: a copy is looked at only where an index can be made beside it",
         CHECK,
         "'immutable=1' if is_fixed else 'mode=ro'",
