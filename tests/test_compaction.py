@@ -512,3 +512,22 @@ async def test_one_long_turn_makes_room_of_the_results_that_its_model_has_had(na
     assert len(interactions) == 9  # none was read again
     assert marked
     assert {why for event in marked for _, why in event.results} == {"old"}
+
+
+async def test_one_long_turn_makes_room_as_often_as_its_window_is_full() -> None:
+    """Three times at most for one request, and thirty files are more than three windows."""
+
+    def said(request: Json) -> Turn:
+        text = json.dumps(request)
+        last = max((number for number in range(30) if f"f{number}.txt: " in text), default=-1)
+        return Turn(Say("Done.")) if last == 29 else Turn(Call("read", {"path": f"f{last + 1}.txt"}))
+
+    server = openai(faults=window("openai_chat", 4500))
+    server.script = Script(said)
+    async with windowed(a=(server, None)) as runtime:
+        session = await runtime.open("a", tools=[read])
+        answer = await session.ask("Read them all.", rounds=40)
+        marked = [event for event in log(runtime, session) if isinstance(event, Shortened)]
+    assert (answer.status, answer.text) == ("complete", "Done."), answer.why
+    assert len(marked) > 3
+    assert server.refusals == []

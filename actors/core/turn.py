@@ -13,7 +13,7 @@ settings, tools), a test with a list. Its legal states are this table; anything 
     generating   GenerateStep              Answered, with calls     executing; closing at a limit
                                            Answered, no calls       closing
                                            Unfit (400)              rewriting, or closing
-                                           Broke, too long          shrinking, thrice at most
+                                           Broke, too long          shrinking, thrice at most a round
                                            Broke, Stopped           closing
                  (with a form asked for)   Answered, no calls       checking
     shrinking    ShrinkStep(why)           Shrunk, something        rendering
@@ -52,7 +52,7 @@ from actors.core.progress import Cause, TurnProgress
 from actors.core.stream import Usage
 
 SHRINKS: Final = 3
-"""Times that a history is made shorter in one turn because its requests are too long."""
+"""Times that a history is made shorter for one request because that is too long."""
 
 
 class Bounds(Struct, frozen=True):
@@ -305,6 +305,7 @@ class _TurnRules:
             case RenderStep() | GenerateStep(), Unfit():
                 return self._rewrite(outcome)
             case GenerateStep(), Answered():
+                self._shrinks = 0
                 return self._answered(outcome)
             case GenerateStep(), Broke(too_long=True) if self._shrinks < SHRINKS:
                 self._shrinks += 1

@@ -127,10 +127,19 @@ def assert_rewrites_as_it_was_refused(taken: tuple[Outcome, ...], steps: list[St
 
 
 def assert_is_made_shorter_thrice_at_most(taken: tuple[Outcome, ...], steps: list[Step]) -> None:
-    """Each time that a request is too long, up to the fourth; the first time as usual, and then more of it."""
+    """Each time that a request is too long, up to the fourth; the first time as usual, and then more of it.
+
+    An answer begins the count anew: the next request is another.
+    """
     shrinks = [step.again for step in steps if isinstance(step, ShrinkStep)]
-    refusals = [outcome for outcome in taken if isinstance(outcome, Broke) and outcome.too_long]
-    assert shrinks == [False, True, True][: len(refusals)]
+    expected, refused = list[bool](), 0
+    for outcome in taken:
+        if isinstance(outcome, Answered):
+            refused = 0
+        elif isinstance(outcome, Broke) and outcome.too_long:
+            refused += 1
+            expected += [refused > 1] if refused <= 3 else []
+    assert shrinks == expected
 
 
 def assert_ended_as_it_was_told(taken: tuple[Outcome, ...], ended: CloseStep) -> None:

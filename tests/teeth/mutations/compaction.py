@@ -9,6 +9,16 @@ ELSEWHERE = "tests/test_compaction_elsewhere.py"
 
 MUTATIONS = (
     Mutation(
+        "compaction: a turn makes room three times, however long it is",
+        TURN,
+        "                self._shrinks = 0\n",
+        "",
+        (
+            f"{SESSIONS}::test_one_long_turn_makes_room_as_often_as_its_window_is_full",
+            "tests/core/test_turn.py::test_every_sequence_of_outcomes_follows_the_table",
+        ),
+    ),
+    Mutation(
         "compaction: in one long turn nothing is made shorter",
         SHRINKING,
         "return replace(dear, results=(await self._shorten(short)).results) if short else dear",
