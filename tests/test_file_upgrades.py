@@ -7,9 +7,10 @@ from shutil import copy
 
 import pytest
 
-from actors.errors import JournalError, JournalUnavailable
+from actors.errors import JournalDamaged, JournalError, JournalUnavailable
 from actors.storage import Entry
 from actors.storage.sqlite import SqliteStorage
+from actors.storage.sqlite.check import JournalFile, salvage
 from actors.storage.sqlite.locks import HostLock
 from tests.storages import begin, to
 from tests.test_sqlite import GOLDEN, LOG
@@ -76,3 +77,28 @@ def test_a_program_whose_file_a_newer_one_brought_up_to_date_says_so_and_touches
         with closing(sqlite3.connect(path)) as newer, newer:
             newer.execute("PRAGMA user_version = 2")
         assert len(storage.read("one")) == 1
+
+
+def test_an_older_file_that_is_too_damaged_to_be_brought_up_to_date_is_saved_as_it_is(
+    tmp_path: Path,
+) -> None:
+    path = older(tmp_path)
+    with closing(JournalFile(path)) as file:
+        assert list(file.damage()) == []
+        assert (file.sessions, file.records) == (3, 39)
+    data = bytearray(path.read_bytes())
+    with closing(sqlite3.connect(path)) as connection:
+        (root,) = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'record'").fetchone()
+    last = int.from_bytes(
+        data[(root - 1) * 4096 + 8 :][:4]
+    )  # of the pages below it: what is in no log but the last
+    data[(last - 1) * 4096 : (last - 1) * 4096 + 100] = bytes(100)
+    path.write_bytes(data)
+    with closing(SqliteStorage(path)) as storage, pytest.raises(JournalDamaged):
+        storage.open()
+    with closing(JournalFile(path)) as file:
+        assert {each.session for each in file.damage()} == {"", "every"}
+    with closing(SqliteStorage(tmp_path / "saved.db")) as storage:
+        kept = dict(salvage(path, storage))
+        assert (kept["one"], kept["two"]) == (5, 6)
+        assert storage.read("one") == list(LOG)

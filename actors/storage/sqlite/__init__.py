@@ -4,6 +4,7 @@
 | --- | --- |
 | `storage.py` | the storage: transactions, claims, appends, reads |
 | `format.py` | the tables, their version, and how an older one is brought up to date |
+| `older.py` | a file of an older version, looked at as one of today |
 | `records.py` | records in the order of writing, and the way back through a log |
 | `locks.py` | the locks of the operating system |
 | `wal.py` | whether the write-ahead log was cut, or damaged |

@@ -17,7 +17,8 @@ from actors.storage import Entry, Storage, decoded
 from actors.storage.damage import Damage, damage_of
 from actors.storage.rows import JournalPlace, SessionRow
 from actors.storage.sqlite.faults import translated
-from actors.storage.sqlite.format import APPLICATION, VERSION, sessions_made
+from actors.storage.sqlite.format import APPLICATION, VERSION, check_version, sessions_made
+from actors.storage.sqlite.older import OLDER
 from actors.storage.sqlite.records import COLUMNS, PlacedRow, blob, records, row_of
 from actors.storage.sqlite.wal import check_wal_in_use
 
@@ -71,13 +72,9 @@ class JournalFile:
         (version,) = self._connection.execute("PRAGMA user_version").fetchone()
         if application != APPLICATION:
             raise JournalError(f"{self._path}: not a journal; name another file")
-        if version != VERSION:
-            hint = (
-                "open it once, which brings it up to date" if version < VERSION else "use the newer program"
-            )
-            raise JournalError(
-                f"{self._path}: format version {version}, and this program's is {VERSION}; {hint}"
-            )
+        check_version(self._connection, str(self._path))
+        if version < VERSION:
+            OLDER[version](self._connection, str(self._path))
         self._connection.execute(
             "CREATE TEMP TABLE placed (session, number, place, PRIMARY KEY (session, number, place)) WITHOUT ROWID"
         )

@@ -38,6 +38,13 @@ MUTATIONS = (
         (f"{FSCK}::test_what_is_whole_behind_a_damaged_page_is_saved_too",),
     ),
     Mutation(
+        "storage: nothing of a damaged file of an older version is saved",
+        "actors/storage/sqlite/older.py",
+        "        with suppress(JournalDamaged), translated(path):\n            found",
+        "        if True:\n            found",
+        (f"{_UPGRADES}::test_an_older_file_that_is_too_damaged_to_be_brought_up_to_date_is_saved_as_it_is",),
+    ),
+    Mutation(
         "storage: a copy is looked at only where an index can be made beside it",
         CHECK,
         "'immutable=1' if is_fixed else 'mode=ro'",

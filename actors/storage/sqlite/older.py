@@ -1,0 +1,53 @@
+"""A file of an older version, looked at as one of today, where it is not to be written, or is too damaged to be.
+
+Its tables are copied to temporary ones of the connection, which have the names of today and hide its own: as far as
+they can be read from one end, and then from the other.
+"""
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from sqlite3 import Connection
+
+from actors.errors import JournalDamaged
+from actors.storage.rows import COLUMNS
+from actors.storage.sqlite.faults import translated
+
+_TABLES_1 = """
+CREATE TEMP TABLE session (
+    name PRIMARY KEY, key, fence, owner, last, size, tenant, target, state, opened, used, checksum, place
+);
+CREATE TEMP TABLE record (place INTEGER PRIMARY KEY, before, session, number, checksum, bytes)
+"""
+_SESSIONS_1 = f"SELECT {COLUMNS}, key << 32 | last FROM main.session ORDER BY name"  # noqa: S608  constants
+_KEYS_1 = "SELECT session FROM main.record ORDER BY session {}, number {}"
+_RECORDS_1 = """
+SELECT session << 32 | number, (session << 32 | number) - 1, session, number, checksum, bytes FROM main.record
+WHERE session = ? ORDER BY number
+"""
+
+
+def _ordered(connection: Connection, path: str) -> None:
+    """Version 1 kept records by session and number: both together are a place."""
+    for statement in _TABLES_1.split(";"):
+        connection.execute(statement)
+    _copied(connection, path, "session", _SESSIONS_1)
+    keys = {key for (key,) in connection.execute("SELECT key FROM session")}
+    for order in ("ASC", "DESC"):
+        with suppress(JournalDamaged), translated(path):
+            keys.update(key for (key,) in connection.execute(_KEYS_1.format(order, order)))
+    for key in keys:
+        _copied(connection, path, "record", _RECORDS_1, key)
+
+
+def _copied(connection: Connection, path: str, table: str, query: str, *given: object) -> None:
+    """Copy what a query gives into a table, from its beginning and, if that comes to an end, from the other end too."""
+    for order in ("ASC", "DESC"):
+        with suppress(JournalDamaged), translated(path):
+            found = connection.execute(f"{query} {order}", given)
+            values = ",".join("?" * len(found.description))
+            connection.executemany(f"INSERT OR IGNORE INTO temp.{table} VALUES ({values})", found)  # noqa: S608
+            return
+
+
+OLDER: Mapping[int, Callable[[Connection, str], None]] = {1: _ordered}
+"""How a file of each older version is seen as one of today; in no transaction, for damage ends what one can write."""
