@@ -490,8 +490,9 @@ async def test_a_cancelled_call_is_cancelled_at_the_server(over: str) -> None:
 async def test_nothing_of_a_child_is_left_when_its_session_has_ended() -> None:
     model = openai(Turn(Call("pid", {})), Turn(Say("ok")))
     async with noting() as notes, hosting(a=model, limits=RuntimeLimits()) as runtime:
+        server = child(notes)  # what all of them are forked from runs from here on
         before = len(os.listdir("/proc/self/fd"))
-        session = await runtime.open("a", tools=[child(notes)])
+        session = await runtime.open("a", tools=[server])
         pid = int(await notes.until("began"))
         assert (await session.ask("Who?")).status == "complete"
         assert list(results(bodies(model)[-1]).values()) == [str(pid)]
