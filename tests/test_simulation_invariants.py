@@ -16,9 +16,10 @@ from actors.testing.simulation.witness import Problems, Witness
 
 CALL = CallId("hist_tool_1")
 HERE = Binding("a", "openai_chat")
+SAID = events.Submitted(1, pack(Message("human", (Text("Go on."),))))
 CALLED = (
     events.Opened("s1", "a", key="above"),
-    events.Submitted(1, pack(Message("human", (Text("Go on."),)))),
+    SAID,
     events.Bound(1, 1, HERE),
     events.RoundEnded(1, 1, pack(Message("model", (ToolCall(CALL, "delegate", {}),), 1, HERE)), calls=1),
     events.Scheduled(CALL, "delegate", Json(b"{}")),
@@ -79,18 +80,24 @@ def test_a_second_held_switch_without_a_word_of_the_first_is_told() -> None:
     assert logs.write("s1", events.SwitchSuperseded("b", "d"))[1:] == ["only a held switch is superseded"]
 
 
-def test_what_is_too_long_may_be_tried_again_thrice_in_its_turn() -> None:
+@pytest.mark.parametrize("behind", ["an answer", "a summary", "another turn"])
+def test_what_is_too_long_may_be_tried_again_thrice(behind: str) -> None:
     logs = Logs()
-    logs.write("s1", events.Opened("s1", "a"))
-    for turn in (1, 2):
-        logs.write("s1", events.Bound(turn, turn, HERE), events.RequestSent(turn, 1, HERE, 0, 0))
-        logs.too_long.refused("s1")
-        logs.write("s1", events.RequestSent(turn, 0, HERE, 0, 0, aside=True))
-        logs.too_long.refused("s1")  # what asks for a summary is no request of the turn's own
-        for _ in range(3):
-            logs.write("s1", events.RequestSent(turn, 1, HERE, 0, 0))
+    logs.write("s1", events.Opened("s1", "a"), SAID, events.Bound(1, 1, HERE))
+
+    def refused(number: int) -> None:
+        for _ in range(4):
+            logs.write("s1", events.RequestSent(1, number, HERE, 0, 0))
             logs.too_long.refused("s1")
-        assert logs.problems.lines == []
-        logs.write("s1", events.TurnEnded(turn, "failed"))
-    logs.too_long.refused("s1")
-    assert logs.problems.lines == ["what is too long is tried again thrice at most in its turn: s1: 5 times"]
+        logs.write("s1", events.RequestSent(1, 0, HERE, 0, 0, aside=True))
+        logs.too_long.refused("s1")  # what asks for a summary is no request of the turn's own
+
+    refused(1)
+    assert logs.problems.lines == []
+    if behind == "another turn":
+        logs.write("s1", events.TurnEnded(1, "failed"), events.Bound(2, 2, HERE))
+    else:
+        logs.write("s1", events.RoundEnded(1, int(behind == "an answer"), None))
+    refused(2)
+    told = [f"what is too long is tried again thrice at most: s1: {n} times" for n in range(5, 9)]
+    assert logs.problems.lines == (told if behind == "a summary" else [])

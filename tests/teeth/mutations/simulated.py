@@ -210,7 +210,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/testing/simulation/invariants/too_long.py",
         "        if self._refused[session] > TRIES:\n",
         "        if not self._refused[session]:\n",
-        ("tests/test_simulation_invariants.py::test_what_is_too_long_may_be_tried_again_thrice_in_its_turn",),
+        ("tests/test_simulation_invariants.py::test_what_is_too_long_may_be_tried_again_thrice",),
+    ),
+    Mutation(
+        "simulated: a summary lets what is too long be tried again without end",
+        "actors/testing/simulation/invariants/too_long.py",
+        "        if event.round and event.fault is None:",
+        "        if event.fault is None:",
+        ("tests/test_simulation_invariants.py::test_what_is_too_long_may_be_tried_again_thrice",),
     ),
     Mutation(
         "simulated: the media of a result are lost",

@@ -1,4 +1,4 @@
-"""Requests that a server refused as too long: one is tried again with a shorter history, thrice in its turn at most."""
+"""Requests that a server refused as too long: one is tried again with a shorter history, thrice at most."""
 
 from collections import Counter
 
@@ -19,9 +19,14 @@ class TooLongRequests:
         self.counts = Counter[str](too_long_tried_again=0)
         witness.tell(events.Bound, self._begun)
         witness.tell(events.Resumed, self._begun)
+        witness.tell(events.RoundEnded, self._ended)
 
     def _begun(self, session: str, event: events.Bound | events.Resumed) -> None:
         self._refused[session] = 0
+
+    def _ended(self, session: str, event: events.RoundEnded) -> None:
+        if event.round and event.fault is None:  # an answer, and none to what asks for a summary
+            self._refused[session] = 0
 
     def refused(self, session: str) -> None:
         """Note that the request of a session was refused. One for a summary is no request of the turn's own."""
@@ -31,4 +36,4 @@ class TooLongRequests:
         self.counts["too_long_tried_again"] += self._refused[session] == 2
         if self._refused[session] > TRIES:
             about = f"{session}: {self._refused[session]} times"
-            self._problems.add("what is too long is tried again thrice at most in its turn", about)
+            self._problems.add("what is too long is tried again thrice at most", about)
