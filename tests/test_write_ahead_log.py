@@ -115,3 +115,24 @@ def database(path: Path) -> sqlite3.Connection:
 
 def log_of(path: Path) -> Path:
     return path.with_name(f"{path.name}-wal")
+
+
+@pytest.mark.parametrize(("frame", "is_damaged"), [(41, False), (40, True)])
+def test_a_head_that_two_sectors_share_tells_no_commit_of_what_was_lost_with_the_power(
+    frame: int, is_damaged: bool, tmp_path: Path
+) -> None:
+    """Of the last transaction, in frames 20 to 60, one frame is lost, and the head of one is as it was before."""
+    with closing(database(tmp_path / "torn.db")) as connection:
+        while log_of(tmp_path / "torn.db").stat().st_size < 32 + 20 * (24 + PAGE):
+            connection.execute("INSERT INTO t VALUES (randomblob(10))")
+        connection.execute("INSERT INTO t VALUES (zeroblob(200000))")
+        log = bytearray(log_of(tmp_path / "torn.db").read_bytes())
+    for at, before in ((30, bytes(24 + PAGE)), (frame, b"\0\0\0\4\0\0\1\xea")):
+        place = 32 + at * (24 + PAGE)
+        log[place : place + len(before)] = before
+    log_of(tmp_path / "left.db").write_bytes(log)
+    if is_damaged:  # a head in one sector is as it was written
+        with pytest.raises(JournalDamaged, match="and whole ones follow"):
+            check_wal(tmp_path / "left.db")
+    else:
+        check_wal(tmp_path / "left.db")

@@ -18,6 +18,7 @@ from actors.errors import JournalDamaged
 
 LOOKS = 10
 """At a log that others write, until two in a row find the same."""
+_SECTOR = 512  # bytes that a disk writes as a whole, at least
 _HEADER, _FRAME = Struct(">8I"), Struct(">6I")
 _MAGIC = (0x377F0682, 0x377F0683)
 
@@ -134,6 +135,11 @@ class _Wal:
         frame = self._frame(place)
         return frame is not None and bool(frame[0])
 
+    def _is_in_one_sector(self, place: int) -> bool:
+        """Say whether the head of a frame was written whole: else what it commits may be an older frame's word."""
+        at = self._at(place)
+        return at // _SECTOR == (at + _FRAME.size - 1) // _SECTOR
+
     def _goes_on(self, sums: tuple[int, int], place: int) -> bool:
         """Say whether a frame's checksum is right behind one of these sums."""
         found = os.pread(self._file, _FRAME.size + self._page, self._at(place))
@@ -151,7 +157,8 @@ class _Wal:
                 count, before = 0, None
             else:
                 follows = before is not None and self._goes_on(before, each)
-                count = (count if follows else 0) + bool(frame[0])
+                is_commit = bool(frame[0]) and (follows or self._is_in_one_sector(each))
+                count = (count if follows else 0) + is_commit
                 before = frame[1]
             most = max(most, count)
         return most

@@ -508,4 +508,13 @@ MUTATIONS = (
         "",
         (f"{FILES}::test_a_journal_of_every_version_is_read_and_written_on",),
     ),
+    Mutation(
+        "storage: what an older frame committed is taken for a commit of a transaction that was lost",
+        WAL,
+        "bool(frame[0]) and (follows or self._is_in_one_sector(each))",
+        "bool(frame[0])",
+        (
+            "tests/test_write_ahead_log.py::test_a_head_that_two_sectors_share_tells_no_commit_of_what_was_lost_with_the_power",
+        ),
+    ),
 )
