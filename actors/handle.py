@@ -31,7 +31,8 @@ from actors.errors import (
 )
 from actors.execution.calls import brought_ends
 from actors.execution.executor import is_inside
-from actors.hosting.activation import Activation, SessionActors
+from actors.hosting.activation import Activation
+from actors.hosting.session_actors import SessionActors
 from actors.kernel import Query, Ref
 from actors.ledger import Snapshot
 from actors.logs.session_events import SessionEvents

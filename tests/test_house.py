@@ -56,6 +56,7 @@ ORCHESTRATION = (
         "ledger.py",
         "renderer.py",
         "hosting/activation.py",
+        "hosting/session_actors.py",
     ),
     *(
         "core/turn.py",

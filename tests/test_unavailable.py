@@ -97,25 +97,25 @@ def replaced(storage: SqliteStorage) -> Iterator[None]:
 @contextmanager
 def without_log(storage: SqliteStorage) -> Iterator[None]:
     """Move the write-ahead log away."""
-    log = storage.path.with_name(f"{storage.path.name}-wal")
-    away = log.with_suffix(".away")
-    log.rename(away)
-    try:
+    with _without(storage.path.with_name(f"{storage.path.name}-wal")):
         yield
-    finally:
-        away.rename(log)
 
 
 @contextmanager
 def without_index(storage: SqliteStorage) -> Iterator[None]:
     """Delete the index of the write-ahead log: who opens the file next makes another, which is not kept together."""
-    index = storage.path.with_name(f"{storage.path.name}-shm")
-    away = index.with_suffix(".away")
-    index.rename(away)
+    with _without(storage.path.with_name(f"{storage.path.name}-shm")):
+        yield
+
+
+@contextmanager
+def _without(path: Path) -> Iterator[None]:
+    away = path.with_suffix(".away")
+    path.rename(away)
     try:
         yield
     finally:
-        away.rename(index)
+        away.rename(path)
 
 
 @contextmanager

@@ -12,7 +12,8 @@ from actors.core.spending import Budget
 from actors.errors import SessionClosed, SessionExists, TooDeep
 from actors.execution.children import Above
 from actors.handle import Session
-from actors.hosting.activation import Activation, SessionActors
+from actors.hosting.activation import Activation
+from actors.hosting.session_actors import SessionActors
 from actors.kernel import SHARED
 from actors.kernel.ref import current
 from actors.tools.context import SubagentOptions

@@ -8,7 +8,7 @@ SLEEP, HOST = "tests/test_hibernation.py", "actors/hosting/session_host.py"
 MUTATIONS = (
     Mutation(
         "leaving: a turn that waits is cancelled with what was asked behind it",
-        "actors/hosting/activation.py",
+        "actors/hosting/session_actors.py",
         "        if self._pending.current is not None:\n            with suppress(ActorStopped, Draining):",
         "        if self._pending is not None:\n            with suppress(ActorStopped, Draining):",
         (
@@ -81,14 +81,14 @@ MUTATIONS = (
     ),
     Mutation(
         "sleep: while its log is read, a turn waits for nothing",
-        "actors/hosting/activation.py",
+        "actors/hosting/session_actors.py",
         "return self._acting.waits if self._acting.state.session else self._waits",
         "return self._acting.waits",
         (f"{SLEEP}::test_a_turn_that_waits_sleeps_and_is_gone_on_with",),
     ),
     Mutation(
         "sleep: a damaged log crashes the session until it has ended",
-        "actors/hosting/activation.py",
+        "actors/hosting/session_actors.py",
         "RESTART = Restart(ends=(JournalUnavailable, JournalDamaged, Fenced))",
         "RESTART = Restart(ends=(JournalUnavailable, Fenced))",
         (f"{SLEEP}::test_a_session_whose_log_cannot_be_read_says_why_and_wakes_when_it_can",),

@@ -91,7 +91,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "session: put away while a tool still runs",
-        "actors/hosting/activation.py",
+        "actors/hosting/session_actors.py",
         "        if self._executor.running:\n",
         "        if False:\n",
         (
@@ -100,14 +100,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "session: its lanes are forgotten when it is put away",
-        "actors/hosting/activation.py",
+        "actors/hosting/session_actors.py",
         "return Passive((replace(session.state, ledger=ledger.known.ledger), renderer.lanes), warmth)",
         "return Passive((replace(session.state, ledger=ledger.known.ledger), Lanes(self._host.rules)), warmth)",
         (f"{ACTIVATION}::test_sessions_that_are_put_away_after_each_use_go_on_as_if_they_had_not_been",),
     ),
     Mutation(
         "session: its ledger is the one it began with when it is put away",
-        "actors/hosting/activation.py",
+        "actors/hosting/session_actors.py",
         "        return Passive((replace(session.state, ledger=ledger.known.ledger), renderer.lanes), warmth)",
         "        return Passive((session.state, renderer.lanes), warmth)",
         (f"{ACTIVATION}::test_sessions_that_are_put_away_after_each_use_go_on_as_if_they_had_not_been",),

@@ -21,9 +21,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "start: what drives turns is imported with the runtime",
-        "actors/hosting/activation.py",
-        "if TYPE_CHECKING:\n    from actors.session import SessionActor\n",
-        "from actors.session import SessionActor\n",
+        "actors/hosting/session_actors.py",
+        "import Activation\n    from actors.session import SessionActor\n",
+        "import Activation\nfrom actors.session import SessionActor\n",
         (LATER,),
     ),
     Mutation(

@@ -251,7 +251,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "awaiting: the type that was asked for goes with the actors",
-        "actors/hosting/activation.py",
+        "actors/hosting/session_actors.py",
         "self._activation.pending = self._pending if session.waits and self._pending.form is not None else None",
         "self._activation.pending = None",
         (f"{AFTER}::test_the_answer_is_a_value_of_the_type_that_was_asked_for",),
