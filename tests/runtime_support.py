@@ -60,6 +60,7 @@ async def hosting(
     on_refusal: OnRefusal | None = None,
     auth: Mapping[str, str] | None = None,
     seconds: float = 300,
+    stream: bool = True,
     **servers: LoopbackServer,
 ) -> AsyncIterator[Runtime]:
     """Run the servers and a runtime whose backends are named as the keywords are; judge it at the end.
@@ -69,7 +70,8 @@ async def hosting(
     with anyio.fail_after(seconds):
         async with serve(*servers.values()):
             backends = {
-                name: backend_at(server, backend, (auth or {}).get(name)) for name, server in servers.items()
+                name: backend_at(server, backend, (auth or {}).get(name), stream=stream)
+                for name, server in servers.items()
             }
             settings = FileSettings(
                 backends=backends, pools=dict(pools or {}), limits=limits or RuntimeLimits()
@@ -92,13 +94,24 @@ async def hosting(
 
 
 def backend_at(
-    server: LoopbackServer, limits: BackendLimits = NO_RETRIES, auth: str | None = None
+    server: LoopbackServer,
+    limits: BackendLimits = NO_RETRIES,
+    auth: str | None = None,
+    *,
+    stream: bool = True,
 ) -> BackendSettings:
     """Return the settings that reach a strict server."""
     speaks = {"kind": kind_of(dialect(server.dialect)), "dialect": server.dialect}
     model = _MODELS.get(server.dialect, "model")
     return BackendSettings.model_validate(
-        {"model": model, "base_url": server.endpoint, "limits": limits, "auth": auth, **speaks}
+        {
+            "model": model,
+            "base_url": server.endpoint,
+            "limits": limits,
+            "auth": auth,
+            "stream": stream,
+            **speaks,
+        }
     )
 
 

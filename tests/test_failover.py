@@ -56,8 +56,11 @@ STRUCTURAL = {
 }
 
 
-def pool(*members: str, policy: str = "failover", cooldown: float = 0) -> dict[str, PoolSettings]:
-    return {"pool": PoolSettings.model_validate({"members": members, "policy": policy, "cooldown": cooldown})}
+def pool(
+    *members: str, policy: str = "failover", cooldown: float = 0, on_refusal: bool = True
+) -> dict[str, PoolSettings]:
+    settings = {"members": members, "policy": policy, "cooldown": cooldown, "failover_on_refusal": on_refusal}
+    return {"pool": PoolSettings.model_validate(settings)}
 
 
 class Unreachable(OpenAIServer):
@@ -220,23 +223,56 @@ async def test_a_structural_refusal_is_rewritten_once_and_not_hidden_by_a_failov
         began = [event for event in log(runtime, session) if isinstance(event, EpochBegan)]
         assert [(event.epoch, event.reason, event.plain) for event in began] == [(1, "refusal", True)]
         assert runtime.refused == 1
-        assert (await session.ask("And?")).status == "complete"
+        (refused,) = answer.refusals
+        assert (refused.binding.backend, refused.kind) == ("a", "transcript")
+        assert refused.why == STRUCTURAL[first]
+        assert (await session.ask("And?")).refusals == ()
     assert two.received == 0
     assert one.refusals == []
     assert any("a is done" in block for _, block in blocks(bodies(one)[2]))
 
 
 @pytest.mark.requirement("PROMISE-1")
-async def test_a_second_structural_refusal_ends_the_ask_and_another_backend_still_serves() -> None:
+@pytest.mark.parametrize("stream", [True, False])
+async def test_another_backend_answers_after_a_second_structural_refusal_and_the_result_names_both(
+    stream: bool,
+) -> None:
     gate = Gate()
     gate.open("a")
     refusal = Status(400, message=STRUCTURAL[openai])
     one = openai(Turn(Call("work", {"name": "a"})), faults={1: refusal, 2: refusal})
     two = anthropic(Turn(Say("Here.")))
-    async with hosting(a=one, b=two, pools=pool("a", "b")) as runtime:
+    async with hosting(a=one, b=two, pools=pool("a", "b"), stream=stream) as runtime:
+        session = await runtime.open("pool", tools=[gate.tool])
+        answer = await session.ask("Do it.")
+        assert (answer.status, answer.text) == ("complete", "Here.")
+        assert [(at.binding.backend, at.status) for at in answer.attempts] == [
+            ("a", "handed_over"),
+            ("b", "complete"),
+        ]
+        failed = answer.attempts[0]
+        assert failed.why == STRUCTURAL[openai]
+        assert failed.cause is not None
+        assert failed.cause.kind == "transcript"
+        assert [(each.binding.backend, each.kind) for each in answer.refusals] == [("a", "transcript")] * 2
+        assert runtime.refused == len(runtime.refusals) == 2
+        assert runtime.stats().backends["a"].tools.tool_api_400_total == 2
+    assert (one.received, two.received) == (3, 1)
+    assert two.refusals == []
+
+
+@pytest.mark.requirement("PROMISE-1")
+async def test_a_pool_without_failover_on_refusal_fails_the_ask_after_a_second_structural_refusal() -> None:
+    gate = Gate()
+    gate.open("a")
+    refusal = Status(400, message=STRUCTURAL[openai])
+    one = openai(Turn(Call("work", {"name": "a"})), faults={1: refusal, 2: refusal})
+    two = anthropic(Turn(Say("Here.")))
+    async with hosting(a=one, b=two, pools=pool("a", "b", on_refusal=False)) as runtime:
         session = await runtime.open("pool", tools=[gate.tool])
         events = await gathered(session, "Do it.")
         assert isinstance(events[-1], ErrorEvent)
+        assert len(events[-1].result.refusals) == 2
         assert (one.received, two.received) == (3, 0)
         await session.switch("b")
         assert (await session.ask("And?")).text == "Here."
@@ -268,9 +304,10 @@ async def test_a_structural_refusal_is_counted_and_handed_on_without_what_was_sa
     refusal = Status(400, message=f"{STRUCTURAL[openai]}: {words}")
     for to in (hook, tmp_path / "refused"):
         one = openai(faults={0: refusal})
-        async with hosting(a=one, b=openai(), pools=pool("a", "b"), on_refusal=to) as runtime:
+        two = openai(Turn(Say("Here.")))
+        async with hosting(a=one, b=two, pools=pool("a", "b"), on_refusal=to) as runtime:
             session = await runtime.open("pool", id="trip")
-            assert (await session.ask(words)).status == "failed"
+            assert (await session.ask(words)).status == "complete"
             provider = runtime.provider("a", runtime.config.backend("a").binding)
             assert (await provider.ask(Counters()))["tool_api_400_total"] == 1
             if to is hook:

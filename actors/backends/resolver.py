@@ -94,6 +94,7 @@ class BackendResolver:
             settings.policy,
             settings.cooldown,
             settings.failover_after_output,
+            settings.failover_on_refusal,
             tuple(settings.weights.get(name, 1) for name in settings.members) if settings.weights else (),
         )
 

@@ -178,6 +178,7 @@ class ResolvedPool(Frozen):
     policy: Policy
     cooldown: float
     failover_after_output: bool = False
+    failover_on_refusal: bool = True
 
 
 KEPT = 256
@@ -251,6 +252,7 @@ class Config:
                 policy=pool.policy,
                 cooldown=pool.cooldown,
                 failover_after_output=pool.failover_after_output,
+                failover_on_refusal=pool.failover_on_refusal,
             )
         return self.backend(target)
 

@@ -344,13 +344,16 @@ class PoolSettings(Frozen):
 
     `budget` is what the sessions whose target it is may use together. A member that failed for good is passed over for
     `cooldown` seconds, or until it answered somebody.
-    `failover_after_output` lets another member continue an answer of which some was shown already.
+    `failover_after_output` lets another member continue an answer of which some was shown already. With
+    `failover_on_refusal = false`, no other member is asked after one refused the structure of a transcript, which is a
+    bug of this library: the ask fails, so that a test notices.
     """
 
     members: Annotated[tuple[str, ...], Field(min_length=1, strict=False)]
     policy: Policy = "failover"
     cooldown: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 60.0
     failover_after_output: bool = False
+    failover_on_refusal: bool = True
     weights: dict[str, Annotated[int, Field(ge=1, le=100)]] = {}
     budget: AllowanceSettings | None = None
 

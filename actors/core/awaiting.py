@@ -75,6 +75,7 @@ def so_far(state: SessionState, calls: tuple[PendingCall, ...]) -> TurnResult:
         ask.usage + turn.usage,
         left_out=ask.left_out,
         awaiting=tuple([each.call for each in calls]),
+        refusals=ask.refusals,
     )
 
 

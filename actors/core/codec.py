@@ -19,7 +19,7 @@ from actors.core.form import Form
 from actors.core.identity import Binding
 from actors.core.jsonio import Json, JsonObject, Quoted
 from actors.core.packed import Packed, encoded, seal_of, shared
-from actors.core.progress import AskProgress, Attempt
+from actors.core.progress import AskProgress, Attempt, RefusedRequest
 from actors.core.upgrades import upgraded
 from actors.errors import JournalError
 
@@ -29,7 +29,7 @@ F = TypeVar("F", bound=Form)
 class LogRecord(Form, frozen=True):
     """What a log holds."""
 
-    version: Literal[2]
+    version: Literal[3]
     event: Event
 
 
@@ -50,7 +50,7 @@ _BEGINS: Mapping[object, bytes] = {
 _PACKED = (Packed, Packed | None)
 _HOLDS_MORE = (
     *(*_BEGINS, *_PACKED, Binding, Seal | None, End | None),
-    *(AskProgress, tuple[Attempt, ...]),
+    *(AskProgress, tuple[Attempt, ...], tuple[RefusedRequest, ...]),
     *(tuple[Packed, ...], tuple[Block, ...], tuple[Interaction, ...], tuple[ToolResult, ...]),
 )
 """Types of fields that say less than is checked."""

@@ -33,7 +33,7 @@ from actors.core.progress import AskProgress, Attempt, Cause, TurnProgress
 from actors.core.spending import Budget, Used
 from actors.core.stream import Cut, LeftOut, Usage
 
-VERSION: Final = 2
+VERSION: Final = 3
 
 Reason: TypeAlias = Literal[
     "cancelled", "interrupted", "never_started", "outcome_unknown", "compacted", "denied", "lost"

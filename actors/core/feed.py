@@ -15,7 +15,7 @@ from actors.core.diagnostics import Report
 from actors.core.events import SwitchApplied, SwitchFailed
 from actors.core.identity import Binding, CallId
 from actors.core.jsonio import JsonValue
-from actors.core.progress import Attempt, Cause
+from actors.core.progress import Attempt, Cause, RefusedRequest
 from actors.core.stream import Cut, LeftOut, Usage
 
 if TYPE_CHECKING:
@@ -64,8 +64,9 @@ class TurnResult(Struct, Generic[Value], frozen=True):
         cost: What `usage` costs by the prices that were given, summed over turns; None where one is not known.
         report: What the render of the last request did, and why; None if there was none.
         losses: What the last request did not show or ask for, by kind, as in `Preview.losses`.
+        refusals: Requests of the ask that a provider or the judge refused, in order, also where the ask completed.
 
-    Who reads the log later has no value, cost, report or losses: those are for who asked.
+    A result that is read from the log later has no value, cost, report, losses or refusals.
     """
 
     text: str
@@ -83,6 +84,7 @@ class TurnResult(Struct, Generic[Value], frozen=True):
     cost: float | None = None
     report: Report | None = None
     losses: dict[str, int] = {}
+    refusals: tuple[RefusedRequest, ...] = ()
 
 
 class Applied(Struct, frozen=True):

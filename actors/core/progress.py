@@ -1,6 +1,6 @@
 """How far an ask has come: what a turn that waits for its caller goes on from, whatever becomes of its actors."""
 
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from actors.core.form import Form
 from actors.core.identity import Binding
@@ -32,6 +32,26 @@ class Attempt(Form, frozen=True):
     wait: float = 0.0
 
 
+RefusalKind: TypeAlias = Literal["transcript", "parameter", "media", "schema"]
+"""The part of a request that was refused: its structure (our bug), an optional parameter, an attachment, a schema."""
+
+
+class RefusedRequest(Form, frozen=True):
+    """A request of an ask that a provider, or the judge, refused. The ask went on, if it could.
+
+    Args:
+        binding: The binding of its turn.
+        kind: The part of the request that was refused.
+        why: The provider's or the judge's words, on one line.
+        without: What the next request was made without: names of parameters, or of the schema's parts.
+    """
+
+    binding: Binding
+    kind: RefusalKind
+    why: str
+    without: tuple[str, ...] = ()
+
+
 class TurnProgress(Form, frozen=True):
     """What a turn has used of its bounds.
 
@@ -55,6 +75,7 @@ class AskProgress(Form, frozen=True):
 
     `rounds`, and what was `left_out`, are those of this turn too; `tried` are the pool's members that served turns,
     that of this turn last. `seconds` is how long the ask took, waits left out, where it may take only so long.
+    `refusals` are its requests that were refused, in order.
     """
 
     attempts: tuple[Attempt, ...] = ()
@@ -64,3 +85,4 @@ class AskProgress(Form, frozen=True):
     tried: tuple[str, ...] = ()
     cost: float | None = 0.0
     seconds: float = 0.0
+    refusals: tuple[RefusedRequest, ...] = ()

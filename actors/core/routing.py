@@ -39,8 +39,9 @@ class Pool(Struct, frozen=True):
     """Backends that stand in for each other, in order of preference; or a single one, under its own name.
 
     A member that failed for good is passed over for `cooldown` seconds, or until it answered somebody.
-    `failover_after_output`: a continuation may follow an answer that was partly shown. `weights` are those of the
-    members, in their order; 1 each if there are none.
+    `failover_after_output`: a continuation may follow an answer that was partly shown. `failover_on_refusal`: it may
+    follow a transcript that a member, or the judge, refused for its structure. `weights` are those of the members, in
+    their order; 1 each if there are none.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Pool(Struct, frozen=True):
     policy: Policy = "manual"
     cooldown: float = 30.0
     failover_after_output: bool = False
+    failover_on_refusal: bool = True
     weights: tuple[int, ...] = ()
 
     def order(self, start: int) -> tuple[str, ...]:

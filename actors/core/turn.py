@@ -137,7 +137,8 @@ class CloseStep(Struct, frozen=True):
 
     Then the turn has ended, as all else here says.
     `message` is its last word, `visible` whether any of a failed answer reached the caller, `elsewhere` whether another
-    backend may be asked instead; `handover` is the target that the ask goes on with, where the model said so.
+    backend may be asked instead, `refused` that its transcript was refused for its structure to the end; `handover` is
+    the target that the ask goes on with, where the model said so.
     `malformed` counts the answers of the ask that had not its form, and were corrected.
     """
 
@@ -150,6 +151,7 @@ class CloseStep(Struct, frozen=True):
     usage: Usage = Usage()
     visible: bool = False
     elsewhere: bool = False
+    refused: bool = False
     cause: Cause | None = None
     handover: str | None = None
     malformed: int = 0
@@ -351,7 +353,8 @@ class _TurnRules:
         """Leave out old reasoning first, if that is what was refused; then say everything in plain words."""
         self._end = replace(self._end, cause=unfit.cause or self._end.cause)
         if self._rewritten == "plain":
-            return self._close("failed", unfit.why)
+            self._end = replace(self._end, refused=True)
+            return self._close("failed", unfit.why, elsewhere=True)
         self._rewritten = "bare" if unfit.reasoning and self._rewritten == "no" else "plain"
         return RewriteStep(unfit.why, plain=self._rewritten == "plain")
 

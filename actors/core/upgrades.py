@@ -15,8 +15,21 @@ from actors.core.events import VERSION
 Step: TypeAlias = Callable[[list[Any]], list[Any]]
 """From an event of one version to the same of the next: its name, then its fields in order, as msgpack has them."""
 
+ADDED_IN_3: Mapping[str, list[Any]] = {}  # Any: as msgpack has it
+"""Defaults of the fields that version 3 added at the end of events, by the event's name."""
+
+
+def _to_3(event: list[Any]) -> list[Any]:  # Any: as above
+    """Return an event of version 2 with the fields that version 3 added."""
+    name = event[0]
+    if name == "awaited":  # the progress of its ask lists the requests that were refused
+        event = [*event[:5], [*event[5], []], *event[6:]]
+    return [*event, *ADDED_IN_3.get(name, ())]
+
+
 STEPS: Mapping[int, Step] = {
     1: lambda event: event,  # a tool choice of `Submitted` was a word
+    2: _to_3,
 }
 """By the version that each begins at."""
 

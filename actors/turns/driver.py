@@ -340,6 +340,8 @@ class TurnDriver:
             return pool, None
         if ended.visible and not pool.failover_after_output:
             return pool, None
+        if ended.refused and not pool.failover_on_refusal:
+            return pool, None
         if (held := self.ask.log.state.held) is not None:
             event = settled(held, self.ask.resolver.pool)
             self.ask.sink.put(switched(event, await self.ask.log.write(event), self.ask.log.state.turns))

@@ -17,7 +17,7 @@ from actors.core.events import Awaited, Instructed
 from actors.core.feed import Sink, StatusEvent, TurnResult
 from actors.core.identity import Binding
 from actors.core.packed import pack
-from actors.core.progress import AskProgress, Attempt, Cause
+from actors.core.progress import AskProgress, Attempt, Cause, RefusedRequest
 from actors.core.publishing import instructed
 from actors.core.spending import total
 from actors.core.stream import Cut, Usage
@@ -62,6 +62,7 @@ class Tally(Struct):
     seconds: float = 0.0  # its waits left out, and what its turn takes now
     report: Report | None = None
     lost: tuple[str, ...] = ()
+    refusals: list[RefusedRequest] = field(default_factory=list)
     malformed: int = 0  # answers that had not the form asked for, and were corrected
     _last: tuple[int, int] = (0, 0)
 
@@ -96,8 +97,10 @@ class Tally(Struct):
     def progress(self, tried: list[str]) -> AskProgress:
         """Return what a turn that waits goes on from."""
         left_out = tuple(self.left_out.items())
-        attempts = (*self.attempts, *self.retried)
-        return AskProgress(attempts, self.rounds, self.usage, left_out, tuple(tried), self.cost, self.seconds)
+        attempts, refusals = (*self.attempts, *self.retried), tuple(self.refusals)
+        return AskProgress(
+            attempts, self.rounds, self.usage, left_out, tuple(tried), self.cost, self.seconds, refusals
+        )
 
     @staticmethod
     def resumed(waited: Awaited, text: str) -> "Tally":
@@ -114,6 +117,7 @@ class Tally(Struct):
             cost=progress.cost,
             tokens=used.input_tokens + used.output_tokens,
             seconds=progress.seconds,
+            refusals=list(progress.refusals),
         )
 
     def result(self, served_by: Binding, ended: CloseStep) -> TurnResult:
@@ -136,6 +140,7 @@ class Tally(Struct):
             cost=None if self.usage == Usage() else self.cost,
             report=self.report,
             losses={} if self.report is None else dict(self.report.losses) | dict.fromkeys(self.lost, 1),
+            refusals=tuple(self.refusals),
         )
 
 

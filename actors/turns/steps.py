@@ -27,7 +27,7 @@ from actors.core.identity import Binding, CallId
 from actors.core.lane import Rendered, blamed, seals
 from actors.core.output import as_text, correction, shortfall
 from actors.core.packed import pack
-from actors.core.progress import Cause
+from actors.core.progress import Cause, RefusedRequest
 from actors.core.publishing import requested, said
 from actors.core.stream import Usage
 from actors.core.turn import CloseStep, Outcome
@@ -323,6 +323,7 @@ class TurnSteps:
         request = self._request(self._rendered)
         session, binding = self._log.state.session, self._backend.binding
         self._ask.resolver.refused(Refusal(session, binding, by, why, request.body, report))
+        self._ask.tally.refusals.append(RefusedRequest(binding, "transcript", why))
         return turns.Unfit(why, rule in REASONING, cause)
 
     async def _interrupted(self, number: int, broken: Broken | Aborted, why: str) -> Message | None:

@@ -218,7 +218,7 @@ def test_a_refused_transcript_is_rewritten_once_in_a_turn() -> None:
         CloseStep,
     ]
     assert ended is not None
-    assert (ended.status, ended.elsewhere) == ("failed", False)
+    assert (ended.status, ended.elsewhere, ended.refused) == ("failed", True, True)
 
 
 def test_a_refusal_that_was_got_over_is_not_the_cause_of_a_cancelled_turn() -> None:
