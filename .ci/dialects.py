@@ -16,7 +16,7 @@ from typing import Any
 
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Settings, ToolSpec
-from actors.config.providers import PROVIDERS
+from actors.config.providers import PROVIDERS, Provider
 from actors.core.asking import Choose
 from actors.core.content import Block, Media, Message, Seal, Text, Thinking, ToolCall, ToolResult
 from actors.core.dialect import ChatDialect, Dialect, ResponsesDialect
@@ -100,10 +100,9 @@ def section(profile: Dialect) -> str:
 def facts_of(profile: Dialect) -> Iterator[list[str]]:
     """Yield the lines of a profile's table."""
     for kind, provider in PROVIDERS.items():
-        if provider.dialect == profile.name:
-            where = f"`{provider.endpoint}`" if provider.endpoint else "given by `base_url`"
+        if profile.name in provider.dialects:
             key = f"`{provider.key_variable}` in `{provider.header}`" if provider.key_variable else "none"
-            yield [f'`kind = "{kind}"`', f"{where}, or `{provider.url_variable}`; key: {key}"]
+            yield [f'`kind = "{kind}"`', f"{_where(provider, profile)}; key: {key}"]
     yield ["rules", ", ".join(_prefixes(profile))]
     scope = "in one message" if profile.ids.unique_scope == "message" else "in a transcript"
     kept = "its own go back" if profile.ids.native_passthrough else "none goes back, its own included"
@@ -119,6 +118,16 @@ def facts_of(profile: Dialect) -> Iterator[list[str]]:
     yield ["prompt cache", _caching(profile)]
     yield ["media", _media(profile)]
     yield ["not taken", ", ".join(not_taken(profile)) or "everything is"]
+
+
+def _where(provider: Provider, profile: Dialect) -> str:
+    """Return at which base URLs a kind of backend speaks a profile."""
+    own = provider.own_host
+    if own is not None and own.dialect != profile.name:
+        return f"any host but `{own.domain}`, by `base_url` or `{provider.url_variable}`"
+    where = f"`{provider.endpoint}`" if provider.endpoint else "given by `base_url`"
+    others = "" if own is None else f", and hosts below `{own.domain}`"
+    return f"{where}, or `{provider.url_variable}`{others}"
 
 
 _OPENERS = {
@@ -141,7 +150,7 @@ _ABSENT = {"null": "`null`", "omit": "left out", "empty": '`""`'}
 
 
 def _kinds(profile: Dialect) -> str:
-    return ", ".join(f"`{kind}`" for kind, at in PROVIDERS.items() if at.dialect == profile.name) or (
+    return ", ".join(f"`{kind}`" for kind, at in PROVIDERS.items() if profile.name in at.dialects) or (
         f'`dialect = "{profile.name}"`'
     )
 

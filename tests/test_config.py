@@ -119,7 +119,7 @@ def test_a_pool_has_its_members_in_order(config: Config) -> None:
 def test_a_provider_and_model_need_no_file() -> None:
     config = load(None, ENVIRON)
     gpt, claude = backend(config, "openai:gpt-5.2"), backend(config, "anthropic:claude-sonnet-5")
-    assert gpt.binding == Binding("openai", "openai_chat", "https://api.openai.com/v1", "", "gpt-5.2")
+    assert gpt.binding == Binding("openai", "openai_responses", "https://api.openai.com/v1", "", "gpt-5.2")
     assert claude.credential == Key("x-api-key", SecretStr(CANARY))
     assert backend(config, "openai:ft:gpt:x").model == "ft:gpt:x"
 
@@ -447,7 +447,7 @@ def test_an_upstream_is_part_of_the_binding(tmp_path: Path) -> None:
     [
         (
             '[backends.b]\nkind = "openai"\nmodel = "m"\nupstream = "one"\n',
-            "line 4, column 1: [backends.b] upstream: dialect 'openai_chat' cannot name one; leave it out",
+            "line 4, column 1: [backends.b] upstream: dialect 'openai_responses' cannot name one; leave it out",
         ),
         (
             '[dialects.d]\nbase = "openrouter"\nrequest.upstream_pin = "none"\n'

@@ -42,6 +42,7 @@ def weather(city: str) -> str:
 Script = list[Turn]
 SERVERS: dict[str, Callable[[Script], LoopbackServer]] = {
     "openai": OpenAIServer,
+    "openai_chat": OpenAIServer,
     "openai_responses": ResponsesServer,
     "anthropic": AnthropicServer,
     "gemini": GeminiServer,

@@ -167,8 +167,11 @@ class Resolver(Protocol):
             ConfigError: There is no such target, or it cannot be used.
         """
 
-    def backend(self, member: str) -> ResolvedBackend:
-        """Return what requests to a pool's member are made with. Raises what `pool` raises."""
+    def backend(self, member: str, dialect: str | None = None) -> ResolvedBackend:
+        """Return what requests to a pool's member are made with. Raises what `pool` raises.
+
+        `dialect`: in which an open turn began that goes on; None for the one that the member speaks now.
+        """
 
     def provider(self, member: str, binding: Binding) -> Ref[ProviderCommand]:
         """Return who sends requests to a pool's member. Raises what `pool` raises."""

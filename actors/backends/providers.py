@@ -48,7 +48,7 @@ class Providers:
         from actors.credentials.configured import credentials_of, headers_of
 
         backend = config.backend(member)
-        codec = adapter(config.dialect(backend.dialect))
+        codec = adapter(config.dialect(binding.dialect))
         credentials, headers = credentials_of(config, member), partial(headers_of, config, member)
         weights = {name: tenant.weight for name, tenant in config.settings.tenants.items()}
         meter = self._meters.provider(backend.binding.backend)

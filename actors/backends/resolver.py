@@ -107,9 +107,11 @@ class BackendResolver:
                 f"({backend.dialect}); give it fewer, or another backend"
             )
 
-    def backend(self, member: str) -> ResolvedBackend:
+    def backend(self, member: str, dialect: str | None = None) -> ResolvedBackend:
         """Return what requests to a member are made with. The same until the configuration or a key changes."""
         backend = self._config.backend(member)
+        if dialect is not None and dialect != backend.dialect:
+            return self._made(self._config.speaking(backend, dialect))
         known = self._resolved.get(member)
         if known is None or known[0] is not backend:
             known = self._resolved[member] = backend, self._made(backend)

@@ -42,4 +42,5 @@ def _providers(config: Config) -> Iterator[tuple[str, ...]]:
     for kind, provider in PROVIDERS.items():
         key, url = provider.key_variable, provider.endpoint or f"at {provider.url_variable}"
         state = "needs no key" if not key else f"{key} is {'set' if config.environ.get(key) else 'not set'}"
-        yield f"{kind}:MODEL", provider.dialect, url, state
+        there = config.environ.get(provider.url_variable, "").strip() or provider.endpoint
+        yield f"{kind}:MODEL", provider.dialect_at(there), url, state

@@ -61,7 +61,7 @@ from actors.config.settings import (
 from actors.core.caching import Cache
 from actors.core.dialect import Dialect
 from actors.core.identity import Binding
-from actors.core.profiles import dialect
+from actors.core.profiles import PROFILES, dialect
 from actors.core.render import RenderTarget
 from actors.core.routing import Policy
 from actors.errors import ConfigError, MissingKey, UnknownTarget
@@ -270,6 +270,25 @@ class Config:
             self._resolved[target] = backend, noting.seen
         return backend
 
+    def speaking(self, backend: Backend, name: str) -> Backend:
+        """Return a backend as it goes on with a turn that began in the dialect `name`.
+
+        Its kind may speak two: what `openai` speaks depends on the base URL, which may have changed since.
+
+        Raises:
+            ConfigError: Backends of its kind speak nothing like that dialect, or the dialect is gone.
+        """
+        if backend.dialect == name:
+            return backend
+        spoken = {self.dialect(each).family for each in (*PROVIDERS[backend.kind].dialects, backend.dialect)}
+        known = self._dialects.get(name) or PROFILES.get(name)
+        if known is None or known.family not in spoken:
+            raise ConfigError(
+                f"The open turn began in dialect {name!r}, and backend {backend.name!r} speaks {backend.dialect!r} "
+                f"at {backend.endpoint}; configure the backend as it was, or cancel the turn"
+            )
+        return backend.model_copy(update={"dialect": name})
+
     def check_backend(self, target: str) -> None:
         """Raise UnknownTarget if no backend has this name. Its key may be missing."""
         if target not in self.settings.backends:
@@ -293,12 +312,13 @@ class Config:
         provider = PROVIDERS[settings.kind]
         if not (settings.base_url or provider.endpoint):
             raise ConfigError(f"Backend {name!r} of kind {settings.kind!r} needs a base_url")
+        endpoint = settings.base_url or provider.endpoint
         return Backend(
             name=name,
             kind=settings.kind,
-            dialect=self.dialect(settings.dialect or provider.dialect).name,
+            dialect=self.dialect(settings.dialect or provider.dialect_at(endpoint)).name,
             model=settings.model,
-            endpoint=settings.base_url or provider.endpoint,
+            endpoint=endpoint,
             account=settings.account or "",
             upstream=settings.upstream or "",
             credential=self._credential(f"Backend {name!r}", settings, provider),
@@ -368,12 +388,13 @@ class Config:
             raise UnknownTarget(
                 f"Target {clip(f'{kind}:{model}')} names no model; use {kind}:MODEL"
             ) from None
+        endpoint = self._url(kind, provider)
         return Backend(
             name=kind,
             kind=kind,
-            dialect=provider.dialect,
+            dialect=provider.dialect_at(endpoint),
             model=model,
-            endpoint=self._url(kind, provider),
+            endpoint=endpoint,
             credential=self._usual(kind, provider),
         )
 

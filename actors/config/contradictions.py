@@ -58,7 +58,8 @@ def _wrong_upstreams(settings: FileSettings) -> Iterable[tuple[tuple[str, ...], 
     for name, backend in settings.backends.items():
         if backend.upstream is None:
             continue
-        speaks = backend.dialect or PROVIDERS[backend.kind].dialect
+        provider = PROVIDERS[backend.kind]
+        speaks = backend.dialect or provider.dialect_at(backend.base_url or provider.endpoint)
         table = settings.dialects.get(speaks)
         profile = dialect(speaks) if table is None else derived(speaks, table)
         if not isinstance(profile, ChatDialect) or profile.request.upstream_pin == "none":

@@ -4,12 +4,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
+from urllib.parse import urlsplit
 
 from actors.core.dialect import Dialect
 from actors.core.profiles import PROFILES
 
 Kind: TypeAlias = Literal[
     "openai",
+    "openai_chat",
     "openai_responses",
     "anthropic",
     "gemini",
@@ -32,6 +34,27 @@ Kind: TypeAlias = Literal[
 
 
 @dataclass(frozen=True, slots=True)
+class OwnHost:
+    """The hosts of a vendor itself, where they speak another dialect than the servers that copy the vendor.
+
+    Args:
+        domain: The host; hosts below the domain, such as those of a region, count too.
+        dialect: Name of the profile that is spoken there.
+    """
+
+    domain: str
+    dialect: str
+
+    def serves(self, endpoint: str) -> bool:
+        """Return True if a base URL names one of the hosts; a text that is no URL names none."""
+        try:
+            host = (urlsplit(endpoint).hostname or "").rstrip(".")
+        except ValueError:  # an unclosed bracket
+            return False
+        return host == self.domain or host.endswith(f".{self.domain}")
+
+
+@dataclass(frozen=True, slots=True)
 class Provider:
     """Where a kind of backend is found when nothing else is said.
 
@@ -41,6 +64,7 @@ class Provider:
         key_variable: Holds the key; empty for a server of one's own, which asks for none.
         url_variable: Holds another base URL.
         header: The header that carries the key; `authorization` carries it as a bearer token.
+        own_host: Hosts that speak another dialect than `dialect`; None if all speak that one.
     """
 
     dialect: str
@@ -48,15 +72,35 @@ class Provider:
     key_variable: str
     url_variable: str
     header: str = "authorization"
+    own_host: OwnHost | None = None
+
+    def dialect_at(self, endpoint: str) -> str:
+        """Return the name of the profile that is spoken at a base URL."""
+        own = self.own_host
+        return own.dialect if own is not None and own.serves(endpoint) else self.dialect
+
+    @property
+    def dialects(self) -> tuple[str, ...]:
+        """Names of the profiles that backends of this kind may speak."""
+        return (self.dialect,) if self.own_host is None else (self.dialect, self.own_host.dialect)
 
 
-def _provider(dialect: str, endpoint: str, name: str, key: bool = True) -> Provider:
-    return Provider(dialect, endpoint, f"{name}_API_KEY" if key else "", f"{name}_BASE_URL")
+def _provider(
+    dialect: str, endpoint: str, name: str, key: bool = True, own_host: OwnHost | None = None
+) -> Provider:
+    key_variable = f"{name}_API_KEY" if key else ""
+    return Provider(dialect, endpoint, key_variable, f"{name}_BASE_URL", own_host=own_host)
 
+
+_OPENAI = "https://api.openai.com/v1"
 
 PROVIDERS: Mapping[Kind, Provider] = {
-    "openai": _provider("openai_chat", "https://api.openai.com/v1", "OPENAI"),
-    "openai_responses": _provider("openai_responses", "https://api.openai.com/v1", "OPENAI"),
+    # Many servers copy Chat Completions and few the Responses API, which the newest models need for tools.
+    "openai": _provider(
+        "openai_chat", _OPENAI, "OPENAI", own_host=OwnHost("api.openai.com", "openai_responses")
+    ),
+    "openai_chat": _provider("openai_chat", _OPENAI, "OPENAI"),
+    "openai_responses": _provider("openai_responses", _OPENAI, "OPENAI"),
     "anthropic": Provider(
         "anthropic", "https://api.anthropic.com", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "x-api-key"
     ),

@@ -375,9 +375,9 @@ class TurnDriver:
         return _Served(served.binding, step, served.sent)
 
     async def _resumed(self, binding: Binding, member: str, waited: AwaitStep) -> "_Served":
-        """Drive the rest of a turn that waited, on the binding it began on."""
+        """Drive the rest of a turn that waited, in the dialect that it began in."""
         try:
-            served = self._steps(member, self.ask.log.state.turns)
+            served = self._steps(member, self.ask.log.state.turns, binding.dialect)
         except ConfigError as error:  # as above
             if waited.calls:
                 ids = tuple([call.id for call in waited.calls])
@@ -391,11 +391,11 @@ class TurnDriver:
         stuck = not (stopped or waited.calls) and await served.is_stuck()
         outcome = turns.Stopped(awaited=waited.calls) if stopped else turns.Brought(waited.calls, stuck)
         step = await self._turn(served, conversation, conversation.send(outcome))
-        return _Served(binding, step, served.sent)
+        return _Served(binding, _moved(step, binding, served.binding), served.sent)
 
-    def _steps(self, member: str, number: int) -> TurnSteps:
+    def _steps(self, member: str, number: int, dialect: str | None = None) -> TurnSteps:
         """Return who does the steps of a turn. Raises `ConfigError` if the member cannot be used."""
-        backend = self.ask.resolver.backend(member)
+        backend = self.ask.resolver.backend(member, dialect)
         provider = self.ask.resolver.provider(member, backend.binding)
         return TurnSteps(self.ask, backend, provider, number, self.bounds)
 
@@ -465,6 +465,14 @@ class _Served(Struct, frozen=True):
     binding: Binding
     step: CloseStep | AwaitStep
     sent: int = 0
+
+
+def _moved(step: CloseStep | AwaitStep, began: Binding, now: Binding) -> CloseStep | AwaitStep:
+    """Return how a turn ended that went on at another base URL; a failure names both and the dialect."""
+    if not isinstance(step, CloseStep) or step.status != "failed" or began.endpoint == now.endpoint:
+        return step
+    moved = f"the turn began at {began.endpoint} in dialect {now.dialect!r} and went on at {now.endpoint}"
+    return replace(step, why=f"{step.why} ({moved})")
 
 
 def stopped(outcome: Outcome) -> turns.Stopped:
