@@ -8,17 +8,20 @@ from actors.testing.catalogue import anthropic_models
 from actors.testing.faults import Faults
 from actors.testing.loopback import HttpRequest
 from actors.testing.oauth import OAuth
-from actors.testing.rules import validate, validate_count
+from actors.testing.rules import anthropic
 from actors.testing.rules.anthropic import profile_of
+from actors.testing.rules.anthropic_threads import ThreadStore
 from actors.testing.rules.base import (
     AnthropicProfile,
     AnthropicSettings,
     Json,
     Mode,
+    RuleBroken,
     ServerRefusal,
     dumped,
 )
 from actors.testing.rules.prompts import Prompt, anthropic_prompt
+from actors.testing.rules.reading import parse
 from actors.testing.script import Behaviour, Script, Turn
 from actors.testing.server import LoopbackServer, ServerLimits, bearer, same
 from actors.testing.wire import AnthropicWire
@@ -32,7 +35,8 @@ class AnthropicServer(LoopbackServer):
 
     `models` names the models that exist and what each takes; None lets any name in, under the profile of
     `settings`, which also says with which secret and for which account thinking is signed. The betas of a
-    request come from its `anthropic-beta` header. With `oauth` it is an account without a key: bearer tokens let in
+    request come from its `anthropic-beta` header. A thread that a request creates is kept, and may be continued by the
+    id of its last answer. With `oauth` it is an account without a key: bearer tokens let in
     beside the beta header `oauth-2025-04-20`, and no key does.
     """
 
@@ -70,12 +74,24 @@ class AnthropicServer(LoopbackServer):
             cache=cache,
         )
         self.oauth = oauth
+        self._threads = ThreadStore(self._limits.recordings)
+
+    def read(self, request: HttpRequest) -> Json:
+        """Return the parsed body, behind the thread that it continues where that is kept."""
+        parsed = super().read(request)
+        try:
+            return self._threads.continued(parsed)
+        except (RuleBroken, TypeError, KeyError, AttributeError):  # the rules report the fault
+            return parsed
 
     def judge(self, request: HttpRequest) -> ServerRefusal | None:
         settings = replace(self._settings, betas=_betas(request))
-        if request.path.endswith("/count_tokens"):
-            return validate_count(request.body, mode=self._mode, settings=settings)
-        return validate(request.body, "anthropic", mode=self._mode, settings=settings)
+        count = request.path.endswith("/count_tokens")
+        try:
+            anthropic.validate(request.body, self._mode, settings, count=count, threads=self._threads)
+        except RuleBroken as refused:
+            return refused.refusal
+        return None
 
     def prompt(self, request: HttpRequest, parsed: Json) -> Prompt | None:
         profile = profile_of(parsed, self._settings)
@@ -99,7 +115,16 @@ class AnthropicServer(LoopbackServer):
     def counted(self, request: HttpRequest) -> bytes | None:
         if not request.path.endswith("/count_tokens"):
             return None
-        return dumped({"input_tokens": len(request.body) // 4})
+        tokens = len(request.body) // 4
+        edited = self.read(request).get("context_management") is not None
+        edits = {"context_management": {"original_input_tokens": tokens}} if edited else {}
+        return dumped({"input_tokens": tokens, **edits})
+
+    def _parts(self, turn: Turn, request: Json, order: int, streamed: bool) -> list[bytes]:
+        if request.get("thread") is not None:
+            answer = parse(self.wire.response(turn, request, order))
+            self._threads.keep(request, answer["id"], answer["content"])
+        return super()._parts(turn, request, order, streamed)
 
 
 def _betas(request: HttpRequest) -> frozenset[str]:

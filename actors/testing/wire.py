@@ -268,7 +268,9 @@ class AnthropicWire:
         return [_event({**event, **turn.extra}) for event in events]
 
     def error(self, refusal: ServerRefusal, number: int) -> bytes:
-        error = {"type": refusal.type, "message": refusal.message}
+        error: Json = {"type": refusal.type, "message": refusal.message}
+        if refusal.code is not None:
+            error["details"] = {"error_code": refusal.code}
         return dumped({"type": "error", "error": error, "request_id": f"req_{number}"})
 
     def error_event(self, refusal: ServerRefusal, number: int) -> bytes:
@@ -284,7 +286,9 @@ class AnthropicWire:
             "cache_read_input_tokens": turn.cached[0],
         }
         fresh = turn.usage[0] - sum(turn.cached)
+        edits = {} if request.get("context_management") is None else _NO_EDITS
         return {
+            **edits,
             "id": minted("msg_", self.host, number, 0),
             "type": "message",
             "role": "assistant",
@@ -317,6 +321,9 @@ class AnthropicWire:
                     blocks.append({"type": "tool_use", "id": call_id, "name": name, "input": _input(part)})
                     calls += 1
         return blocks
+
+
+_NO_EDITS: Json = {"context_management": {"applied_edits": []}}
 
 
 def _input(call: Call) -> Json:

@@ -107,8 +107,8 @@ STANDARDS: list[tuple[str, Json, Settings, Settings]] = [
             "max_tokens": 1,
             "messages": [SPOKEN, SYSTEM, {**SPOKEN, "role": "assistant"}, SPOKEN],
         },
-        AnthropicSettings(AnthropicProfile(mid_system=True)),
         AnthropicSettings(),
+        AnthropicSettings(AnthropicProfile(mid_system=False)),
     ),
     (
         "openai_responses",

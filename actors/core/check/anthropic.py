@@ -12,9 +12,9 @@ from actors.core.check.state import Turns, excerpt, inside, kind_of, shape
 from actors.core.jsonio import JsonValue
 
 _TOP = shape(
-    """cache_control container diagnostics inference_geo max_tokens messages metadata model output_config
-    service_tier speed stop_sequences stream system temperature thinking tool_choice tools top_k top_p
-    user_profile_id workspace_id"""
+    """billing_policy cache_control compaction container context_management diagnostics fallback_credit_token fallbacks
+    inference_geo max_tokens mcp_servers messages metadata model output_config service_tier speed stop_sequences stream
+    system temperature thinking thread tool_choice tools top_k top_p user_profile_id workspace_id"""
 )
 _TOOL = shape(
     """name description input_schema type cache_control strict defer_loading allowed_callers
@@ -30,6 +30,19 @@ _BLOCKS = {
     "document": shape("type source cache_control citations context title"),
     "search_result": shape("type source title content citations cache_control"),
 }
+_PROVIDERS = {
+    "container_upload": shape("type file_id cache_control"),
+    "compaction": shape("type content encrypted_content signature tool_changes cache_control"),
+    "mcp_tool_listing": shape("type mcp_server_name tools"),
+    "fallback": shape("type from to trigger"),
+}
+"""Blocks of the provider's own that are neither a call nor a result."""
+_AHEAD = frozenset({"compaction", "mcp_tool_listing", "fallback"})
+"""Blocks with which the provider begins an answer; thinking may follow them."""
+_CLIENTS = frozenset({"container_upload"})
+"""The same in a user message."""
+_SYSTEM_BLOCKS = frozenset({"text", "tool_addition", "tool_removal"})
+_SYSTEM = shape("role content clear_at output_config")
 _SOURCE = {
     "base64": shape("type media_type data"),
     "url": shape("type url"),
@@ -55,11 +68,15 @@ class Anthropic(Turns):
         loop: The message that opened the current tool loop begins with thinking; None before its first block.
         server: Ids of server tool calls without a result.
         moving: The mark of the whole request, which stands on its last block and so comes after all others.
+        ahead: Blocks of the provider's own with which the last message began.
+        pausable: It uses the provider's own tools, so the provider may have paused it, and the next may resume it.
+        instructed: A system message is the last.
     """
 
     may_end_empty = True
 
-    thinks = dangles = ragged = False
+    thinks = dangles = ragged = pausable = instructed = False
+    ahead = 0
     loop: bool | None = None
     server: frozenset[str] = frozenset()
     moving: JsonValue = None
@@ -74,6 +91,8 @@ class Anthropic(Turns):
                 self.fault("ANT-04", where, what, *ids)
             if self.mixed or not self.answered:
                 self.loop = None
+            if self.role == "user":
+                self.pausable = False
             if self.answered:
                 self.answered = {}
         elif self.role == "user":
@@ -82,11 +101,15 @@ class Anthropic(Turns):
             if self.dangles:
                 self.fault("ANT-52", self.here, "the message ends in thinking")
             self.mixed = self.split = False
-        self.thinks = self.ragged = self.dangles = False
+        if self.instructed and role != "assistant":
+            self.fault("ALL-02 role", self.here, "a system message is not followed by an assistant message")
+        self.thinks = self.ragged = self.dangles = self.instructed = False
+        self.ahead = 0
 
     def finish(self, *, manual_thinking: bool) -> None:
         if self.moving is not None:
             self.mark(self.moving, "request")
+        self.ragged = self.ragged and not self.pausable
         super().finish(manual_thinking=manual_thinking)
         if self.ragged and self.role == "assistant":
             self.fault("ANT-23", self.here, "the final assistant message ends in whitespace")
@@ -107,10 +130,32 @@ class Anthropic(Turns):
             except (KeyError, IndexError, TypeError):
                 reader = Anthropic._other
             reader(self, block)
-            if self.loop is None and not self.blocks and self.role == "assistant":
+            if self.loop is None and self.blocks == self.ahead and self.role == "assistant":
                 self.loop = self.dangles
             self.blocks += 1
         return None
+
+    def aside(self, message: dict[str, JsonValue], role: JsonValue) -> bool:
+        """Judge a system message between the turns: behind a user message or a tool of the provider's (ANT-S07)."""
+        if role != "system":
+            return False
+        self.allow_only(self.here, message, _SYSTEM)
+        if self.due or self.instructed or not (self.role == "user" or self.pausable):
+            self.fault(
+                "ALL-02 role", self.here, "a system message stands where no user message came before it"
+            )
+        self.instructed = True
+        content = message.get("content")
+        for where, block in self.each(content, self.here, "blocks") if type(content) is list else ():
+            if inside(block, "type") not in _SYSTEM_BLOCKS:
+                self.fault(
+                    "ALL-08", where, f"a block of type {excerpt(inside(block, 'type'))} in a system message"
+                )
+        return True
+
+    def resumes_turn(self) -> bool:
+        """Return True if the provider may have paused the last message, so that its rest may follow."""
+        return self.pausable and self.role == "assistant"
 
     def _filled(self, block: dict[str, JsonValue], kind: str, where: str = "") -> dict[str, JsonValue]:
         """Return a block of a kind with its absent keys filled in; its keys and its cache mark are judged."""
@@ -160,7 +205,7 @@ class Anthropic(Turns):
                 self.fault("ANT-43", "", f"the thinking block has no signature ({excerpt(signature)})")
         elif type(data) is not str or not data:
             self.fault("ALL-02", "", f"data is a string with content, not {excerpt(data)}")
-        if not self.blocks:
+        if self.blocks == self.ahead:
             self.thinks = True
         elif not self.thinks and rules.first:
             self.fault("ANT-39", "", "thinking in a message that does not begin with it")
@@ -227,6 +272,7 @@ class Anthropic(Turns):
                 self._media(block, str(kind), self.dialect.media.user_kinds)
             self._beside()
         elif self.role == "assistant" and type(kind) is str and kind in _SERVER_IDS:
+            self.pausable = True
             call_id = block.get("id")
             if type(call_id) is str and _SERVER_IDS[kind].fullmatch(call_id):
                 self.take(call_id)
@@ -240,6 +286,11 @@ class Anthropic(Turns):
             else:
                 what = f"a server tool result for {excerpt(call_id)}, which is not pending"
                 self.fault("ANT-11", "", what)
+        elif type(kind) is str and kind in (_PROVIDERS if self.role == "assistant" else _CLIENTS):
+            self.allow_only("", block, _PROVIDERS[kind])
+            if (mark := block.get("cache_control")) is not None:
+                self.mark(mark)
+            self.ahead += kind in _AHEAD and self.blocks == self.ahead
         else:
             self.fault("ALL-08", "", f"a block of type {excerpt(kind)} in a message of role {self.role}")
 
@@ -276,7 +327,7 @@ class Anthropic(Turns):
         if (tools := body.get("tools")) is not None:
             self._tools(tools)
         if (choice := body.get("tool_choice")) is not None:
-            self._choice(choice, manual=manual)
+            self._choice(choice, manual=manual, has_tools=bool(tools or body.get("mcp_servers")))
         system = body.get("system")
         if type(system) is str or system is None:
             system = [{"type": "text", "text": system}] if system else []
@@ -286,11 +337,11 @@ class Anthropic(Turns):
             else:
                 self.fault("ALL-02", "system", "only text blocks stand here")
 
-    def _choice(self, choice: JsonValue, *, manual: bool) -> None:
+    def _choice(self, choice: JsonValue, *, manual: bool, has_tools: bool) -> None:
         kind = inside(choice, "type")
         if kind not in ("auto", "any", "tool", "none"):
             self.fault("ALL-02", "tool_choice", f"a choice of type {excerpt(kind)}")
-        elif not self.names:
+        elif not has_tools:
             self.fault("ALL-14", "tool_choice", "given without tools")
         elif kind == "tool":
             self.chosen(inside(choice, "name"), "tool_choice")

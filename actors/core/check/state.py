@@ -147,10 +147,13 @@ class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it
             self.unanswered("at the end")
         if self.role is None and (self.opens or not self.count):
             self.fault("ALL-02 nothing", self.container, f"there is no {self.piece}")
-        elif self.role not in self.dialect.turns.last_roles:
+        elif self.role not in self.dialect.turns.last_roles and not self.resumes_turn():
             self.fault("ALL-05", self.here, f"a request cannot end with role {self.role or 'system'}")
         if self.marks > _MARKS:
             self.fault("ANT-32 mark", "request", f"{self.marks} cache marks, at most {_MARKS}")
+
+    def resumes_turn(self) -> bool:
+        return False  # one family has turns that the provider pauses
 
     def fault(self, rule: str, where: str, what: str, *call_ids: str) -> None:
         """Record that `rule` is broken; a word for the case may follow its id (`cited`).
@@ -367,18 +370,24 @@ class Turns(CheckState):
                     self.fault("ALL-11", self.here, "the message is empty")
                 self.begin(role)
                 self.count += 1
-                if role == self.role:
+                if role == self.role and not self.resumes_turn():
                     self.fault("CMP-01 turns", self.here, f"role {role} twice in a row")
                 elif self.role is None and role not in self.dialect.turns.first_roles:
                     self.fault("ALL-09", self.here, f"a transcript cannot begin with role {role}")
                 self.role, self.blocks = role, 0
             else:
                 self.count += 1
+                if self.aside(value, role):
+                    continue
                 self.fault("ALL-02 role", self.here, f"role {excerpt(role)} is neither user nor {self.model}")
                 continue
             if len(value) != 2 or key not in value:
                 self.allow_only(self.here, value, ("role", key))
             self.content(value[key] if key in value else None)
+
+    def aside(self, message: dict[str, JsonValue], role: JsonValue) -> bool:
+        """Judge a message that is of neither role, and return whether the family has such messages."""
+        return False
 
     def begin(self, role: str) -> None:
         """Judge the message that ends where one of `role` begins, and forget what was true of it."""

@@ -9,50 +9,73 @@ from collections.abc import Iterable, Mapping, Sequence
 from actors.testing.rules import anthropic_messages, anthropic_schema, anthropic_thinking
 from actors.testing.rules.anthropic_messages import cache_mark, check_name, check_text, field, only
 from actors.testing.rules.anthropic_rules import RULES
-from actors.testing.rules.base import AnthropicProfile, AnthropicSettings, Json, Mode, dumped, unknown_key
+from actors.testing.rules.anthropic_shapes import (
+    COUNTED_KEYS,
+    CUSTOM_TOOL_KEYS,
+    OUTPUT_KEYS,
+    TOOLSETS,
+    is_provider_tool,
+)
+from actors.testing.rules.anthropic_threads import ThreadStore, assumed
+from actors.testing.rules.base import (
+    AnthropicProfile,
+    AnthropicSettings,
+    Json,
+    Mode,
+    RuleBroken,
+    dumped,
+    unknown_key,
+)
 from actors.testing.rules.reading import came, fresh, parse, standard_of
 
-_COUNTED_NAMES = (
-    "cache_control messages model output_config speed system thinking tool_choice tools user_profile_id "
-    "workspace_id mcp_servers context_management"
-)
-_COUNTED_KEYS = frozenset(_COUNTED_NAMES.split())
-_OUTPUT_NAMES = (
-    "max_tokens stream stop_sequences temperature top_p top_k metadata service_tier container diagnostics "
-    "inference_geo"
-)
-_KEYS = _COUNTED_KEYS | frozenset(_OUTPUT_NAMES.split())
-_TOOL_NAMES = (
-    "type name description input_schema cache_control strict defer_loading allowed_callers input_examples "
-    "eager_input_streaming"
-)
-_TOOL_KEYS = frozenset(_TOOL_NAMES.split())
+_KEYS = COUNTED_KEYS | OUTPUT_KEYS
 _INTERLEAVED_BETA = "interleaved-thinking-2025-05-14"
 _BINDING_BETA = "thinking-binding-controls-2026-08-01"
 _THINKING_KEYS: Mapping[str, frozenset[str]] = {
     "enabled": frozenset({"type", "budget_tokens", "display", "block_binding"}),
     "adaptive": frozenset({"type", "display", "block_binding"}),
     "disabled": frozenset({"type", "block_binding"}),
+    "between_tools": frozenset({"type"}),
 }
-_UNSUPPORTED: Mapping[str, str] = {"enabled": "ANT-45", "adaptive": "ANT-46", "disabled": "ANT-47"}
+_UNSUPPORTED: Mapping[str, str] = {
+    "enabled": "ANT-45",
+    "adaptive": "ANT-46",
+    "disabled": "ANT-47",
+    "between_tools": "ANT-47-between",
+}
 _CHOICE_KEYS: Mapping[str, frozenset[str]] = {
     "auto": frozenset({"type", "disable_parallel_tool_use"}),
     "any": frozenset({"type", "disable_parallel_tool_use"}),
     "tool": frozenset({"type", "name", "disable_parallel_tool_use"}),
     "none": frozenset({"type"}),
 }
+_THREAD_KEYS: Mapping[str, frozenset[str]] = {
+    "create": frozenset({"type"}),
+    "continue": frozenset({"type", "previous_message_id"}),
+}
 _TOOL = standard_of("ANT tool")
 _MIN_BUDGET = 1024
 _LEAST_TOP = 0.95  # while the model thinks
 
 
-def validate(body: bytes, mode: Mode, settings: AnthropicSettings, *, count: bool = False) -> None:
-    """Walk one request body; `count` is a token count, which has no output parameters.
+def validate(
+    body: bytes,
+    mode: Mode,
+    settings: AnthropicSettings,
+    *,
+    count: bool = False,
+    threads: ThreadStore | None = None,
+) -> None:
+    """Walk one request body.
+
+    Args:
+        count: It asks for a token count, which has no output parameters.
+        threads: The threads that the host keeps. A body alone continues none.
 
     Raises:
-        Refused: At the first rule that is broken.
+        RuleBroken: At the first rule that is broken.
     """
-    judge(parsed(body), mode, settings, count=count, size=len(body))
+    judge(parsed(body), mode, settings, count=count, size=len(body), threads=threads)
 
 
 def judge(
@@ -62,14 +85,17 @@ def judge(
     *,
     count: bool = False,
     size: int | None = None,
+    threads: ThreadStore | None = None,
 ) -> None:
     """Walk a request that is parsed already, of so many bytes; see `validate`."""
     profile = profile_of(request, settings)
     for key in ("messages",) if count else ("messages", "max_tokens"):
         if request.get(key) is None:
             raise RULES["ANT-S01"].refused(path=key)
-    if (unknown := unknown_key(request, _COUNTED_KEYS if count else _KEYS)) is not None:
+    if (unknown := unknown_key(request, COUNTED_KEYS if count else _KEYS)) is not None:
         raise RULES["ANT-28"].refused(path=unknown)
+    if request.get("thread") is not None:
+        request = _continued(request, settings, threads or ThreadStore())
     _check_values(request, profile)
     _check_thinking(request, profile, settings)
     _check_tools(request.get("tools"))
@@ -82,6 +108,25 @@ def judge(
     if profile.context_tokens is not None:
         tokens = (len(dumped(request)) if size is None else size) // 4
         _check_window(tokens, request.get("max_tokens") or 0, profile, profile.context_tokens)
+
+
+def _continued(request: Json, settings: AnthropicSettings, threads: ThreadStore) -> Json:
+    """Return the request behind the thread that it continues, if it continues one."""
+    thread = field(request, "thread", dict, "")
+    which = field(thread, "type", str, "thread.")
+    if which not in _THREAD_KEYS:
+        tags = ", ".join(f"'{name}'" for name in _THREAD_KEYS)
+        raise RULES["ANT-S04"].refused(path="thread", tag=which, tags=tags)
+    only(thread, _THREAD_KEYS[which], f"thread.{which}")
+    if which == "continue":
+        field(thread, "previous_message_id", str, "thread.continue.")
+        field(request, "messages", list, "")
+    try:
+        return threads.continued(request)
+    except RuleBroken as unknown:
+        if settings.signatures == "trust" and unknown.refusal.rule == "ANT-S21":
+            return assumed(request)
+        raise
 
 
 def _check_window(tokens: int, max_tokens: int, profile: AnthropicProfile, limit: int) -> None:
@@ -99,15 +144,16 @@ def _check_media(messages: Sequence[Json], profile: AnthropicProfile) -> None:
 
 
 def _media_of(message: Json) -> tuple[int, int]:
-    kinds = [block["type"] for block in _blocks(message["content"])]
+    kinds = [block.get("type") for block in _blocks(message.get("content"))]
     return kinds.count("image"), kinds.count("document")
 
 
 def _blocks(content: Json) -> Iterable[Json]:
     """Yield the blocks of a message, and those inside its results."""
     for block in content if isinstance(content, list) else ():
-        yield block
-        yield from _blocks(block.get("content"))
+        if isinstance(block, dict):
+            yield block
+            yield from _blocks(block.get("content"))
 
 
 def parsed(body: bytes) -> dict[str, Json]:
@@ -160,7 +206,7 @@ def _check_values(request: dict[str, Json], profile: AnthropicProfile) -> None:
         if not text.strip():
             raise RULES["ANT-S17"].refused()
     config = field(request, "output_config", dict, "", required=False) or {}
-    only(config, frozenset({"effort", "format"}), "output_config")
+    only(config, frozenset({"effort", "format", "task_budget"}), "output_config")
     effort = field(config, "effort", str, "output_config.", required=False)
     if effort is not None and effort not in profile.efforts:
         levels = ", ".join(sorted(profile.efforts))
@@ -196,7 +242,8 @@ def _check_thinking(request: dict[str, Json], profile: AnthropicProfile, setting
         return
     which = field(config, "type", str, "thinking.")
     if which not in _THINKING_KEYS:
-        raise RULES["ANT-S04"].refused(path="thinking", tag=which, tags="'adaptive', 'disabled', 'enabled'")
+        tags = ", ".join(f"'{name}'" for name in sorted(_THINKING_KEYS))
+        raise RULES["ANT-S04"].refused(path="thinking", tag=which, tags=tags)
     if which not in profile.thinking:
         raise RULES[_UNSUPPORTED[which]].refused()
     path = f"thinking.{which}"
@@ -228,7 +275,7 @@ def _check_tools(tools: Json) -> None:
         if not isinstance(tool, dict):
             raise RULES["ANT-S02"].refused(path=f"tools.{at}", kind="dictionary")
         _check_tool(tool, f"tools.{at}")
-    names = [tool.get("name") for tool in tools]
+    names = [tool["name"] for tool in tools if tool.get("name") is not None]
     if len(set(names)) != len(names):
         raise RULES["ANT-09"].refused()
 
@@ -236,12 +283,11 @@ def _check_tools(tools: Json) -> None:
 def _check_tool(tool: dict[str, Json], path: str) -> None:
     which = field(tool, "type", str, f"{path}.", required=False) or "custom"
     if which != "custom":
-        # The provider's own tools have shapes of their own, which no transcript of ours holds.
-        field(tool, "name", str, f"{path}.{which}.")
+        _check_provider_tool(tool, which, path)
         return
     path = f"{path}.custom"
     check_name(field(tool, "name", str, f"{path}."), f"{path}.name")
-    only(tool, _TOOL_KEYS, path)
+    only(tool, CUSTOM_TOOL_KEYS, path)
     field(tool, "description", str, f"{path}.", required=False)
     schema = field(tool, "input_schema", dict, f"{path}.")
     if field(schema, "type", str, f"{path}.input_schema.") != "object":
@@ -249,6 +295,16 @@ def _check_tool(tool: dict[str, Json], path: str) -> None:
     if schema.keys() & {"oneOf", "allOf", "anyOf"}:
         raise RULES["ANT-S13"].refused(path=f"{path}.input_schema")
     cache_mark(tool, path)
+
+
+def _check_provider_tool(tool: dict[str, Json], which: str, path: str) -> None:
+    if not is_provider_tool(which):
+        tags = "'custom' and the tools of the provider, such as 'web_search_20260318'"
+        raise RULES["ANT-S04"].refused(path=path, tag=which, tags=tags)
+    named = TOOLSETS.get(which, "name")
+    if named is not None:
+        field(tool, named, str, f"{path}.{which}.")
+    cache_mark(tool, f"{path}.{which}")
 
 
 def _check_choice(request: dict[str, Json], profile: AnthropicProfile) -> None:
@@ -259,7 +315,7 @@ def _check_choice(request: dict[str, Json], profile: AnthropicProfile) -> None:
     if which not in _CHOICE_KEYS:
         raise RULES["ANT-S04"].refused(path="tool_choice", tag=which, tags="'any', 'auto', 'none', 'tool'")
     only(choice, _CHOICE_KEYS[which], f"tool_choice.{which}")
-    if not request.get("tools"):
+    if not request.get("tools") and not request.get("mcp_servers"):
         raise RULES["ANT-S11"].refused()
     if which in ("auto", "none"):
         return
@@ -269,7 +325,7 @@ def _check_choice(request: dict[str, Json], profile: AnthropicProfile) -> None:
         raise RULES["ANT-48-thinking"].refused()
     if which == "tool":
         name = field(choice, "name", str, "tool_choice.tool.")
-        if all(tool.get("name") != name for tool in request["tools"]):
+        if all(tool.get("name") != name for tool in request.get("tools") or ()):
             raise RULES["ANT-S12"].refused(name=name)
 
 
@@ -292,8 +348,12 @@ def _check_system(system: Json) -> None:
 
 def check_marked_texts(message: dict[str, Json]) -> None:
     """Refuse a breakpoint on a text that is empty, wherever in a message it stands."""
-    for block in _blocks(message["content"]):
-        if block["type"] == "text" and block.get("cache_control") is not None and not block["text"].strip():
+    for block in _blocks(message.get("content")):
+        if (
+            block.get("type") == "text"
+            and block.get("cache_control") is not None
+            and not block["text"].strip()
+        ):
             raise RULES["ANT-33"].refused(path="messages")
 
 
@@ -344,7 +404,7 @@ def _ahead(request: dict[str, Json]) -> Iterable[tuple[str, dict[str, Json]]]:
 
 
 def _parts(message: Json) -> Iterable[tuple[str, dict[str, Json]]]:
-    content = message["content"]
+    content = message.get("content")
     for number, block in enumerate(content if isinstance(content, list) else ()):
         yield f"content.{number}", block
         inner = block.get("content")

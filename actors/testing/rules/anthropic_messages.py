@@ -4,6 +4,9 @@ Theory of operation. Pairing is local: the calls of an assistant turn must be an
 nothing else, at the head of the turn after it. So the sequence is walked turn by turn with one look ahead.
 The official host first merges neighbours of one role into one turn; strict copies take each message as a
 turn of its own and refuse two of one role in a row. `_turns` is that difference, and the only one.
+
+The provider may pause a turn that uses its own tools (`pause_turn`): the conversation may end there, and the turn goes
+on in another assistant message. A call of such a tool also stays open while the client answers calls made beside it.
 """
 
 import re
@@ -11,12 +14,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from actors.testing.rules.anthropic_rules import ID, RULES, SERVER_ID, TOOL_NAME
+from actors.testing.rules.anthropic_rules import ID, MCP_ID, RULES, SERVER_ID, TOOL_NAME
+from actors.testing.rules.anthropic_shapes import (
+    BLOCKS,
+    IN_RESULT,
+    MESSAGE_KEYS,
+    SERVER_CALLS,
+    SERVER_RESULTS,
+)
 from actors.testing.rules.base import AnthropicProfile, Json, Mode, unknown_key
 from actors.testing.rules.reading import fresh, standard_of
 
 _ID = re.compile(ID)
-_SERVER_ID = re.compile(SERVER_ID)
+_SERVER_IDS = {
+    "server_tool_use": ("ANT-07-server", re.compile(SERVER_ID)),
+    "mcp_tool_use": ("ANT-07-mcp", re.compile(MCP_ID)),
+}
 _NAME = re.compile(TOOL_NAME)
 _MAX_NAME = 128
 _MOST_MESSAGES = 100_000
@@ -25,43 +38,8 @@ _MARK_KEYS = frozenset({"type", "ttl"})
 _TYPE_NAMES = {str: "string", int: "integer", bool: "boolean", list: "list", dict: "dictionary"}
 
 
-@dataclass(frozen=True, slots=True)
-class _Shape:
-    required: Mapping[str, type]
-    optional: frozenset[str] = frozenset({"cache_control"})
-    roles: frozenset[str] = frozenset({"user", "assistant"})
-
-    @property
-    def keys(self) -> frozenset[str]:
-        return self.optional | self.required.keys() | {"type"}
-
-
-_USER = frozenset({"user"})
-_ASSISTANT = frozenset({"assistant"})
-_MEDIA_KEYS = frozenset({"cache_control", "transformations", "title", "context", "citations"})
-_CALL_KEYS = frozenset({"cache_control", "caller", "toolset_name"})
-_RESULT_KEYS = frozenset({"cache_control", "content", "is_error", "toolset_name"})
-_SHAPES: dict[str, _Shape] = {
-    "text": _Shape({"text": str}, frozenset({"cache_control", "citations"})),
-    "image": _Shape({"source": dict}, _MEDIA_KEYS, _USER),
-    "document": _Shape({"source": dict}, _MEDIA_KEYS, _USER),
-    "search_result": _Shape({"source": str, "title": str, "content": list}, _MEDIA_KEYS, _USER),
-    "thinking": _Shape({"thinking": str, "signature": str}, frozenset(), _ASSISTANT),
-    "redacted_thinking": _Shape({"data": str}, frozenset(), _ASSISTANT),
-    "tool_use": _Shape({"id": str, "name": str, "input": dict}, _CALL_KEYS, _ASSISTANT),
-    "server_tool_use": _Shape({"id": str, "name": str, "input": dict}, _CALL_KEYS, _ASSISTANT),
-    "tool_result": _Shape({"tool_use_id": str}, _RESULT_KEYS, _USER),
-}
-_SERVER_RESULTS = (
-    "web_search_tool_result",
-    "web_fetch_tool_result",
-    "code_execution_tool_result",
-    "tool_search_tool_result",
-    "advisor_tool_result",
-)
-_SHAPES.update(dict.fromkeys(_SERVER_RESULTS, _Shape({"tool_use_id": str}, _RESULT_KEYS, _ASSISTANT)))
-_KEYS = {name: shape.keys for name, shape in _SHAPES.items()}
-_IN_RESULT = frozenset({"text", "image", "document", "search_result"})
+_KEYS = {name: shape.keys for name, shape in BLOCKS.items()}
+_OWN = frozenset({*SERVER_CALLS, *SERVER_RESULTS})
 _IDS, _CONTENT = standard_of("ANT ids"), standard_of("ANT content")
 
 
@@ -95,10 +73,10 @@ def _check_shape(message: Json, path: str, profile: AnthropicProfile) -> None:
         raise RULES["ANT-S06"].refused()
     if role not in ("user", "assistant", "system"):
         raise RULES["ANT-S03"].refused(path=f"{path}.role", values="'user' or 'assistant'")
-    if "content" not in message:
+    if "content" not in message and role != "system":
         raise RULES["ANT-S01"].refused(path=f"{path}.content")
-    only(message, frozenset({"role", "content"}), path)
-    content = message["content"]
+    only(message, MESSAGE_KEYS[role], path)
+    content = message.get("content", "")
     if isinstance(content, str):
         return
     if not isinstance(content, list):
@@ -111,13 +89,13 @@ def _check_block(block: Json, role: str, path: str) -> None:
     if not isinstance(block, dict):
         raise RULES["ANT-S02"].refused(path=path, kind="dictionary")
     which = field(block, "type", str, f"{path}.")
-    shape = _SHAPES.get(which)
+    shape = BLOCKS.get(which)
     if shape is None:
-        tags = ", ".join(f"'{name}'" for name in _SHAPES)
+        tags = ", ".join(f"'{name}'" for name in BLOCKS)
         raise RULES["ANT-S04"].refused(path=path, tag=which, tags=tags)
     here = f"{path}.{which}"
-    if role not in shape.roles and not (role == "system" and which == "text"):
-        raise RULES["ANT-S05"].refused(path=path, type=which, role=next(iter(shape.roles)))
+    if role not in shape.roles and not (role == "tool_result" and which in IN_RESULT):
+        raise RULES["ANT-S05"].refused(path=path, type=which, role=" or ".join(sorted(shape.roles)))
     for key, wanted in shape.required.items():
         field(block, key, wanted, f"{here}.")
     if "cache_control" in block and which in ("thinking", "redacted_thinking"):
@@ -144,10 +122,10 @@ def _check_result(block: dict[str, Json], path: str) -> None:
     for at, part in enumerate(content):
         inner = f"{path}.content.{at}"
         tag = part.get("type") if isinstance(part, dict) else None
-        if isinstance(tag, str) and tag not in _IN_RESULT:
-            tags = ", ".join(f"'{name}'" for name in sorted(_IN_RESULT))
+        if isinstance(tag, str) and tag not in IN_RESULT:
+            tags = ", ".join(f"'{name}'" for name in sorted(IN_RESULT))
             raise RULES["ANT-S04"].refused(path=inner, tag=tag, tags=tags)
-        _check_block(part, "user", inner)
+        _check_block(part, "tool_result", inner)
     if block.get("is_error") and any(part["type"] != "text" for part in content):
         raise RULES["ANT-51"].refused(path=path)
 
@@ -170,8 +148,10 @@ def _check_ids(message: dict[str, Json], at: int) -> None:
             check_name(block["name"], f"{path}.name")
         elif block["type"] == "tool_result":
             _check_id(block["tool_use_id"], f"{path}.tool_use_id")
-        elif block["type"] == "server_tool_use" and not _SERVER_ID.fullmatch(block["id"]):
-            raise RULES["ANT-07-server"].refused(path=f"{path}.id")
+        elif block["type"] in _SERVER_IDS:
+            rule, pattern = _SERVER_IDS[block["type"]]
+            if not pattern.fullmatch(block["id"]):
+                raise RULES[rule].refused(path=f"{path}.id")
 
 
 def _check_id(call_id: str, path: str) -> None:
@@ -188,15 +168,15 @@ def check_name(name: str, path: str) -> None:
 
 
 def _check_content(message: dict[str, Json], at: int, *, final: bool) -> None:
-    content, prefill = message["content"], final and message["role"] == "assistant"
+    content, prefill = message.get("content"), final and message["role"] == "assistant"
     if not content:
-        if not prefill:
+        if not prefill and message["role"] != "system":
             raise RULES["ANT-22"].refused(at=at)
         return
     texts = [{"text": content}] if isinstance(content, str) else _texts(content)
     for text in texts:
         check_text(text, "messages", f"messages.{at}")
-    if prefill:
+    if prefill and not any(block["type"] in _OWN for block in _blocks(message)):
         tail = content if isinstance(content, str) else content[-1].get("text", "")
         if tail != tail.rstrip():
             raise RULES["ANT-23"].refused()
@@ -226,6 +206,11 @@ class _WireTurn:
     at: int
     blocks: Sequence[tuple[int, int, dict[str, Json]]]
 
+    @property
+    def uses_server_tools(self) -> bool:
+        """Whether the provider's own tools were called: then the provider may have paused the turn."""
+        return any(block["type"] in _OWN for _, _, block in self.blocks)
+
     def of(self, kind: str) -> list[tuple[int, int, dict[str, Json]]]:
         return [placed for placed in self.blocks if placed[2]["type"] == kind]
 
@@ -248,29 +233,35 @@ def _turns(messages: list[Json], mode: Mode) -> list[_WireTurn]:
     turns: list[_WireTurn] = []
     for at, message in enumerate(messages):
         blocks = [(at, number, block) for number, block in enumerate(_blocks(message))]
-        if mode == "hosted" and turns and turns[-1].role == message["role"] != "system":
+        if turns and _continues(turns[-1], message, mode):
             turns[-1] = _WireTurn(turns[-1].role, turns[-1].at, [*turns[-1].blocks, *blocks])
         else:
             turns.append(_WireTurn(message["role"], at, blocks))
     return turns
 
 
+def _continues(turn: _WireTurn, message: Json, mode: Mode) -> bool:
+    if turn.role != message["role"] or turn.role == "system":
+        return False
+    return mode == "hosted" or (turn.role == "assistant" and turn.uses_server_tools)
+
+
 def _check_sequence(messages: list[Json], mode: Mode, profile: AnthropicProfile) -> None:
     turns = _turns(messages, mode)
-    if turns[0].role != "user":
+    if turns[0].role != "user" and not turns[0].of("compaction"):
         raise RULES["ANT-24"].refused()
     _check_unique(turns)
+    _check_server_calls(turns)
     # Pairing is judged before alternation: both refuse, and the pairing fault is the one to know about.
     before: _WireTurn | None = None
     for at, turn in enumerate(turns):
         following = turns[at + 1 : at + 3]
         if turn.role == "assistant":
             _check_answered(turn, following, mode)
-            _check_server_results(turn, following[0] if following else None)
         _check_results(turn, before)
         before = turn
     _check_neighbours(turns)
-    if turns[-1].role == "assistant" and not profile.prefill:
+    if turns[-1].role == "assistant" and not profile.prefill and not turns[-1].uses_server_tools:
         raise RULES["ANT-27"].refused()
 
 
@@ -313,32 +304,40 @@ def _check_results(turn: _WireTurn, before: _WireTurn | None) -> None:
         seen.add(call_id)
 
 
-def _check_server_results(turn: _WireTurn, following: _WireTurn | None) -> None:
-    pending: set[str] = set()
+def _check_server_calls(turns: list[_WireTurn]) -> None:
+    """Check the results of the provider's own tools. A call stays open until then, over results of the client's."""
+    pending: dict[str, str] = {}
+    for turn in turns:
+        if turn.role == "assistant":
+            _check_server_results(turn, pending)
+        elif turn.role == "user" and pending and len(turn.of("tool_result")) < len(turn.blocks):
+            raise RULES["ANT-10"].refused(at=turn.at)
+
+
+def _check_server_results(turn: _WireTurn, pending: dict[str, str]) -> None:
     for at, number, block in turn.blocks:
         which = block["type"]
-        if which == "server_tool_use":
-            pending.add(block["id"])
-        elif which in _SERVER_RESULTS:
-            if block["tool_use_id"] not in pending:
-                raise RULES["ANT-11"].refused(at=at, block=number, type=which, id=block["tool_use_id"])
-            pending.discard(block["tool_use_id"])
-    if pending and following is not None and len(following.of("tool_result")) < len(following.blocks):
-        raise RULES["ANT-10"].refused(at=following.at)
+        if which in SERVER_CALLS:
+            pending[block["id"]] = which
+        elif which in SERVER_RESULTS:
+            call_id, call = block["tool_use_id"], SERVER_RESULTS[which]
+            if pending.pop(call_id, None) != call:
+                raise RULES["ANT-11"].refused(at=at, block=number, type=which, call=call, id=call_id)
 
 
 def _check_neighbours(turns: list[_WireTurn]) -> None:
     for before, turn in pairwise(turns):
         if before.role == turn.role != "system":
             raise RULES["ANT-26"].refused(role=turn.role)
-        if turn.role == "system" and before.role != "user":
+        ends_in_server_tool = bool(before.blocks) and before.blocks[-1][2]["type"] in _OWN
+        if turn.role == "system" and before.role != "user" and not ends_in_server_tool:
             raise RULES["ANT-S07"].refused(at=turn.at)
         if before.role == "system" and turn.role != "assistant":
             raise RULES["ANT-S07"].refused(at=before.at)
 
 
 def _blocks(message: dict[str, Json]) -> list[dict[str, Json]]:
-    content = message["content"]
+    content = message.get("content", [])
     return content if isinstance(content, list) else [{"type": "text", "text": content}]
 
 

@@ -1,13 +1,14 @@
 """Anthropic Messages: the rule table.
 
 Paths are the provider's own: `messages.3.content.0.tool_use.id` names a message, a block and, where the
-API tells kinds of block apart, the kind. The API has neither error codes nor params.
+API tells kinds of block apart, the kind. The API has no params, and error codes in few refusals (`details`).
 """
 
 from actors.testing.rules.base import COPIES, DOC, RECALLED, ServerRule, table
 
 ID = r"^[a-zA-Z0-9_-]+$"
 SERVER_ID = r"^srvtoolu_[a-zA-Z0-9_]+$"
+MCP_ID = r"^mcptoolu_[a-zA-Z0-9_]+$"
 TOOL_NAME = r"^[a-zA-Z0-9_-]{1,128}$"
 
 _PAIRING = (
@@ -38,6 +39,7 @@ _PAIRING = (
     ),
     ServerRule("ANT-07", "{path}: String should match pattern '" + ID + "'"),
     ServerRule("ANT-07-server", "{path}: String should match pattern '" + SERVER_ID + "'"),
+    ServerRule("ANT-07-mcp", "{path}: String should match pattern '" + MCP_ID + "'", source=RECALLED),
     ServerRule("ANT-08", "{path}: String should match pattern '^[a-zA-Z0-9_-]{{1,128}}$'"),
     ServerRule("ANT-08-length", "{path}: String should have at most 128 characters"),
     ServerRule("ANT-09", "tools: Tool names must be unique."),
@@ -49,7 +51,7 @@ _PAIRING = (
     ServerRule(
         "ANT-11",
         "messages.{at}.content.{block}: unexpected `tool_use_id` found in `{type}` blocks: {id}. Each "
-        "`{type}` block must have a corresponding `server_tool_use` block before it.",
+        "`{type}` block must have a corresponding `{call}` block before it.",
     ),
     ServerRule(
         "ANT-12",
@@ -145,6 +147,9 @@ _THINKING = (
     ),
     ServerRule("ANT-46", "adaptive thinking is not supported on this model"),
     ServerRule("ANT-47", '"thinking.type.disabled" is not supported for this model.'),
+    ServerRule(
+        "ANT-47-between", '"thinking.type.between_tools" is not supported for this model.', source=RECALLED
+    ),
     ServerRule("ANT-48", 'tool_choice: type "tool" and "any" are not supported for this model.'),
     ServerRule(
         "ANT-48-thinking",
@@ -202,6 +207,30 @@ _SHAPE = (
         "ANT-S20",
         "Schemas contains too many {what} ({count}), which would make grammar compilation inefficient. Reduce the "
         "number of {what} in your tool schemas (limit: {limit}).",
+    ),
+    ServerRule(
+        "ANT-S21",
+        "No usable Thread state was found for `previous_message_id`. Replay the full conversation with `thread: "
+        '{{"type": "create"}}` to start a new Thread.',
+        source=DOC,
+        status=404,
+        type="not_found_error",
+        code="thread_not_found",
+    ),
+    ServerRule(
+        "ANT-S22",
+        "The response that `previous_message_id` names has already been continued, and each response can be "
+        "continued only once. Continue from the Thread's most recent response `id`.",
+        source=DOC,
+        code="thread_already_continued",
+    ),
+    ServerRule(
+        "ANT-S23",
+        "A field that must stay the same across a Thread's turns differs from the value stored with the Thread: "
+        '{fields}. Send the stored values, or replay the full conversation with `thread: {{"type": "create"}}` to '
+        "change them.",
+        source=DOC,
+        code="thread_fingerprint_mismatch",
     ),
     ServerRule("ANT-56", "`{key}` is deprecated for this model."),
     ServerRule("ANT-S13", "{path}: input_schema does not support oneOf, allOf, or anyOf at the top level"),

@@ -22,6 +22,7 @@ from dataclasses import asdict, dataclass
 from functools import lru_cache
 
 from actors.testing.rules.anthropic_rules import RULES
+from actors.testing.rules.anthropic_shapes import AHEAD
 from actors.testing.rules.base import AnthropicProfile, AnthropicSettings, Json, Mode, dumped
 from actors.testing.rules.reading import came, fresh, standard_of
 
@@ -86,13 +87,13 @@ def check(request: Json, mode: Mode, profile: AnthropicProfile, settings: Anthro
 
 
 def _calls_unthinking(message: Json) -> bool:
-    kinds = _kinds(message)
+    kinds = _said_kinds(message)
     return "tool_use" in kinds and kinds[0] not in THINKING
 
 
 def _check_leading(messages: list[Json]) -> None:
     for at, message in fresh(messages, _LEADING):
-        kinds = [block["type"] for block in _blocks(message)]
+        kinds = _said_kinds(message)
         if kinds and kinds[0] not in THINKING and THINKING.intersection(kinds):
             raise RULES["ANT-39"].refused(at=at, found=kinds[0])
 
@@ -101,10 +102,12 @@ def _check_open_loop(messages: list[Json]) -> None:
     """ANT-40: with manual thinking, the message that opened the current tool loop starts with thinking."""
     turns: list[tuple[str, int, list[str]]] = []
     for at, message in enumerate(messages):
+        if message["role"] == "system":
+            continue
         if turns and turns[-1][0] == message["role"]:
-            turns[-1][2].extend(_kinds(message))
+            turns[-1][2].extend(_said_kinds(message))
         else:
-            turns.append((message["role"], at, _kinds(message)))
+            turns.append((message["role"], at, _said_kinds(message)))
     opener = len(turns) - 2
     if opener < 0 or "tool_result" not in turns[-1][2]:
         return
@@ -290,7 +293,7 @@ def _drops_mismatches(request: Json) -> bool:
 
 
 def _blocks(message: Json) -> list[Json]:
-    content = message["content"]
+    content = message.get("content", "")
     if isinstance(content, str):
         return [{"type": "text", "text": content}] if content else []
     blocks: list[Json] = content
@@ -303,3 +306,10 @@ def _thinks(message: Json) -> bool:
 
 def _kinds(message: Json) -> list[str]:
     return [block["type"] for block in _blocks(message)]
+
+
+def _said_kinds(message: Json) -> list[str]:
+    """Return the types of the blocks behind those that the provider puts ahead of an answer."""
+    kinds = _kinds(message)
+    ahead = next((at for at, kind in enumerate(kinds) if kind not in AHEAD), len(kinds))
+    return kinds[ahead:]

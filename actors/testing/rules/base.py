@@ -130,7 +130,7 @@ class CompatibleProfile(OpenAIProfile):
     signed_calls: bool = False
 
 
-Thinking: TypeAlias = Literal["adaptive", "enabled", "disabled"]
+Thinking: TypeAlias = Literal["adaptive", "enabled", "disabled", "between_tools"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,13 +156,13 @@ class AnthropicProfile:
     """
 
     prefill: bool = False
-    thinking: frozenset[Thinking] = frozenset({"adaptive", "enabled", "disabled"})
+    thinking: frozenset[Thinking] = frozenset({"adaptive", "enabled", "disabled", "between_tools"})
     interleaved: bool = False
     prefix_bound: bool = False
-    mid_system: bool = False
+    mid_system: bool = True
     forced_tool_choice: bool = True
-    efforts: frozenset[str] = frozenset({"low", "medium", "high", "max"})
-    max_output_tokens: int = 64_000
+    efforts: frozenset[str] = frozenset({"low", "medium", "high", "xhigh", "max"})
+    max_output_tokens: int = 300_000
     context_tokens: int | None = None
     window_counts_output: bool = False
     media: int | None = 100

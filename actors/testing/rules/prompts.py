@@ -71,7 +71,7 @@ def anthropic_prompt(
     said = [
         _piece(block, message["role"])
         for message in request["messages"]
-        for block in _blocks(message["content"])
+        for block in _blocks(message.get("content") or [])
     ]
     pieces = [*prefix, *said]
     if (mark := request.get("cache_control")) is not None and (at := _last(request, len(pieces))) is not None:

@@ -1,0 +1,127 @@
+"""Anthropic Messages: the parameters, content blocks and tools that the API knows, as data.
+
+`anthropic` and `anthropic_messages` walk a request against these tables. The tables hold the stable API and its betas
+together: the strict server refuses names that the API does not have, but does not check which betas a request enables.
+A test compares the tables with the types of the vendor's SDK.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+COUNTED_KEYS = frozenset(
+    """billing_policy cache_control compaction context_management mcp_servers messages model output_config speed
+    system thinking tool_choice tools user_profile_id workspace_id""".split()  # noqa: SIM905  as a list it is a page
+)
+"""Keys of a request for a token count."""
+OUTPUT_KEYS = frozenset(
+    """container diagnostics fallback_credit_token fallbacks inference_geo max_tokens metadata service_tier
+    stop_sequences stream temperature thread top_k top_p""".split()  # noqa: SIM905  likewise
+)
+"""Keys of a request for an answer, in addition to `COUNTED_KEYS`."""
+
+_USER = frozenset({"user"})
+_ASSISTANT = frozenset({"assistant"})
+_BOTH = _USER | _ASSISTANT
+
+
+@dataclass(frozen=True, slots=True)
+class BlockShape:
+    """One type of content block.
+
+    Args:
+        required: Keys that must be there, with their JSON types. `type` is understood.
+        optional: Keys that may be there.
+        roles: Messages that may hold the block.
+    """
+
+    required: Mapping[str, type]
+    optional: frozenset[str] = frozenset({"cache_control"})
+    roles: frozenset[str] = _BOTH
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """All keys the block may have."""
+        return self.optional | self.required.keys() | {"type"}
+
+
+def _optional(names: str) -> frozenset[str]:
+    return frozenset({"cache_control", *names.split()})
+
+
+_CALL = {"id": str, "name": str, "input": dict}
+_RESULT = BlockShape({"tool_use_id": str}, _optional("content is_error caller"), _ASSISTANT)
+
+SERVER_CALLS: Mapping[str, tuple[str, ...]] = {
+    "server_tool_use": (
+        "web_search_tool_result",
+        "web_fetch_tool_result",
+        "code_execution_tool_result",
+        "bash_code_execution_tool_result",
+        "text_editor_code_execution_tool_result",
+        "tool_search_tool_result",
+        "advisor_tool_result",
+    ),
+    "mcp_tool_use": ("mcp_tool_result",),
+}
+"""Calls that the provider itself runs, and the blocks that answer them."""
+SERVER_RESULTS: Mapping[str, str] = {
+    result: call for call, results in SERVER_CALLS.items() for result in results
+}
+"""From a result to the call that it answers."""
+
+BLOCKS: Mapping[str, BlockShape] = {
+    "text": BlockShape({"text": str}, _optional("citations"), _BOTH | {"system"}),
+    "image": BlockShape({"source": dict}, _optional("transformations"), _USER),
+    "document": BlockShape({"source": dict}, _optional("title context citations")),
+    "search_result": BlockShape(
+        {"source": str, "title": str, "content": list}, _optional("citations"), _USER
+    ),
+    "thinking": BlockShape({"thinking": str, "signature": str}, frozenset(), _ASSISTANT),
+    "redacted_thinking": BlockShape({"data": str}, frozenset(), _ASSISTANT),
+    "tool_use": BlockShape(_CALL, _optional("caller toolset_name"), _ASSISTANT),
+    "tool_result": BlockShape({"tool_use_id": str}, _optional("content is_error toolset_name"), _USER),
+    "server_tool_use": BlockShape(_CALL, _optional("caller"), _ASSISTANT),
+    "mcp_tool_use": BlockShape({**_CALL, "server_name": str}, _optional(""), _ASSISTANT),
+    **dict.fromkeys(SERVER_RESULTS, _RESULT),
+    "container_upload": BlockShape({"file_id": str}),
+    "compaction": BlockShape({}, _optional("content encrypted_content signature tool_changes")),
+    "tool_addition": BlockShape({"tool": dict}, roles=_USER | {"system"}),
+    "tool_removal": BlockShape({"tool": dict}, roles=_USER | {"system"}),
+    "mcp_tool_listing": BlockShape({"mcp_server_name": str, "tools": list}, frozenset()),
+    "fallback": BlockShape({"from": dict, "to": dict}, frozenset({"trigger"}), _ASSISTANT),
+    "tool_reference": BlockShape({"tool_name": str}, roles=frozenset({"tool_result"})),
+    "browser_state": BlockShape({"tabs": list}, _optional("state_changes"), frozenset({"tool_result"})),
+}
+"""Content blocks by type. A block with the role `tool_result` stands only inside the result of a tool."""
+IN_RESULT = frozenset({"text", "image", "document", "search_result", "tool_reference", "browser_state"})
+"""Content blocks of a tool result."""
+AHEAD = frozenset({"compaction", "fallback", "mcp_tool_listing"})
+"""Blocks with which the provider, not the model, begins an answer: thinking may follow them (ANT-39, ANT-40)."""
+
+MESSAGE_KEYS: Mapping[str, frozenset[str]] = {
+    "user": frozenset({"role", "content"}),
+    "assistant": frozenset({"role", "content"}),
+    "system": frozenset({"role", "content", "clear_at", "output_config"}),
+}
+
+CUSTOM_TOOL_KEYS = frozenset(
+    """type name description input_schema cache_control strict defer_loading allowed_callers input_examples
+    eager_input_streaming""".split()  # noqa: SIM905  likewise
+)
+TOOLSETS: Mapping[str, str | None] = {
+    "mcp_toolset": "mcp_server_name",
+    "browser_toolset_20260801": None,
+    "computer_toolset_20260801": None,
+}
+"""Tools that stand for several and have no name of their own; with the key that they must have."""
+_UNDATED = ("tool_search_tool_bm25", "tool_search_tool_regex")
+_DATED = re.compile(
+    r"(?:bash|code_execution|memory|computer|text_editor|web_search|web_fetch|advisor|browser_toolset|computer_toolset"
+    r"|tool_search_tool_bm25|tool_search_tool_regex)_20\d{6}"
+)
+
+
+def is_provider_tool(kind: str) -> bool:
+    """Return True for the type of a tool that the provider defines, whatever the date of its version."""
+    return kind in TOOLSETS or kind in _UNDATED or _DATED.fullmatch(kind) is not None
