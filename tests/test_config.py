@@ -237,7 +237,7 @@ B = '[backends.b]\nkind = "openai"\nmodel = "m"\n'
         (f'backends = "{CANARY}"\n', "the file backends: must be a valid dictionary"),
         (B + 'base_url = "ftp://x"\n', "base_url: takes an http or https URL"),
         (B + f'base_url = "https://u:{CANARY}@x"\n', "base_url: takes a URL without user, password"),
-        (B + f'base_url = "https://x/?key={CANARY}"\n', "base_url: takes a URL without user, password"),
+        (B + f'base_url = "https://x/?key={CANARY}#"\n', "base_url: takes a URL without user, password"),
         (B + 'base_url = "https://x:99999"\n', "base_url: takes an http or https URL"),
         (B + 'base_url = "https://x\\r\\ny"\n', "base_url: takes an http or https URL"),
         (B + 'account = "a\\nb"\n', "account: takes 1 to 200 printable characters"),

@@ -45,15 +45,25 @@ class Providers:
             raise ConfigError(
                 f"{most} backends are in use, and {member!r} would be one more; raise limits.backends"
             )
-        from actors.credentials.configured import credentials_of, headers_of
+        from actors.credentials.configured import credentials_of, headers_of, query_of
 
         backend = config.backend(member)
         codec = adapter(config.dialect(binding.dialect))
         credentials, headers = credentials_of(config, member), partial(headers_of, config, member)
+        query = partial(query_of, config, member)
         weights = {name: tenant.weight for name, tenant in config.settings.tenants.items()}
         meter = self._meters.provider(backend.binding.backend)
         make = partial(
-            provider_at, backend, codec, credentials, headers, self._transport, self._random, weights, meter
+            provider_at,
+            backend,
+            codec,
+            credentials,
+            headers,
+            query,
+            self._transport,
+            self._random,
+            weights,
+            meter,
         )
         self._count += 1
         name = f"provider/{backend.name}/{self._count}"

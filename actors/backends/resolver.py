@@ -143,6 +143,7 @@ def provider_at(
     codec: Adapter,
     credentials: Credentials,
     headers: Callable[[], Headers],
+    query: Callable[[], str],
     transport: Transport,
     random: Random,
     weights: Mapping[str, float],
@@ -154,6 +155,7 @@ def provider_at(
         backend.endpoint,
         credentials,
         headers,
+        query,
         Timeouts(limits.connect, limits.first_byte, limits.idle, limits.total, pool=limits.first_byte),
         Retries(attempts=limits.attempts),
         Pace(

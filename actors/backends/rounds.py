@@ -36,7 +36,7 @@ from actors.core.stream import (
     ThinkingDelta,
     Usage,
 )
-from actors.credentials import Credentials, Headers, Keys, Outgoing
+from actors.credentials import Credentials, Headers, Keys, Outgoing, query_secrets, with_query
 from actors.errors import CircuitOpen, ConfigError, CredentialFailed, Overloaded, ProviderFailed, StreamFault
 from actors.kernel import Query
 from actors.kernel.parking import Scope, parking
@@ -85,6 +85,7 @@ class Endpoint(Struct, frozen=True):
         url: Base URL.
         credentials: Make the auth headers of each request; never logged.
         headers: Look up the headers that every request takes beside them; never logged. They replace the adapter's.
+        query: Looks up the query that every request takes; never logged.
         timeouts, retries, pace: See there.
         stream: Whether answers are asked for as streams.
         answer_bytes: Of one answer, as it is on the wire; a larger one is given up, and the next backend asked.
@@ -93,6 +94,7 @@ class Endpoint(Struct, frozen=True):
     url: str
     credentials: Credentials = field(default_factory=Keys)
     headers: Callable[[], Headers] = tuple
+    query: Callable[[], str] = str
     timeouts: Timeouts = field(default_factory=Timeouts)
     retries: Retries = field(default_factory=Retries)
     pace: Pace = field(default_factory=Pace)
@@ -216,6 +218,7 @@ class Round:
         self._failure: Failure | None = None
         self._auth_headers: Headers = ()  # the credential's headers, as they were sent last
         self._extra: Headers = ()  # and the backend's own
+        self._query = ""
         self.aborted = self.has_ended = False
         self._ticket: Ticket  # of the try that is under way
         self._tries = 0
@@ -231,6 +234,7 @@ class Round:
             failure = await self._admitted()
             if failure is None:
                 return
+            failure = _without_secrets(failure, query_secrets(self._query))
             wait = self._judged(_without_secrets(failure, (*self._auth_headers, *self._extra)), random)
             if wait is None:
                 return
@@ -350,7 +354,8 @@ class Round:
     async def _exchange(self) -> Failure | None:
         request, endpoint, total = self._command.request, self._endpoint, self._timeouts.total
         until = inf if total is None else self._here.now() + total
-        url = endpoint.url.rstrip("/") + request.path
+        self._query = endpoint.query()
+        url = with_query(endpoint.url.rstrip("/") + request.path, self._query)
         outgoing = Outgoing(url, request.segments)
         self._auth_headers = await endpoint.credentials.headers(outgoing)
         self._extra = endpoint.headers()

@@ -33,10 +33,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
-from typing import TypeAlias
 
 from pydantic import SecretStr, ValidationError
 
+from actors.config.backend import (
+    Aws,
+    AwsKeys,
+    Backend,
+    Credential,
+    Key,
+    ResolvedPool,
+    TokenCommand,
+    divided,
+)
 from actors.config.complaints import at, clip, explained, hint, syntax
 from actors.config.contradictions import contradictions
 from actors.config.dialects import derived
@@ -46,24 +55,19 @@ from actors.config.settings import (
     Auth,
     BackendLimits,
     BackendSettings,
-    Count,
     FileSettings,
-    Frozen,
     HeaderVariable,
     PoolSettings,
     ReasoningSettings,
     RuntimeLimits,
-    Thinking,
-    endpoint,
+    base_url,
     header_value,
     label,
 )
-from actors.core.caching import Cache
 from actors.core.dialect import Dialect
 from actors.core.identity import Binding
 from actors.core.profiles import PROFILES, dialect
 from actors.core.render import RenderTarget
-from actors.core.routing import Policy
 from actors.errors import ConfigError, MissingKey, UnknownTarget
 
 __all__ = [
@@ -88,97 +92,6 @@ __all__ = [
 ]
 
 MAX_FILE_BYTES = 1024 * 1024
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """A key or a token, and the header that carries it; in `authorization` it is a bearer token."""
-
-    header: str
-    value: SecretStr
-
-
-@dataclass(frozen=True, slots=True)
-class TokenCommand:
-    """A program that prints a token, and the seconds it is used for where the program does not say."""
-
-    command: tuple[str, ...]
-    lifetime: float
-
-
-@dataclass(frozen=True, slots=True)
-class AwsKeys:
-    """An AWS access key; the token is that of a session, if the key is of one."""
-
-    access_key: str
-    secret_key: SecretStr
-    session_token: SecretStr | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Aws:
-    """Signing for a region: with these keys, or with what AWS's usual chain finds (shared files, roles)."""
-
-    region: str
-    keys: AwsKeys | None
-
-
-Credential: TypeAlias = Key | TokenCommand | Aws
-
-
-class Backend(Frozen):
-    """A backend that can be talked to.
-
-    Args:
-        endpoint: Base URL; the adapter's path is put behind it.
-        account: Label of the account, part of the binding; empty if none was given.
-        upstream: The one upstream of a gateway that serves, part of the binding; empty leaves it to choose.
-        credential: For this endpoint and no other; None if it takes none.
-        headers: Sent with every request, names in lower case.
-        reasoning, temperature: What requests ask for, where the dialect takes it.
-        max_tokens: Most tokens of one answer; None leaves it to the dialect.
-        cache: What is asked of the host's prompt cache.
-        stream: Whether answers are asked for as streams.
-        thinking: How reasoning blocks are sent: kept where the dialect can, dropped, or turned into text.
-    """
-
-    name: str
-    kind: Kind
-    dialect: str
-    model: str
-    endpoint: str
-    account: str = ""
-    upstream: str = ""
-    credential: Credential | None = None
-    headers: tuple[tuple[str, SecretStr], ...] = ()
-    max_tokens: Count | None = None
-    thinking: Thinking = "native"
-    reasoning: ReasoningSettings = ReasoningSettings()
-    temperature: float | None = None
-    cache: Cache = "default"
-    stream: bool = True
-    limits: BackendLimits = BackendLimits()
-
-    @property
-    def binding(self) -> Binding:
-        """What a switch to this backend binds a session to. No secret is in it."""
-        return Binding(self.name, self.dialect, self.endpoint, self.account, self.model, self.upstream)
-
-    @property
-    def members(self) -> "tuple[Backend, ...]":
-        """Itself: a backend is a pool of one."""
-        return (self,)
-
-
-class ResolvedPool(Frozen):
-    """Backends that stand in for each other, in order. `cooldown` is in seconds."""
-
-    name: str
-    members: tuple[Backend, ...]
-    policy: Policy
-    cooldown: float
-    failover_after_output: bool = False
-    failover_on_refusal: bool = True
 
 
 KEPT = 256
@@ -312,13 +225,14 @@ class Config:
         provider = PROVIDERS[settings.kind]
         if not (settings.base_url or provider.endpoint):
             raise ConfigError(f"Backend {name!r} of kind {settings.kind!r} needs a base_url")
-        endpoint = settings.base_url or provider.endpoint
+        endpoint, query = divided(settings.base_url or provider.endpoint)
         return Backend(
             name=name,
             kind=settings.kind,
             dialect=self.dialect(settings.dialect or provider.dialect_at(endpoint)).name,
             model=settings.model,
             endpoint=endpoint,
+            query=query,
             account=settings.account or "",
             upstream=settings.upstream or "",
             credential=self._credential(f"Backend {name!r}", settings, provider),
@@ -388,13 +302,14 @@ class Config:
             raise UnknownTarget(
                 f"Target {clip(f'{kind}:{model}')} names no model; use {kind}:MODEL"
             ) from None
-        endpoint = self._url(kind, provider)
+        endpoint, query = divided(self._url(kind, provider))
         return Backend(
             name=kind,
             kind=kind,
             dialect=provider.dialect_at(endpoint),
             model=model,
             endpoint=endpoint,
+            query=query,
             credential=self._usual(kind, provider),
         )
 
@@ -414,7 +329,7 @@ class Config:
                 )
             return provider.endpoint
         try:
-            return endpoint(url)
+            return base_url(url)
         except ValueError as error:
             raise ConfigError(f"Environment variable {provider.url_variable} {error}") from None
 

@@ -51,11 +51,19 @@ def label(text: str) -> str:
 
 def endpoint(url: str) -> str:
     """Return `url` without its last slash. It may hold no credentials: endpoints are shown and logged."""
-    if not _is_http(url):
-        raise ValueError("takes an http or https URL, as https://host/v1")
     if "@" in url or "?" in url or "#" in url:
         raise ValueError("takes a URL without user, password, query or fragment; keys go in auth")
-    return url.rstrip("/")
+    return base_url(url)
+
+
+def base_url(url: str) -> str:
+    """Return `url` without the last slash of its path. Its query is kept, and never shown."""
+    if not _is_http(url):
+        raise ValueError("takes an http or https URL, as https://host/v1")
+    place, _, query = url.partition("?")
+    if "@" in place or "#" in url:
+        raise ValueError("takes a URL without user, password or fragment; keys go in auth")
+    return f"{place.rstrip('/')}?{query}" if query else place.rstrip("/")
 
 
 def _is_http(url: str) -> bool:
@@ -82,6 +90,7 @@ POSTGRES = ("postgresql://", "postgres://")
 Variable = Annotated[str, AfterValidator(_variable)]
 Label = Annotated[str, AfterValidator(label)]
 Endpoint = Annotated[str, AfterValidator(endpoint)]
+BaseUrl = Annotated[str, AfterValidator(base_url)]
 Database = Annotated[str, AfterValidator(database)]
 Seconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1)]
@@ -298,6 +307,8 @@ class PriceSettings(Frozen):
 class BackendSettings(Frozen):
     """One `[backends.NAME]` table. `base_url` without `auth` means that no key is sent.
 
+    A query of `base_url`, such as `?api-version=2024-10-21`, is appended to the path of each request and never shown.
+
     `headers` go with every request, for what an account or a gateway asks beside its credential: each is a text, or
     `{ variable = "NAME" }` for one that is a secret. They replace what is sent by default and are never shown.
     `stream = false` is for a backend that cannot stream: its whole answers give the same events. `upstream` keeps a
@@ -308,7 +319,7 @@ class BackendSettings(Frozen):
 
     kind: Kind
     model: Label
-    base_url: Endpoint | None = None
+    base_url: Annotated[BaseUrl | None, Field(repr=False)] = None
     auth: Annotated[Auth, BeforeValidator(_auth)] | None = None
     headers: Annotated[dict[str, SecretStr | HeaderVariable], BeforeValidator(_headers)] = {}
     account: Label | None = None

@@ -7,8 +7,9 @@ shortly before it expires, and is asked for anew when the provider refuses it. A
 from collections.abc import Callable
 
 from actors.credentials.outgoing import Credentials, Headers, Outgoing
+from actors.credentials.queries import query_secrets, with_query
 
-__all__ = ["Credentials", "Headers", "Keys", "Outgoing"]
+__all__ = ["Credentials", "Headers", "Keys", "Outgoing", "query_secrets", "with_query"]
 
 
 class Keys:

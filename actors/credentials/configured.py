@@ -32,6 +32,16 @@ def headers_of(config: Config, member: str) -> Headers:
     return tuple((name, value.get_secret_value()) for name, value in config.backend(member).headers)
 
 
+def query_of(config: Config, member: str) -> str:
+    """Return the query that a backend's requests take, as it is now; empty without one.
+
+    Raises:
+        ConfigError: The backend does not exist or cannot be used.
+    """
+    query = config.backend(member).query
+    return "" if query is None else query.get_secret_value()
+
+
 def _aws_keys(config: Config, member: str) -> AwsKeys | None:
     """Return a member's AWS keys as they are now; None leaves them to AWS's own chain."""
     found = config.backend(member).credential

@@ -20,13 +20,17 @@ _RESET = struct.pack("ii", 1, 0)  # SO_LINGER on, zero seconds: closing sends a 
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """A request, read to its end unless it is `too_large`, which leaves `body` empty. Header names in lower case."""
+    """A request, read to its end unless it is `too_large`, which leaves `body` empty. Header names in lower case.
+
+    `path` is without the query.
+    """
 
     method: str
     path: str
     headers: Mapping[str, str]
     body: bytes
     too_large: bool
+    query: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +112,9 @@ class _Connection:
                     break
                 case _:
                     return None
-        path = head.target.decode("latin-1").partition("?")[0]
-        return HttpRequest(head.method.decode(), path, headers, b"" if too_large else bytes(body), too_large)
+        path, _, query = head.target.decode("latin-1").partition("?")
+        read = b"" if too_large else bytes(body)
+        return HttpRequest(head.method.decode(), path, headers, read, too_large, query)
 
     async def linger(self, most: int) -> None:
         """Take `most` bytes more of a body that nobody reads, so that its sender gets to see the answer."""

@@ -57,6 +57,7 @@ class Exchange:
         verdict: The rule's refusal; None if the rules accept the body or were not asked.
         status: Of the answer; 0 if a fault left none.
         fault: The scripted fault it met.
+        query: As received, without the question mark.
     """
 
     order: int
@@ -67,6 +68,7 @@ class Exchange:
     verdict: ServerRefusal | None
     status: int
     fault: Fault | None
+    query: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +204,7 @@ class LoopbackServer:
         headers = tuple(item for item in request.headers.items() if item[0] not in _SECRET_HEADERS)
         status = answer.status if answer.sent else 0
         exchange = Exchange(
-            order, request.method, request.path, headers, request.body, verdict, status, fault
+            order, request.method, request.path, headers, request.body, verdict, status, fault, request.query
         )
         self._recorded.append(exchange)
         return replace(answer, over=partial(self._over, exchange))
