@@ -102,7 +102,7 @@ async def test_after_a_crash_what_may_have_run_is_outcome_unknown_and_nothing_is
     assert runs == ["one", "two"]
     first, second = ledger.interactions()
     assert (first.status, first.reason) == ("complete", None)
-    assert (second.status, second.reason) == ("cancelled", "outcome_unknown")
+    assert (second.status, second.reason) == ("unknown", "outcome_unknown")
     log = runtime.storage.read("crashing")
     assert len([event for event in log if isinstance(event, Scheduled)]) == 2
     assert server.refusals == []

@@ -83,7 +83,7 @@ async def test_a_call_that_is_not_said_to_be_idempotent_is_not_run_again() -> No
     async with hosting(a=server, seconds=30) as runtime:
         session = await _crashed(runtime, runs, "once")
         [known] = (await session.ledger()).interactions()
-        assert (known.status, known.reason) == ("cancelled", "outcome_unknown")
+        assert (known.status, known.reason) == ("unknown", "outcome_unknown")
         assert len(runs.keys) == 1
 
 

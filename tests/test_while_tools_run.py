@@ -90,7 +90,7 @@ async def test_a_session_opened_on_such_a_history_closes_the_call_and_the_first_
             "hist_tool_1", "a is done", is_complete=True
         )
     assert [(each.status, each.reason) for each in known] == [
-        ("cancelled", "outcome_unknown"),
+        ("unknown", "outcome_unknown"),
         ("complete", None),
     ]
     assert set(results(bodies(copy)[0]).values()) == {UNKNOWN, "b is done"}

@@ -12,13 +12,12 @@ from typing import ClassVar
 from actors.adapters.wire_object import WireObject, plain
 from actors.core.content import Block, Media, Message, Seal, Speaker, Text, Thinking, ToolCall, ToolResult
 from actors.core.form import kept
-from actors.core.identity import Binding
+from actors.core.identity import Binding, result_key
 from actors.core.ingest import ingest
 from actors.core.intake import Remarks
 from actors.core.jsonio import Json, parse_object, quote, sanitised
 from actors.core.projection import flat_name
 
-_NAMED = "\0"  # begins what pairs a result with its call where the protocol goes by the tool's name
 _WORDS = ("text", "input_text", "output_text")
 _SAID_BY: Mapping[type[Block], Speaker] = {ToolCall: "model", Thinking: "model", ToolResult: "tool"}
 
@@ -174,14 +173,29 @@ class Reading:
         if text or seal:
             self.say(Thinking(text, seal))
 
-    def call(self, key: str, name: str, given: object, namespace: str = "", *, free: bool = False) -> None:
-        """Take a tool call under what a result of it is known by: its own id, or `named_key`.
+    def call(
+        self,
+        key: str,
+        name: str,
+        given: object,
+        namespace: str = "",
+        *,
+        free: bool = False,
+        has_name: bool = False,
+    ) -> None:
+        """Take a tool call under its own id. Without one, its results pair by the name of the tool or by place.
 
-        It is `given` arguments, or text if it is one that takes `free` text.
+        Args:
+            key: Its id, "" if it has none.
+            name: The name of its tool.
+            given: Its arguments.
+            namespace: That of the tool.
+            free: Whether it takes text instead of arguments.
+            has_name: Whether its results give the name of the tool, so that it needs no id.
         """
-        if not key:
+        if not key and not has_name:
             self.note("call to %s has no id", repr(name)[:80])
-        native = Seal("call_id", quote(key), self._origin) if key and not key.startswith(_NAMED) else None
+        native = Seal("call_id", quote(key), self._origin) if key else None
         name = flat_name(namespace, name)
         if free:
             words = "" if given is None else as_text(given)
@@ -205,13 +219,18 @@ class Reading:
         self.note("arguments of %s are not a JSON object; kept verbatim beside {}", repr(name)[:80])
         return Json(b"{}"), as_text(given)
 
-    def result(self, key: str, content: object, media: Iterable[Media] = (), *, failed: bool = False) -> None:
-        """Take a tool result, and the media in it. One that is not there is an empty one: it was sent as an answer."""
+    def result(
+        self, key: str, content: object, media: Iterable[Media] = (), *, name: str = "", failed: bool = False
+    ) -> None:
+        """Take a tool result, and the media in it. One that is not there is an empty one: it was sent as an answer.
+
+        `name` is that of the tool, where a result gives one: it tells the calls of one id apart.
+        """
         held = ingest("" if content is None else content)
         if held.marks:
             self.note("result changed on the way in: %s", ", ".join(held.marks))
         json, error = (None, held.json) if failed else (held.json, None)
-        self.say(kept(ToolResult, key, json, error, None, tuple(media)))
+        self.say(kept(ToolResult, result_key(key, name), json, error, None, tuple(media)))
 
     # ---- contents
 
@@ -284,11 +303,6 @@ def _each(holder: WireObject, *keys: str) -> Iterable[object]:
     listed = holder.each(*keys)
     value = None if listed else holder.take(*keys)
     return listed if value is None or isinstance(value, list | tuple) else [value]
-
-
-def named_key(name: str) -> str:
-    """Return what a call pairs by that has no id of its own, in a protocol that goes by the tool's name."""
-    return _NAMED + name
 
 
 def as_text(value: object) -> str:

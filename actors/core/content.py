@@ -16,7 +16,8 @@ from actors.core.ingest import ingest
 from actors.core.jsonio import Json, JsonObject, JsonValue, Quoted, nest, parse, quote, unquote
 
 Speaker: TypeAlias = Literal["human", "model", "tool"]
-Status: TypeAlias = Literal["pending", "complete", "error", "cancelled"]
+Status: TypeAlias = Literal["pending", "complete", "error", "cancelled", "unknown"]
+"""What is known of a tool call or its result. A result itself is never `cancelled` or `unknown`."""
 
 
 class Seal(Form, frozen=True):

@@ -40,6 +40,8 @@ Reason: TypeAlias = Literal[
 ]
 """Why a call has no real result; the closed list of synthetic reason codes."""
 
+_UNKNOWN: frozenset[str] = frozenset({"lost", "outcome_unknown"})  # reasons that say nothing of the end
+
 Gap: TypeAlias = Reason | Literal["running"]
 """Why a reader sees no result of a call: one of these reasons, or it has not ended yet. No event says the latter."""
 
@@ -387,10 +389,16 @@ class Interaction(Form, frozen=True):
 
     @property
     def status(self) -> Status:
-        """Pending, complete, error or cancelled."""
+        """`pending`, `complete`, `error`, `cancelled`, or `unknown` where the call may have ended unrecorded.
+
+        The result's own status comes first (REQ-915-048). A call without a result is `pending` while it may still end,
+        `unknown` if its reason is `lost` or `outcome_unknown`, and else `cancelled`.
+        """
         if (completion := self.completion) is not None:
             return completion.status
-        return "pending" if (self.cancelled or self.sealed) is None else "cancelled"
+        if self.cancelled is None and self.sealed is None:
+            return "pending"
+        return "unknown" if self.reason in _UNKNOWN else "cancelled"
 
     @property
     def reason(self) -> Gap | None:

@@ -50,6 +50,20 @@ RUNTIME = Binding("runtime", "runtime")
 """The origin of what the runtime itself adds to a history, such as a late result."""
 
 
+_MARK = "\0"
+
+
+def result_key(key: str, tool: str) -> str:
+    """Return the call id of a result being imported: the id that it gives, and the name of its tool if it gives one."""
+    return f"{key}{_MARK}{tool.replace(_MARK, ' ')}"
+
+
+def split_key(key: str) -> tuple[CallId, str]:
+    """Return the id and the name that `result_key` joined."""
+    own, _, tool = key.rpartition(_MARK)
+    return CallId(own), tool
+
+
 @lru_cache(maxsize=1024)  # every session has the first of them, and keeps each in several places
 def mint(number: int) -> CallId:
     """Return the canonical id of a session's call, counted from 1."""

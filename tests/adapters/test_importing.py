@@ -187,8 +187,8 @@ SCENARIOS: dict[str, tuple[History, list[str], list[str]]] = {
     ),
     "12 a fork duplicates the calls, then the results": (
         anthropic(assistant(*used("a")), assistant(*used("a")), user([gave("a", 1), gave("a", 2)])),
-        ["model: call1", "tool: result1(2)", "model: call2", "tool: result2(1)"],
-        [],
+        ["model: call1", "model: call2", "tool: result2(1)", "human: '[A tool result without its call: 2]'"],
+        ["result of id 'a', without a certain call, kept as text"],
     ),
     "17 ids reused per response": (
         anthropic(
@@ -263,7 +263,7 @@ SCENARIOS: dict[str, tuple[History, list[str], list[str]]] = {
     "a result before its call": (
         openai(answered("a", "early"), asked("a"), answered("a", "late")),
         ["model: call1", "tool: result1(late)", "human: '[A tool result without its call: early]'"],
-        ["messages[0]: result for unknown call 'a' kept as text"],
+        ["messages[0]: result of id 'a', without a certain call, kept as text"],
     ),
     "the old function call": (
         openai(
@@ -272,6 +272,22 @@ SCENARIOS: dict[str, tuple[History, list[str], list[str]]] = {
         ),
         ["model: call1", "tool: result1(ok)"],
         [],
+    ),
+    "an empty function call of the old protocol": (
+        openai(
+            {"role": "assistant", "content": "a", "function_call": {"name": "", "arguments": ""}},
+            {"role": "assistant", "content": "b", "function_call": {"name": None, "arguments": None}},
+            {"role": "assistant", "content": "c", "function_call": {"name": " ", "arguments": "{}"}},
+            asked("x", content="d", function_call={"name": "", "arguments": ""}),
+            answered("x"),
+        ),
+        ["model: 'a'", "model: 'b'", "model: 'c'", "model: 'd' call1", "tool: result1(ok)"],
+        [],
+    ),
+    "a function call of the old protocol without a name": (
+        openai({"role": "assistant", "function_call": {"name": "", "arguments": '{"a":1}'}}),
+        ["""model: '[function_call without a name] {"a":1}'"""],
+        ["messages[0]: function_call without a name kept as text"],
     ),
     "a system message in mid-conversation": (
         openai(user("u"), {"role": "system", "content": "now"}, user("v")),

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors import History, check, dialect, encode, from_wire, render
-from actors.core.content import Thinking, ToolResult
+from actors.core.content import Thinking
 from tests.adapters.test_importing import outline
 
 Wire = dict[str, object]
@@ -150,13 +150,9 @@ def test_broken_pairs_are_read_as_they_stand() -> None:
         "human: '[A tool result without its call: ok]'",
         "human: 'u'",
         "model: call1 call2",
-        "tool: result1(1) result2(2)",
+        "human: " + " ".join(f"'[A tool result without its call: {number}]'" for number in (1, 2, 3)),
     ]
-    assert len(imported.report.notes) == 2
-    assert [item.duplicates for item in imported.ledger.interactions()] == [
-        (),
-        (ToolResult("hist_tool_2", "3"),),
-    ]
+    assert len(imported.report.notes) == 4
 
 
 def test_a_call_without_a_call_id_goes_by_its_item_id() -> None:

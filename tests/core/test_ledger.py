@@ -34,7 +34,7 @@ LIFE: tuple[CallEvent, ...] = (
     Cancelled(CALL, "interrupted"),
     Returned(CALL, ONE),
 )
-RANK = {"pending": 0, "cancelled": 1, "complete": 2, "error": 2}
+RANK = {"pending": 0, "cancelled": 1, "unknown": 1, "complete": 2, "error": 2}
 
 logs = st.lists(call_events(), max_size=12)
 
@@ -145,6 +145,9 @@ def test_status_and_reason_say_what_is_known() -> None:
         == known(Refused(CALL)).status
         == "error"
     )
+    for reason in ("lost", "outcome_unknown"):
+        ended = known(Cancelled(CALL, reason))
+        assert (ended.status, ended.reason) == ("unknown", reason)
     assert known(Denied(CALL)).reason == "denied"
     assert known(Denied(CALL), Returned(CALL, ONE)).reason == "denied"
     assert known(Returned(CALL, ONE), Denied(CALL)).reason is None

@@ -1,24 +1,117 @@
-"""Results of repeated ids find their calls: the nearest message's, and within it in call order."""
+"""Each result pairs with the only call it can be about, where ids repeat or are missing."""
 
 import json
 
 import pytest
 
 from actors import Ledger, Message, Text, ToolCall, ToolResult, check, dialect, encode, from_wire, render
-from actors.core.door.pairing import Unanswered
+from actors.core.door.pairing import CallPlace, ResultPlace, pair
 from actors.core.history import History
-from actors.core.identity import CallId
 from tests.core.recorded import Answer, Called, walked
 
 
-def test_calls_of_one_message_are_answered_in_their_order_and_the_last_message_first() -> None:
-    waiting, repeated = Unanswered(), CallId("id")
-    for message in (("a1", "a2"), ("b1", "b2")):
-        waiting.next_message()
-        for call in message:
-            waiting.add(repeated, CallId(call))
-    assert [waiting.take(repeated) for _ in range(5)] == ["b1", "b2", "a1", "a2", None]
-    assert waiting.take(CallId("unknown")) is None
+def call(tool: str = "f", message: int = 0, key: str = "x", said: tuple[str, ...] = ()) -> CallPlace:
+    return CallPlace(key, tool, message, said)
+
+
+def result(says: str, message: int, behind: int = -1, tool: str = "", key: str = "x") -> ResultPlace:
+    return ResultPlace(key, tool, says, message, behind)
+
+
+A, B = call("a", 0), call("b", 2)  # of one id, with a message between them
+PAIRS: dict[str, tuple[list[CallPlace], list[ResultPlace], list[int | None]]] = {
+    "a single call takes the first result and keeps the next": (
+        [A],
+        [result("1", 1, 0), result("2", 1, 0), result("1", 1, 0)],
+        [0, 0, 0],
+    ),
+    "a result directly behind the latest call is its result": ([A, B], [result("1", 3, 2)], [1]),
+    "an older call gets no further result of a newer one": (
+        [A, B],
+        [result("1", 3, 2), result("2", 3, 2), result("3", 5, -1)],
+        [1, None, None],
+    ),
+    "a repetition is about the same call": ([A, B], [result("1", 3, 2), result("1", 3, 2)], [1, 1]),
+    "a repetition of an older result is about the older call": (
+        [A, B],
+        [result("1", 1, 0), result("2", 3, 2), result("1", 4)],
+        [0, 1, 0],
+    ),
+    "equal results of two calls are two results": ([A, B], [result("1", 1, 0), result("1", 3, 2)], [0, 1]),
+    "a late result while an older call is open is uncertain": ([A, B], [result("1", 5)], [None]),
+    "a late result whose older calls are closed is the latest call's": (
+        [A, B],
+        [result("1", 1, 0), result("2", 5)],
+        [0, 1],
+    ),
+    "a known result closes an older call": ([call(said=("1",)), B], [result("2", 5)], [1]),
+    "a name decides among the calls of one id": (
+        [A, B],
+        [result("1", 3, 2, "b"), result("2", 3, 2, "b"), result("3", 5, -1, "a")],
+        [1, 1, 0],
+    ),
+    "a name that no call of a reused id has is uncertain": ([A, B], [result("1", 3, 2, "c")], [None]),
+    "an id with one call is better evidence than a name": ([A], [result("1", 1, 0, "c")], [0]),
+    "calls of one message take results in order": (
+        [call("a"), call("b")],
+        [result("1", 1, 0), result("2", 2, 0)],
+        [0, 1],
+    ),
+    "calls of one message take distinct results in order": (
+        [call("a"), call("b")],
+        [result("1", 1, 0), result("1", 1, 0), result("2", 1, 0)],
+        [0, 0, 1],
+    ),
+    "fewer results than calls of one message are uncertain": (
+        [call("a"), call("b")],
+        [result("1", 1, 0)],
+        [None],
+    ),
+    "more results than calls of one message are uncertain": (
+        [call("a"), call("b")],
+        [result("1", 1, 0), result("2", 1, 0), result("3", 1, 0)],
+        [None, None, None],
+    ),
+    "results without an id pair by name": (
+        [call("a", key=""), call("b", key="")],
+        [result("1", 1, 0, "b", ""), result("2", 1, 0, "a", "")],
+        [1, 0],
+    ),
+    "an unknown id is meant for a call without an id": (
+        [call("a", key=""), call("a", key="y")],
+        [result("1", 1, 0, "a", "z")],
+        [0],
+    ),
+    "a name that only calls of other tools have finds no call": (
+        [call("a", key="")],
+        [result("1", 1, 0, "b", "")],
+        [None],
+    ),
+    "results without id and name pair by place": (
+        [call("a", key=""), call("b", key="")],
+        [result("1", 1, 0, "", ""), result("2", 1, 0, "", "")],
+        [0, 1],
+    ),
+    "results without id and name are uncertain in another place": (
+        [call("a", key="")],
+        [result("1", 5, -1, "", "")],
+        [None],
+    ),
+}
+
+
+@pytest.mark.requirement("REQ-915-022")
+@pytest.mark.parametrize("name", PAIRS)
+def test_a_result_pairs_with_the_only_call_it_can_be_about(name: str) -> None:
+    calls, results, about = PAIRS[name]
+    assert pair(calls, results, early=False) == about
+
+
+def test_a_result_before_the_only_call_of_its_id_is_accepted_on_request() -> None:
+    early = [result("1", 0, -1), result("2", 3, 2)]
+    assert pair([B], early, early=True) == [0, 0]
+    assert pair([B], early, early=False) == [None, 0]
+    assert pair([B, call(message=5)], early[:1], early=True) == [None]
 
 
 @pytest.mark.requirement("REQ-915-022")

@@ -6,6 +6,7 @@ from hypothesis import given
 from actors.core.content import Message, Text, ToolCall, ToolResult
 from actors.core.history import History
 from actors.core.identity import CallId
+from actors.core.jsonio import Json
 from actors.core.ledger import Ledger
 from actors.testing.strategies import conversations
 from tests.core.session_log import BINDINGS, cold, examples, text
@@ -68,7 +69,24 @@ def test_a_result_that_is_there_is_a_completion_whatever_its_source_said_of_it()
 def test_a_call_without_a_result_is_lost() -> None:
     found = recover([CALL]).get(CallId("c1"))
     assert found is not None
-    assert (found.status, found.reason, found.started) == ("cancelled", "lost", False)
+    assert (found.status, found.reason, found.started) == ("unknown", "lost", False)
+
+
+@pytest.mark.requirement("REQ-915-048")
+@pytest.mark.parametrize(
+    ("block", "reason"),
+    [
+        (ToolResult("c1"), "lost"),
+        (ToolResult("c1", is_complete=False), "outcome_unknown"),
+        (ToolResult("c1", content_json=Json(b"null"), is_complete=False), "outcome_unknown"),
+    ],
+)
+def test_the_end_of_a_call_with_a_pending_block_is_unknown_and_not_cancelled(
+    block: ToolResult, reason: str
+) -> None:
+    found = recover([CALL, Message("tool", [block])]).get(CallId("c1"))
+    assert found is not None
+    assert (found.status, found.reason, found.completion) == ("unknown", reason, None)
 
 
 def test_results_of_no_call_are_not_guessed_into_the_ledger() -> None:

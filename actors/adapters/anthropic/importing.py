@@ -24,7 +24,7 @@ class MessagesReading(Reading):
                 self.call(part.native_id("id"), part.text("name"), part.take("input"))
             case "tool_result":
                 key, failed = part.native_id("tool_use_id"), part.says("is_error", True)
-                self.result(key, *self.spread(part, "content"), failed=failed)
+                self.result(key, *self.spread(part, "content"), name=part.text("name"), failed=failed)
             case "image" | "document" if part.inner("source").says("type", "text"):
                 part.inner("source").says("media_type", "text/plain")
                 self.text(part.inner("source").text("data"))

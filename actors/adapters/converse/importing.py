@@ -39,7 +39,7 @@ class ConverseReading(Reading):
             case "toolResult":
                 key, failed = held.native_id("toolUseId"), held.says("status", "error")
                 held.says("status", "success")
-                self.result(key, *self.spread(held, "content"), failed=failed)
+                self.result(key, *self.spread(held, "content"), name=held.text("name"), failed=failed)
             case "image" | "document" if found := _attachment(part, kind):
                 self.say(found)
             case "image" | "document" if words := held.inner("source").text("text"):

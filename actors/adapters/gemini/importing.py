@@ -1,8 +1,6 @@
 """Reads a generateContent transcript: a list of `contents`, also a badly broken one.
 
-Keys are read in both spellings, `functionCall` as on the wire and `function_call` as the vendor's client has it. A
-response is paired with its call by id, else by position and name: it answers the earliest call of that name, among
-those of the latest content that wait for one.
+Keys are read in both spellings, `functionCall` as on the wire and `function_call` as the vendor's client has it.
 """
 
 import re
@@ -10,25 +8,19 @@ from collections.abc import Mapping
 from functools import cache
 from typing import ClassVar
 
-from actors.adapters.reading import Reading, blob, named_key
+from actors.adapters.reading import Reading, blob
 from actors.adapters.wire_object import WireObject
 from actors.core.content import Code, Media, Speaker
-from actors.core.identity import Binding
 
 
 class ContentsReading(Reading):
-    """A generateContent transcript being read. It remembers which calls wait, for responses without an id."""
+    """A generateContent transcript being read."""
 
     container: ClassVar[str] = "contents"
     content: ClassVar[str] = "parts"
     speakers: ClassVar[Mapping[str, Speaker]] = {"user": "human", "model": "model"}
     stray_message: ClassVar[str] = "item that is no content"
     stray_part: ClassVar[str] = "part of an unknown kind"
-
-    def __init__(self, origin: Binding) -> None:
-        super().__init__(origin)
-        self._waiting: list[tuple[str, str]] = []  # name and key of each, in call order
-        self._asked = ""  # where they were made
 
     def fold_role(self, message: WireObject) -> None:
         if (role := message.text("role")) not in ("", "function"):
@@ -58,28 +50,13 @@ class ContentsReading(Reading):
             self.fold(self.stray_part, part.whole())
 
     def _call(self, call: WireObject) -> None:
-        key, name = _key(call), call.text("name")
-        if self.where != self._asked:
-            self._waiting.clear()
-            self._asked = self.where
-        self._waiting.append((name, key))
-        self.call(key, name, call.take("args"))
+        self.call(call.native_id("id"), call.text("name"), call.take("args"), has_name=True)
 
     def _response(self, response: WireObject) -> None:
-        key = self._answered(_key(response), response.text("name"))
+        key, name = response.native_id("id"), response.text("name")
         content, failed = _outcome(response.take("response"))
         parts = [part for part in response.each("parts") if isinstance(part, WireObject)]
-        self.result(key, content, filter(None, map(self.media, parts)), failed=failed)
-
-    def _answered(self, key: str, name: str) -> str:
-        """Return the key of the call a response answers: its own, or that of the first of its name that waits."""
-        waiting = self._waiting
-        at = next((at for at, (_, known) in enumerate(waiting) if known == key), None)
-        if at is None and name:
-            by_name = named_key(name)  # an id that no call has can only be meant for a call without one
-            named = (at for at, (known, own) in enumerate(waiting) if known == name and by_name in (key, own))
-            at = next(named, None)
-        return key if at is None else waiting.pop(at)[1]
+        self.result(key, content, filter(None, map(self.media, parts)), name=name, failed=failed)
 
     def media(self, part: WireObject) -> Media | None:
         if inline := part.inner(*_both("inlineData")):
@@ -94,11 +71,6 @@ class ContentsReading(Reading):
 def _both(key: str) -> tuple[str, str]:
     """Return both spellings of a key."""
     return key, re.sub("[A-Z]", lambda capital: f"_{capital[0].lower()}", key)
-
-
-def _key(value: WireObject) -> str:
-    """Return what a call or a response pairs by: its id, else its name."""
-    return value.native_id("id") or named_key(value.text("name"))
 
 
 def _outcome(response: object) -> tuple[object, bool]:

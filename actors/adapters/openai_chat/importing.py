@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
-from actors.adapters.reading import Reading, named_key
+from actors.adapters.reading import Reading
 from actors.adapters.wire_object import WireObject
 
 # Calls of the client's tools; a provider's own have other types.
@@ -24,9 +24,10 @@ class ChatReading(Reading):
                 self._calls(message)
             case "tool":
                 self._calls(message)  # it may answer one of those found beside it
-                self.result(message.native_id("tool_call_id"), *self.spread(message, "content"))
+                key, name = message.native_id("tool_call_id"), message.text("name")
+                self.result(key, *self.spread(message, "content"), name=name)
             case "function":  # the old protocol has no ids and pairs by name
-                self.result(named_key(message.text("name")), message.take("content"))
+                self.result("", message.take("content"), name=message.text("name"))
             case _:
                 super().said(role, message)
 
@@ -62,8 +63,14 @@ class ChatReading(Reading):
             else:
                 self.fold("item that is no tool call", call)
         if legacy := message.inner("function_call"):
-            name = legacy.text("name")
-            self.call(named_key(name), name, legacy.take("arguments"))
+            self._legacy_call(legacy.text("name"), legacy.take("arguments"))
+
+    def _legacy_call(self, name: str, given: object) -> None:
+        """Take a call of the old protocol, which has no ids. Some hosts put an empty one into every answer: no call."""
+        if name.strip():
+            self.call("", name, given, has_name=True)
+        elif given and given != "{}":
+            self.fold("function_call without a name", given)
 
     def _call(self, call: WireObject) -> None:
         """Take a call of type `function` or `custom`, or with name and arguments beside its id."""

@@ -12,6 +12,7 @@ from actors.adapters.reading import Reading
 from actors.adapters.wire_object import WireObject
 from actors.core.content import Media, Speaker
 from actors.core.ingest import ingest
+from actors.core.projection import flat_name
 
 _OUTPUTS = ("function_call_output", "custom_tool_call_output", "tool message")
 # Not part of the conversation, or something that only its provider can read.
@@ -49,7 +50,8 @@ class ItemsReading(Reading):
             case _ if kind in _OUTPUTS:
                 item.says("role", "tool")
                 key = item.native_id("call_id", "tool_call_id")
-                self.result(key, *self.spread(item, "output", "content"))
+                name = flat_name(item.text("namespace"), item.text("name"))
+                self.result(key, *self.spread(item, "output", "content"), name=name)
             case _ if kind in _LEFT_OUT:
                 self.note(f"item of type {kind!r} left out")
                 item.whole()

@@ -1,37 +1,202 @@
-"""Which call a result answers, where ids repeat: the nearest earlier unanswered one.
+"""Choose the call that each result of a transcript answers, where ids repeat or are missing.
 
-Nearest is the last message that made an unanswered call of that id; among the calls of one message, results come
-in call order. Several backends give parallel calls the same id, so the order is all there is.
+In:  the calls and the results of a transcript, oldest first, with their ids, tool names and places.
+Out: for each result the call it is about, or None if no call is certain.
+
+A result must never be shown for the call of another result, and a reused id is poor evidence. So a result is only
+ever about the latest message that made a call of its id. There, these rules decide, and `settle` keeps every other
+result as a note:
+
+- If several calls share an id, a result that gives the name of its tool is about a call of that tool only.
+- A single call takes the first result. While an older call of the id has no result, only a result directly behind
+  the message of the call counts, because a later one may answer the older call.
+- Calls of one message that share an id take the results in order if there are as many results as calls.
+- A result that says the same as an earlier result of its id repeats it. A different one is another result of the
+  same call only if the id has no other call.
+- A result without an id pairs by the name of its tool; without a name, by place: directly behind a message, with its
+  calls without an id, if there are as many results as calls.
 """
 
-from collections import deque
+from bisect import bisect_right
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import NamedTuple, TypeVar
 
-from actors.core.identity import CallId
+K = TypeVar("K", bound=Hashable)
 
 
-class Unanswered:
-    """The calls that wait for a result, by id. Read a history from its oldest message on."""
+class CallPlace(NamedTuple):
+    """A call: its id, the name of its tool and the number of its message. `said` are its known results."""
+
+    id: str
+    tool: str
+    message: int
+    said: tuple[Hashable, ...] = ()
+
+
+class ResultPlace(NamedTuple):
+    """A result: its id, the name of its tool ("" if it gives none), its content and the number of its message.
+
+    `behind` is the number of the message that it stands directly behind, with only results between them.
+    """
+
+    id: str
+    tool: str
+    says: Hashable
+    message: int
+    behind: int
+
+
+def pair(calls: Sequence[CallPlace], results: Sequence[ResultPlace], *, early: bool) -> list[int | None]:
+    """Return for each result the position of the call it is about, in order.
+
+    Args:
+        calls: The calls, oldest first.
+        results: The results, oldest first.
+        early: Whether a result may stand before its call, if its id has only one call.
+    """
+    pairing = _Pairing(calls, results, early)
+    made = _grouped(range(len(calls)), lambda at: calls[at].id)
+    given = _grouped(range(len(results)), lambda at: _evidence(results[at], made))
+    without_id = made.get("", [])
+    named = given.pop(_NAMED, [])
+    placed = given.pop(_PLACED, [])
+    for evidence, same_id in given.items():
+        pairing.pair_by_name(made.get(str(evidence), []), same_id)
+    pairing.pair_by_tool_and_place([at for at in named if not results[at].id])
+    pairing.pair_by_name(without_id, [at for at in named if pairing.about[at] is None])
+    pairing.pair_by_place(without_id, placed)
+    return pairing.about
+
+
+_NAMED, _PLACED = 1, 2  # what a result pairs by, if not by its id
+
+
+def _evidence(result: ResultPlace, made: dict[str, list[int]]) -> str | int:
+    """Return what a result pairs by: its id, its name or its place."""
+    if result.id and (result.id in made or not result.tool):
+        return result.id
+    # An id that no call has can only be meant for a call without one.
+    return _NAMED if result.tool else _PLACED
+
+
+class _Pairing:
+    """The state while the results of a transcript are paired. `about` is the outcome.
+
+    Calls and results are named by their positions.
+    """
+
+    def __init__(self, calls: Sequence[CallPlace], results: Sequence[ResultPlace], early: bool) -> None:
+        self._calls = calls
+        self._results = results
+        self._early = early
+        self._said: list[list[Hashable]] = [list(call.said) for call in calls]
+        self.about: list[int | None] = [None] * len(results)
+
+    def pair_by_name(self, made: Sequence[int], given: Sequence[int]) -> None:
+        """Pair results with calls of one id: those that give a name with the calls of that tool, then the rest.
+
+        An id with only one call is better evidence than a name, which some hosts spell in their own way.
+        """
+        if len(made) > 1 or (made and not self._calls[made[0]].id):
+            results = _grouped(given, lambda at: self._results[at].tool)
+            calls = _grouped(made, lambda at: self._calls[at].tool)
+            given = results.pop("", [])
+            for tool, named in results.items():
+                self._pair(calls.get(tool, []), named)
+        self._pair(made, given)
+
+    def pair_by_tool_and_place(self, given: Sequence[int]) -> None:
+        """Pair results that have only a name with calls of that tool, whatever ids the calls have."""
+        if not given:
+            return
+        calls = _grouped(range(len(self._calls)), lambda at: self._calls[at].tool)
+        for tool, named in _grouped(given, lambda at: self._results[at].tool).items():
+            self.pair_by_place(calls.get(tool, []), named)
+
+    def pair_by_place(self, made: Sequence[int], given: Sequence[int]) -> None:
+        """Pair the results directly behind a message with its open calls, where their numbers agree."""
+        behind = _grouped(given, lambda at: self._results[at].behind)
+        still = [at for at in made if not self._said[at]]
+        for message, calls in _grouped(still, lambda at: self._calls[at].message).items():
+            direct = behind.get(message, [])
+            if len(direct) == len(calls):
+                self._answer(calls, direct)
+
+    def _pair(self, made: Sequence[int], given: Sequence[int]) -> None:
+        """Pair results with calls that only their places tell apart."""
+        if not made or not given:
+            return
+        messages = _grouped(made, lambda at: self._calls[at].message)
+        places, may_be_early = list(messages), self._early and len(made) == 1
+        results: dict[int, list[int]] = {}
+        for at in given:
+            before = bisect_right(places, self._results[at].message)
+            if before or may_be_early:
+                results.setdefault(places[max(before - 1, 0)], []).append(at)
+        older = _OlderCalls()
+        for message, calls in messages.items():
+            self._pair_message(calls, results.get(message, []), older)
+            older.add(calls, self._said)
+
+    def _pair_message(self, calls: list[int], given: list[int], older: "_OlderCalls") -> None:
+        """Pair the results that stand between a message with calls and the next message with such calls."""
+        message = self._calls[calls[0]].message
+        direct = [at for at in given if self._results[at].behind == message]
+        late = [at for at in given if self._results[at].behind != message and not self._repeats(at, older)]
+        made = [at for at in calls if not self._said[at]]
+        taken = self._choose(len(made), direct)
+        if not taken and not older.is_open:
+            taken = self._choose(len(made), sorted(direct + late))
+        self._answer(made, taken)
+        self._take_further([at for at in given if self.about[at] is None], calls, older)
+
+    def _choose(self, count: int, pool: list[int]) -> list[int]:
+        """Return the results of `pool` that answer so many calls, in order; none if they are not certain."""
+        if count == 1:
+            return pool[:1]
+        if len(pool) == count:
+            return pool
+        first = {self._results[at].says: at for at in reversed(pool)}
+        return sorted(first.values()) if len(first) == count else []
+
+    def _answer(self, calls: Iterable[int], results: Iterable[int]) -> None:
+        for call, result in zip(calls, results, strict=False):
+            self.about[result] = call
+            self._said[call].append(self._results[result].says)
+
+    def _repeats(self, result: int, older: "_OlderCalls") -> bool:
+        return self._results[result].says in older.said
+
+    def _take_further(self, given: Iterable[int], calls: list[int], older: "_OlderCalls") -> None:
+        """Find the calls that further results, of calls that have their results already, are about."""
+        said = {says: call for call in calls for says in self._said[call]}
+        is_only = len(calls) == 1 and not older
+        for at in given:
+            says = self._results[at].says
+            if is_only and says not in said:
+                said[says] = calls[0]
+                self._said[calls[0]].append(says)
+            self.about[at] = said.get(says, older.said.get(says))
+
+
+class _OlderCalls:
+    """The calls of one id in the messages before: whether one has no result, and which call each content answered."""
 
     def __init__(self) -> None:
-        self._waiting: dict[
-            CallId, dict[int, deque[CallId]]
-        ] = {}  # by id, then by message, the last one last
-        self._message = 0
+        self.is_open = False
+        self.said: dict[Hashable, int] = {}
 
-    def next_message(self) -> None:
-        """Note that the calls to come are another message's."""
-        self._message += 1
+    def __bool__(self) -> bool:
+        return self.is_open or bool(self.said)
 
-    def add(self, key: CallId, call: CallId) -> None:
-        self._waiting.setdefault(key, {}).setdefault(self._message, deque()).append(call)
+    def add(self, calls: Iterable[int], said: Sequence[Sequence[Hashable]]) -> None:
+        for call in calls:
+            self.is_open = self.is_open or not said[call]
+            self.said.update(dict.fromkeys(said[call], call))
 
-    def take(self, key: CallId) -> CallId | None:
-        """Return the call that a result of this id answers, which waits no longer; None if none does."""
-        groups = self._waiting.get(key)
-        if not groups:
-            return None
-        message, calls = groups.popitem()
-        call = calls.popleft()
-        if calls:
-            groups[message] = calls
-        return call
+
+def _grouped(positions: Iterable[int], key: Callable[[int], K]) -> dict[K, list[int]]:
+    groups: dict[K, list[int]] = {}
+    for at in positions:
+        groups.setdefault(key(at), []).append(at)
+    return groups

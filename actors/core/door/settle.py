@@ -3,23 +3,21 @@
 In:  attributed messages, whose ids may be empty, repeated or a provider's.
 Out: the messages of the human and the model, and what became of each call.
 
-A result answers the nearest earlier unanswered call of its id (`pairing`). Ids that are empty pair by place: the
-results directly behind a message with its calls, where there are as many of one as of the other. Of several results
-the first that is one stands (REQ-915-048); what is the same again is dropped, what differs is kept as a duplicate. A
-result whose call nobody made is never guessed into a pair and never lost: the ledger's word for the call restores it,
-else it is told ahead of the next human message.
+`pairing` chooses the call that a result is about. Of several results of one call the first counts (REQ-915-048); a
+repetition is dropped, and a different one is kept as a duplicate. A result whose call is missing or not certain is
+never lost: if the ledger knows the call, the call is restored, else the result becomes a note (labelled text) ahead of
+the next human message.
 """
 
-from collections.abc import Iterable
-from itertools import takewhile
+from collections.abc import Iterable, Iterator
 from sys import intern
 
 from actors.core.content import Block, Media, Message, Text, ToolCall, ToolResult
 from actors.core.door.attribute import Placed, attributed
-from actors.core.door.pairing import Unanswered
-from actors.core.events import Interaction
+from actors.core.door.pairing import CallPlace, ResultPlace, pair
+from actors.core.events import Interaction, result_of
 from actors.core.form import replace
-from actors.core.identity import RUNTIME, CallId, mint
+from actors.core.identity import RUNTIME, CallId, mint, split_key
 from actors.core.intake import Remarks
 from actors.core.jsonio import MAX_DEPTH, Json, parse_object, sanitised, unquote
 from actors.core.ledger import Ledger, closed
@@ -37,17 +35,23 @@ class Settling:
         self._minted = minted
         self._said: list[Message] = []
         self._known: dict[CallId, Interaction] = {}
-        self._coming: set[CallId] = set()
-        self._early: dict[CallId, list[tuple[str, ToolResult]]] = {}
-        self._open = Unanswered()
+        self._calls: list[CallPlace] = []  # those of the messages that stand before, then those to settle
+        self._results: list[ResultPlace] = []
+        self._names: list[CallId] = []  # canonical ids, by position in `_calls`
+        self._ids: set[str] = set()
+        self._about: Iterator[int | None] = iter(())
+        self._count = 0  # of messages
+        self._behind = -1  # the number of the message that results would stand directly behind
+        self._early: dict[int, list[tuple[str, ToolResult]]] = {}
         self._latest: dict[CallId, CallId] = {}
+        self._restored: dict[CallId, CallId] = {}
         self._waiting: list[Text | Media] = []
         self._told: set[Block] = set()
 
     def remember(self, before: Iterable[Message], known: Ledger) -> None:
         """Take up the calls of the messages that stand before, and the orphans told there."""
         for message in before:
-            self._open.next_message()
+            self._behind = self._count
             if message.origin == RUNTIME:
                 self._told.update(message.blocks)
             for call in message.calls:
@@ -55,48 +59,67 @@ class Settling:
                 first = CallId(call.id.rpartition("~")[0])
                 original = first if first in self._known else call.id
                 self._latest[original] = call.id
-                if seen.end is None:
-                    self._open.add(original, call.id)
+                self._names.append(call.id)
+                self._calls.append(CallPlace(original, call.name, self._count, _completions(seen)))
+            self._count += 1
 
     def settled(self, pieces: Iterable[Placed]) -> list[Message]:
         placed = list(attributed(pieces, self.remarks))
-        if not self._minted:
-            self._coming = {CallId(sanitised(call.id)) for _, message in placed for call in message.calls}
-        for number, (place, message) in enumerate(placed):
+        self._survey(message for _, message in placed)
+        for place, message in placed:
             if message.speaker == "tool":
                 for result in message.results:
                     self._result(result, place)
                 continue
             if message.speaker == "human":
                 self._announce()
-            elif calls := message.calls:
-                unnamed = sum(not call.id for call in calls)
-                behind = placed[number + 1 :] if unnamed else []
-                results = takewhile(lambda piece: piece[1].speaker == "tool", behind)
-                in_step = unnamed == sum(not each.call_id for _, m in results for each in m.results)
-                message = self._called(message, by_place=bool(unnamed) and in_step)
-            self._said.append(message)
+            self._said.append(self._called(message) if message.calls else message)
         self._announce()
         return self._said
+
+    def _survey(self, messages: Iterable[Message]) -> None:
+        """Find out which call each result is about, before anything is settled."""
+        for message in messages:
+            if message.speaker != "tool":
+                self._behind = self._count
+            for call in message.calls:
+                self._calls.append(CallPlace(sanitised(call.id), call.name, self._count))
+            for result in message.results:
+                if result.status != "pending":
+                    key, tool = self._key(result)
+                    says = _completing(result)
+                    self._results.append(ResultPlace(key, tool, says, self._count, self._behind))
+            self._count += 1
+        self._ids = {call.id for call in self._calls}
+        self._about = iter(pair(self._calls, self._results, early=not self._minted))
+
+    def _key(self, result: ToolResult) -> tuple[CallId, str]:
+        """Return the id that a result gives, and the name of its tool where it came with one (`result_key`)."""
+        if not self._minted:
+            return CallId(sanitised(result.call_id)), ""
+        return split_key(result.call_id)
 
     def ledger(self, known: Ledger) -> Ledger:
         """Return what was known, with what the blocks say of each call, in order of appearance."""
         return Ledger([*known.interactions(), *self._known.values()])
 
-    def _called(self, message: Message, *, by_place: bool) -> Message:
-        self._open.next_message()
-        blocks = [
-            self._call(block, by_place) if type(block) is ToolCall else block for block in message.blocks
-        ]
+    def _called(self, message: Message) -> Message:
+        blocks = [self._planned(block) if type(block) is ToolCall else block for block in message.blocks]
         if all(new is old for new, old in zip(blocks, message.blocks, strict=True)):
             return message
         return Message(message.speaker, blocks, message.turn, message.origin)
 
-    def _call(self, call: ToolCall, by_place: bool) -> ToolCall:
+    def _planned(self, call: ToolCall) -> ToolCall:
+        """Settle a call that results were paired with, and take the results that stood before it."""
+        call, position = self._call(call), len(self._names)
+        self._names.append(call.id)
+        for place, result in self._early.pop(position, ()):
+            self._answer(call.id, result, place)
+        return call
+
+    def _call(self, call: ToolCall) -> ToolCall:
         original = CallId(sanitised(call.id))  # lone surrogates have no bytes
         name = self._name(original)
-        if original or by_place:
-            self._open.add(original, name)
         if original:
             self._latest[original] = name
         if name != original and not self._minted:
@@ -106,8 +129,6 @@ class Settling:
         if not self._minted:  # what a provider's call was given is an object since it was read
             call = self._canonical(call)
         self._known[name] = _lost(call)
-        for place, result in self._early.pop(name, ()):
-            self._answer(name, result, place)
         return call
 
     def _name(self, original: CallId) -> CallId:
@@ -128,54 +149,62 @@ class Settling:
         return replace(call, raw=text if call.raw is None else call.raw, json=Json(b"{}"))
 
     def _result(self, result: ToolResult, place: str) -> None:
-        original = CallId(sanitised(result.call_id))
-        name = self._open.take(original) or self._latest.get(original)
-        if name is not None:
-            self._answer(name, result, place)
-        elif original and original in self._coming:
-            self._early.setdefault(original, []).append((place, result))
-        elif result.status != "pending":
-            self._orphan(original, result, place)
+        key, tool = self._key(result)
+        if result.status == "pending":
+            self._note_pending(key, result)
+            return
+        position = next(self._about)
+        if position is None:
+            self._orphan(key, tool, result, place)
+        elif position < len(self._names):
+            self._answer(self._names[position], result, place)
+        else:
+            self._early.setdefault(position, []).append((place, result))
+
+    def _note_pending(self, key: CallId, result: ToolResult) -> None:
+        """Note a call that had begun when the messages were taken, and whose end they do not hold."""
+        name = self._latest.get(key)
+        if name is not None and result.is_complete is False and self._known[name].end is None:
+            self._known[name] = replace(self._known[name], started=True, cancelled="outcome_unknown")
 
     def _answer(self, name: CallId, result: ToolResult, place: str) -> None:
+        key, tool = self._key(result)
         known, kept = self._known[name], replace(result, call_id=name)
-        if result.status == "pending":
-            if result.is_complete is False and known.end is None:
-                # It was running when the messages were taken.
-                self._known[name] = replace(known, started=True, cancelled="outcome_unknown")
-        elif (first := known.completion) is None:
+        if (first := known.completion) is None:
             self._known[name] = replace(known, started=True, end=kept, cancelled=None)
         else:
             again = _completing(kept) in map(_completing, (first, *known.duplicates))
             self.remarks.dedupe.append((name, "duplicate" if again else "conflicting_duplicate"))
-            self.remarks.add(place, "another result for call %s kept as a duplicate", _named(result.call_id))
+            self.remarks.add(place, "another result for call %s kept as a duplicate", _quoted(key or tool))
             if not again:
                 self._known[name] = replace(known, duplicates=(*known.duplicates, kept))
 
-    def _orphan(self, call_id: CallId, result: ToolResult, place: str) -> None:
-        known = self._ledger.get(call_id) if call_id else None  # an empty id names nothing
+    def _orphan(self, key: CallId, tool: str, result: ToolResult, place: str) -> None:
+        """Settle a result whose call is missing or not certain."""
+        known = self._ledger.get(key) if key else None  # an empty id names nothing
         if known is not None and known.late is not None:
             # Its call was compacted away, and the ledger tells it.
-            self.remarks.dedupe.append((call_id, "late"))
-        elif known is not None and known.tool is not None:
-            self.remarks.found("restored_call", call_id)
-            call = ToolCall(call_id, known.tool, json=known.arguments or Json(b"{}"))
-            self._said.append(self._called(Message("model", (call,)), by_place=False))
-            self._open.take(call_id)
-            self._answer(self._latest[call_id], result, place)
+            self.remarks.dedupe.append((key, "late"))
+        elif (name := self._restored.get(key)) is not None:
+            self._answer(name, result, place)
+        elif known is not None and known.tool is not None and key not in self._ids:
+            self.remarks.found("restored_call", key)
+            call = self._call(ToolCall(key, known.tool, json=known.arguments or Json(b"{}")))
+            self._restored[key] = call.id
+            self._said.append(Message("model", (call,)))
+            self._answer(call.id, result, place)
         else:
-            self._tell(call_id, result, place)
+            self._tell(key, tool, result, place)
 
-    def _tell(self, call_id: CallId, result: ToolResult, place: str) -> None:
-        """Turn a result whose call nobody knows into words, once."""
-        self.remarks.found("orphan_result", call_id)
-        what = "result for unknown call %s" if call_id else "result without a call id"
-        about = (_named(call_id),) if call_id else ()
+    def _tell(self, key: CallId, tool: str, result: ToolResult, place: str) -> None:
+        """Turn a result whose call is unknown into a note, once."""
+        self.remarks.found("orphan_result", key)
+        what, about = _described(key, tool, is_known=key in self._ids)
         failed = ", which failed" if result.status == "error" else ""
         words = Text(f"[A tool result without its call{failed}: {unquote(result.rendered_json)}]")
         told: tuple[Text | Media, ...] = (words, *result.media)
         if self._told.issuperset(told):
-            self.remarks.dedupe.append((call_id, "duplicate"))
+            self.remarks.dedupe.append((key, "duplicate"))
             self.remarks.add(place, f"{what} left out: it is there already", *about)
             return
         self.remarks.add(place, f"{what} kept as text", *about)
@@ -193,11 +222,25 @@ def _lost(call: ToolCall) -> Interaction:
     return Interaction(call.id, intern(call.name), call.json, cancelled="lost")
 
 
-def _named(call_id: str) -> str:
-    """Return an id as a note has it: what pairs by name begins with a NUL."""
-    return repr(call_id.removeprefix("\0"))[:80]
+def _described(key: str, tool: str, *, is_known: bool) -> tuple[str, tuple[str, ...]]:
+    """Return what a note says of a result without its call, and the values in it."""
+    if key and is_known:
+        return "result of id %s, without a certain call,", (_quoted(key),)
+    if key or tool:
+        return "result for unknown call %s", (_quoted(key or tool),)
+    return "result without a call id", ()
+
+
+def _quoted(text: str) -> str:
+    return repr(text)[:80]
 
 
 def _completing(result: ToolResult) -> tuple[object, ...]:
     """Return what a result completes its call with, whatever its source said of it besides."""
     return result.content_json, result.error_json, result.media
+
+
+def _completions(known: Interaction) -> tuple[tuple[object, ...], ...]:
+    """Return what a call was completed with so far, the further results included."""
+    first = () if known.end is None else (result_of(known.end),)
+    return tuple(map(_completing, (*first, *known.duplicates)))

@@ -6,21 +6,37 @@ CONSERVATION = "tests/core/test_conservation.py"
 LEDGER = "tests/core/test_ledger.py"
 TURN = "tests/core/test_turn.py"
 STATE = "tests/core/test_state.py"
+PAIRING = "tests/core/test_pairing.py"
+IMPORTS = "tests/adapters/test_import_pairing.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
-        "pairing: a repeated id's result goes to the first message's call of that id",
+        "pairing: a late result goes to a newer call although an older one is open",
         "actors/core/door/pairing.py",
-        "message, calls = groups.popitem()",
-        "calls = groups.pop(message := next(iter(groups)))",
-        ("tests/core/test_pairing.py", "tests/core/test_recovery.py"),
+        "if not taken and not older.is_open:",
+        "if not taken:",
+        (PAIRING, IMPORTS),
     ),
     Mutation(
-        "pairing: results of one message's calls of one id are swapped",
+        "pairing: a second result of an id with several calls goes to the latest call",
         "actors/core/door/pairing.py",
-        "calls.popleft()",
-        "calls.pop()",
-        ("tests/core/test_pairing.py",),
+        "is_only = len(calls) == 1 and not older",
+        "is_only = len(calls) == 1",
+        (PAIRING,),
+    ),
+    Mutation(
+        "pairing: the name of a tool decides nothing",
+        "actors/core/door/pairing.py",
+        "if len(made) > 1 or (made and",
+        "if (made and",
+        (PAIRING, IMPORTS),
+    ),
+    Mutation(
+        "pairing: calls of one message take results although one is missing",
+        "actors/core/door/pairing.py",
+        "if len(pool) == count:",
+        "if pool:",
+        (PAIRING,),
     ),
     Mutation(
         "events: an image that a tool returned is not kept",

@@ -56,16 +56,20 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "door: empty ids pair although their counts differ",
-        "actors/core/door/settle.py",
-        "by_place=bool(unnamed) and in_step",
-        "by_place=bool(unnamed)",
+        "actors/core/door/pairing.py",
+        "if len(direct) == len(calls):",
+        "if direct:",
         (DOOR,),
     ),
     Mutation(
         "door: empty ids pair across what stands between",
         "actors/core/door/settle.py",
-        "results = takewhile(lambda",
-        "results = filter(lambda",
+        """            if message.speaker != "tool":
+                self._behind = self._count
+""",
+        """            if message.calls:
+                self._behind = self._count
+""",
         (DOOR,),
     ),
     Mutation(
@@ -102,15 +106,15 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "door: a call that only the ledger knows is not restored",
         "actors/core/door/settle.py",
-        "if known is not None and known.tool is not None:",
-        "if False:",
+        "elif known is not None and known.tool is not None and key not in self._ids:",
+        "elif False:",
         (DOOR,),
     ),
     Mutation(
         "door: a result before its call is nobody's",
         "actors/core/door/settle.py",
-        "elif original and original in self._coming:",
-        "elif False:",
+        "early=not self._minted",
+        "early=False",
         (DOOR,),
     ),
     Mutation(
@@ -123,8 +127,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "door: a call that was running when its history was taken is lost",
         "actors/core/door/settle.py",
-        "            if result.is_complete is False and known.end is None:",
-        "            if False:",
+        "result.is_complete is False and self._known[name].end is None",
+        "False",
         ("tests/test_while_tools_run.py",),
     ),
     Mutation(
