@@ -26,6 +26,7 @@ class Prepared(Struct, frozen=True):
     closing: bytes
     preamble: Preamble
     names: Mapping[str, str]
+    keys: Mapping[str, Mapping[str, str]]
     losses: tuple[str, ...]
 
     def request(self, segments: Segments, facts: TranscriptFacts) -> Request:
@@ -34,7 +35,7 @@ class Prepared(Struct, frozen=True):
         ends, said = marked(segments, self.settings, dialect, facts, self.closing)
         opening = begun.before + ends + routed(self.settings, dialect, facts) + begun.after
         body = said.begun(opening).ended(b"]}")
-        return Request(begun.path, begun.headers, body, self.losses, self.names, begun.assumed)
+        return Request(begun.path, begun.headers, body, self.losses, self.names, self.keys, begun.assumed)
 
 
 class Adapter(Struct, frozen=True):
@@ -50,10 +51,10 @@ class Adapter(Struct, frozen=True):
         `called` are the tools that a transcript shows, for settings that declare none. Where they declare some, what a
         model invented must not change them: reasoning is bound to them (ANT-44).
         """
-        asked, names, losses = fit(settings, self.dialect)
+        asked, names, keys, losses = fit(settings, self.dialect)
         begun = self.preamble(asked, self.dialect, NO_FACTS.tools if asked.tools else called)
         told = (*losses, *begun.losses)
-        return Prepared(asked, self.dialect, self.encoder.closing, begun, names, told)
+        return Prepared(asked, self.dialect, self.encoder.closing, begun, names, keys, told)
 
     def request(self, segments: Segments, settings: Settings, facts: TranscriptFacts = NO_FACTS) -> Request:
         """Return the request that sends a lane's segments with these settings; see `prepared`."""

@@ -6,6 +6,7 @@ block           the block, or None if it would hold nothing; `maker` is the bind
 is_said_again   whether the block says all that the model said: it is not left out, cut, trimmed or renamed
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
@@ -14,6 +15,7 @@ from actors.core.content import Block, Media, Native, Seal, Text, Thinking, Tool
 from actors.core.dialect import Dialect
 from actors.core.identity import Binding, CallId
 from actors.core.jsonio import Json, parse_object, quote, sanitised
+from actors.core.property_keys import with_keys
 
 
 @dataclass(slots=True, eq=False)
@@ -76,6 +78,7 @@ class ArrivingCall:
         dropped: Whether it is left out, because the answer was cut inside it.
         told: Whether it is complete by name or by coming whole: free text cannot show it.
         signature: What stands in front of it and is worth nothing without it.
+        keys: Properties of its tool that the provider knows by another key: that key to the tool's own.
         renamed: Whether it goes back under another name than the model gave it: one that its provider takes.
     """
 
@@ -91,6 +94,7 @@ class ArrivingCall:
     told: bool = False
     signature: Words | None = None
     renamed: bool = False
+    keys: Mapping[str, str] = field(default_factory=dict)
     done: bool = False
 
     @property
@@ -108,18 +112,29 @@ class ArrivingCall:
         if self.dropped:
             return None
         raw = self.pieces.whole()
-        native = Seal("call_id", quote(self.native_id), binding) if self.native_id else None
+        native = ToolCall.sealed_id(self.native_id, {}, binding)
         if self.free:
             return ToolCall.free_form(self.id, self.name, raw, native, self.namespace)
         is_object = parse_object(text := raw.strip()) is not None
         json = Json((is_object and text.encode()) or b"{}")
+        if self.keys and (own := self._with_own_keys(json)) != json:
+            used = {key: made for made, key in self.keys.items() if bytes(quote(made)) in bytes(json)}
+            native, json = ToolCall.sealed_id(self.native_id, used, binding), own
         raw_text = None if is_object else raw
         return ToolCall(self.id, self.name, None, raw_text, native, namespace=self.namespace, json=json)
+
+    def _with_own_keys(self, json: Json) -> Json:
+        """Return arguments with the tool's own keys; as they are, if a key would be there twice."""
+        own = with_keys(json, self.keys)
+        return json if own != json and parse_object(own.decode()) is None else own
 
     def is_said_again(self, block: Block | None, dialect: Dialect) -> bool:
         if not isinstance(block, ToolCall) or self.renamed:
             return False
-        return dialect.turns.arguments == "object" or self.pieces.whole() == block.json.decode()
+        said, takes_objects = self.pieces.whole(), dialect.turns.arguments == "object"
+        if keys := block.native_keys:
+            return with_keys(block.json, keys).decode() == (said.strip() if takes_objects else said)
+        return takes_objects or said == block.json.decode()
 
 
 @dataclass(slots=True, eq=False)

@@ -72,6 +72,7 @@ class Assembly:
     first_call: int = 1
     turn: int = 0
     names: Mapping[str, str] | None = None
+    keys: Mapping[str, Mapping[str, str]] | None = None
 
     def __post_init__(self) -> None:
         self.usage = Usage()
@@ -190,6 +191,7 @@ class Assembly:
         if not call.name and name:
             call.name = (self.names or {}).get(name) or sanitised(name)
             call.renamed = tool_name(call.name, self.dialect.ids.tool_name_pattern) != name
+            call.keys = (self.keys or {}).get(call.name, {})
         if call.name:
             self._announce(call)
 

@@ -43,6 +43,7 @@ def decode(
     first_call: int = 1,
     turn: int = 0,
     names: Mapping[str, str] | None = None,
+    keys: Mapping[str, Mapping[str, str]] | None = None,
     max_bytes: int = MAX_ANSWER,
 ) -> Decoder:
     """Return a decoder for one answer.
@@ -52,8 +53,9 @@ def decode(
         stream: Whether the answer is streamed; else it is one JSON document, whose events are in `late` after `close`.
         first_call: Number of the first canonical id to mint.
         names: `Request.names` of what is being answered: tools the provider knows by another name.
+        keys: `Request.keys` of it: properties the provider knows by another key.
         max_bytes: Of the answer, as it is on the wire; one that is larger is a fault.
     """
     binding = binding or Binding(profile.name, profile.name)
     made = codec(profile.family).decoder
-    return made(profile, binding, first_call, turn, names, stream=stream, max_bytes=max_bytes)
+    return made(profile, binding, first_call, turn, names, keys, stream=stream, max_bytes=max_bytes)

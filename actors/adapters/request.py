@@ -115,6 +115,7 @@ class Request(Struct, frozen=True):
         headers: Headers the dialect asks for, without credentials.
         losses: Settings that were asked for and that the dialect does not take, by name.
         names: Tools that the provider knows by another name: that name to the tool's own.
+        keys: Properties that the provider knows by another key: by each tool's own name, that key to the tool's own.
         assumed: What nobody asked for and the dialect demands, in words (`max_tokens 8192`).
     """
 
@@ -123,6 +124,7 @@ class Request(Struct, frozen=True):
     segments: Segments
     losses: tuple[str, ...] = ()
     names: Mapping[str, str] = field(default_factory=dict)
+    keys: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     assumed: tuple[str, ...] = ()
 
     @property

@@ -11,11 +11,8 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TypeAlias
 
+from actors.core.json_schema import LISTS, MAPS, SCHEMAS
 from actors.core.jsonio import Json, JsonValue, dump, parse, pointed
-
-_MAPS = frozenset({"properties", "$defs", "definitions", "patternProperties", "dependentSchemas"})
-_LISTS = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
-_SCHEMAS = frozenset({"items", "additionalProperties", "not", "contains", "if", "then", "else"})
 
 _ALTERNATIVES = ("anyOf", "oneOf")
 _UNSAID = ("not", "enum", "const")  # of a whole object: nothing that a root may say
@@ -33,11 +30,11 @@ Schema: TypeAlias = dict[str, JsonValue]
 
 def below(key: str, value: JsonValue, made: Callable[[JsonValue], JsonValue]) -> JsonValue:
     """Return what stands under a keyword, each schema directly in it as it is made."""
-    if key in _MAPS and type(value) is dict:
+    if key in MAPS and type(value) is dict:
         return {name: made(inner) for name, inner in value.items()}
-    if key in _LISTS and type(value) is list:
+    if key in LISTS and type(value) is list:
         return [made(inner) for inner in value]
-    return made(value) if key in _SCHEMAS else value
+    return made(value) if key in SCHEMAS else value
 
 
 def nodes(schema: JsonValue) -> list[Schema]:

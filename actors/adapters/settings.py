@@ -2,29 +2,38 @@
 
 What a dialect does not take is not sent, and named among the losses, so that a preview can tell. A tool whose name
 the dialect refuses goes out under a made one (`actors.core.projection.tool_name`), the same that its calls have in the
-transcript. What all providers demand of a tool's schema is seen to here (`actors.adapters.schemas`); what one family
-demands, and how thinking is asked for, is its own.
+transcript. Its schema goes out as the host takes it (`actors.adapters.tool_schemas`). What one family demands, and how
+thinking is asked for, is its own.
 """
 
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
 from actors.adapters.outputs import asked_form
 from actors.adapters.request import TEXT, Settings, ToolSpec
-from actors.adapters.schemas import rooted
+from actors.adapters.tool_schemas import host_schema
 from actors.core.asking import Choose, ToolChoice
 from actors.core.dialect import Dialect
 from actors.core.jsonio import Json
 from actors.core.projection import flat_name, tool_name, within
 
 
-def fit(settings: Settings, dialect: Dialect) -> tuple[Settings, Mapping[str, str], tuple[str, ...]]:
+class FittedSettings(NamedTuple):
+    """Settings as a dialect takes them, with `Request.names`, `Request.keys`, and what was lost."""
+
+    settings: Settings
+    names: Mapping[str, str]
+    keys: Mapping[str, Mapping[str, str]]
+    losses: tuple[str, ...]
+
+
+def fit(settings: Settings, dialect: Dialect) -> FittedSettings:
     """Return settings as a dialect takes them, to be sent as they are.
 
-    With them come `Request.names`, and the losses: `temperature`, `top_p`, `stop`, `tool_choice`, `thinking`,
+    The losses are: `temperature`, `top_p`, `stop`, `tool_choice`, `thinking`,
     `thinking_tokens`, `effort`; `cache`, where no longer life can be asked for; and `schema.KEYWORD` for what a tool's
     schema may not say, `output.KEYWORD` for what that of the answer may not.
     """
@@ -32,7 +41,7 @@ def fit(settings: Settings, dialect: Dialect) -> tuple[Settings, Mapping[str, st
         settings = asked_form(settings, dialect)
     lost: dict[str, None] = {}
     changes: dict[str, Any] = _sampling(settings, dialect)  # Any: each setting has its own type
-    form = _form(settings, lost)
+    form = _form(settings, dialect, lost)
     choice = _choice(settings, dialect)
     if choice != settings.tool_choice:
         changes["tool_choice"] = choice
@@ -42,26 +51,24 @@ def fit(settings: Settings, dialect: Dialect) -> tuple[Settings, Mapping[str, st
     cache = dialect.caching.taken(settings.cache, settings.model)
     if settings.cache == "long" != cache:
         changes["cache"] = cache
-    tools = tuple([_taken(tool, dialect, lost) for tool in settings.tools])
+    fitted = [_taken(tool, settings.model, dialect, lost) for tool in settings.tools]
+    tools = tuple([tool for tool, _ in fitted])
     pairs = zip(tools, settings.tools, strict=True)
     names = {made.name: own.name for made, own in pairs if made.name != own.name}
     sent = {"tools": tools, "cache": cache, "output": form} | changes
     if isinstance(choice, Choose):
         sent["tool_choice"] = _renamed(choice, names)
-    return (
-        replace(settings, **sent),
-        names,
-        (*changes, *lost),
-    )
+    keys = {own.name: made for own, (_, made) in zip(settings.tools, fitted, strict=True) if made}
+    return FittedSettings(replace(settings, **sent), names, keys, (*changes, *lost))
 
 
-def _form(settings: Settings, lost: dict[str, None]) -> Json | None:
-    """Return the schema of the answer as any provider takes it; note what it lost."""
+def _form(settings: Settings, dialect: Dialect, lost: dict[str, None]) -> Json | None:
+    """Return the schema of the answer as the dialect takes it; note what it lost."""
     if settings.output is None:
         return None
-    form, keywords = rooted(settings.output)
-    lost.update(dict.fromkeys(f"output.{keyword}" for keyword in keywords))
-    return form
+    form = host_schema(settings.output, dialect.request.patterns)
+    lost.update(dict.fromkeys(f"output.{keyword}" for keyword in form.losses))
+    return form.schema
 
 
 def _choice(settings: Settings, dialect: Dialect) -> ToolChoice:
@@ -108,17 +115,21 @@ def _sampling(settings: Settings, dialect: Dialect) -> dict[str, Any]:  # Any: a
     return changes
 
 
-def _taken(tool: ToolSpec, dialect: Dialect, lost: dict[str, None]) -> ToolSpec:
-    """Return a tool under a name and with a schema that are taken; note what the schema lost."""
-    parameters, keywords = rooted(tool.parameters)
-    lost.update(dict.fromkeys(f"schema.{keyword}" for keyword in keywords))
+def _taken(
+    tool: ToolSpec, model: str, dialect: Dialect, lost: dict[str, None]
+) -> tuple[ToolSpec, Mapping[str, str]]:
+    """Return a tool under a name and with a schema that are taken, and its made keys; note what the schema lost."""
+    rules = dialect.request
+    has_key_rule = rules.property_keys is not None and re.fullmatch(rules.property_key_models, model)
+    taken = host_schema(tool.parameters, rules.patterns, rules.property_keys if has_key_rule else None)
+    lost.update(dict.fromkeys(f"schema.{keyword}" for keyword in taken.losses))
     pattern = dialect.ids.tool_name_pattern
     name = tool_name(tool.name, pattern)
     if tool.namespace and dialect.request.namespaces:
         name = flat_name(tool.namespace, tool_name(within(tool.name, tool.namespace), pattern))
     if tool.form is not None and not dialect.request.custom_tools and tool.form != TEXT:
         lost["tools.format"] = None
-    return replace(tool, name=name, parameters=parameters)
+    return replace(tool, name=name, parameters=taken.schema), taken.keys
 
 
 _MANUAL_TOKENS = 1024  # fewest of a manual thinking budget; also left for the answer where less is asked for

@@ -331,6 +331,7 @@ class Round:
             first_call=command.first_call,
             turn=command.turn,
             names=command.request.names,
+            keys=command.request.keys,
             max_bytes=self._endpoint.answer_bytes,
         )
 

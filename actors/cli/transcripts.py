@@ -123,6 +123,8 @@ class _Made:
         added = [f"added: {_ADDED[kind]} ({count:,})" for kind, count in self.rendered.report.fillers]
         assumed = [*self.request.assumed, *([] if self._model else [f"model {bodies.MODEL!r}"])]
         renamed = [f"renamed: tool {own!r} is {made!r}" for made, own in self.request.names.items()]
+        for tool, keys in self.request.keys.items():
+            renamed += [f"renamed: key {own!r} of tool {tool!r} is {made!r}" for made, own in keys.items()]
         return [*added, *(f"assumed: {what}" for what in assumed), *renamed]
 
     def losses(self) -> list[str]:

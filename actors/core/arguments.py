@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
+from actors.core.json_schema import entries, is_schema
 from actors.core.jsonio import JsonRefused, JsonValue, dump, parse, sanitised
 from actors.core.schema_cost import SchemaCost, nodes
 from actors.errors import ToolDefinitionError, nearest
@@ -156,6 +157,9 @@ def _why_unusable(schema: dict[str, Any]) -> str | None:  # Any: any keyword may
     untyped = "object" if not _CHOICES.isdisjoint(schema) else None  # the arms say it
     if (kind := schema.get("type", untyped)) != "object":
         return f"its type is {kind!r}, providers take only 'object'"
+    if (found := _misplaced(schema)) is not None:
+        place, value = found
+        return f"'{place}' is {_excerpt(value)} where a schema must stand; write an object, such as {{}} for any value"
     inside = list(nodes(schema))
     patterns = [pattern for node in inside for pattern in _patterns(node)]
     for what, size, most in (
@@ -166,6 +170,18 @@ def _why_unusable(schema: dict[str, Any]) -> str | None:  # Any: any keyword may
         if size > most:
             return f"it has {what.format(size)}, at most {most} are taken"
     return _why_unmeasurable(inside)
+
+
+def _misplaced(schema: dict[str, Any]) -> tuple[str, JsonValue] | None:  # Any: as above
+    """Return the first entry that is no schema where one must stand, with its path; None if there is none."""
+    for keyword, value in schema.items():
+        for place, inner in entries(keyword, value):
+            path = keyword + place
+            if not is_schema(inner):
+                return path, inner
+            if isinstance(inner, dict) and (found := _misplaced(inner)) is not None:
+                return f"{path}.{found[0]}", found[1]
+    return None
 
 
 def _why_unmeasurable(inside: list[dict[str, Any]]) -> str | None:  # Any: JSON

@@ -159,6 +159,7 @@ without regard to case."""
 
 
 OutputMeans: TypeAlias = Literal["schema", "tool", "prompt"]
+Patterns: TypeAlias = Literal["any", "plain", "none"]
 
 
 class RequestRules(Demands):
@@ -168,6 +169,11 @@ class RequestRules(Demands):
         namespaces: Whether tools may be in groups, each with a name.
         custom_tools: Whether there are tools that take free text, and no object.
         schema_subset: What a tool's JSON Schema is projected to.
+        property_keys: What the key of every property in a tool's schema must match in full; others go out under made
+            keys (ANT-57). None where any key is taken.
+        property_key_models: Which models demand that, as a pattern of the whole name.
+        patterns: Which regular expressions a schema may hold: `any`, `plain` ones without lookarounds, named groups
+            and flags, of which a grammar can be made (CMP-03), or `none`.
         max_tokens_default: Most tokens of an answer where nobody said (Anthropic requires the field); None for the
             model's own.
         max_tools: Most tools a request may declare.
@@ -191,6 +197,9 @@ class RequestRules(Demands):
 
     namespaces: ClassVar[bool] = False
     custom_tools: bool = False
+    property_keys: str | None = None
+    property_key_models: str = ".*"
+    patterns: Patterns = "any"
     max_tools: int | None = None
     forced_choice: Literal["yes", "no", "not_when_thinking"] = "yes"
     named_models: str = ".*"

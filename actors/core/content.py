@@ -7,13 +7,13 @@ that produced it.
 """
 
 from base64 import b64encode
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Literal, Self, TypeAlias
 
 from actors.core.form import Form, Public, kept
 from actors.core.identity import Binding, CallId
 from actors.core.ingest import ingest
-from actors.core.jsonio import Json, JsonObject, JsonValue, Quoted, nest, parse, quote, unquote
+from actors.core.jsonio import Json, JsonObject, JsonValue, Quoted, dump, nest, parse, quote, unquote
 
 Speaker: TypeAlias = Literal["human", "model", "tool"]
 Status: TypeAlias = Literal["pending", "complete", "error", "cancelled", "unknown"]
@@ -80,7 +80,8 @@ class ToolCall(Form, frozen=True, tag="c", init=False, metaclass=Public):
         arguments: Any Python value, ingested to a JSON object once. What is not an object becomes `{}`, and the value
             is kept in `raw`.
         raw: The model's own text, verbatim, when it was no JSON object: malformed arguments, or free text.
-        native: The provider's own id for the call, sealed.
+        native: The provider's own id for the call, sealed (`call_id`); of a call with keys that its provider knows by
+            others, an object with the `id` and these `keys` (`call`).
         namespace: The group of tools that the name is in, where its provider has groups; the name begins with it.
         json: The arguments as a JSON object already encoded; used in place of `arguments`.
     """
@@ -117,6 +118,23 @@ class ToolCall(Form, frozen=True, tag="c", init=False, metaclass=Public):
         return ToolCall(call_id, name, raw=text, native=native, namespace=namespace, json=_free(text))
 
     @property
+    def native_id(self) -> str:
+        """What its provider calls it; empty if it is not known."""
+        return "" if self.native is None else _native_call(self.native)[0]
+
+    @property
+    def native_keys(self) -> dict[str, str]:
+        """Keys of the arguments that its provider knows by others: the tool's own, each with the provider's."""
+        return {} if self.native is None or self.native.kind != "call" else _native_call(self.native)[1]
+
+    @staticmethod
+    def sealed_id(call_id: str, keys: Mapping[str, str], maker: Binding) -> Seal | None:
+        """Return what a call's provider knows of it, sealed: its id, and the keys that it has under other names."""
+        if keys:
+            return Seal("call", quote(dump({"id": call_id, "keys": dict(keys)}).decode()), maker)
+        return Seal("call_id", quote(call_id), maker) if call_id else None
+
+    @property
     def text(self) -> str | None:
         """The free text the tool was given; None if it was given arguments."""
         return self.raw if self.raw is not None and self.json == _free(self.raw) else None
@@ -132,6 +150,21 @@ class ToolCall(Form, frozen=True, tag="c", init=False, metaclass=Public):
         value = parse(self.json)
         assert isinstance(value, dict)
         return value
+
+
+def _native_call(seal: Seal) -> tuple[str, dict[str, str]]:
+    """Return the id and the keys that a provider's seal of a call holds; nothing of one that holds something else."""
+    if seal.kind != "call":
+        return unquote(seal.data), {}
+    try:
+        held = parse(unquote(seal.data).encode())
+    except ValueError:  # JsonRefused, and UnicodeEncodeError for lone surrogates
+        return "", {}
+    fields = held if isinstance(held, dict) else {}
+    call_id, keys = fields.get("id"), fields.get("keys")
+    known = keys.items() if isinstance(keys, dict) else ()
+    texts = {own: made for own, made in known if isinstance(made, str)}
+    return call_id if isinstance(call_id, str) else "", texts
 
 
 def _free(text: str) -> Json:

@@ -57,6 +57,7 @@ OPENAI_CHAT = ChatDialect(
     ),
 )
 
+_PROPERTY_KEYS = r"[a-zA-Z0-9_.-]{1,64}"  # ANT-57
 _NO_SAMPLING = r"claude-((opus|sonnet|haiku)-(4-[7-9]|[5-9])|fable|mythos)"  # ANT-56
 
 ANTHROPIC = AnthropicDialect(
@@ -75,6 +76,7 @@ ANTHROPIC = AnthropicDialect(
     ),
     caching=AnthropicCaching(marks="block", moving=True, long="ttl"),
     request=AnthropicRequest(
+        property_keys=_PROPERTY_KEYS,
         forced_choice="not_when_thinking",
         max_temperature=1.0,
         overflow_rule="ANT-36",
@@ -166,6 +168,8 @@ BEDROCK = ConverseDialect(
         long="ttl",
     ),
     request=ConverseRequest(
+        property_keys=_PROPERTY_KEYS,
+        property_key_models=r".*anthropic\..*",
         forced_choice="not_when_thinking",
         named_models=r".*(anthropic\.claude|amazon\.nova).*",  # of the others, some take `any`
         output="schema",
@@ -276,7 +280,9 @@ OPENROUTER = ChatDialect(
     ),
     caching=ChatCaching(marks="part", models="~?anthropic/.*", long="ttl"),
     reasoning=ChatReasoning(carrier="reasoning_details", binding="upstream", switch="reasoning"),
-    request=ChatRequest(upstream_pin="provider"),
+    request=ChatRequest(
+        property_keys=_PROPERTY_KEYS, property_key_models="~?anthropic/.*", upstream_pin="provider"
+    ),
 )
 XAI = ChatDialect(
     name="xai",
@@ -309,7 +315,8 @@ VLLM = ChatDialect(
     turns=ChatTurns(  # the model's chat template judges, and many of them are strict (CMP-01)
         first_roles=frozenset({"user"}), alternation="fill", user_after_tool="filler", absent_content="empty"
     ),
-    request=ChatRequest(output="schema"),  # a grammar made of it, which leaves no room for calls
+    # a grammar is made of schemas, and that of an answer leaves no room for calls
+    request=ChatRequest(output="schema", patterns="plain"),
 )
 _WORDS_ALONE = replace(VLLM.request, named_models="")  # a tool choice that is no word is taken for `auto`
 LLAMA_CPP = replace(VLLM, name="llama_cpp", request=_WORDS_ALONE)

@@ -16,7 +16,7 @@ from typing import Literal, TypeAlias
 from actors.core.content import ToolCall
 from actors.core.dialect import Dialect
 from actors.core.identity import Binding, CallId, content_name
-from actors.core.jsonio import unquote
+from actors.core.property_keys import with_keys
 from actors.core.table import Table
 from actors.core.transcript import RenderState
 
@@ -65,7 +65,7 @@ class Projection:
         if seal is not None and seal.origin is not self._origin:  # calls in a row mostly share theirs
             self._origin = seal.origin
             self._is_own = self._dialect.ids.native_passthrough and self._provider(seal.origin) == self._home
-        native = unquote(seal.data) if seal is not None and self._is_own else ""
+        native = call.native_id if self._is_own and seal is not None else ""
         passes = native and self._is_id(native) and self._free(native)
         emitted = native if passes else self._minted(call.id, name)
         self._new[call.id] = emitted
@@ -75,6 +75,23 @@ class Projection:
             self._index = max(self._index, int(ordinal[1]))
         self._index += 1
         return emitted, name
+
+    def arguments(self, call: ToolCall) -> ToolCall:
+        """Return a call with the keys by which its provider knows its arguments, where it goes back there (ANT-57)."""
+        if (
+            call.native is None
+            or call.native.kind != "call"
+            or self._provider(call.native.origin) != self._home
+        ):
+            return call
+        return ToolCall(
+            call.id,
+            call.name,
+            raw=call.raw,
+            native=call.native,
+            namespace=call.namespace,
+            json=with_keys(call.json, call.native_keys),
+        )
 
     def with_names(self, before: frozenset[str]) -> frozenset[str]:
         """Return the names of tools that were called before, and of those in this tail; the same set if none is new."""

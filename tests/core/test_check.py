@@ -92,6 +92,10 @@ def messages_tool(name: str = "read", **more: Any) -> Json:  # Any: likewise
     return {"name": name, "input_schema": {"type": "object"}, **more}
 
 
+def schema(properties: Json) -> Json:
+    return {"type": "object", "properties": properties}
+
+
 def without(body: Json, key: str) -> Json:
     return {name: value for name, value in body.items() if name != key}
 
@@ -289,6 +293,10 @@ ANTHROPICS = [
     ("ANT-08", messages(user(text()), model(use(name="read file")), user(answer())), FULL),
     ("ANT-08", messages(user(text()), tools=[messages_tool("x" * 129)]),
      messages(user(text()), tools=[messages_tool("x" * 128)])),
+    ("ANT-57", messages(user(text()), tools=[messages_tool(input_schema=schema({"a b": {}}))]),
+     messages(user(text()), tools=[messages_tool(input_schema=schema({"a.b": schema({"a b": {}})}))])),
+    ("ALL-02", messages(user(text()), tools=[messages_tool(input_schema=schema({"type": "object"}))]),
+     messages(user(text()), tools=[messages_tool(input_schema=schema({"type": True}))])),
     ("ANT-09", messages(user(text()), tools=[messages_tool(), messages_tool()]),
      messages(user(text()), tools=[messages_tool(), messages_tool("write")])),
     ("ANT-10", messages(*SERVER_ROUND, user(answer(), text())), messages(*SERVER_ROUND, user(answer()))),

@@ -50,12 +50,13 @@ BESIDE = {
         "ANT-25",
         "ANT-31",
         "ANT-48",
+        "ANT-57",
         "BED-03",
         "GEM-07",
         "OAC-04",
         "OAC-09",
     ),
-    *("OAC-11", "OAC-12", "OAC-17", "OAC-19", "KIM-07", "KIM-08", "KIM-10", "KIM-11", "DSK-08"),
+    *("CMP-03", "OAC-11", "OAC-12", "OAC-17", "OAC-19", "KIM-07", "KIM-08", "KIM-10", "KIM-11", "DSK-08"),
 }
 """Rules that are broken beside the messages, by their absence or by bytes that are not JSON; others in a fragment."""
 

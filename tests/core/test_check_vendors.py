@@ -141,6 +141,14 @@ DEEPSEEKS: list[tuple[Any, ...]] = [
     ("ALL-10", chat(say("user", [IMAGE])), HI),
 ]  # fmt: skip
 
+
+def patterned(pattern: str) -> Json:
+    """Return a tool with a pattern deep in its schema."""
+    inner = {"anyOf": [{"type": "string", "pattern": pattern}, {"type": "null"}]}
+    parameters = {"type": "object", "properties": {"a": {"type": "array", "items": inner}}}
+    return {"type": "function", "function": {"name": "read", "parameters": parameters}}
+
+
 OTHERS = [
     Row("CMP-01", chat(USER, USER), chat(USER, say("assistant"), USER), VLLM),
     Row("CMP-01", chat(USER, say("assistant"), say("assistant"), USER), HI, VLLM),
@@ -148,6 +156,10 @@ OTHERS = [
     Row("CMP-02", chat(USER, asked(call("c1"), call("c2")), result("c1"), result("c2")),
         chat(USER, asked(call("c1")), result("c1"), asked(call("c2")), result("c2")),
         ONE_CALL),
+    *(
+        Row("CMP-03", chat(USER, tools=[patterned(around)]), chat(USER, tools=[patterned(r"^\(?!\d(?:a|b)$")]), VLLM)
+        for around in (r"^(?!a)b$", r"a(?=b)", r"(?<=a)b", r"(?<!a)b", r"(?<name>a)", r"(?i)a")
+    ),
     Row("ALL-07", chat(USER, say("assistant", reasoning_content="hm"), USER), HI, ROUTER),
     Row("ALL-02", chat(USER, say("assistant", reasoning_details="hm"), USER),
         chat(USER, say("assistant", reasoning_details=[{"type": "reasoning.text"}]), USER), ROUTER),

@@ -41,6 +41,12 @@ def picture(url: str) -> Json:
     return {"role": "user", "content": [{"type": "image_url", "image_url": {"url": url}}]}
 
 
+def patterned(pattern: str) -> Json:
+    """Return a tool with a pattern inside its schema."""
+    named = {"type": "object", "properties": {"a": {"items": {"type": "string", "pattern": pattern}}}}
+    return {"type": "function", "function": {"name": "write", "parameters": named}}
+
+
 FORCED = body(USER, tools=[TOOL], tool_choice="required")
 NAMED = body(USER, tools=[TOOL], tool_choice={"type": "function", "function": {"name": "read"}})
 
@@ -268,6 +274,13 @@ VENDORS = [
         "Jinja Exception: This model only supports single tool-calls at once!",
         ONE,
         settings=given(parallel=False),
+    ),
+    Case(
+        "llama_cpp",
+        "LCP-16",
+        body(USER, tools=[TOOL, patterned("^(?!a)b$")]),
+        "Failed to initialize samplers: failed to parse grammar",
+        body(USER, tools=[TOOL, patterned(r"^\(?!b$")]),
     ),
     Case("llama_cpp", "LCP-15", NAMED, "tool_choice is not a string", FORCED, hosted=False),
     Case("ollama", "OLL-05", NAMED, "tool_choice is not a string", FORCED, hosted=False),

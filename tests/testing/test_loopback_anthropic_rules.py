@@ -524,6 +524,22 @@ SHAPES = [
         body(user("u"), tools=[TOOL], tool_choice={"type": "tool", "name": "read"}),
     ),
     Case(
+        "ANT-57",
+        body(user("u"), tools=[{**TOOL, "input_schema": {"type": "object", "properties": {"$top": {}}}}]),
+        "tools.0.custom.input_schema.properties: Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'",
+        body(user("u"), tools=[{**TOOL, "input_schema": {"type": "object", "properties": {"a.b-c_1": {}}}}]),
+    ),
+    Case(
+        "ANT-S30",
+        body(
+            user("u"), tools=[{**TOOL, "input_schema": {"type": "object", "properties": {"type": "object"}}}]
+        ),
+        "tools.0.custom.input_schema: JSON schema is invalid. It must match JSON Schema draft 2020-12 "
+        "(https://json-schema.org/draft/2020-12). Learn more about tool use at "
+        "https://docs.claude.com/en/docs/tool-use.",
+        body(user("u"), tools=[{**TOOL, "input_schema": {"type": "object", "properties": {"type": True}}}]),
+    ),
+    Case(
         "ANT-S13",
         body(user("u"), tools=[{**TOOL, "input_schema": {"type": "object", "oneOf": [{}]}}]),
         "tools.0.custom.input_schema: input_schema does not support oneOf, allOf, or anyOf at the top level",

@@ -295,6 +295,13 @@ REQUEST = [
     ),
     Case(
         "OAC-11",
+        schema(type="object", properties={"type": "object"}),
+        "Invalid schema for function 'read': 'object' is not of type 'object', 'boolean'.",
+        schema(type="object", properties={"type": {}}),
+        code="invalid_function_parameters",
+    ),
+    Case(
+        "OAC-11",
         schema(type="object", properties={"x": {"type": "array"}}),
         "Invalid schema for function 'read': In context=('properties', 'x'), array schema missing items.",
         schema(type="object", properties={"x": {"type": "array", "items": {}}}),

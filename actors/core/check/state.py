@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Self, TypeAlias
 
 import msgspec
 
+from actors.core.check.schemas import schema_faults
 from actors.core.dialect import Dialect
 from actors.core.jsonio import JsonRefused, JsonValue, parse
 from actors.core.table import NOTHING, Table
@@ -81,7 +82,7 @@ class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it
         opens: Key of the list of blocks in which a fragment leaves its last message open; None where messages are
             whole.
         marking: The type of a cache mark, and the key under which it stands.
-        names: The tools that the request declares; only while a whole request is read.
+        names, model_name: The tools that the request declares, and its model; only while a whole request is read.
         strict: Whether JSON inside texts is read as strictly as the whole was; only while messages are read.
         role: Role of the last message, as the wire spells it; None before the first.
         count, blocks: Messages so far, and blocks of the last, which is still open in a family that leaves it so.
@@ -96,6 +97,7 @@ class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it
     piece: ClassVar[str] = "message"
     marking: ClassVar[tuple[str, str]] = ("ephemeral", "cache_control")
     names: set[str]
+    model_name: JsonValue = None
 
     role: str | None = None
     count = blocks = marks = media = documents = 0
@@ -254,6 +256,7 @@ class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it
         self.due.clear()
 
     def modelled(self, model: JsonValue) -> None:
+        self.model_name = model
         if type(model) is not str or not model:
             self.fault("ALL-02 model", "model", f"a model name, not {excerpt(model)}")
 
@@ -289,7 +292,10 @@ class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it
             self.fault("ALL-02 schema", where, "a JSON Schema of type object")
         elif found:
             self.fault("ALL-02 schema", where, f"a JSON Schema without {found[0]} at its root")
-        return typed and not found
+        inside_faults = list(schema_faults(schema, self.dialect, self.model_name)) if typed else []
+        for rule, what in inside_faults:
+            self.fault(rule, where, what)
+        return typed and not found and not inside_faults
 
 
 class Whole(CheckState):

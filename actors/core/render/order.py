@@ -19,7 +19,6 @@ from actors.core.content import Block, Native, Thinking, ToolCall
 from actors.core.diagnostics import Notes
 from actors.core.dialect import Dialect
 from actors.core.identity import CallId
-from actors.core.jsonio import unquote
 
 Made: TypeAlias = list[tuple[ToolCall, str, str]]
 """Calls that go out, each with the id and the name the provider sees."""
@@ -103,7 +102,7 @@ def _is_as_said(call: ToolCall, call_id: str, name: str) -> bool:
     """Say whether a call goes out as the model made it."""
     if call.native is None or call.raw is not None or call.name != name:
         return False
-    return call.native.data[1:-1] == call_id.encode() or unquote(call.native.data) == call_id
+    return call.native.data[1:-1] == call_id.encode() or call.native_id == call_id
 
 
 def _is_free(block: Block) -> bool:

@@ -176,7 +176,7 @@ class RenderWalk:
                     call, emitted, name = next(calls)
                     notes.calls.append(call.id)
                     notes.emitted_calls.append(emitted)
-                    writer.call(emitted, name, call)
+                    writer.call(emitted, name, self._projection.arguments(call))
                 case Thinking():
                     writer.thinking(block)
                 case Native():

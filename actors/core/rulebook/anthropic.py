@@ -175,4 +175,7 @@ RULES = (
     Rule("ANT-56", "config", "seen",
          "Models since 4.7 take neither `temperature` nor `top_p` nor `top_k`.",
          "«is deprecated for this model».", MODEL),
+    Rule("ANT-57", "projection", "seen",
+         "The key of every property at the root of a tool's schema matches `^[a-zA-Z0-9_.-]{1,64}$`.",
+         "tools.0.custom.input_schema.properties: «Property keys should match pattern» '^[a-zA-Z0-9_.-]{1,64}$'"),
 )  # fmt: skip

@@ -46,7 +46,7 @@ RULES = (
          instead_of="ALL-02 name"),
     Rule("OAC-11", "projection", "seen",
          "A tool's parameters are a JSON Schema of an object. Judged: that they are an object of type "
-         "`object`, with no choice at the root.",
+         "`object`, with no choice at the root and schemas wherever in it schemas must stand.",
          "Invalid schema for function 'read': …", instead_of="ALL-02 schema"),
     Rule("OAC-12", "projection", "seen",
          "The request has no unknown key at its top level.",
@@ -229,4 +229,7 @@ RULES = (
     Rule("CMP-02", "rendering", "seen",
          "Where a chat template takes one call a message, there is no second.",
          "This model «only supports single tool-calls at once»!"),
+    Rule("CMP-03", "projection", "seen",
+         "Where a grammar is made of a tool's schema, its patterns have no lookaround, named group or flag.",
+         "Failed to initialize samplers: «failed to parse grammar»"),
 )  # fmt: skip

@@ -6,7 +6,7 @@ content and sequence, in `anthropic_messages`), cache breakpoints, and thinking 
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from actors.testing.rules import anthropic_messages, anthropic_schema, anthropic_thinking
+from actors.testing.rules import anthropic_messages, anthropic_schema, anthropic_thinking, tool_schemas
 from actors.testing.rules.anthropic_messages import cache_mark, check_name, check_text, field, only
 from actors.testing.rules.anthropic_rules import RULES
 from actors.testing.rules.anthropic_shapes import (
@@ -294,6 +294,10 @@ def _check_tool(tool: dict[str, Json], path: str) -> None:
         raise RULES["ANT-S03"].refused(path=f"{path}.input_schema.type", values="'object'")
     if schema.keys() & {"oneOf", "allOf", "anyOf"}:
         raise RULES["ANT-S13"].refused(path=f"{path}.input_schema")
+    if tool_schemas.has_odd_key(schema):
+        raise RULES["ANT-57"].refused(path=f"{path}.input_schema")
+    if tool_schemas.stray_value(schema) is not None:
+        raise RULES["ANT-S30"].refused(path=f"{path}.input_schema")
     cache_mark(tool, path)
 
 

@@ -233,6 +233,13 @@ _SHAPE = (
         code="thread_fingerprint_mismatch",
     ),
     ServerRule("ANT-56", "`{key}` is deprecated for this model."),
+    ServerRule("ANT-57", "{path}.properties: Property keys should match pattern '^[a-zA-Z0-9_.-]{{1,64}}$'"),
+    ServerRule(
+        "ANT-S30",
+        "{path}: JSON schema is invalid. It must match JSON Schema draft 2020-12 "
+        "(https://json-schema.org/draft/2020-12). Learn more about tool use at "
+        "https://docs.claude.com/en/docs/tool-use.",
+    ),
     ServerRule("ANT-S13", "{path}: input_schema does not support oneOf, allOf, or anyOf at the top level"),
 )
 

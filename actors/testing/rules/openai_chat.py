@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from actors.testing.rules import answers, openai_messages, strict_schema
+from actors.testing.rules import answers, openai_messages, strict_schema, tool_schemas
 from actors.testing.rules.base import (
     CompatibleSettings,
     Json,
@@ -240,7 +240,8 @@ def not_an_object(function: dict[str, Json]) -> str | None:
         return f"schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{got}\"'."
     if schema.keys() & {"oneOf", "anyOf", "allOf", "enum", "not"}:
         return "schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level."
-    return None
+    stray = tool_schemas.stray_value(schema)
+    return None if stray is None else f"{stray} is not of type 'object', 'boolean'."
 
 
 def _schema_fault(function: dict[str, Json]) -> str | None:

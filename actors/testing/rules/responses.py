@@ -7,7 +7,7 @@ reasoning (`responses_reasoning`) and the size.
 import re
 from collections.abc import Mapping
 
-from actors.testing.rules import responses_items, responses_reasoning, strict_schema
+from actors.testing.rules import responses_items, responses_reasoning, strict_schema, tool_schemas
 from actors.testing.rules.base import Json, Mode, strings, unknown_key
 from actors.testing.rules.reading import parse
 from actors.testing.rules.responses_items import check_type, only, require
@@ -203,7 +203,8 @@ def _not_an_object(schema: dict[str, Json]) -> str | None:
         return f"schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{schema.get('type')}\"'."
     if schema.keys() & {"oneOf", "anyOf", "allOf", "enum", "not"}:
         return "schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level."
-    return None
+    stray = tool_schemas.stray_value(schema)
+    return None if stray is None else f"{stray} is not of type 'object', 'boolean'."
 
 
 def _check_tools(request: dict[str, Json]) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
+from actors.testing.rules import tool_schemas
 from actors.testing.rules.base import RECALLED, CompatibleProfile, Json, ServerRefusal, ServerRule, table
 from actors.testing.rules.host import RequestContext, VendorHost
 from actors.testing.rules.openai_chat import KEYS, OPENAI, any_answer, not_an_object
@@ -323,6 +324,13 @@ def _check_calls(request: Json, context: RequestContext) -> None:
         raise context.host.rules["LCP-13"].refused()
 
 
+def _check_grammar(request: Json, context: RequestContext) -> None:
+    """Check that a grammar can be made of all tools together, whichever of them the model would call."""
+    schemas = [tool.get("function", {}).get("parameters") for tool in request.get("tools") or ()]
+    if any(map(tool_schemas.has_lookaround, schemas)):
+        raise context.host.rules["LCP-16"].refused()
+
+
 def _check_sight(request: Json, context: RequestContext) -> None:
     contents = [message.get("content") for message in request["messages"]]
     parts = [part for content in contents if isinstance(content, list) for part in content]
@@ -405,6 +413,7 @@ LLAMA_CPP = replace(
                 _SOURCE,
             ),
             _heedless("LCP-15"),
+            ServerRule("LCP-16", "Failed to initialize samplers: failed to parse grammar"),
             ServerRule(
                 "LCP-13", "Jinja Exception: This model only supports single tool-calls at once!", "measured"
             ),
@@ -424,7 +433,7 @@ LLAMA_CPP = replace(
     },
     enforced=frozenset({"OAC-S09", "OAC-S11"}),
     sequence=_check_tail,
-    checks=(_check_jinja, _check_sight, _check_calls, _check_choice),
+    checks=(_check_jinja, _check_sight, _check_calls, _check_choice, _check_grammar),
     answer=_open_pattern,
     finish=_counted,
 )

@@ -318,7 +318,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "order: what a provider called a call is not compared",
         "actors/core/render/order.py",
-        "    return call.native.data[1:-1] == call_id.encode() or unquote(call.native.data) == call_id",
+        "    return call.native.data[1:-1] == call_id.encode() or call.native_id == call_id",
         "    return True",
         (ORDER,),
     ),

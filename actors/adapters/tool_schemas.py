@@ -1,0 +1,192 @@
+"""A tool's JSON Schema as one host takes it, and the keys that its properties have there.
+
+In:  a schema of any origin, and the host's demands on keys and patterns.
+Out: the schema to declare; the keywords of which something was left out; the made keys, each with the tool's own.
+
+An entry that is no schema where one must stand becomes a schema of anything (OAC-11). Patterns that no grammar can be
+made of are left out (CMP-03). Keys that the host refuses are renamed, with all that names them (ANT-57). Arguments are
+validated against the tool's own schema before it runs, so all of this costs guidance and no safety.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
+from actors.adapters.schemas import Schema, below, rooted
+from actors.core.concerns import Patterns
+from actors.core.json_schema import LISTS, MAPS, entries, is_schema
+from actors.core.jsonio import Json, JsonValue, dump, parse
+from actors.core.property_keys import property_key
+
+_ESCAPES = re.compile(r"\\.", re.DOTALL)
+_SPECIAL_GROUP = re.compile(r"\(\?(?!:)")
+"""The start of a lookaround, a named group or a flag."""
+_KEYED = ("properties", "dependentSchemas", "dependentRequired", "dependencies")
+_KEY_LISTS = ("dependentRequired", "dependencies")
+_NAMING = {"propertyNames": ("enum", "const"), "discriminator": ("propertyName",)}
+"""Keywords that name keys, with where they do."""
+
+
+class HostSchema(NamedTuple):
+    """A schema as a host takes it.
+
+    `losses` are keywords of which something was left out. `keys` has each made key with the tool's own.
+    """
+
+    schema: Json
+    losses: tuple[str, ...]
+    keys: Mapping[str, str]
+
+
+@lru_cache(maxsize=1024)  # a session declares the same tools in every request
+def host_schema(schema: Json, patterns: Patterns = "any", key_pattern: str | None = None) -> HostSchema:
+    """Return a schema as a host takes it. One that needs nothing stays the bytes it was.
+
+    Args:
+        patterns: Which patterns the host takes (`RequestRules.patterns`).
+        key_pattern: What the key of every property must match in full; None takes all.
+    """
+    given = parse(schema)
+    if type(given) is not dict:
+        return HostSchema(schema, (), {})
+    pruning = _Pruning(patterns)
+    pruned = pruning.schema(given)
+    rooted_schema, lost = rooted(dump(pruned) if pruning.losses else schema)
+    losses = tuple(dict.fromkeys((*pruning.losses, *lost)))
+    keys = _made_keys(parse(rooted_schema), key_pattern) if key_pattern is not None else {}
+    if not keys:
+        return HostSchema(rooted_schema, losses, {})
+    renamed = _Renaming({own: made for made, own in keys.items()}).schema(parse(rooted_schema))
+    return HostSchema(dump(renamed), losses, keys)
+
+
+class _Pruning:
+    """Leaves out what is no schema, and patterns that the host cannot take. `losses` may repeat a keyword."""
+
+    def __init__(self, patterns: Patterns) -> None:
+        self._patterns = patterns
+        self.losses: list[str] = []
+
+    def schema(self, given: Schema) -> Schema:
+        made: Schema = {}
+        for keyword, value in given.items():
+            if (
+                (keyword == "pattern" and not self._takes(value))
+                or (keyword in MAPS and type(value) is not dict)
+                or (keyword in LISTS and type(value) is not list)
+            ):
+                self.losses.append(keyword)
+            elif keyword == "patternProperties" and type(value) is dict:
+                kept = {pattern: inner for pattern, inner in value.items() if self._takes(pattern)}
+                self.losses += [keyword] if len(kept) < len(value) else []
+                made[keyword] = self._inner(keyword, kept)
+            else:
+                made[keyword] = self._inner(keyword, value)
+        return made
+
+    def _inner(self, keyword: str, value: JsonValue) -> JsonValue:
+        return _below(keyword, value, lambda item: self._entry(keyword, item))
+
+    def _entry(self, keyword: str, value: JsonValue) -> JsonValue:
+        """Return what stands where a schema must: what is none becomes a schema of anything."""
+        if type(value) is dict:
+            return self.schema(value)
+        if not is_schema(value):
+            self.losses.append(keyword)
+            return {}
+        return value
+
+    def _takes(self, pattern: JsonValue) -> bool:
+        if self._patterns == "any" or type(pattern) is not str:
+            return True
+        return self._patterns == "plain" and not _SPECIAL_GROUP.search(_ESCAPES.sub("", pattern))
+
+
+def _below(keyword: str, value: JsonValue, made: Callable[[JsonValue], JsonValue]) -> JsonValue:
+    """Return what stands under a keyword, each schema in it as it is made, those of older drafts too."""
+    if keyword == "items" and type(value) is list:
+        return [made(item) for item in value]
+    if keyword == "dependencies" and type(value) is dict:
+        return {key: item if type(item) is list else made(item) for key, item in value.items()}
+    return below(keyword, value, made)
+
+
+def _nodes(schema: JsonValue) -> Iterator[Schema]:
+    """Yield a schema and all schemas in it."""
+    if type(schema) is dict:
+        yield schema
+        for keyword, value in schema.items():
+            for _, inner in entries(keyword, value):
+                yield from _nodes(inner)
+
+
+def _made_keys(schema: JsonValue, pattern: str) -> Mapping[str, str]:
+    """Return a made key for each that does not match the pattern, with the schema's own key."""
+    owned = dict.fromkeys(key for node in _nodes(schema) for key in _keys_of(node))
+    keys: dict[str, str] = {}
+    for own in owned:
+        if re.fullmatch(pattern, own):
+            continue
+        probe = 0
+        while (made := property_key(own, pattern, probe)) in owned or made in keys:
+            probe += 1
+        keys[made] = own
+    return keys
+
+
+def _keys_of(node: Schema) -> Iterator[str]:
+    """Yield the keys of properties that a schema names, wherever it names them."""
+    for keyword in _KEYED:
+        if type(value := node.get(keyword)) is dict:
+            yield from value
+    listed = [node.get("required")]
+    for keyword in _KEY_LISTS:
+        if type(value := node.get(keyword)) is dict:
+            listed += value.values()
+    yield from (key for keys in listed if type(keys) is list for key in keys if type(key) is str)
+
+
+class _Renaming:
+    """Renames keys, and all that names them: demands, references, discriminators, enumerations of keys."""
+
+    def __init__(self, names: Mapping[str, str]) -> None:
+        self._names = names
+
+    def schema(self, given: JsonValue) -> JsonValue:
+        if type(given) is not dict:
+            return given
+        return {keyword: self._under(keyword, value) for keyword, value in given.items()}
+
+    def _under(self, keyword: str, value: JsonValue) -> JsonValue:
+        if keyword == "required":
+            return self._named(value)
+        if keyword == "$ref" and type(value) is str:
+            return self._reference(value)
+        if keyword in _NAMING and type(value) is dict:
+            named = _NAMING[keyword]
+            return {key: self._named(item) if key in named else item for key, item in value.items()}
+        value = _below(keyword, value, self.schema)
+        if keyword not in _KEYED or type(value) is not dict:
+            return value
+        return {self._names.get(key, key): self._demanded(item) for key, item in value.items()}
+
+    def _demanded(self, value: JsonValue) -> JsonValue:
+        """Return what is demanded beside a key: a schema, or a list of keys."""
+        return self._named(value) if type(value) is list else value
+
+    def _named(self, value: JsonValue) -> JsonValue:
+        if type(value) is list:
+            return [self._named(item) for item in value]
+        return self._names.get(value, value) if type(value) is str else value
+
+    def _reference(self, reference: str) -> str:
+        """Return a reference in whose path the keys of properties have their new names."""
+        from urllib.parse import quote, unquote  # only where a schema refers to itself
+
+        tokens = reference.split("/")
+        for at in range(1, len(tokens)):
+            key = unquote(tokens[at]).replace("~1", "/").replace("~0", "~")
+            if tokens[at - 1] in _KEYED and key in self._names:
+                tokens[at] = quote(self._names[key].replace("~", "~0"))
+        return "/".join(tokens)
