@@ -66,7 +66,7 @@ class ResponsesServer(LoopbackServer):
         """Return the parsed body; what it names by id stands in its place where it is kept."""
         parsed = super().read(request)
         try:
-            return {**parsed, "input": expanded(parsed, self._store)}
+            return {**parsed, "input": expanded(parsed, self._store)[0]}
         except (RuleBroken, TypeError, KeyError, AttributeError):  # the rules say what is wrong with it
             return parsed
 

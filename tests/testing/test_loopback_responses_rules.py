@@ -342,6 +342,7 @@ CASES = [
         body(USER, previous_response_id="resp_1"),
         "Previous response with id 'resp_1' not found.",
         ONE,
+        DEFAULT,
         code="previous_response_not_found",
         param="previous_response_id",
     ),

@@ -20,17 +20,18 @@ _TOP = shape(
     safety_identifier service_tier store stream stream_options temperature text tool_choice tools top_logprobs
     top_p truncation user"""
 )
-_TOOL = shape("type name description parameters strict defer_loading allowed_callers output_schema")
+_TOOL = shape("type name description parameters strict defer_loading allowed_callers output_schema async")
 _ANY = shape("type id status internal_chat_message_metadata_passthrough")
 _ITEMS = {
     "message": _ANY | shape("role content phase"),
-    "function_call": _ANY | shape("call_id name namespace caller arguments"),
-    "custom_tool_call": _ANY | shape("call_id name namespace caller input"),
+    "function_call": _ANY | shape("call_id name namespace caller arguments async"),
+    "custom_tool_call": _ANY | shape("call_id name namespace caller input async"),
     **dict.fromkeys(
-        ("function_call_output", "custom_tool_call_output"), _ANY | shape("call_id output caller name")
+        ("function_call_output", "custom_tool_call_output"),
+        _ANY | shape("call_id output caller name namespace"),
     ),
     "reasoning": _ANY | shape("summary content encrypted_content"),
-    "compaction": _ANY | shape("encrypted_content"),
+    "compaction": _ANY | shape("encrypted_content created_by"),
 }
 _INPUT_PARTS = {
     "input_text": shape("type text prompt_cache_breakpoint"),
@@ -56,9 +57,11 @@ _TO_RUN = (*_ARGUMENTS, "local_shell_call", "shell_call", "apply_patch_call", "c
 _OUTPUTS = tuple(f"{kind}_output" for kind in _TO_RUN)
 _OWN = shape(
     """web_search_call file_search_call code_interpreter_call image_generation_call mcp_call mcp_list_tools
-    mcp_approval_request tool_search_call tool_search_output"""
+    mcp_approval_request tool_search_call tool_search_output tool_search_call_output program program_output"""
 )
-_ASIDE = frozenset({"additional_tools", "compaction_trigger", "mcp_approval_response"})
+_ASIDE = frozenset(
+    {"additional_tools", "compaction_trigger", "configuration_update", "mcp_approval_response"}
+)
 
 
 class Responses(Whole):
@@ -70,6 +73,7 @@ class Responses(Whole):
         stale: Ids of open calls behind which something else stands.
         stores: The provider keeps what is sent, and so may have kept what is referred to. We ask for nothing of that.
         continues: The input goes on behind a conversation that the provider keeps.
+        hosted: Ids of commands that the provider runs in a container, so that they may stay without an output.
     """
 
     container = "input"
@@ -78,6 +82,7 @@ class Responses(Whole):
     thinks: bool | None = None
     outputs = stores = continues = False
     stale: frozenset[str] = frozenset()
+    hosted: frozenset[str] = frozenset()
 
     def read(self, messages: list[JsonValue], *, resumes: bool = False) -> None:
         for item in messages:
@@ -86,6 +91,8 @@ class Responses(Whole):
                 self.wanted("an item is an object", "", item)
                 continue
             kind = item["type"] if "type" in item else "message" if "role" in item else None
+            if kind is None and "id" in item and item.keys() <= {"type", "id"}:
+                item, kind = {**item, "type": "item_reference"}, "item_reference"
             if type(kind) is not str or kind not in _CHECKS:
                 self.fault("ALL-02", "", f"an item of type {excerpt(kind)}")
             elif kind not in _ASIDE:
@@ -114,7 +121,7 @@ class Responses(Whole):
             if self.due and self.dialect.turns.calls_last:
                 self.stale = self.stale.union(self.due)
             self.outputs = False
-        if identified and kind != "item_reference":
+        if identified and kind not in ("item_reference", "local_shell_call_output"):
             self._item_id(kind, item_id)
 
     def _item_id(self, kind: str, item_id: JsonValue) -> None:
@@ -163,6 +170,9 @@ class Responses(Whole):
         self.role = "assistant"
         if type(call_id) is not str:
             return self.wanted("a string", ".call_id", call_id)
+        if inside(item.get("environment"), "type") == "container_reference":
+            self.hosted |= {call_id}
+            return None
         self.stale -= {call_id}
         return self.open_call(call_id, ".call_id", item["type"])
 
@@ -172,8 +182,12 @@ class Responses(Whole):
         self._content(output, "OAR-10", ".output", _INPUT_PARTS, self.dialect.media.result_kinds)
 
     def _answer(self, item: dict[str, JsonValue]) -> None:
-        call_id = item["call_id"] if "call_id" in item else None
+        call_id, kind = item["call_id"] if "call_id" in item else None, item["type"]
         self.role = "tool"
+        if kind == "local_shell_call_output" and call_id is None:  # it has the id of the call instead
+            call_id = next((open_id for open_id, made in self.due.items() if f"{made}_output" == kind), None)
+        if kind == "shell_call_output" and call_id in self.hosted:
+            return None
         if type(call_id) is not str:
             return self.wanted("a string", ".call_id", call_id)
         if f"{self.due.get(call_id)}_output" != item["type"]:

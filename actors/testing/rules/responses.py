@@ -10,20 +10,11 @@ from collections.abc import Mapping
 from actors.testing.rules import responses_items, responses_reasoning, strict_schema, tool_schemas
 from actors.testing.rules.base import Json, Mode, strings, unknown_key
 from actors.testing.rules.reading import parse
-from actors.testing.rules.responses_items import check_type, only, require
+from actors.testing.rules.responses_items import check_type, only, require, stands_on_something
 from actors.testing.rules.responses_rules import RULES, ResponsesProfile, ResponsesSettings
+from actors.testing.rules.responses_shapes import COUNTED_KEYS, FUNCTION_KEYS, KEYS
 from actors.testing.rules.responses_store import ResponsesStore, expanded
 
-_NAMES = (
-    "access_programs background background_options client_metadata context_management conversation image include input "
-    "instructions max_output_tokens max_tool_calls metadata model moderation parallel_tool_calls "
-    "previous_response_id prompt prompt_cache_key prompt_cache_options prompt_cache_retention reasoning "
-    "safety_identifier service_tier store stream stream_options temperature text tool_choice tools top_logprobs "
-    "top_p truncation user"
-)
-_KEYS = frozenset(_NAMES.split())
-_TOOL_NAMES = "type name description parameters strict defer_loading allowed_callers output_schema"
-_TOOL_KEYS = frozenset(_TOOL_NAMES.split())
 _ENCRYPTED = "reasoning.encrypted_content"
 _INCLUDES = frozenset(
     {
@@ -49,27 +40,40 @@ _MAX_CACHE_KEY = 64
 
 
 def validate(
-    body: bytes, mode: Mode, settings: ResponsesSettings, store: ResponsesStore | None = None
+    body: bytes,
+    mode: Mode,
+    settings: ResponsesSettings,
+    store: ResponsesStore | None = None,
+    *,
+    keys: frozenset[str] = KEYS,
 ) -> None:
-    """Walk one request body. `store` is what the host keeps: what the body may refer to.
+    """Walk one request body.
+
+    Args:
+        store: What the host keeps, and so what the body may refer to. A body that is judged alone refers to nothing,
+            unless the settings trust signatures: then what it refers to is taken to be kept.
+        keys: The parameters of the method, by default those of a request for an answer.
 
     Raises:
-        Refused: At the first rule that is broken.
+        RuleBroken: At the first rule that is broken.
     """
     request = _parsed(body)
-    profile = _profile(request, settings)
-    if request.get("input") is None:
+    profile = _profile(request, settings, is_needed=keys != COUNTED_KEYS)
+    if request.get("input") is None and not stands_on_something(request):
         raise RULES["OAR-S02"].refused("input", path="input")
-    if (key := unknown_key(request, _KEYS)) is not None:
+    if (key := unknown_key(request, keys)) is not None:
         raise RULES["OAR-S03"].refused(key, path=key)
     _check_values(request, profile)
+    request = request if request.get("input") is not None else {**request, "input": []}
     _check_tools(request)
     _check_text_form(request, mode)
     responses_items.check(request, profile)
-    store = store or ResponsesStore()
-    whole = {**request, "input": expanded(request, store)}
-    responses_items.check_sequence(whole["input"], mode, profile, store.made_together)
-    responses_reasoning.check(whole, mode, profile, settings)
+    trusts = settings.signatures == "trust"
+    items, is_open = expanded(request, store or ResponsesStore(), trusts=trusts)
+    responses_items.check_sequence(
+        items, mode, profile, (store or ResponsesStore()).made_together, is_open=is_open
+    )
+    responses_reasoning.check({**request, "input": items}, mode, profile, settings)
     if profile.context_tokens is not None and len(body) // 4 > profile.context_tokens:
         raise RULES["OAR-13"].refused("input")
 
@@ -84,8 +88,10 @@ def _parsed(body: bytes) -> dict[str, Json]:
     return request
 
 
-def _profile(request: dict[str, Json], settings: ResponsesSettings) -> ResponsesProfile:
+def _profile(request: dict[str, Json], settings: ResponsesSettings, *, is_needed: bool) -> ResponsesProfile:
     model = request.get("model")
+    if model is None and (request.get("prompt") is not None or not is_needed):
+        return settings.profile
     if not isinstance(model, str) or not model:
         raise RULES["OAR-S02"].refused("model", path="model")
     if settings.models is None:
@@ -219,11 +225,23 @@ def _check_tools(request: dict[str, Json]) -> None:
             check_name(require(tool, "name", f"tools[{at}]"), f"tools[{at}].name")
         if which == "function":
             _check_function(tool, f"tools[{at}]")
-    _check_choice(request.get("tool_choice"), tools)
+    _check_choice(request.get("tool_choice"), _declared(request))
+
+
+def _declared(request: Json) -> list[Json]:
+    """Return all tools of a request: its own, those that items declare or found, and those inside namespaces."""
+    tools = [*_objects(request.get("tools"))]
+    for item in _objects(request["input"]):
+        tools += _objects(item.get("tools"))
+    return tools + [inner for tool in tools for inner in _objects(tool.get("tools"))]
+
+
+def _objects(value: Json) -> list[Json]:
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def _check_function(tool: dict[str, Json], path: str) -> None:
-    only(tool, _TOOL_KEYS, path)
+    only(tool, FUNCTION_KEYS, path)
     if tool.get("description") is not None:
         check_type(tool["description"], str, f"{path}.description", "a string")
     schema = tool.get("parameters")

@@ -14,51 +14,36 @@ that the host knows it made behind that reasoning may leave its own out. What is
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
 
 from actors.testing.rules.base import Json, Mode, kind, unknown_key
 from actors.testing.rules.reading import fresh, parse, standard_of
 from actors.testing.rules.responses_rules import RULES, ResponsesProfile
+from actors.testing.rules.responses_shapes import (
+    CALLS,
+    INPUT_PARTS,
+    ITEMS,
+    OUTPUTS,
+    OUTSIDE,
+    SAID_PARTS,
+    SEARCH_OUTPUTS,
+)
 
-_CALLS = {"function_call": "arguments", "custom_tool_call": "input"}
-_OUTPUTS = {"function_call_output": "function", "custom_tool_call_output": "custom tool"}
-_KEYS: Mapping[str, frozenset[str]] = {
-    kind_: frozenset(names.split())
-    for kind_, names in {
-        "message": "type role content id status phase",
-        "function_call": "type call_id name arguments id status namespace caller",
-        "custom_tool_call": "type call_id name input id status namespace caller",
-        "function_call_output": "type call_id output id status name caller",
-        "custom_tool_call_output": "type call_id output id status caller",
-        "reasoning": "type id summary content encrypted_content status",
-        "compaction": "type id encrypted_content",
-        "compaction_trigger": "type id",
-        "additional_tools": "type id role tools",
-        "item_reference": "type id",
-        "web_search_call": "type id status action",
-        "file_search_call": "type id status queries results",
-        "code_interpreter_call": "type id status container_id code outputs",
-        "mcp_call": "type id status server_label name arguments output error approval_request_id",
-        "mcp_list_tools": "type id server_label tools error",
-    }.items()
-}
-_ANY_ITEM = frozenset({"internal_chat_message_metadata_passthrough"})
-_CLIENTS_OWN = frozenset({"compaction_trigger", "additional_tools"})
-"""Items of the client's that are not part of the conversation."""
 _PREFIXES = {"message": "msg", "function_call": "fc", "custom_tool_call": "ctc", "reasoning": "rs"}
-_INPUT_PARTS: Mapping[str, frozenset[str]] = {
-    "input_text": frozenset({"type", "text", "prompt_cache_breakpoint"}),
-    "input_image": frozenset({"type", "image_url", "file_id", "detail", "prompt_cache_breakpoint"}),
-    "input_file": frozenset({"type", "file_id", "file_url", "file_data", "filename", "detail"}),
-}
-_SAID_PARTS: Mapping[str, frozenset[str]] = {
-    "output_text": frozenset({"type", "text", "annotations", "logprobs"}),
-    "refusal": frozenset({"type", "refusal"}),
-}
 _ROLES = ("user", "assistant", "system", "developer")
 _MADE_BEHIND = re.compile(r"[a-z]+_r([0-9a-f]+)_\d+")
 _NAME = r"^[a-zA-Z0-9_-]+$"
 _MAX_NAME = 128
 _MAX_STRING = 10_485_760
+_ANSWERS_BY_ID = ("local_shell_call_output",)  # its id may be that of the call
+_WORDS = ("input_text", "output_text", "refusal")
+_TYPES: Mapping[type, str] = {
+    str: "a string",
+    dict: "an object",
+    list: "an array of objects",
+    bool: "a boolean",
+}
+_KEYS = {kind_: shape.keys for kind_, shape in ITEMS.items()}
 _SHAPE = standard_of("OAR shape")
 
 
@@ -72,7 +57,7 @@ def check(request: Json, profile: ResponsesProfile) -> None:
     if isinstance(items, str):
         return
     check_type(items, list, "input", "one of a string or array of objects")
-    if not items and request.get("previous_response_id") is None:
+    if not items and not stands_on_something(request):
         raise RULES["OAR-S06"].refused("input", path="input", what="array")
     for at, item in fresh(items, _SHAPE):
         _check_shape(item, f"input[{at}]")
@@ -80,30 +65,41 @@ def check(request: Json, profile: ResponsesProfile) -> None:
         _check_names(item, f"input[{at}]", profile)
 
 
+def stands_on_something(request: Json) -> bool:
+    """Return True if a request needs no input: a prompt template, a response or a conversation gives it."""
+    return any(request.get(key) is not None for key in ("prompt", "previous_response_id", "conversation"))
+
+
 def check_sequence(
-    items: list[Json], mode: Mode, profile: ResponsesProfile, together: Callable[[Json, Json], bool]
+    items: list[Json],
+    mode: Mode,
+    profile: ResponsesProfile,
+    together: Callable[[Json, Json], bool],
+    *,
+    is_open: bool = False,
 ) -> None:
     """Walk a whole conversation whose shapes are right: item ids, who answers whom, and in which order.
 
     Args:
-        together: Says of reasoning and a call behind it that the host made them so; it then needs no id of the call.
+        together: Whether the host made a call directly behind reasoning; the call then needs no id.
+        is_open: The items continue or contain something unknown, so an output may answer a call that is not there.
 
     Raises:
         Refused: At the first rule that is broken.
     """
     _check_item_ids(items, profile)
-    _check_pairs(items)
+    _check_pairs(items, is_open=is_open)
     _check_reasoning(items, together)
     if mode == "strict":
         _check_as_copies_do(items)
     if mode == "strict" or profile.adjacent:
-        _check_groups(items)
+        _check_groups(items, is_open=is_open)
 
 
 def item_kind(item: Json) -> str:
-    """Return the type of an item; a message may leave it out."""
-    which: str = item.get("type", "message")
-    return which
+    """Return the type of an item. A message may leave it out, and so may a reference, which is an id alone."""
+    which: str | None = item.get("type")
+    return which or ("message" if "role" in item or "id" not in item else "item_reference")
 
 
 # --- shapes
@@ -111,34 +107,28 @@ def item_kind(item: Json) -> str:
 
 def _check_shape(item: Json, path: str) -> None:
     check_type(item, dict, path, "an object")
-    if "type" not in item and "role" not in item:
+    if item.get("type") is None and "role" not in item and "id" not in item:
         raise RULES["OAR-S02"].refused(f"{path}.type", path=f"{path}.type")
-    which = item.get("type", "message")
-    if not isinstance(which, str) or which not in _KEYS:
-        values = ", ".join(repr(name) for name in _KEYS)
+    which = item_kind(item)
+    if not isinstance(which, str) or which not in ITEMS:
+        values = ", ".join(repr(name) for name in ITEMS)
         raise RULES["OAR-S04"].refused(f"{path}.type", value=which, values=values)
-    only(item, _KEYS[which] | _ANY_ITEM, path)
+    only(item, _KEYS[which], path)
+    for key, wanted in ITEMS[which].required.items():
+        check_type(require(item, key, path), wanted, f"{path}.{key}", _TYPES[wanted])
     match which:
         case "message":
             _check_message(item, path)
-        case "function_call" | "custom_tool_call":
-            for key in ("call_id", "name", _CALLS[which]):
-                check_type(require(item, key, path), str, f"{path}.{key}", "a string")
         case "function_call_output" | "custom_tool_call_output":
-            check_type(require(item, "call_id", path), str, f"{path}.call_id", "a string")
-            _check_content(require(item, "output", path), _INPUT_PARTS, f"{path}.output")
+            _check_content(require(item, "output", path), INPUT_PARTS, f"{path}.output")
         case "reasoning":
             _check_thought(item, path)
-        case "item_reference":
-            check_type(require(item, "id", path), str, f"{path}.id", "a string")
-        case "additional_tools":
-            check_type(require(item, "tools", path), list, f"{path}.tools", "an array of objects")
-        case _:
-            check_type(item.get("id", ""), str, f"{path}.id", "a string")
+        case _ if item.get("id") is not None:
+            check_type(item["id"], str, f"{path}.id", "a string")
 
 
 def _check_message(item: dict[str, Json], path: str) -> None:
-    role = require(item, "role", path)
+    role = item["role"]
     if role not in _ROLES:
         values = ", ".join(repr(name) for name in _ROLES)
         raise RULES["OAR-S04"].refused(f"{path}.role", value=role, values=values)
@@ -146,8 +136,12 @@ def _check_message(item: dict[str, Json], path: str) -> None:
         raise RULES["OAR-S04"].refused(
             f"{path}.phase", value=item["phase"], values="'commentary' and 'final_answer'"
         )
-    parts = {**_SAID_PARTS, "input_text": _INPUT_PARTS["input_text"]} if role == "assistant" else _INPUT_PARTS
-    _check_content(require(item, "content", path), parts, f"{path}.content")
+    content = require(item, "content", path)
+    if role != "assistant":
+        _check_content(content, INPUT_PARTS, f"{path}.content")
+    elif content != []:  # an answer that was only reasoning comes with a message without parts
+        parts = {**SAID_PARTS, "input_text": INPUT_PARTS["input_text"]}
+        _check_content(content, parts, f"{path}.content")
 
 
 def _check_content(content: Json, parts: Mapping[str, frozenset[str]], path: str) -> None:
@@ -176,6 +170,8 @@ def _check_part(part: dict[str, Json], which: str, path: str) -> None:
     if held is None:
         raise RULES["OAR-S02"].refused(f"{path}.{keys[0]}", path=f"{path}.{keys[0]}")
     check_type(part[held], str, f"{path}.{held}", "a string")
+    if which in _WORDS:
+        return
     if held == "file_data" and not part.get("filename"):
         raise RULES["OAR-S02"].refused(f"{path}.filename", path=f"{path}.filename")
     if not part[held]:
@@ -209,7 +205,7 @@ def _check_names(item: dict[str, Json], path: str, profile: ResponsesProfile) ->
             raise RULES["OAR-08"].refused(
                 f"{path}.call_id", path=f"{path}.call_id", limit=profile.call_id_length, length=len(call_id)
             )
-    if item_kind(item) not in _CALLS:
+    if item_kind(item) not in CALLS:
         return
     name, path = item["name"], f"{path}.name"
     if len(name) > _MAX_NAME:
@@ -226,6 +222,8 @@ def _check_item_ids(items: list[Json], profile: ResponsesProfile) -> None:
             raise RULES["OAR-06"].refused(f"input[{at}].id", path=f"input[{at}].id", id=named, prefix=prefix)
         if profile.looks_up_items and which in _PREFIXES and _by_model(items[at]):
             raise RULES["OAR-05"].refused("input", id=named)
+        if which in _ANSWERS_BY_ID:
+            continue
         if named in seen:
             raise RULES["OAR-07"].refused("input", id=named)
         behind = _MADE_BEHIND.fullmatch(named)
@@ -246,24 +244,45 @@ def _named(items: list[Json]) -> Iterator[tuple[int, tuple[str, str]]]:
 # --- the sequence
 
 
-def _check_pairs(items: list[Json]) -> None:
+def _check_pairs(items: list[Json], *, is_open: bool) -> None:
     waiting: list[tuple[str, str]] = []
+    in_container: list[tuple[str, str]] = []
     for item in items:
         which = item_kind(item)
-        if which in _CALLS:
-            waiting.append((which, item["call_id"]))
-        elif which in _OUTPUTS:
-            answered = which.removesuffix("_output"), item["call_id"]
-            if answered not in waiting:
-                raise RULES["OAR-02"].refused("input", kind=_OUTPUTS[which], id=item["call_id"])
+        if f"{which}_output" in OUTPUTS:
+            (in_container if _runs_in_container(item) else waiting).append((which, item["call_id"]))
+        if which not in OUTPUTS:
+            continue
+        answered = _answered(item, items)
+        if answered in waiting:
             waiting.remove(answered)
+        elif answered not in in_container and not is_open:
+            raise RULES["OAR-02"].refused("input", kind=OUTPUTS[which], id=answered[1])
     for which, call_id in waiting:
-        raise RULES["OAR-01" if which == "function_call" else "OAR-11"].refused("input", id=call_id)
+        if which == "custom_tool_call":
+            raise RULES["OAR-11"].refused("input", id=call_id)
+        raise RULES["OAR-01"].refused("input", kind=OUTPUTS[f"{which}_output"], id=call_id)
+
+
+def _runs_in_container(call: Json) -> bool:
+    """Return True for commands that the provider runs in a container: their call needs no output of the client's."""
+    environment = call.get("environment")
+    return isinstance(environment, dict) and environment.get("type") == "container_reference"
+
+
+def _answered(item: Json, items: list[Json]) -> tuple[str, str]:
+    """Return the type and `call_id` of the call that an output answers: by `call_id`, or by the id of the call."""
+    which = item_kind(item).removesuffix("_output")
+    if item.get("call_id") is not None or "id" not in item:
+        return which, str(item.get("call_id"))
+    named = (call["call_id"] for call in items if item_kind(call) == which and call.get("id") == item["id"])
+    return which, next(named, str(item["id"]))
 
 
 def _check_reasoning(items: list[Json], together: Callable[[Json, Json], bool]) -> None:
     """Check that reasoning has what it led to behind it, and ids stand on both or on neither."""
-    for item, behind in zip(items, [*items[1:], None], strict=True):
+    said = [item for item in items if item_kind(item) not in OUTSIDE]
+    for item, behind in pairwise([*said, None]):
         if item_kind(item) != "reasoning":
             continue
         named = item.get("id")
@@ -280,23 +299,29 @@ def _by_model(item: Json) -> bool:
     which = item_kind(item)
     if which == "message":
         return bool(item["role"] == "assistant")
-    return which not in _OUTPUTS and which not in _CLIENTS_OWN
+    if which in SEARCH_OUTPUTS:
+        return bool(item.get("execution") != "client")
+    return which not in OUTPUTS and which not in OUTSIDE
 
 
-def _check_groups(items: list[Json]) -> None:
+def _check_groups(items: list[Json], *, is_open: bool) -> None:
+    """Refuse a message among calls and their outputs. Items of the provider's own tools may stand there."""
     run: list[str] = []
     closing = False
     for item in items:
         which = item_kind(item)
-        if which in _OUTPUTS:
-            if item["call_id"] not in run:
-                raise RULES["OAR-14"].refused("input", id=item["call_id"])
-            run.remove(item["call_id"])
-            closing = bool(run)
-        elif run and (closing or which not in (*_CALLS, "reasoning")):
-            raise RULES["OAR-14"].refused("input", id=run[0])
-        elif which in _CALLS:
+        if which in CALLS:
+            if run and closing:
+                raise RULES["OAR-14"].refused("input", id=run[0])
             run.append(item["call_id"])
+        elif which.removesuffix("_output") in CALLS:
+            if item["call_id"] in run:
+                run.remove(item["call_id"])
+            elif not is_open:
+                raise RULES["OAR-14"].refused("input", id=item["call_id"])
+            closing = bool(run)
+        elif run and (which == "message" or (closing and which == "reasoning")):
+            raise RULES["OAR-14"].refused("input", id=run[0])
 
 
 def _check_as_copies_do(items: list[Json]) -> None:
@@ -305,11 +330,11 @@ def _check_as_copies_do(items: list[Json]) -> None:
         which = item_kind(item)
         if which == "function_call" and not _is_object(item["arguments"]):
             raise RULES["OAR-S20"].refused(f"input[{at}].arguments")
-        if which in _CALLS and item["call_id"] in seen:
+        if which in CALLS and item["call_id"] in seen:
             raise RULES["OAR-S21"].refused(f"input[{at}].call_id", id=item["call_id"])
-        if which in _CALLS:
+        if which in CALLS:
             seen.add(item["call_id"])
-    if _by_model(items[-1]) and item_kind(items[-1]) == "message":
+    if items and _by_model(items[-1]) and item_kind(items[-1]) == "message":
         raise RULES["OAR-S22"].refused("input")
 
 

@@ -64,7 +64,7 @@ _TOO_LONG = (
 )
 
 RULES = table(
-    ServerRule("OAR-01", "No tool output found for function call {id}."),
+    ServerRule("OAR-01", "No tool output found for {kind} call {id}."),
     ServerRule("OAR-02", "No tool call found for {kind} call output with call_id {id}."),
     ServerRule("OAR-03", "Item '{id}' of type 'reasoning' was provided without its required following item."),
     ServerRule(

@@ -85,29 +85,40 @@ def listed(given: Json) -> Sequence[Json]:
     return [{"type": "message", "role": "user", "content": given}] if isinstance(given, str) else given
 
 
-def expanded(request: Json, store: ResponsesStore) -> list[Json]:
-    """Return the items that a request whose shapes are right stands for, those before it included.
+def expanded(request: Json, store: ResponsesStore, *, trusts: bool = False) -> tuple[list[Json], bool]:
+    """Return the items that a request stands for, those before it included, and whether some of them are unknown.
+
+    Args:
+        request: A request whose shapes are right.
+        trusts: Take what is not kept as kept elsewhere, unless the request says that nothing is (`store: false`).
 
     Raises:
-        Refused: Something is named that is not kept.
+        RuleBroken: The request names something that is not kept.
     """
     before: list[Json] | None = []
     if (previous := request.get("previous_response_id")) is not None:
         before = store.conversation(previous)
-    if before is None:
+    if before is None and not trusts:
         raise RULES["OAR-S12"].refused("previous_response_id", id=previous)
-    return [*_resolved(before, store), *_resolved(listed(request["input"]), store)]
+    trusts = trusts and request.get("store") is not False
+    given = [*(before or ()), *listed(request["input"])]
+    items = [_resolved(item, store, trusts=trusts) for item in given]
+    is_open = (
+        before is None or request.get("conversation") is not None or any(is_reference(item) for item in items)
+    )
+    return items, is_open
 
 
-def _resolved(items: Sequence[Json], store: ResponsesStore) -> list[Json]:
-    found = [store.item(item["id"]) if is_reference(item) else item for item in items]
-    for item, meant in zip(items, found, strict=True):
-        if meant is None:
-            raise RULES["OAR-05"].refused("input", id=item["id"])
-    return found
+def _resolved(item: Json, store: ResponsesStore, *, trusts: bool) -> Json:
+    if not is_reference(item):
+        return item
+    meant = store.item(item["id"])
+    if meant is None and not trusts:
+        raise RULES["OAR-05"].refused("input", id=item["id"])
+    return item if meant is None else meant
 
 
 def is_reference(item: Json) -> bool:
-    """Say whether an item is looked up by its id: it holds nothing else. An item in full never is."""
-    which = item.get("type", "message")
+    """Return True for an item that is looked up by its id because it holds nothing else. A whole item never is."""
+    which = item.get("type") or ("message" if "role" in item else "item_reference")
     return which == "item_reference" or (which == "reasoning" and not item.get("encrypted_content"))

@@ -1,0 +1,124 @@
+"""OpenAI Responses: the parameters, items and parts that the API knows, as data.
+
+`responses` and `responses_items` walk a request against these tables. A test compares them with the types of the
+vendor's SDK. The items of the provider's own tools are checked by their keys alone: what is inside is the provider's.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+KEYS = frozenset(
+    """access_programs background background_options client_metadata context_management conversation image include input
+    instructions max_output_tokens max_tool_calls metadata model moderation parallel_tool_calls
+    previous_response_id prompt prompt_cache_key prompt_cache_options prompt_cache_retention reasoning
+    safety_identifier service_tier store stream stream_options temperature text tool_choice tools top_logprobs
+    top_p truncation user""".split()  # noqa: SIM905  as a list it is a page
+)
+COUNTED_KEYS = frozenset(
+    """conversation input instructions model parallel_tool_calls personality previous_response_id reasoning text
+    tool_choice tools truncation""".split()  # noqa: SIM905  likewise
+)
+"""Keys of a request for a token count."""
+COMPACTED_KEYS = frozenset(
+    """image input instructions model previous_response_id prompt_cache_key prompt_cache_options
+    prompt_cache_retention service_tier""".split()  # noqa: SIM905  likewise
+)
+"""Keys of a request to compact a conversation."""
+
+
+@dataclass(frozen=True, slots=True)
+class ItemShape:
+    """One type of item.
+
+    Args:
+        required: Keys that must be there, with their JSON types. `type` is understood.
+        optional: Keys that may be there, or be null.
+    """
+
+    required: Mapping[str, type]
+    optional: frozenset[str]
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """All keys the item may have."""
+        return self.optional | self.required.keys() | _EVERYWHERE
+
+
+_EVERYWHERE = frozenset({"type", "id", "status", "internal_chat_message_metadata_passthrough"})
+
+
+def _item(optional: str = "", **required: type) -> ItemShape:
+    return ItemShape(required, frozenset(optional.split()))
+
+
+ITEMS: Mapping[str, ItemShape] = {
+    "message": _item("content phase", role=str),
+    "function_call": _item("namespace caller async", call_id=str, name=str, arguments=str),
+    "custom_tool_call": _item("namespace caller async", call_id=str, name=str, input=str),
+    "function_call_output": _item("output name namespace caller", call_id=str),
+    "custom_tool_call_output": _item("output name caller", call_id=str),
+    "computer_call": _item("action actions pending_safety_checks", call_id=str),
+    "computer_call_output": _item("acknowledged_safety_checks", call_id=str, output=dict),
+    "local_shell_call": _item(call_id=str, action=dict),
+    "local_shell_call_output": _item("call_id", output=str),
+    "shell_call": _item("caller environment", call_id=str, action=dict),
+    "shell_call_output": _item("caller max_output_length", call_id=str, output=list),
+    "apply_patch_call": _item("caller", call_id=str, operation=dict),
+    "apply_patch_call_output": _item("caller output", call_id=str),
+    "tool_search_call": _item("arguments call_id execution"),
+    "tool_search_output": _item("call_id execution", tools=list),
+    "tool_search_call_output": _item("call_id execution output", tools=list),
+    "program": _item(call_id=str, code=str, fingerprint=str),
+    "program_output": _item(call_id=str, result=str),
+    "reasoning": _item("summary content encrypted_content"),
+    "compaction": _item("encrypted_content created_by"),
+    "compaction_trigger": _item(),
+    "configuration_update": _item("reasoning text"),
+    "additional_tools": _item("role", tools=list),
+    "item_reference": _item(id=str),
+    "web_search_call": _item("action"),
+    "file_search_call": _item("queries results"),
+    "code_interpreter_call": _item("container_id code outputs"),
+    "image_generation_call": _item(
+        "result action background error output_format quality revised_prompt size svg_usage"
+    ),
+    "mcp_list_tools": _item("error", server_label=str, tools=list),
+    "mcp_call": _item("output error approval_request_id", server_label=str, name=str, arguments=str),
+    "mcp_approval_request": _item(server_label=str, name=str, arguments=str),
+    "mcp_approval_response": _item("reason", approval_request_id=str, approve=bool),
+}
+"""Items by type."""
+
+CALLS: Mapping[str, str] = {"function_call": "arguments", "custom_tool_call": "input"}
+"""Calls of the client's own tools, with the key of what their tool is given."""
+OUTPUTS: Mapping[str, str] = {
+    "function_call_output": "function",
+    "custom_tool_call_output": "custom tool",
+    "computer_call_output": "computer",
+    "local_shell_call_output": "local shell",
+    "shell_call_output": "shell",
+    "apply_patch_call_output": "apply patch",
+}
+"""What the client runs and answers, by the type of the answer: the name of the call in refusals."""
+OUTSIDE = frozenset(
+    {"compaction_trigger", "additional_tools", "configuration_update", "mcp_approval_response"}
+)
+"""Items of the client's that neither answer nor say anything: they may stand between other items."""
+SEARCH_OUTPUTS = frozenset({"tool_search_output", "tool_search_call_output"})
+"""What a search for tools found. The client gives it where it searches itself."""
+
+_BREAKPOINT = frozenset({"type", "prompt_cache_breakpoint"})
+INPUT_PARTS: Mapping[str, frozenset[str]] = {
+    "input_text": _BREAKPOINT | {"text"},
+    "input_image": _BREAKPOINT | {"image_url", "file_id", "detail"},
+    "input_file": _BREAKPOINT | {"file_id", "file_url", "file_data", "filename", "detail"},
+}
+SAID_PARTS: Mapping[str, frozenset[str]] = {
+    "output_text": frozenset({"type", "text", "annotations", "logprobs"}),
+    "refusal": frozenset({"type", "refusal"}),
+}
+
+FUNCTION_KEYS = frozenset(
+    """type name description parameters strict defer_loading allowed_callers output_schema
+    async""".split()  # noqa: SIM905  likewise
+)
