@@ -195,7 +195,10 @@ REQUIREMENTS: tuple[Requirement, ...] = (
     ),
     Requirement("PROMISE-1", "", "No outbound request is ever refused by a provider for its tool structure."),
     Requirement(
-        "PROMISE-2", "", "A recorded real result is never lost, repeated or replaced by a synthetic one."
+        "PROMISE-2",
+        "",
+        "A recorded real result is never lost, repeated or replaced by a synthetic one, or a note where a provider "
+        "refused media.",
     ),
     Requirement("PROMISE-3", "", "Rendering is a pure function: same inputs, same bytes, in every process."),
     Requirement(

@@ -155,6 +155,7 @@ def test_what_the_reference_says_is_done_about_a_failure_is_what_is_done(kind: K
         "next_backend": ("The next backend",),
         "compact": ("The history is made shorter",),
         "our_bug": ("One conservative render",),
+        "leave_out": ("It is left out",),
         "give_up": ("The ask fails",),
     }
     assert said.startswith(words[ACTIONS[kind]])

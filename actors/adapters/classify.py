@@ -53,13 +53,17 @@ _SECRETS = (
 
 
 class _Report(Struct, frozen=True):
-    """An error as its provider words it. `text` is all of it, for what no field is known for."""
+    """An error as its provider words it. `text` is all of it, for what no field is known for.
+
+    `place` is the part of the request that it names, as it names it.
+    """
 
     message: str = ""
     type: str = ""
     code: str = ""
     status: int | None = None
     text: str = ""
+    place: str = ""
 
 
 def classify(
@@ -122,6 +126,7 @@ def _failure(
     report: _Report, dialect: Dialect, headers: Mapping[str, str], now: float | None, *, bare: bool
 ) -> Failure:
     words, status = f"{report.type} {report.code} {report.message}", report.status
+    words += f" (at {report.place})" if report.place else ""
     row = next(row for row in _rows(dialect, status, bare=bare) if row.pattern.search(words))
     return Failure(
         row.kind,
@@ -132,6 +137,7 @@ def _failure(
         code=_one_line(report.code or report.type) or None,
         retry_after=retry_after(headers, report.text, now),
         rule=row.rule and cited(dialect, row.rule, row.case),
+        place=_one_line(report.place) or None,
     )
 
 
@@ -182,6 +188,7 @@ def _report(value: object, depth: int = _GATEWAYS) -> _Report:
         code=told.code or outer.code,
         status=told.status or outer.status,
         text=f"{told.text}\n{outer.text}",
+        place=told.place or outer.place,
     )
 
 
@@ -196,7 +203,15 @@ def _plain(error: Fields) -> _Report:
         code=string(details.get("error_code")) or string(code) or _quotas(error.get("details")),
         status=code if isinstance(code, int) and 300 <= code < 600 else None,
         text=json_text(error),
+        place=string(error.get("param")) or _location(error),
     )
+
+
+def _location(error: Fields) -> str:
+    """Return the first place that a list of unaccepted fields names: `body.temperature` (FastAPI, pydantic)."""
+    for item in items(error.get("detail") or fields(error.get("message")).get("detail")):
+        return ".".join(map(str, items(fields(item).get("loc"))))
+    return ""
 
 
 def _quotas(details: object) -> str:

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from actors.errors import StreamFault
 
-Action: TypeAlias = Literal["retry", "next_backend", "compact", "our_bug", "give_up"]
+Action: TypeAlias = Literal["retry", "next_backend", "compact", "our_bug", "leave_out", "give_up"]
 Kind: TypeAlias = Literal[
     "transient",
     "rate_limit",
@@ -18,6 +18,7 @@ Kind: TypeAlias = Literal[
     "too_big_for_bucket",
     "overflow",
     "transcript",
+    "media",
     "model_fault",
     "too_long",
     "config",
@@ -33,6 +34,7 @@ ACTIONS: dict[Kind, Action] = {
     "too_big_for_bucket": "compact",  # waiting never helps, a smaller request does
     "overflow": "compact",
     "transcript": "our_bug",  # never sent again unchanged, and never hidden by a failover
+    "media": "leave_out",
     "model_fault": "retry",  # the model wrote something its server could not read; it may do better
     "too_long": "next_backend",  # the same server would most likely say as much again
     "config": "next_backend",
@@ -53,12 +55,13 @@ class Failure(Struct, frozen=True):
 
     Args:
         action: What to do: `retry` here, try the `next_backend`, `compact` and try once more, treat it as
-            `our_bug`, or `give_up`.
+            `our_bug`, `leave_out` the part that was refused and try once more, or `give_up`.
         message: The provider's words on one line, shortened, credentials removed.
         status: HTTP status, or the one an error inside a 200 stands for; None where neither is known.
         code: The provider's own code, or its type where it has no code.
         retry_after: Seconds the provider asked to wait, 0 to a day; None if it did not say.
         rule: Rulebook id of the provider's rule, if the words are known.
+        place: The part of the request that the provider names in a field of its own (`param`, `loc`), if it does.
     """
 
     kind: Kind
@@ -68,6 +71,7 @@ class Failure(Struct, frozen=True):
     code: str | None = None
     retry_after: float | None = None
     rule: str | None = None
+    place: str | None = None
 
 
 class AnswerFault(StreamFault):

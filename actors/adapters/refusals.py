@@ -51,7 +51,26 @@ _MEANS: dict[FaultClass, Kind] = {
     "overflow": "overflow",
     "config": "config",
 }
-_TOLD = [_rule(rule.id, rule.words) for rule in RULES.values() if rule.words]
+_OF_MEDIA = frozenset(("ALL-10", "ALL-15", "ANT-30", "ANT-54", "BED-16", "BED-17", "MIS-18", "OAC-08"))
+"""Rules about attachments: their type, size, number and place. A refused attachment can be left out of a lane."""
+_TOLD = [
+    _rule(rule.id, rule.words, kind="media" if rule.id in _OF_MEDIA else None)
+    for rule in RULES.values()
+    if rule.words
+]
+
+_UNACCEPTED = (400, 404, 415, 422)
+_ATTACHMENT = (
+    r"\b(?:images?|pictures?|pdfs?|documents?|mime ?types?|attachments?|multimodal|videos?|audio|"
+    r"image_url|inline_?data|input_file|file_data|file_url|media[_ ]type)\b"
+)
+_BLOCK = r"(?:image|document|image_url|inline_?data|input_image|input_file|file_data|file_url)"
+_UNUSABLE = (
+    r"\b(?:un(?:supported|able|readable)|not? (?:supported|valid|accept\w*|accessible|found|pages|longer available)|"
+    r"in(?:valid|accessible)|illegal|incorrect|corrupt\w*|malformed|empty|expired|fail\w*|error while|tim(?:ed |e)out|"
+    r"could ?n[o']t|cannot|can't|exceed\w*|(?:larger|smaller|more|fewer) than|too (?:many|large|small|big)|"
+    r"at (?:most|least)|maximum|(?:does not|doesn't|do not) (?:match|represent|meet)|should be 'image/|appears to be)"
+)
 
 BEFORE_OVERFLOW = (
     # Gemini words an empty bucket of a minute as it does one of a day, and as OpenAI does an empty account.
@@ -90,7 +109,7 @@ AFTER_OVERFLOW = (
     _rule("OAC-01", r"tool_call_ids did not have response messages", case="named"),
     _rule("OAC-03", r"tool_calls\[\d+\]\.id': string too long|tool_call_id': string too long"),
     _rule("ANT-34", r"thinking\.cache_control: Extra inputs|must not come after a ttl='5m'"),
-    _rule("BED-17", r"following errors: too many images and documents", 400),
+    _rule("BED-17", r"following errors: too many images and documents", 400, kind="media"),
     _rule("GEM-09", r"Unknown name \W*id\W+at '[\w.\[\]]*function_"),
     _rule("ANT-38", r"not_found_error.* model: ", 404),
     _rule("MIS-13", r"(?<!a )conversation must (?:start with a user|have at least one) message"),
@@ -104,10 +123,14 @@ AFTER_OVERFLOW = (
     _rule("MIS-01", r"Tool call IDs should be alphanumeric strings with length 9"),
     _rule("MIS-32", r"extra_forbidden|\"body\", ?\"tools\"\]"),
     _row("transcript", r"invalid_function_call|invalid_request_message_order"),
-    # An image it cannot use, told inside the answer: another try meets the same image.
-    _row("transcript", r"\binvalid_(?:base64_)?image(?:_format|_url|_mode)?\b|image_file_not_found"),
-    _row("transcript", r"\bimage_(?:file_)?too_(?:large|small)\b|image_parse_error"),
-    _row("transcript", r"unsupported_image_media_type|empty_image_file"),
+    # An attachment that it cannot use, by code or in words: another try meets the same attachment.
+    _row("media", r"\binvalid_(?:base64_)?image(?:_format|_url|_mode)?\b|image_file_not_found"),
+    _row("media", r"\bimage_(?:file_)?too_(?:large|small)\b|image_parse_error|failed_to_download_image"),
+    _row("media", r"unsupported_image_media_type|empty_image_file"),
+    _row(
+        "media",
+        r"(?:image|audio|video) input is not supported|endpoints found that support (?:image|file) input",
+    ),
     # Servers that copy OpenAI Chat, in words of their own: Qwen, GLM, MiniMax, llama.cpp, Ollama, OpenRouter.
     _rule("OAC-02", r"tool result's tool id\(.*\) not found|must be a response to a prece+ding message with"),
     _rule("OAC-06", r"is not one of \['system', 'assistant', 'user'"),
@@ -122,10 +145,16 @@ AFTER_OVERFLOW = (
     _rule("ALL-05", r"Cannot have 2 or more assistant messages at the end"),
     _rule("OAC-01", r"Cannot continue an assistant message that contains tool calls"),
     _rule("OAC-05", r"Expected 'content' to be a string or an array"),
-    _rule("ALL-10", r"invalid image input"),
+    _rule("ALL-10", r"invalid image input", kind="media"),
     _row("model_fault", r"model produced output that does not match the expected"),
     _rule("OAC-11", r"invalid_function_parameters|Invalid schema for function"),
     _rule("OAC-13", r"messages\[\d+\]\.role' does not support", kind="config"),
+    # Attachments in other words: a noun and a complaint near each other, and not about a tool's declaration.
+    _row("media", rf"^(?!.*\btools?\b[.\[]).*{_ATTACHMENT}.{{0,80}}{_UNUSABLE}", *_UNACCEPTED),
+    _row("media", rf"^(?!.*\btools?\b[.\[]).*{_UNUSABLE}.{{0,80}}{_ATTACHMENT}", *_UNACCEPTED),
+    _row("media", rf"\b(?:messages|input|contents)[.\[][\w.\[\]]*\.{_BLOCK}\b", *_UNACCEPTED),
+    _row("media", r"\b(?:download|fetch|retriev)\w*\b.{0,40}\b(?:file|content|url|https?:)", *_UNACCEPTED),
+    _row("media", r"\b(?:file|url|link)\b.{0,60}\b(?:expired|no longer (?:valid|available))", *_UNACCEPTED),
     _rule("OAC-17", r"'prompt_cache_key': string too long"),
     _rule("OAC-16", r"model_not_found|does not exist or you do not have access"),
     _rule("OAC-18", r"unsupported_value|unsupported_parameter"),
@@ -146,7 +175,7 @@ AFTER_OVERFLOW = (
     _rule("ALL-14", r"tool_choice\b.*(?:unsupported|not supported)", 400, kind="config", case="forced"),
     # What was set, bought or granted does not fit the request.
     _row("config", r"\binvalid_model\b|data_residency_mismatch|tools param requires --jinja"),
-    _row("config", r"(?:image|audio|video) input is not supported|No endpoints found that support tool use"),
+    _row("config", r"No endpoints found that support tool use"),
     _row("config", r"compatible only with \w+ extended prompt caching"),
     _row("config", r"API key not valid|API_KEY_INVALID|FAILED_PRECONDITION|PERMISSION_DENIED"),
     _row("config", r"invalid_api_key|authentication_error|permission_error"),

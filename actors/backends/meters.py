@@ -52,4 +52,5 @@ class Meters(Struct):
             sum(each.in_flight for each in admitted),
             sum(each.waiting for each in admitted),
             any(each.breaker.until is not None for each in admitted),
+            sum(meter.counters["refused_media"] for meter in meters),
         )

@@ -272,6 +272,8 @@ class Round:
             return 0.0
         if failure.action == "our_bug":
             self._counters["tool_api_400_total"] += 1
+        elif failure.action == "leave_out":
+            self._counters[f"refused_{failure.kind}"] += 1
         wait = self._next_try(before, failure, random)
         if wait is None and failure.kind in BACKEND_KINDS:
             self._admission.gave_up()

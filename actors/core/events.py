@@ -48,7 +48,7 @@ Gap: TypeAlias = Reason | Literal["running"]
 Effects: TypeAlias = Literal["pure", "idempotent", "once"]
 """What a call does to the world: nothing; the same, however often it runs with one idempotency key; something anew."""
 
-EpochReason: TypeAlias = Literal["compaction", "thinking", "refusal", "configured"]
+EpochReason: TypeAlias = Literal["compaction", "thinking", "refusal", "configured", "media"]
 """Why a lane had to be rewritten."""
 
 Short: TypeAlias = Literal["repeated", "large", "old"]
@@ -315,7 +315,10 @@ class Compacted(Happening, frozen=True):
 class EpochBegan(Happening, frozen=True):
     """A binding's lane is rewritten from here on, for a `reason` and `why` in words for people.
 
-    `plain`: with the conservative render.
+    Args:
+        plain: With the conservative render.
+        media: Names (`content_name`) of attachments that the provider refused. From here on a note stands for each
+            of them in this lane; the history and the ledger keep them.
     """
 
     binding: Binding
@@ -323,6 +326,7 @@ class EpochBegan(Happening, frozen=True):
     reason: EpochReason
     plain: bool = False
     why: str = ""
+    media: tuple[str, ...] = ()
 
 
 class TurnEnded(Happening, frozen=True):

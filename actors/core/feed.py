@@ -196,6 +196,7 @@ STATUSES: dict[str, str] = {
     "progress": "A tool says how far a call has come (`progress`), in its words as `detail`. Ephemeral.",
     "tool_results": "Every call of the message is closed; `results` says how each ended, in call order.",
     "rewritten": "The lane is rewritten; `detail` says why: a refusal, or what changed.",
+    "media_replaced": "Notes stand for attachments that the provider refused, in this lane; `detail` is its words.",
     "turn_ended": "A turn ended; `detail` is its status, `cause` what kept its provider from answering.",
     "failover": "The next turn of the ask is another backend's; `detail` is its name.",
     "approval_asked": "A call waits until somebody decides whether it may run; `pending` is the call.",

@@ -86,9 +86,12 @@ def begun(lane: Lane, event: EpochBegan, dialect: Dialect, epoch_start: int) -> 
     """Return the lane at the beginning of an epoch: nothing sent, every id kept.
 
     Provider state in the first `epoch_start` messages, which is all there are, was bound to the old prefix. Reasoning
-    in the clear is bound to none, and a provider that remembers it wants it back (DSK-05, KIM-03).
+    in the clear is bound to none, and a provider that remembers it wants it back (DSK-05, KIM-03). A note in place
+    of an attachment changes the prefix alone.
     """
     old = lane.state
+    if event.reason == "media" and dialect.reasoning.binding != "prefix":
+        epoch_start = min(epoch_start, old.epoch_start)
     if dialect.reasoning.carrier == "reasoning_content" and event.reason != "thinking":
         epoch_start = min(epoch_start, old.epoch_start)
     state = RenderState(
@@ -99,6 +102,7 @@ def begun(lane: Lane, event: EpochBegan, dialect: Dialect, epoch_start: int) -> 
         used=old.used,
         index=old.index,
         without_ids=old.without_ids or event.reason == "thinking",
+        refused=old.refused.union(event.media),
     )
     return Lane(state, Segments(), start(dialect))
 

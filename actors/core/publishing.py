@@ -20,6 +20,7 @@ from actors.core.events import (
     Bound,
     Cancelled,
     Completion,
+    EpochBegan,
     Event,
     Instructed,
     RequestSent,
@@ -92,6 +93,11 @@ def requested(event: RequestSent, seq: int) -> StatusEvent:
     """Return what is shown of a request before it is sent."""
     turn, number, binding = event.turn, event.round, event.binding
     return StatusEvent("request", seq, turn, number, str(binding), tools_off=event.tools_off)
+
+
+def rewriting(event: EpochBegan) -> str:
+    """Return the status that shows that a lane is rewritten."""
+    return "media_replaced" if event.reason == "media" else "rewritten"
 
 
 def awaited(event: Awaited, number: int, seq: int) -> StatusEvent:
@@ -254,7 +260,7 @@ class Publisher:
             case events.Returned() | events.Failed() | events.Denied() | events.Refused() | Cancelled():
                 return self._closed(event)
             case events.EpochBegan(why=why):
-                return self._status("rewritten", why)
+                return self._status(rewriting(event), why)
             case events.ApprovalAsked(call_id=call_id, digest=digest):
                 call = self._calls.get(call_id)
                 pending = None if call is None else PendingCall(call, "approval", digest)

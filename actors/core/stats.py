@@ -88,6 +88,7 @@ class BackendStats(Struct, frozen=True):
         in_flight: Requests that are being answered now.
         waiting: Requests that wait for a place.
         is_open: Whether its breaker is open: it failed too often and is left alone.
+        refused_media: Tries that it refused for an attachment.
     """
 
     tools: ToolCounts
@@ -96,6 +97,7 @@ class BackendStats(Struct, frozen=True):
     in_flight: int = 0
     waiting: int = 0
     is_open: bool = False
+    refused_media: int = 0
 
 
 class Stalls(Struct, frozen=True):

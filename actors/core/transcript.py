@@ -89,6 +89,7 @@ class RenderState(NamedTuple):
         loop: The tool loop it stands in; followed only where the dialect has manual thinking.
         outdated: Why the next request begins an epoch: what its reasoning is bound to has changed, or the history was
             made shorter; None where it goes on.
+        refused: Names (`content_name`) of attachments that the provider refused, which stay left out in all epochs.
     """
 
     epoch: int = 0
@@ -108,6 +109,7 @@ class RenderState(NamedTuple):
     loop: Loop = Loop()
     usage: EpochUsage = EpochUsage()
     outdated: EpochReason | None = None
+    refused: frozenset[str] = frozenset()
 
 
 Titled: TypeAlias = tuple[Media, str]

@@ -13,6 +13,7 @@ settings, tools), a test with a list. Its legal states are this table; anything 
     generating   GenerateStep              Answered, with calls     executing; closing at a limit
                                            Answered, no calls       closing
                                            Unfit (400)              rewriting, or closing
+                                           MediaRefused             rewriting, thrice at most a round; or closing
                                            Broke, too long          shrinking, thrice at most a round
                                            Broke, Stopped           closing
                  (with a form asked for)   Answered, no calls       checking
@@ -32,7 +33,8 @@ settings, tools), a test with a list. Its legal states are this table; anything 
     closing      CloseStep(status)         -                        idle (the generator ends)
 
 A turn that awaits may be put down: its step says how far it had come, and `turn(bounds, step)` goes on from there.
-A turn rewrites at most twice: without old reasoning if that alone was refused, then with the conservative render.
+A turn rewrites a refused structure at most twice: without old reasoning if that alone was refused, then with the
+conservative render. Refused attachments are replaced by notes: those that the provider points at, the third time all.
 Rounds are bounded, and so is correction: after `corrections` rounds running in which every call was refused for its
 arguments, where calls are repeated to no end, and at the last round, the model is asked once more with tools off, for a
 final text (U-06, U-13). An answer that has not the form asked for is corrected as often, in rounds of their own beyond
@@ -53,6 +55,10 @@ from actors.core.stream import Usage
 
 SHRINKS: Final = 3
 """Times that a history is made shorter for one request because that is too long."""
+
+
+MEDIA_REFUSALS: Final = 3
+"""Times that attachments are left out for one request because the provider refuses them."""
 
 
 class Bounds(Struct, frozen=True):
@@ -81,10 +87,15 @@ class RenderStep(Struct, frozen=True):
 
 
 class RewriteStep(Struct, frozen=True):
-    """Begin an epoch: the transcript was refused. `plain`: with the conservative render; else without old reasoning."""
+    """Begin an epoch: the transcript was refused.
+
+    With notes in place of `media`, where some are named; else, if `plain`, with the conservative render; else without
+    old reasoning.
+    """
 
     why: str
     plain: bool = True
+    media: tuple[str, ...] = ()
 
 
 class GenerateStep(Struct, frozen=True):
@@ -182,6 +193,20 @@ class Unfit(Struct, frozen=True):
     cause: Cause | None = None
 
 
+class MediaRefused(Struct, frozen=True):
+    """The provider refused attachments, here by their names in the log.
+
+    Args:
+        media: Those that its words point at.
+        others: The others that it may mean: those that no answered request has held, or all.
+    """
+
+    why: str
+    media: tuple[str, ...] = ()
+    others: tuple[str, ...] = ()
+    cause: Cause | None = None
+
+
 class Answered(Struct, frozen=True):
     """The model's whole message of this round."""
 
@@ -257,7 +282,7 @@ class Stopped(Struct, frozen=True):
 
 
 Outcome: TypeAlias = (
-    Ready | HandedOver | Unfit | Answered | Broke | Shrunk | Ran | Brought | Checked | Stopped
+    Ready | HandedOver | Unfit | MediaRefused | Answered | Broke | Shrunk | Ran | Brought | Checked | Stopped
 )
 
 
@@ -280,7 +305,7 @@ class _TurnRules:
         self._bounds = bounds
         self._misses = so_far.misses
         self._tools_off = bounds.rounds <= 1
-        self._rewritten, self._shrinks = so_far.rewritten, 0
+        self._rewritten, self._shrinks, self._media = so_far.rewritten, 0, 0
         self._end = CloseStep(
             "complete", "", rounds=so_far.rounds, usage=so_far.usage, malformed=so_far.malformed
         )
@@ -306,8 +331,11 @@ class _TurnRules:
                 return self.render()
             case RenderStep() | GenerateStep(), Unfit():
                 return self._rewrite(outcome)
+            case GenerateStep(), MediaRefused():
+                return self._leave_out(outcome)
             case GenerateStep(), Answered():
                 self._shrinks = 0
+                self._media = 0
                 return self._answered(outcome)
             case GenerateStep(), Broke(too_long=True) if self._shrinks < SHRINKS:
                 self._shrinks += 1
@@ -357,6 +385,16 @@ class _TurnRules:
             return self._close("failed", unfit.why, elsewhere=True)
         self._rewritten = "bare" if unfit.reasoning and self._rewritten == "no" else "plain"
         return RewriteStep(unfit.why, plain=self._rewritten == "plain")
+
+    def _leave_out(self, refused: MediaRefused) -> Step:
+        """Put notes in place of refused attachments; in the end, let another backend answer."""
+        self._end = replace(self._end, cause=refused.cause)
+        if self._media == MEDIA_REFUSALS:
+            return self._close("failed", refused.why, elsewhere=True)
+        self._media += 1
+        is_last = self._media == MEDIA_REFUSALS
+        media = (*refused.media, *refused.others) if is_last or not refused.media else refused.media
+        return RewriteStep(refused.why, plain=False, media=media)
 
     def _answered(self, answered: Answered) -> Step:
         self._take(answered, cause=None)

@@ -166,6 +166,11 @@ def slow(actor: str, message: str, seconds: float) -> None:
     _logger().info("slow_handler", actor=actor, message=message, seconds=round(seconds, 3))
 
 
+def media_refused(session: str, binding: str, why: str) -> None:
+    """Log that a provider refused attachments: notes stand for them in that lane from now on."""
+    _logger().warning("media_refused", session=session, binding=binding, why=why)
+
+
 def refused(refusal: Refusal) -> None:
     """Log that a provider or the judge refused a transcript for its structure: our bug, with what was done for it.
 

@@ -22,6 +22,7 @@ _HELP = {
     "tool_calls_repeated": "Tool calls that were noticed to repeat, with the same result.",
     "requests": "Tries that were sent.",
     "retries": "Tries that were not their round's first.",
+    "refused_media": "Tries that the provider refused for an attachment.",
 }
 _GAUGES = {
     "in_flight": "Requests that are being answered.",

@@ -26,6 +26,7 @@ class Status:
         code: Error code, where the dialect has one.
         message: None is the dialect's own for this status.
         body: Sent instead of an error body; may be anything.
+        param: The part of the request that is refused, where the dialect has a field for it.
     """
 
     status: int
@@ -36,6 +37,7 @@ class Status:
     code: str | None = None
     message: str | None = None
     body: bytes | None = None
+    param: str | None = None
 
     @property
     def headers(self) -> list[tuple[str, str]]:

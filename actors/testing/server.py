@@ -317,6 +317,7 @@ class LoopbackServer:
             type=fault.type or usual.type,
             code=fault.code or (None if fault.type else usual.code),
             message=fault.message or usual.message,
+            param=fault.param or usual.param,
         )
         body = self.wire.error(told, order) if fault.body is None else fault.body
         headers = (_JSON, self._mark(order), *self.refusal_headers(told), *fault.headers)

@@ -213,7 +213,8 @@ def events() -> "SearchStrategy[Event]":
     usage = st.builds(Usage, count, count, count, count)
     sealed = st.lists(st.tuples(words().map(CallId), reasons), max_size=2).map(tuple)
     ends = st.sampled_from(["complete", "cancelled", "failed", "interrupted", "handed_over"])
-    why = st.sampled_from(["compaction", "thinking", "refusal", "configured"])
+    why = st.sampled_from(["compaction", "thinking", "refusal", "configured", "media"])
+    names = st.lists(words(), max_size=2).map(tuple)
     shorts = st.sampled_from(["repeated", "large", "old"])
     ids, verdicts = words().map(CallId), st.sampled_from(["allow", "deny"])
     several, edited = st.lists(ids, max_size=2).map(tuple), st.sampled_from([None, ingest({"a": 1}).json])
@@ -249,7 +250,7 @@ def events() -> "SearchStrategy[Event]":
         st.builds(Configured, st.none() | words(), st.lists(words(), max_size=2).map(tuple), words()),
         st.builds(Compacted, count, count, packed),
         st.builds(Shortened, st.lists(st.tuples(ids, shorts), max_size=2).map(tuple)),
-        st.builds(EpochBegan, bindings(), count, why, st.booleans()),
+        st.builds(EpochBegan, bindings(), count, why, st.booleans(), words(), names),
         st.builds(TurnEnded, count, ends, words()),
         st.builds(ApprovalAsked, ids, words(), words()),
         st.builds(ApprovalDecided, ids, words(), words(), verdicts, words(), edited),

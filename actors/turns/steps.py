@@ -13,6 +13,10 @@ from contextlib import suppress
 from functools import partial
 from typing import Literal, assert_never
 
+from msgspec.structs import replace
+
+from actors import telemetry
+from actors.adapters.failure import Failure
 from actors.adapters.request import Request
 from actors.backends.backend import ResolvedBackend
 from actors.backends.rounds import Aborted, Answer, Broken, Generate, Generated
@@ -28,7 +32,8 @@ from actors.core.lane import Rendered, blamed, seals
 from actors.core.output import as_text, correction, shortfall
 from actors.core.packed import pack
 from actors.core.progress import Cause, RefusedRequest
-from actors.core.publishing import requested, said
+from actors.core.publishing import requested, rewriting, said
+from actors.core.render import names_since
 from actors.core.stream import Usage
 from actors.core.turn import CloseStep, Outcome
 from actors.errors import KernelError
@@ -187,12 +192,16 @@ class TurnSteps:
             self._sink.put(StatusEvent("rendered", None, event.turn, event.round, sent=sent))
 
     async def _rewrite(self, step: turns.RewriteStep) -> Outcome:
-        """Begin an epoch: without the reasoning of the old one, or with the conservative render."""
+        """Begin an epoch: with notes for attachments, without the reasoning of the old one, or conservatively."""
         binding = self._backend.binding
-        epoch = 1 + await self._epoch()
-        event = EpochBegan(binding, epoch, "refusal" if step.plain else "thinking", step.plain, step.why)
+        epoch, reason = 1 + await self._epoch(), "refusal" if step.plain else "thinking"
+        event = EpochBegan(binding, epoch, reason, step.plain, step.why)
+        if step.media:
+            assert self._rendered is not None
+            is_plain = self._rendered.lane.state.plain
+            event = EpochBegan(binding, epoch, "media", is_plain, step.why, step.media)
         epoch_start = len(self._log.state.history)
-        await self._log.write(event, self._ask.telling("rewritten", step.why))
+        await self._log.write(event, self._ask.telling(rewriting(event), step.why))
         await self._refs.renderer.tell(Invalidate(event, epoch_start))
         return turns.Ready()
 
@@ -291,6 +300,11 @@ class TurnSteps:
     async def _broke(self, number: int, broken: Broken) -> Outcome:
         failure = broken.failure
         cause = Cause(failure.kind, failure.status)
+        if failure.action == "leave_out" and not broken.visible:
+            if (refused := self._refused_media(failure, cause)) is not None:
+                return refused
+            failure = replace(failure, kind="transcript", action="our_bug")  # there is nothing to leave out
+            cause = Cause("transcript", failure.status)
         if failure.action == "our_bug":
             self._backend.counts.tool_api_400_total += 1
             assert self._rendered is not None
@@ -306,6 +320,25 @@ class TurnSteps:
             cause=cause,
             too_long=failure.action == "compact" and message is None,
         )
+
+    def _refused_media(self, failure: Failure, cause: Cause) -> turns.MediaRefused | None:
+        """Return the attachments that the provider refused, None if the request has none."""
+        from actors.adapters.refused_media import media_parts, named_media  # few requests are refused
+
+        assert self._rendered is not None
+        parts = media_parts(self._request(self._rendered).body)
+        if not parts:
+            return None
+        state, binding = self._log.state, self._backend.binding
+        start = state.asked_at if self._round == 1 else state.history.length - 1
+        fresh = names_since(state.history, self._known, start)
+        named = named_media(f"{failure.place or ''} {failure.message}", parts)
+        names = dict.fromkeys(item.name for item in parts)
+        others = [name for name in names if name in fresh] or list(names)
+        telemetry.media_refused(state.session, str(binding), failure.message)
+        self._ask.tally.refusals.append(RefusedRequest(binding, "media", failure.message, ("media",)))
+        rest = tuple([name for name in others if name not in named])
+        return turns.MediaRefused(failure.message, named, rest, cause)
 
     def _unfit(
         self,

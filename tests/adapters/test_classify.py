@@ -62,6 +62,7 @@ def test_the_action_follows_from_the_kind() -> None:
         "too_big_for_bucket": "compact",
         "overflow": "compact",
         "transcript": "our_bug",
+        "media": "leave_out",
         "model_fault": "retry",
         "too_long": "next_backend",
         "config": "next_backend",
@@ -369,14 +370,23 @@ def test_an_error_inside_an_answer_means_what_its_status_would() -> None:
         ("misalignment_policy_violation", "refusal"),
         ("image_content_policy_violation", "refusal"),
         ("data_residency_mismatch", "config"),
-        ("failed_to_download_image", "transient"),
-        *((code, "transcript") for code in ("invalid_image", "invalid_base64_image", "invalid_image_mode")),
         *(
-            (code, "transcript")
-            for code in ("invalid_image_format", "image_too_large", "image_file_too_large")
+            (code, "media")
+            for code in (
+                "failed_to_download_image",
+                "invalid_image",
+                "invalid_base64_image",
+                "invalid_image_mode",
+                "invalid_image_format",
+                "image_too_large",
+                "image_file_too_large",
+                "image_too_small",
+                "image_parse_error",
+                "empty_image_file",
+                "unsupported_image_media_type",
+                "image_file_not_found",
+            )
         ),
-        *((code, "transcript") for code in ("image_too_small", "image_parse_error", "empty_image_file")),
-        *((code, "transcript") for code in ("unsupported_image_media_type", "image_file_not_found")),
     ],
 )
 def test_a_response_that_failed_says_by_its_code_what_to_do(code: str, kind: str) -> None:

@@ -49,7 +49,6 @@ TRANSCRIPT: list[tuple[str, int, object, str | None]] = [
     ("mistral", 400, mistral("Tool call id has to be defined."), "MIS-15"),
     ("mistral", 400, mistral("Tool call id has to be defined in serving mode."), "MIS-16"),
     ("mistral", 400, mistral("Assistant message must have either content or tool_calls, but not both."), "MIS-17"),
-    ("mistral", 400, mistral("Unexpected content chunk types in tool message: ['ImageURLChunk']"), "MIS-18"),
     ("mistral", 400, mistral("Unexpected role 'user' after role 'tool'"), "MIS-21"),
     ("mistral", 400, mistral("Unexpected role 'user' after role 'tool'", "invalid_request_error", 3230), "MIS-21"),
     ("mistral", 400, mistral("words nobody has seen"), None),
@@ -117,7 +116,6 @@ TRANSCRIPT: list[tuple[str, int, object, str | None]] = [
         "tools.0.custom.input_schema: input_schema does not support oneOf, allOf, or anyOf at the top level"}},
      "ALL-02"),
     ("ollama", 400, {"error": "invalid message content type: int"}, "OAC-05"),
-    ("ollama", 400, nested("invalid image input"), "ALL-10"),
 ]  # fmt: skip
 
 OTHERS: list[tuple[str, int, object, str, str | None]] = [
@@ -146,7 +144,9 @@ OTHERS: list[tuple[str, int, object, str, str | None]] = [
      "config", None),
     ("openai_chat", 400, nested("This model is compatible only with 24h extended prompt caching"), "config", None),
     ("llama_cpp", 500, nested("tools param requires --jinja flag"), "config", None),
-    ("llama_cpp", 500, nested("image input is not supported - hint: if this is unexpected"), "config", None),
+    ("llama_cpp", 500, nested("image input is not supported - hint: if this is unexpected"), "media", None),
+    ("mistral", 400, mistral("Unexpected content chunk types in tool message: ['ImageURLChunk']"), "media", "MIS-18"),
+    ("ollama", 400, nested("invalid image input"), "media", "ALL-10"),
     ("llama_cpp", 500, nested("The model produced output that does not match the expected peg-native format"),
      "model_fault", None),
     ("openrouter", 404, nested("No endpoints found that support tool use"), "config", None),

@@ -18,6 +18,7 @@ from actors.core.turn import (
     CloseStep,
     GenerateStep,
     HandedOver,
+    MediaRefused,
     Outcome,
     Ran,
     Ready,
@@ -50,6 +51,7 @@ POSSIBLE: dict[type[Step], tuple[Outcome, ...]] = {
         Answered(WORDS, ONE),
         Unfit("400"),
         Unfit("400", reasoning=True),
+        MediaRefused("400", ("a",), ("b",)),
         Broke("503", usage=ONE),
         Broke("cut", message=CALLS, visible=True),
         Broke("long", usage=ONE, too_long=True),
@@ -109,6 +111,7 @@ def test_every_sequence_of_outcomes_follows_the_table(bounds: Bounds) -> None:
         count += 1
         assert_rewrites_as_it_was_refused(taken, steps)
         assert_is_made_shorter_thrice_at_most(taken, steps)
+        assert_media_are_left_out_thrice_at_most(taken, steps)
         for before, after in pairwise(steps):
             assert isinstance(after, FOLLOWS[type(before)])
         if ended is None:
@@ -120,7 +123,7 @@ def test_every_sequence_of_outcomes_follows_the_table(bounds: Bounds) -> None:
 
 def assert_rewrites_as_it_was_refused(taken: tuple[Outcome, ...], steps: list[Step]) -> None:
     """Once in plain words, and before that once without old reasoning, if only that was refused at first."""
-    rewrites = [step.plain for step in steps if isinstance(step, RewriteStep)]
+    rewrites = [step.plain for step in steps if isinstance(step, RewriteStep) and not step.media]
     refusals = [outcome.reasoning for outcome in taken if isinstance(outcome, Unfit)]
     allowed = [False, True] if refusals[:1] == [True] else [True]
     assert rewrites == allowed[: len(refusals)]
@@ -142,6 +145,19 @@ def assert_is_made_shorter_thrice_at_most(taken: tuple[Outcome, ...], steps: lis
     assert shrinks == expected
 
 
+def assert_media_are_left_out_thrice_at_most(taken: tuple[Outcome, ...], steps: list[Step]) -> None:
+    """The named attachments, and the third time all. An answer begins the count anew."""
+    left_out = [step.media for step in steps if isinstance(step, RewriteStep) and step.media]
+    expected, refused = list[tuple[str, ...]](), 0
+    for outcome in taken:
+        if isinstance(outcome, Answered):
+            refused = 0
+        elif isinstance(outcome, MediaRefused):
+            refused += 1
+            expected += [("a", "b") if refused == 3 else ("a",)] if refused <= 3 else []
+    assert left_out == expected
+
+
 def assert_ended_as_it_was_told(taken: tuple[Outcome, ...], ended: CloseStep) -> None:
     last = taken[-1]
     if isinstance(last, HandedOver):
@@ -154,6 +170,7 @@ def assert_ended_as_it_was_told(taken: tuple[Outcome, ...], ended: CloseStep) ->
             Answered: "complete",
             Broke: "failed",
             Unfit: "failed",
+            MediaRefused: "failed",
             Shrunk: "failed",
         }[type(last)]
         assert (ended.status, ended.handover) == (status, None)
@@ -293,3 +310,27 @@ def test_what_does_not_answer_a_step_is_a_programming_error(step: type[Step], wr
     }
     with pytest.raises(AssertionError):
         played(turn(Bounds()), iter([*way[step], wrong]))
+
+
+def test_refused_media_are_replaced_where_they_are_named_and_all_at_the_third_refusal() -> None:
+    refused = MediaRefused("400", ("a",), ("b", "c"))
+    unnamed = MediaRefused("400", (), ("b",))
+    outcomes = [
+        Ready(),
+        unnamed,
+        Ready(),
+        Ready(),
+        refused,
+        Ready(),
+        Ready(),
+        refused,
+        Ready(),
+        Ready(),
+        refused,
+    ]
+    steps, ended = played(turn(Bounds()), iter(outcomes))
+    left_out = [step.media for step in steps if isinstance(step, RewriteStep)]
+    assert left_out == [("b",), ("a",), ("a", "b", "c")]
+    assert not any(step.plain for step in steps if isinstance(step, RewriteStep))
+    assert ended is not None
+    assert (ended.status, ended.elsewhere, ended.refused) == ("failed", True, False)

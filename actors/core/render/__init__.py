@@ -10,7 +10,8 @@ Ids and names come from `actors.core.projection`; bytes are the family's writer'
 sees only the messages past the lane's cursor, and the lane's `RenderState`; a full render is the tail of an empty lane.
 """
 
+from actors.core.render.attach import media_name, names_since
 from actors.core.render.sealed import RenderTarget, ThinkingPolicy
 from actors.core.render.walk import STRIDE, RenderWalk
 
-__all__ = ["STRIDE", "RenderTarget", "RenderWalk", "ThinkingPolicy"]
+__all__ = ["STRIDE", "RenderTarget", "RenderWalk", "ThinkingPolicy", "media_name", "names_since"]

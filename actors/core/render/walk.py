@@ -72,7 +72,7 @@ class RenderWalk:
         self._target = target.served_by(self._upstream)
         self._choice = Choice(ledger, history, begun, notes)
         self._projection = Projection(begun, dialect, target.binding)
-        self._attachments = Attachments(dialect, begun.usage)
+        self._attachments = Attachments(dialect, begun.usage, begun.refused)
         self._items = Items(begun.usage)
         self._writes_natives = encoder.natives
         self._writer = encoder.writer(begun.last_role)

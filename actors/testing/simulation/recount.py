@@ -53,6 +53,7 @@ OF_A_BACKEND: Mapping[str, Callable[[Recount, str], int]] = {
     "retries": lambda seen, name: seen.retries[name],
     "in_flight": lambda seen, name: 0,
     "waiting": lambda seen, name: 0,
+    "refused_media": lambda seen, name: 0,
     **{f"tools.{name}": _of_tools(name) for name in COUNTERS},
 }
 """Figures of each backend that are counted again."""
