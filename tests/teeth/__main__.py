@@ -7,7 +7,7 @@
 
 First the named tests must pass on the unchanged copy (`--unproven` skips that). Then one line for each
 mistake: `caught`, or `MISSED` with what the tests did instead. Ends with status 0 only if all were caught. The
-tree itself is never changed.
+tree itself is never changed. `tests.teeth.rewrite` describes how a mistake names its place and its change.
 """
 
 import argparse
@@ -24,6 +24,7 @@ from queue import SimpleQueue
 
 from tests.saying import say
 from tests.teeth.mutations import MUTATIONS, Mutation
+from tests.teeth.rewrite import EditError
 
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS = 900
@@ -47,7 +48,7 @@ def main() -> int:
     options = parser.parse_args()
     chosen = [mutation for mutation in MUTATIONS if options.only in mutation.what]
     if options.list:
-        say(*(f"{mutation.what}  ({mutation.file})" for mutation in chosen))
+        say(*(f"{mutation.what}  ({mutation.place})" for mutation in chosen))
         return 0
     with tempfile.TemporaryDirectory() as place:
         copies = [copied(Path(place) / str(number)) for number in range(options.workers)]
@@ -92,13 +93,15 @@ def proven(copy: Path, chosen: Sequence[Mutation], workers: int) -> bool:
 
 def caught(copy: Path, mutation: Mutation) -> bool:
     """Make one mistake, run its tests, take it back. Prints the line for it."""
-    path = copy / mutation.file
+    path = copy / mutation.edit.file
     text = path.read_text(encoding="utf-8")
     began = time.perf_counter()
-    if text.count(mutation.old) != 1:
-        outcome = f"the text stands {text.count(mutation.old)} times in {mutation.file}, not once"
+    try:
+        mistaken = mutation.edit.apply(text)
+    except EditError as error:
+        outcome = str(error)
     else:
-        path.write_text(text.replace(mutation.old, mutation.new), encoding="utf-8")
+        path.write_text(mistaken, encoding="utf-8")
         status = tested(copy, mutation.tests, SECONDS)
         path.write_text(text, encoding="utf-8")
         outcome = "" if status == _FAILED else f"the tests {_OUTCOMES.get(status, 'took too long')}"

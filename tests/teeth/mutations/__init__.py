@@ -1,6 +1,6 @@
-"""The mistakes, as data: where, what stands there, what is put in its place, and which tests must turn red.
+"""The mistakes, as data: the definition, the node in it, the replacement, and the tests that must turn red.
 
-Each is a misunderstanding someone could have, not a syntax error. `old` occurs exactly once in its file.
+Each is a misunderstanding someone could have, not a syntax error. `tests.teeth.rewrite` describes the form.
 """
 
 from tests.teeth.mutations import (

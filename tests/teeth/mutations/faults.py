@@ -12,124 +12,146 @@ _CUT = "tests/test_cut_sessions.py"
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "a tool that blocks the loop is told of",
-        "actors/execution/watchdog.py",
-        "        if now - since < STALL:",
-        "        if now - since >= STALL:",
+        "actors/execution/watchdog.py:LoopWatch.look",
+        "now - since < STALL",
+        "now - since >= STALL",
         (f"{_RUNAWAY}::test_a_tool_that_blocks_the_loop_is_named_with_its_place_while_it_does",),
     ),
     Mutation(
         "a wait is no stall",
-        "actors/kernel/contained.py",
-        "            finally:\n                containment.step = None\n",
-        "            finally:\n                pass\n",
+        "actors/kernel/contained.py:Contained.driven",
+        "containment.step = None",
+        "pass",
         (f"{_RUNAWAY}::test_a_tool_that_waits_is_no_stall_and_the_thread_that_looks_ends_by_itself",),
     ),
     Mutation(
         "a tool whose calls run on is barred",
-        "actors/execution/quarantine.py",
+        "actors/execution/quarantine.py:Quarantine.bars",
         "self._held[_key(tool)] >= self._most",
         "self._held[_key(tool)] > self._most",
         (f"{_RUNAWAY}::test_a_tool_whose_calls_run_on_gets_no_more_until_they_have_ended",),
     ),
     Mutation(
         "a call that ends leaves quarantine",
-        "actors/execution/calls.py",
-        "                self.site.executor.quarantine.leave(self.tool)",
-        "                pass",
+        "actors/execution/calls.py:Running._run",
+        "self.site.executor.quarantine.leave(self.tool)",
+        "pass",
         (f"{_RUNAWAY}::test_a_tool_whose_calls_run_on_gets_no_more_until_they_have_ended",),
     ),
     Mutation(
         "an answer without end is given up at the size its backend may say",
-        "actors/backends/rounds.py",
-        "            max_bytes=self._endpoint.answer_bytes,\n",
-        "",
+        "actors/backends/rounds.py:Round._fresh",
+        "decode(*..., **..., max_bytes=self._endpoint.answer_bytes)",
+        "decode(*..., **...)",
         (f"{_STREAMS}::test_an_answer_without_end_is_given_up_at_its_size_and_not_asked_for_again",),
     ),
     Mutation(
         "an answer that is too long is not asked for again",
-        "actors/adapters/failure.py",
-        '    "too_long": "next_backend",',
-        '    "too_long": "retry",',
+        "actors/adapters/failure.py:ACTIONS",
+        '{**..., "too_long": "next_backend", **...}',
+        '{**..., "too_long": "retry", **...}',
         (f"{_STREAMS}::test_an_answer_without_end_is_given_up_at_its_size_and_not_asked_for_again",),
     ),
     Mutation(
         "a stream may begin with a byte order mark",
-        "actors/adapters/sse.py",
-        '            line = line.removeprefix(b"\\xef\\xbb\\xbf")\n',
+        "actors/adapters/sse.py:EventParser._whole_line",
+        r'line = line.removeprefix(b"\xef\xbb\xbf")',
         "",
         (f"{_STREAMS}::test_a_stream_that_is_written_oddly_is_read_as_any_other",),
     ),
     Mutation(
         "an event without its blank line is read at the end",
-        "actors/adapters/sse.py",
-        "            self._take(line)\n        self._dispatch(events)\n        if self._stray:",
-        "            self._take(line)\n        if self._stray:",
+        "actors/adapters/sse.py:EventParser.close",
+        "self._dispatch(events)",
+        "",
         (f"{_STREAMS}::test_a_stream_that_is_written_oddly_is_read_as_any_other",),
     ),
     Mutation(
         "arguments that are no object are not those of a call without any",
-        "actors/adapters/arriving.py",
-        "        raw_text = None if is_object else raw",
-        "        raw_text = None",
+        "actors/adapters/arriving.py:ArrivingCall.block",
+        "None if is_object else raw",
+        "None",
         (f"{_CALLS}::test_arguments_that_are_no_object_reach_no_tool_and_are_corrected_once",),
     ),
     Mutation(
         "a call beyond the batch is answered too",
-        "actors/core/batch.py",
-        "if number < most\n        else _too_many(call, most)",
-        "if number <= most\n        else _too_many(call, most)",
+        "actors/core/batch.py:plan",
+        "number < most",
+        "number <= most",
         (f"{_CALLS}::test_of_two_hundred_calls_as_many_run_as_may_and_all_are_answered",),
     ),
     Mutation(
         "a call that runs on bars only its own tool",
-        "actors/execution/quarantine.py",
-        "return bool(self._held) and self._held[_key(tool)] >= self._most",
-        "return bool(self._held)",
+        "actors/execution/quarantine.py:Quarantine.bars",
+        "bool(self._held) and self._held[_key(tool)] >= self._most",
+        "bool(self._held)",
         (_BAD,),
     ),
     Mutation(
         "a batch that is stopped while its beginning is written starts no tool",
-        "actors/scheduler.py",
-        "            if self._stopping is None:\n                each.start()",
-        "            if True:\n                each.start()",
+        "actors/scheduler.py:_Batch._start",
+        "self._stopping is None",
+        "True",
         (_CANCELS,),
     ),
     Mutation(
         "a request that is stopped gives its place back",
-        "actors/backends/rounds.py",
-        "        finally:\n            admission.leave(ticket, failure, usage)",
-        "        except LookupError:\n            pass\n"
-        "        else:\n            admission.leave(ticket, failure, usage)",
+        "actors/backends/rounds.py:Round._admitted",
+        """
+        try:
+            ...
+        finally:
+            admission.leave(ticket, failure, usage)
+        """,
+        """
+        try:
+            ...
+        except LookupError:
+            pass
+        else:
+            admission.leave(ticket, failure, usage)
+        """,
         (_CANCELS,),
     ),
     Mutation(
         "a request that is stopped while it waits has no slot of the queue",
-        "actors/backends/admission.py",
-        "                self._queue.remove(ticket.tenant, ticket.session, ticket)\n",
+        "actors/backends/admission.py:Admission._wait",
+        "self._queue.remove(ticket.tenant, ticket.session, ticket)",
         "",
         (_CANCELS,),
     ),
     Mutation(
         "an answer with calls needs its end marker like any other",
-        "actors/adapters/base.py",
-        '        if not self.ended:\n            raise broken("the stream',
-        '        if not (self.ended or self.calls):\n            raise broken("the stream',
+        "actors/adapters/base.py:Decoder._end",
+        """
+        if not self.ended:
+            raise broken("the stream ended without its end marker")
+        """,
+        """
+        if not (self.ended or self.calls):
+            raise broken("the stream ended without its end marker")
+        """,
         (_CUT,),
     ),
     Mutation(
         "a connection that breaks behind the end marker takes nothing of the answer along",
-        "actors/backends/rounds.py",
-        "            if not self._decoder.ended:\n                raise\n",
-        "            raise\n",
+        "actors/backends/rounds.py:Round._read",
+        """
+        if not self._decoder.ended:
+            raise
+        """,
+        "raise",
         (_CUT,),
     ),
     Mutation(
         "the calls of an answer that broke off do not run",
-        "actors/turns/steps.py",
-        "        message = await self._interrupted(number, broken, failure.message)\n",
-        "        message = await self._interrupted(number, broken, failure.message)\n"
-        "        if message is not None and message.calls:\n"
-        "            return turns.Answered(message, broken.usage)\n",
+        "actors/turns/steps.py:TurnSteps._broke",
+        "message = ...",
+        """
+        message = ...
+        if message is not None and message.calls:
+            return turns.Answered(message, broken.usage)
+        """,
         (_CUT,),
     ),
 )

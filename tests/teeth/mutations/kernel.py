@@ -10,153 +10,176 @@ RECOVERY = "tests/test_recovery_of_sessions.py"
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "kernel: a program on trio imports asyncio too",
-        "actors/kernel/parking.py",
-        "import sys\nfrom collections.abc import Callable, Coroutine, Generator\n",
-        "import asyncio\nimport sys\nfrom collections.abc import Callable, Coroutine, Generator\n",
+        "actors/kernel/parking.py:sys",
+        "import sys",
+        """
+        import asyncio
+        import sys
+        """,
         ("tests/test_public.py::test_a_runtime_imports_no_event_loop_and_nothing_that_only_its_use_needs",),
     ),
     Mutation(
         "kernel: a message is handled at once though senders wait for room",
-        "actors/kernel/ref.py",
-        "            self.mail is None  # senders",
-        "            not self.mail  # senders",
+        "actors/kernel/ref.py:Ref._take",
+        "self.mail is None and self.control is None and (not self.busy) and (not dispatcher.busy) and ...",
+        "not self.mail and self.control is None and (not self.busy) and (not dispatcher.busy) and ...",
         (f"{SEMANTICS}::test_nothing_is_handled_at_once_ahead_of_senders_that_wait",),
     ),
     Mutation(
         "kernel: all messages of an asker are handled on its stack, and it never gives way",
-        "actors/kernel/ref.py",
-        "            and dispatcher.stretch < STRETCH\n",
-        "",
+        "actors/kernel/ref.py:Ref._take",
+        """
+        self.mail is None and self.control is None and (not self.busy) and (not dispatcher.busy) and (
+            dispatcher.stretch < STRETCH
+        )
+        """,
+        "self.mail is None and self.control is None and (not self.busy) and (not dispatcher.busy)",
         (f"{SEMANTICS}::test_an_asker_gives_way_now_and_then_though_its_answers_come_at_once",),
     ),
     Mutation(
         "kernel: the loop has no turn between messages that actors send each other",
-        "actors/kernel/dispatch.py",
-        "        while ready and self.stretch < STRETCH:\n            visit = ready.popleft()\n"
-        "            if visit(min(BATCH, STRETCH - self.stretch)):\n",
-        "        while ready:\n            visit = ready.popleft()\n            if visit(BATCH):\n",
+        "actors/kernel/dispatch.py:Dispatcher._visit_ready",
+        """
+        while ready and self.stretch < STRETCH:
+            ...
+            if visit(min(BATCH, STRETCH - self.stretch)):
+                ...
+        """,
+        """
+        while ready:
+            ...
+            if visit(BATCH):
+                ...
+        """,
         (f"{SEMANTICS}::test_an_actor_with_much_mail_gives_way_to_the_next_and_to_the_loop",),
     ),
     Mutation(
         "kernel: a handler runs inside the one that sent to it",
-        "actors/kernel/ref.py",
-        "            and not dispatcher.busy\n",
-        "            and dispatcher.acting is not self\n",
+        "actors/kernel/ref.py:Ref._take",
+        "self.mail is None and self.control is None and (not self.busy) and (not dispatcher.busy) and ...",
+        """
+        self.mail is None and self.control is None and (not self.busy) and (
+            dispatcher.acting is not self
+        ) and ...
+        """,
         (f"{SEMANTICS}::test_what_a_handler_sends_is_handled_after_it_and_in_order",),
     ),
     Mutation(
         "kernel: an actor crashes after its sender went on",
-        "actors/kernel/cell.py",
-        "        self.system.dispatcher.afterwards(partial(self._crashed, error))\n",
-        "        self.system.parking.soon(partial(self._crashed, error))\n",
+        "actors/kernel/cell.py:Cell.crash",
+        "self.system.dispatcher.afterwards",
+        "self.system.parking.soon",
         (f"{LIFECYCLE}::test_a_crash_takes_its_whole_group_down_before_the_sender_goes_on",),
     ),
     Mutation(
         "kernel: only the member that crashed goes down at once",
-        "actors/kernel/cell.py",
-        "            member.go_down(error)\n",
-        "            self.members[0].go_down(error)\n",
+        "actors/kernel/cell.py:Group.crashed",
+        "member.go_down",
+        "self.members[0].go_down",
         (f"{LIFECYCLE}::test_a_crash_takes_its_whole_group_down_before_the_sender_goes_on",),
     ),
     Mutation(
         "kernel: a child of an actor that is down hears an answer and goes on",
-        "actors/kernel/ref.py",
-        "            if caller is not None and caller.is_cancelled:\n",
-        "            if False:\n",
+        "actors/kernel/ref.py:Ref.ask",
+        "caller is not None and caller.is_cancelled",
+        "False",
         (f"{LIFECYCLE}::test_a_child_whose_actor_went_down_while_it_asked_hears_of_that_first",),
     ),
     Mutation(
         "kernel: what a crash left behind acts on the next life",
-        "actors/kernel/actor.py",
-        "        if not self.is_over:\n            self.ref.crash(error)\n",
-        "        self.ref.crash(error)\n",
+        "actors/kernel/actor.py:Context.fail",
+        """
+        if not self.is_over:
+            self.ref.crash(error)
+        """,
+        "self.ref.crash(error)",
         (f"{SEMANTICS}::test_an_actor_held_twice_is_released_twice_and_an_old_life_releases_nobody",),
     ),
     Mutation(
         "kernel: handlers see the context variables of whoever sends",
-        "actors/kernel/ref.py",
-        "                dispatcher.run(self.handle, command)\n",
-        "                self.handle(command)\n",
+        "actors/kernel/ref.py:Ref._take",
+        "dispatcher.run(self.handle, command)",
+        "self.handle(command)",
         (f"{LIFECYCLE}::test_a_senders_context_does_not_leak_into_actors",),
     ),
     Mutation(
         "kernel: an interrupt strikes in the middle of a handler",
-        "actors/kernel/system.py",
-        "            self.parking.protect(function)\n",
-        "            pass\n",
+        "actors/kernel/system.py:System.__aenter__",
+        "self.parking.protect(function)",
+        "pass",
         (f"{LIFECYCLE}::test_an_interrupt_comes_between_handlers_and_not_into_one",),
     ),
     Mutation(
         "kernel: a slow handler goes unnoticed",
-        "actors/kernel/cell.py",
-        "        if took > system.slow:\n",
-        "        if False:\n",
+        "actors/kernel/cell.py:Cell.handle",
+        "took > system.slow",
+        "False",
         (f"{SEMANTICS}::test_a_slow_handler_is_reported_for_nobody_can_interrupt_it",),
     ),
     Mutation(
         "kernel: an actor goes on before what it sent has gone out",
-        "actors/kernel/actor.py",
-        'name="outbox", holds=True)',
-        'name="outbox")',
+        "actors/kernel/actor.py:Context.tell",
+        'self.start(self._send, self.outbox, name="outbox", holds=True)',
+        'self.start(self._send, self.outbox, name="outbox")',
         (
             f"{SEMANTICS}::test_what_a_handler_sends_goes_out_when_there_is_room_and_until_then_it_handles_nothing",
         ),
     ),
     Mutation(
         "kernel: an empty queue that was used keeps its actor",
-        "actors/kernel/cell.py",
-        "        if any(queue is not None and not queue.unused for queue in (self.mail, self.control)):",
-        "        if self.mail is not None or self.control is not None:",
+        "actors/kernel/cell.py:Cell.idle",
+        "any((queue is not None and (not queue.unused) for queue in (self.mail, self.control)))",
+        "self.mail is not None or self.control is not None",
         (f"{PASSIVATE}::test_queues_that_were_used_and_are_empty_keep_nobody",),
     ),
     Mutation(
         "kernel: foreign code runs in a nursery that other foreign code has spoiled",
-        "actors/kernel/contained.py",
-        "        if is_sound and len(self._spare) < SPARES:\n",
-        "        if len(self._spare) < SPARES:\n",
+        "actors/kernel/contained.py:Containment._emptied",
+        "is_sound and len(self._spare) < SPARES",
+        "len(self._spare) < SPARES",
         (
             "tests/kernel/test_leaving.py::test_foreign_code_that_runs_after_other_foreign_code_hears_nothing_of_it",
         ),
     ),
     Mutation(
         "kernel: an actor is passivated that owes an answer",
-        "actors/kernel/cell.py",
-        "        return not (is_acting or life.children or owes) and life.actor.idle",
-        "        return not (is_acting or life.children) and life.actor.idle",
+        "actors/kernel/cell.py:Cell.idle",
+        "is_acting or life.children or owes",
+        "is_acting or life.children",
         (PASSIVATE,),
     ),
     Mutation(
         "kernel: a service is stopped under those who ask it",
-        "actors/kernel/system.py",
-        "        cells.sort(key=lambda cell: cell.rank[0])\n",
+        "actors/kernel/system.py:System._stop_all",
+        "cells.sort(key=lambda cell: cell.rank[0])",
         "",
         (LIFECYCLE,),
     ),
     Mutation(
         "kernel: a query that was told is asked while it still waits to be handled",
-        "actors/kernel/message.py",
-        "    return asked(message, TOLD) if message.reply.done else message",
-        "    return message",
+        "actors/kernel/message.py:told",
+        "asked(message, TOLD) if message.reply.done else message",
+        "message",
         (f"{SEMANTICS}::test_a_query_may_be_asked_again_and_told",),
     ),
     Mutation(
         "ledger: a request is sealed on an old version of it",
-        "actors/ledger.py",
-        "            case SealResults(version=version) if version != self.known.version:",
-        "            case SealResults(version=version) if version > self.known.version:",
+        "actors/ledger.py:LedgerActor.receive",
+        "version != self.known.version",
+        "version > self.known.version",
         ("tests/test_cancel.py::test_a_request_is_rendered_again_when_a_result_came_in_meanwhile",),
     ),
     Mutation(
         "ledger: a change has no number",
-        "actors/ledger.py",
-        "Known(known.ledger.apply(*events), known.version + 1)",
-        "Known(known.ledger.apply(*events), known.version)",
+        "actors/ledger.py:LedgerActor._write",
+        "Known(*..., known.version + 1)",
+        "Known(*..., known.version)",
         ("tests/test_cancel.py::test_a_request_is_rendered_again_when_a_result_came_in_meanwhile",),
     ),
     Mutation(
         "driver: what was to be written with a request is lost when that is rendered again",
-        "actors/turns/steps.py",
-        "            self._log.restore(prelude)\n",
+        "actors/turns/steps.py:TurnSteps._sealed",
+        "self._log.restore(prelude)",
         "",
         (
             "tests/test_cancel.py::test_a_turn_whose_requests_are_overtaken_by_results_renders_again_and_loses_nothing",
@@ -164,37 +187,55 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "session: the end of an ask that a crash cut off ends the next",
-        "actors/session.py",
-        "                number != self._generation.number\n",
-        "                False\n",
+        "actors/session.py:SessionActor.receive",
+        "number != self._generation.number",
+        "False",
         (f"{RECOVERY}::test_what_a_dead_sessions_ask_says_does_not_end_the_next",),
     ),
     Mutation(
         "session: it ends while an ask is in flight",
-        "actors/core/phases.py",
-        '    ("asking", "end"): "ending",',
-        '    ("asking", "end"): "closing",',
+        "actors/core/phases.py:_LEADS_TO",
+        '{**..., ("asking", "end"): "ending", **...}',
+        '{**..., ("asking", "end"): "closing", **...}',
         ("tests/core/test_phases.py",),
     ),
     Mutation(
         "journal: one that cannot be written takes those with it that are written together",
-        "actors/journal.py",
-        "            for alone in group.split:\n                await self._commit(alone)\n",
-        "            for append in group.appends:\n                append.refused(error)\n",
+        "actors/journal.py:JournalActor._commit",
+        """
+        for alone in group.split:
+            await self._commit(alone)
+        """,
+        """
+        for append in group.appends:
+            append.refused(error)
+        """,
         ("tests/test_journal.py",),
     ),
     Mutation(
         "journal: each append is written by itself",
-        "actors/journal.py",
-        "        await self._commit(group)\n\n    async def _ask",
-        "        for alone in group.split:\n            await self._commit(alone)\n\n    async def _ask",
+        "actors/journal.py:JournalActor._done",
+        """
+        for command in batch:
+            ...
+        await self._commit(group)
+        """,
+        """
+        for command in batch:
+            ...
+        for alone in group.split:
+            await self._commit(alone)
+        """,
         ("tests/test_journal.py",),
     ),
     Mutation(
         "journal: a log is read ahead of what was sent before",
-        "actors/journal.py",
-        "                await self._commit(group)\n                group = _Group([], [])\n",
-        "                pass\n",
+        "actors/journal.py:JournalActor._done",
+        """
+        await self._commit(group)
+        group = _Group([], [])
+        """,
+        "pass",
         ("tests/test_journal.py",),
     ),
 )

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from tests.teeth.rewrite import Edit
+
 
 @dataclass(frozen=True, slots=True)
 class Mutation:
@@ -9,13 +11,17 @@ class Mutation:
 
     Args:
         what: The promise it breaks, in a few words.
-        file: Path from the root of the tree.
-        old, new: Text that stands there once, and what replaces it.
-        tests: What must notice, as pytest takes it.
+        place, old, new: The edit that makes the mistake; `tests.teeth.rewrite` describes the form.
+        tests: The tests that must notice, as arguments of pytest.
     """
 
     what: str
-    file: str
+    place: str
     old: str
     new: str
     tests: tuple[str, ...]
+
+    @property
+    def edit(self) -> Edit:
+        """The edit that makes the mistake."""
+        return Edit(self.place, self.old, self.new)

@@ -10,18 +10,18 @@ _GEMINI_IDS = (
     "tests/adapters/test_gemini_encode.py"
     "::test_an_id_goes_back_to_the_gemini_api_that_gave_it_and_to_nobody_else"
 )
-_ANCHOR = "if isinstance(profile, Dialect)\n}\n"
+_TABLE = "PROFILES: dict[str, Dialect] = ..."
 
 
 def _mutation(name: str, what: str, concern: str, change: str, test: str) -> Mutation:
     """Return a mistake in a profile: fields of a concern changed, and the scenario or test that notices."""
     profile = name.upper()
-    wrong = f"PROFILES[{name!r}] = replace({profile}, {concern}=replace({profile}.{concern}, {change}))\n"
+    wrong = f"PROFILES[{name!r}] = replace({profile}, {concern}=replace({profile}.{concern}, {change}))"
     return Mutation(
         f"{name}: {what}",
-        "actors/core/profiles.py",
-        _ANCHOR,
-        _ANCHOR + wrong,
+        "actors/core/profiles.py:PROFILES",
+        _TABLE,
+        f"{_TABLE}\n{wrong}",
         (test if "::" in test else f"{_SCENARIO}[{test}]",),
     )
 

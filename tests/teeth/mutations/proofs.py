@@ -12,107 +12,140 @@ KILLING, POWER = ("tests/test_killing.py",), ("tests/test_power_loss.py",)
 MUTATIONS = (
     Mutation(
         "kills: what is written is told before it is committed",
-        JOURNAL,
-        "        try:\n            claimed, written =",
-        "        ends = dict[str, int]()\n"
-        "        for append in group.appends:\n"
-        "            before = ends.get(append.session) or len(self._storage.read(append.session))\n"
-        "            ends[append.session] = before + len(append.entry.events)\n"
-        "            self._written(append, ends[append.session])\n"
-        "        try:\n            claimed, written =",
+        f"{JOURNAL}:JournalActor._commit",
+        """
+        if not len(group):
+            ...
+        """,
+        """
+        if not len(group):
+            ...
+        ends = dict[str, int]()
+        for append in group.appends:
+            before = ends.get(append.session) or len(self._storage.read(append.session))
+            ends[append.session] = before + len(append.entry.events)
+            self._written(append, ends[append.session])
+        """,
         KILLING,
     ),
     Mutation(
         "kills: a call whose end was recorded runs again",
-        RECOVERY,
-        "for call in self.repeatable if call.id in pending and self._fits(call)",
-        "for call in calls if self._fits(call)",
+        f"{RECOVERY}:Recovery._close_calls",
+        "[call for call in self.repeatable if call.id in pending and self._fits(call)]",
+        "[call for call in calls if self._fits(call)]",
         KILLING,
     ),
     Mutation(
         "kills: what may run once runs again beside what may run twice",
-        RECOVERY,
-        "await self._run_again(tuple(again), ledger)",
-        "await self._run_again(calls, ledger)",
+        f"{RECOVERY}:Recovery._close_calls",
+        "self._run_again(tuple(again), ledger)",
+        "self._run_again(calls, ledger)",
         KILLING,
     ),
     Mutation(
         "kills: what may run again does not",
-        CLOSING,
-        'known.status == "pending" and known.effects != "once"',
-        'known.status == "pending" and known.effects == "pure"',
+        f"{CLOSING}:_may_run_again",
+        'known.effects != "once"',
+        'known.effects == "pure"',
         KILLING,
     ),
     Mutation(
         "kills: what had begun is said never to have",
-        RECOVERY,
-        'if call_id not in kept], "outcome_unknown")',
-        'if call_id not in kept], "never_started")',
+        f"{RECOVERY}:Recovery._close_calls",
+        'self._close(*..., "outcome_unknown")',
+        'self._close(*..., "never_started")',
         KILLING,
     ),
     Mutation(
         "power: level process syncs nothing at all",
-        SQLITE,
-        'else "NORMAL"',
-        'else "OFF"',
+        f"{SQLITE}:Connections._connected",
+        '"FULL" if self._level == "power" else "NORMAL"',
+        '"FULL" if self._level == "power" else "OFF"',
         POWER,
     ),
     Mutation(
         "fencing: two hosts may have one session",
-        "actors/storage/sqlite/storage.py",
-        "if row.owner is None or row.owner == self._hosts.name:",
-        "if row.last or row.owner is None or row.owner == self._hosts.name:",
+        "actors/storage/sqlite/storage.py:SqliteStorage._check_free",
+        "row.owner is None or ...",
+        "row.last or row.owner is None or ...",
         FENCING,
     ),
     Mutation(
         "fencing: one runtime opens a session as often as it is asked meanwhile",
-        "actors/hosting/sessions.py",
-        "if given in self._open or given in self._reserved:",
-        "if given in self._open:",
+        "actors/hosting/sessions.py:Sessions._reserve",
+        "given in self._open or given in self._reserved",
+        "given in self._open",
         FENCING,
     ),
     Mutation(
         "signals: a command that is told to end leaves its turn as it is",
-        "actors/cli/run.py",
-        "        if not await self._session.cancel():\n            complain(WORD_OF[self._stopped])\n"
-        "            scope.cancel()",
-        "        complain(WORD_OF[self._stopped])\n        os._exit(self._stopped)",
+        "actors/cli/run.py:_Ask._cancel",
+        """
+        if not await self._session.cancel():
+            complain(WORD_OF[self._stopped])
+            scope.cancel()
+        """,
+        """
+        complain(WORD_OF[self._stopped])
+        os._exit(self._stopped)
+        """,
         SIGNALS,
     ),
     Mutation(
         "signals: a command that is told to end says that it was done",
-        "actors/cli/run.py",
-        "return self._stopped\n        if code is Exit.OK and",
-        "return Exit.FAILED\n        if code is Exit.OK and",
+        "actors/cli/run.py:_Ask._code",
+        "return self._stopped",
+        "return Exit.FAILED",
         SIGNALS,
     ),
     Mutation(
         "clocks: a host's lease ends by the wall clock",
-        "actors/storage/sqlite/hosts.py",
+        "actors/storage/sqlite/hosts.py:monotonic",
         "from time import monotonic",
         "from actors.wall import wall as monotonic",
         CLOCKS,
     ),
     Mutation(
         "clocks: a token lasts by the wall clock",
-        "actors/credentials/tokens.py",
-        "clock: Callable[[], float] = time.monotonic,",
-        "clock: Callable[[], float] = wall,",
+        "actors/credentials/tokens.py:Tokens.__init__",
+        """
+        def __init__(
+            self,
+            command: Sequence[str],
+            lifetime: float,
+            clock: Callable[[], float] = time.monotonic,
+            now: Callable[[], float] = wall,
+        ) -> None: ...
+        """,
+        """
+        def __init__(
+            self,
+            command: Sequence[str],
+            lifetime: float,
+            clock: Callable[[], float] = wall,
+            now: Callable[[], float] = wall,
+        ) -> None: ...
+        """,
         CLOCKS,
     ),
     Mutation(
         "clocks: a deadline reads the wall clock itself",
-        "actors/storage/sqlite/locks.py",
+        "actors/storage/sqlite/locks.py:monotonic",
         "from time import monotonic, sleep",
-        "from time import sleep\nfrom time import time as monotonic",
+        """
+        from time import sleep
+        from time import time as monotonic
+        """,
         CLOCKS,
     ),
     Mutation(
         "endurance: what an ask came to is kept for ever",
-        "actors/handle.py",
-        "        await self._submit(words, sink, output, settings)\n        return",
-        "        vars(again).setdefault('kept', []).append(sink)\n"
-        "        await self._submit(words, sink, output, settings)\n        return",
+        "actors/handle.py:Session.ask",
+        "sink = AnswerSink(self._gone)",
+        """
+        sink = AnswerSink(self._gone)
+        vars(again).setdefault("kept", []).append(sink)
+        """,
         ENDURANCE,
     ),
 )

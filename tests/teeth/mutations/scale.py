@@ -20,124 +20,144 @@ BELOW = "tests/test_stats.py::test_calls_of_subagents_are_counted_with_the_backe
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "scale: events do not say that a request had its tools off",
-        "actors/core/publishing.py",
-        "str(binding), tools_off=event.tools_off)",
-        "str(binding))",
+        "actors/core/publishing.py:requested",
+        "StatusEvent(*..., tools_off=event.tools_off)",
+        "StatusEvent(*...)",
         (COUNTED,),
     ),
     Mutation(
         "scale: a turn's end does not say why",
-        "actors/core/publishing.py",
-        "more=is_last, cause=event.cause)",
-        "more=is_last)",
+        "actors/core/publishing.py:turn_ended",
+        'StatusEvent("turn_ended", seq, event.turn, **..., cause=event.cause)',
+        'StatusEvent("turn_ended", seq, event.turn, **...)',
         (COUNTED,),
     ),
     Mutation(
         "scale: from events, every request with its tools off counts as a turn at its limit",
-        "actors/core/retold.py",
-        "                self.is_limited |= tools_off\n",
+        "actors/core/retold.py:_Retold.take",
+        "self.is_limited |= tools_off",
         "",
         (TOLD,),
     ),
     Mutation(
         "scale: from events, a failed call counts as an invalid one",
-        "actors/core/retold.py",
+        "actors/core/retold.py:_Retold.take",
         'each["end"] == "refused"',
         'each["end"] != "returned"',
         (TOLD,),
     ),
     Mutation(
         "scale: from events, what a subagent does is taken for what the session above does",
-        "actors/core/retold.py",
-        "self.below.setdefault(name, _Retold(self.counts)).take(inner)",
-        "self.take(inner)",
+        "actors/core/retold.py:_Retold.take",
+        "self.below.setdefault(name, _Retold(self.counts))",
+        "self",
         (BELOW,),
     ),
     Mutation(
         "scale: from events, a lane that is rewritten for another reason counts as a refusal",
-        "actors/core/retold.py",
-        'case {"status": "rewritten", **more} if more.get("detail") not in WHY.values():',
-        'case {"status": "rewritten"}:',
+        "actors/core/retold.py:_Retold.take",
+        """
+        case {"status": "rewritten", **more} if more.get("detail") not in WHY.values():
+            ...
+        """,
+        """
+        case {"status": "rewritten"}:
+            ...
+        """,
         (TOLD,),
     ),
     Mutation(
         "scale: an epoch that begins for another reason counts as a refusal",
-        "actors/core/stats.py",
-        'EpochBegan(reason="refusal" | "thinking")',
-        "EpochBegan()",
+        "actors/core/stats.py:_Recount.take",
+        """
+        case EpochBegan(reason="refusal" | "thinking"):
+            ...
+        """,
+        """
+        case EpochBegan():
+            ...
+        """,
         (
             "tests/test_stats.py::test_a_request_is_refused_for_its_structure_only_if_its_own_turn_rewrites_it_for_that",
         ),
     ),
     Mutation(
         "scale: what was recorded of a batch that a crash ended is not counted",
-        "actors/turns/steps.py",
-        "                counts=self._backend.counts,\n",
-        "",
+        "actors/turns/steps.py:TurnSteps._run",
+        "RunBatch(*..., counts=self._backend.counts)",
+        "RunBatch(*...)",
         (f"{STATS}::test_a_recount_of_the_logs_and_one_of_the_events_give_the_counters", CRASHED),
     ),
     Mutation(
         "scale: a request of an earlier turn counts as refused",
-        "actors/core/stats.py",
-        "binding.backend, False, False",
-        "binding.backend, False, self.is_unanswered",
+        "actors/core/stats.py:_Recount.take",
+        "(*..., False)",
+        "(*..., self.is_unanswered)",
         (
             "tests/test_stats.py::test_a_request_is_refused_for_its_structure_only_if_its_own_turn_rewrites_it_for_that",
         ),
     ),
     Mutation(
         "scale: a running tool counts as one that runs on",
-        "actors/runtime.py",
-        "self.quarantine.by_tool(), self._meters.slow",
-        "dict.fromkeys(self.system.containment.names, 1), self._meters.slow",
+        "actors/runtime.py:Runtime.stats",
+        "self.quarantine.by_tool()",
+        "dict.fromkeys(self.system.containment.names, 1)",
         (HELD,),
     ),
     Mutation(
         "scale: a byte order mark in a file of events is no event",
-        "actors/cli/stats.py",
-        'encoding="utf-8-sig"',
-        'encoding="utf-8"',
+        "actors/cli/stats.py:_EventLines._read",
+        'Path(self._file).open(encoding="utf-8-sig")',
+        'Path(self._file).open(encoding="utf-8")',
         (RAN,),
     ),
     Mutation(
         "scale: a line of a file of events is told by its place among those that hold one",
-        "actors/cli/stats.py",
-        "            self._number += 1\n            if line.strip():\n",
-        "            if line.strip():\n                self._number += 1\n",
+        "actors/cli/stats.py:_EventLines.events",
+        """
+        self._number += 1
+        if line.strip():
+            yield self._event(line)
+        """,
+        """
+        if line.strip():
+            self._number += 1
+            yield self._event(line)
+        """,
         (NONE,),
     ),
     Mutation(
         "scale: any fault explains any number of failed asks",
-        "tests/soak/load.py",
-        "return self.faults[cause]",
-        "return inf if self.faults[cause] else 0",
+        "tests/soak/load.py:Soaked._explained",
+        "self.faults[cause]",
+        "inf if self.faults[cause] else 0",
         (SOAKED,),
     ),
     Mutation(
         "scale: connections that rest are forgotten, not closed, when the runtime is left",
-        "actors/transport/pool.py",
+        "actors/transport/pool.py:ConnectionPool.close",
         "tasks.start_soon(self.drop, self._idle.pop())",
         "self._idle.pop()",
         (SOAK,),
     ),
     Mutation(
         "scale: a subagent is not told who it is",
-        "actors/subagents.py",
-        "tools=offered, system=system) as child",
-        "tools=offered) as child",
+        "actors/subagents.py:subagent",
+        "context.subagent(target, tools=offered, system=system)",
+        "context.subagent(target, tools=offered)",
         (ONE_PATH,),
     ),
     Mutation(
         "garbage: a tool's task and what it runs hold each other",
-        "actors/kernel/contained.py",
-        "        del self._ended, self._work  # they hold who holds this, and would be left to the garbage collector\n",
+        "actors/kernel/contained.py:Contained.run",
+        "del self._ended, self._work",
         "",
         ("tests/test_garbage.py::test_a_turn_with_tools_leaves_nothing_to_the_garbage_collector",),
     ),
     Mutation(
         "garbage: an actor that has ended keeps what it would be made by",
-        "actors/kernel/cell.py",
-        "        del self.factory  # as above: it may belong to who holds this\n",
+        "actors/kernel/cell.py:Cell.finish",
+        "del self.factory",
         "",
         (
             "tests/test_garbage.py::"

@@ -7,37 +7,46 @@ LATER = "tests/test_public.py::test_a_runtime_imports_no_event_loop_and_nothing_
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "start: logging is imported before there is anything to log",
-        "actors/telemetry/__init__.py",
-        "from itertools import zip_longest\n",
-        "import logging\nfrom itertools import zip_longest\n",
+        "actors/telemetry/__init__.py:zip_longest",
+        "from itertools import zip_longest",
+        """
+        import logging
+        from itertools import zip_longest
+        """,
         (LATER,),
     ),
     Mutation(
         "start: a type that only annotates makes anyio import its locks and events",
-        "actors/hosting/passive.py",
-        '    over: "anyio.Event"',
-        "    over: anyio.Event",
+        "actors/hosting/passive.py:Closing.over",
+        'over: "anyio.Event"',
+        "over: anyio.Event",
         (LATER,),
     ),
     Mutation(
         "start: what drives turns is imported with the runtime",
-        "actors/hosting/session_actors.py",
-        "import Activation\n    from actors.session import SessionActor\n",
-        "import Activation\nfrom actors.session import SessionActor\n",
+        "actors/hosting/session_actors.py:RESTART",
+        "RESTART = ...",
+        "RESTART = ...\nfrom actors.session import SessionActor",
         (LATER,),
     ),
     Mutation(
         "start: the judges of all families are imported with the first",
-        "actors/core/check/__init__.py",
-        "import msgspec\n",
-        "import msgspec\n\nimport actors.core.check.gemini\n",
+        "actors/core/check/__init__.py:msgspec",
+        "import msgspec",
+        """
+        import msgspec
+        import actors.core.check.gemini
+        """,
         (LATER,),
     ),
     Mutation(
         "start: whoever names a content imports OpenSSL at once",
-        "actors/core/identity.py",
-        "import re\nfrom functools import lru_cache\n",
-        "import hashlib\nimport re\nfrom functools import lru_cache\n",
+        "actors/core/identity.py:re",
+        "import re",
+        """
+        import hashlib
+        import re
+        """,
         (LATER,),
     ),
 )

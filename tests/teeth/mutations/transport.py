@@ -11,169 +11,211 @@ TLS = "tests/transport/test_tls.py"
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "transport: a request that no server read has failed",
-        "actors/transport/exchange.py",
-        "            if not connection.is_kept or connection.is_heard:\n                raise\n",
-        "            raise\n",
+        "actors/transport/exchange.py:ClientExchange._answered",
+        """
+        if not connection.is_kept or connection.is_heard:
+            raise
+        """,
+        "raise",
         (RESENDING,),
     ),
     Mutation(
         "transport: a request goes out again after a byte of its answer came",
-        "actors/transport/exchange.py",
-        "if not connection.is_kept or connection.is_heard:",
-        "if not connection.is_kept:",
+        "actors/transport/exchange.py:ClientExchange._answered",
+        "not connection.is_kept or connection.is_heard",
+        "not connection.is_kept",
         (FAULTS,),
     ),
     Mutation(
         "transport: a request that a server may have read goes out again",
-        "actors/transport/exchange.py",
-        "if not connection.is_kept or connection.is_heard:",
-        "if connection.is_heard:",
+        "actors/transport/exchange.py:ClientExchange._answered",
+        "not connection.is_kept or connection.is_heard",
+        "connection.is_heard",
         (RESENDING,),
     ),
     Mutation(
         "transport: a request goes out again over a connection that was kept as well",
-        "actors/transport/exchange.py",
-        "self._connection = connection = await self._pool.renew(connection, self._patience, self._timeouts)",
-        "await self._pool.drop(connection)\n"
-        "        self._connection = connection = await self._pool.take(self._patience, self._timeouts)",
+        "actors/transport/exchange.py:ClientExchange._answered",
+        """
+        self._connection = connection = await self._pool.renew(
+            connection, self._patience, self._timeouts
+        )
+        """,
+        """
+        await self._pool.drop(connection)
+        self._connection = connection = await self._pool.take(self._patience, self._timeouts)
+        """,
         (FAULTS,),
     ),
     Mutation(
         "transport: a compressed answer is accepted",
-        "actors/transport/exchange.py",
-        '.strip().lower()) != "identity":',
-        '.strip().lower()) == "unknown":',
+        "actors/transport/exchange.py:ClientExchange.chunks",
+        '... != "identity"',
+        '... == "unknown"',
         (FAULTS,),
     ),
     Mutation(
         "transport: bytes that lead to nothing prolong a wait",
-        "actors/transport/exchange.py",
-        "                await connection.receive()\n",
-        '                self._patience.wait("waiting for more of the answer", self._timeouts.idle)\n'
-        "                await connection.receive()\n",
+        "actors/transport/exchange.py:ClientExchange._next",
+        "await connection.receive()",
+        """
+        self._patience.wait("waiting for more of the answer", self._timeouts.idle)
+        await connection.receive()
+        """,
         (FAULTS,),
     ),
     Mutation(
         "transport: an answer is not read until the request has been sent",
-        "actors/transport/exchange.py",
-        "        if self._writing is None:\n",
-        "        if True:\n",
+        "actors/transport/exchange.py:ClientExchange._asked",
+        "self._writing is None",
+        "True",
         (FAULTS,),
     ),
     Mutation(
         "transport: a request that was overtaken by its answer still has a say in how long that may take",
-        "actors/transport/exchange.py",
-        "if connection is self._connection and not self._is_answered:",
-        "if connection is self._connection:",
+        "actors/transport/exchange.py:ClientExchange._wait",
+        "connection is self._connection and (not self._is_answered)",
+        "connection is self._connection",
         (FAULTS,),
     ),
     Mutation(
         "transport: a connection is given back half-read",
-        "actors/transport/connection.py",
-        "        if http.our_state is not h11.DONE or http.their_state is not h11.DONE:\n            return False\n",
-        "        if http.our_state is not h11.DONE or http.their_state is not h11.DONE:\n"
-        "            self._http = http = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD)\n"
-        "            self.is_kept, self.is_heard, self.is_over, self._idle_since = True, False, False, monotonic()\n"
-        "            return True\n",
+        "actors/transport/connection.py:Connection.rests",
+        """
+        if http.our_state is not h11.DONE or http.their_state is not h11.DONE:
+            return False
+        """,
+        """
+        if http.our_state is not h11.DONE or http.their_state is not h11.DONE:
+            self._http = http = h11.Connection(h11.CLIENT, max_incomplete_event_size=HEAD)
+            self.is_kept, self.is_heard, self.is_over, self._idle_since = (
+                True,
+                False,
+                False,
+                monotonic(),
+            )
+            return True
+        """,
         (FAULTS, "tests/transport/test_cancelling.py"),
     ),
     Mutation(
         "transport: what follows an answer is the next one",
-        "actors/transport/connection.py",
+        "actors/transport/connection.py:Connection.rests",
         'http.trailing_data != (b"", False)',
         'http.trailing_data == (b"-", False)',
         (FAULTS,),
     ),
     Mutation(
         "transport: what follows an answer inside TLS is the next one",
-        "actors/transport/connection.py",
-        " or (self._tls and _has_more(self._tls))",
-        "",
+        "actors/transport/connection.py:Connection.rests",
+        "self._is_broken or ... or (self._tls and _has_more(self._tls))",
+        "self._is_broken or ...",
         (TLS,),
     ),
     Mutation(
         "transport: a connection that ended while it rested is used",
-        "actors/transport/connection.py",
-        "return not self.has_expired() and not _readable(self._socket)",
-        "return not self.has_expired()",
+        "actors/transport/connection.py:Connection.is_alive",
+        "not self.has_expired() and (not _readable(self._socket))",
+        "not self.has_expired()",
         (FAULTS,),
     ),
     Mutation(
         "transport: an error repeats what a server said",
-        "actors/transport/connection.py",
-        "{str(error).partition(':')[0][:120]}",
-        "{error}",
+        "actors/transport/connection.py:_reason",
+        "f\"what came is not HTTP: {str(error).partition(':')[0][:120]}\"",
+        'f"what came is not HTTP: {error}"',
         (FAULTS,),
     ),
     Mutation(
         "transport: the cap on connections is ignored",
-        "actors/transport/pool.py",
-        "        if self._free:\n            self._free -= 1\n",
-        "        if True:\n            self._free -= 1\n",
+        "actors/transport/pool.py:ConnectionPool.take",
+        """
+        if self._free:
+            ...
+        else:
+            ...
+        """,
+        """
+        if True:
+            ...
+        else:
+            ...
+        """,
         (POOL,),
     ),
     Mutation(
         "transport: the cap on connects under way is ignored",
-        "actors/transport/pool.py",
-        "            async with self._connects:\n",
-        "            if True:\n",
+        "actors/transport/pool.py:ConnectionPool._made",
+        """
+        async with self._connects:
+            ...
+        """,
+        """
+        if True:
+            ...
+        """,
         (POOL,),
     ),
     Mutation(
         "transport: a connect that failed keeps its place",
-        "actors/transport/pool.py",
-        "await self._dial())\n        except BaseException:\n            self._freed()\n",
-        "await self._dial())\n        except BaseException:\n",
+        "actors/transport/pool.py:ConnectionPool._made",
+        "self._freed()",
+        "",
         (POOL,),
     ),
     Mutation(
         "transport: who is cancelled while it waits keeps the place it was given",
-        "actors/transport/pool.py",
-        "            elif waiter.connection is None:  # it was given what it no longer wants\n"
-        "                self._freed()\n",
-        "            elif waiter.connection is None:\n                pass\n",
+        "actors/transport/pool.py:ConnectionPool._turn",
+        "self._freed()",
+        "pass",
         ("tests/transport/test_cancelling.py",),
     ),
     Mutation(
         "transport: a certificate may be for any host",
-        "actors/transport/dial.py",
-        "    context.set_alpn_protocols",
-        "    context.check_hostname = False\n    context.set_alpn_protocols",
+        "actors/transport/dial.py:system_trust",
+        "context = ssl.create_default_context()",
+        """
+        context = ssl.create_default_context()
+        context.check_hostname = False
+        """,
         (TLS,),
     ),
     Mutation(
         "transport: a certificate may be from anyone",
-        "actors/transport/dial.py",
-        "    context.set_alpn_protocols",
-        "    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE\n    context.set_alpn_protocols",
+        "actors/transport/dial.py:system_trust",
+        "context = ssl.create_default_context()",
+        """
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = (False, ssl.CERT_NONE)
+        """,
         (TLS,),
     ),
     Mutation(
         "transport: HTTP/2 may be agreed on",
-        "actors/transport/dial.py",
-        'set_alpn_protocols(["http/1.1"])',
-        'set_alpn_protocols(["h2", "http/1.1"])',
+        "actors/transport/dial.py:system_trust",
+        '["http/1.1"]',
+        '["h2", "http/1.1"]',
         (TLS,),
     ),
     Mutation(
         "transport: a proxy sees what is inside its tunnel",
-        "actors/transport/dial.py",
-        "        return await _secured(stream, origin, trust)\n",
-        "        return stream if proxy else await _secured(stream, origin, trust)\n",
+        "actors/transport/dial.py:dial",
+        "await _secured(stream, origin, trust)",
+        "stream if proxy else await _secured(stream, origin, trust)",
         (PROXY,),
     ),
     Mutation(
         "transport: a tunnel that was refused is used",
-        "actors/transport/proxy.py",
-        "if not 200 <= event.status_code < 300:",
-        "if not 200 <= event.status_code < 600:",
+        "actors/transport/proxy.py:tunnel",
+        "200 <= event.status_code < 300",
+        "200 <= event.status_code < 600",
         (PROXY,),
     ),
     Mutation(
         "transport: the exceptions from a proxy are ignored",
-        "actors/transport/proxy.py",
-        "    return any(entry and _covers(entry, origin, address) for entry in entries)",
-        "    return not entries",
+        "actors/transport/proxy.py:_is_direct",
+        "any((entry and _covers(entry, origin, address) for entry in entries))",
+        "not entries",
         (PROXY,),
     ),
 )

@@ -1,0 +1,109 @@
+"""An edit finds its node by name and by tree: it survives changes around the node, and an edit in doubt fails."""
+
+import ast
+
+import pytest
+
+from tests.teeth.rewrite import Edit, EditError
+
+SOURCE = '''
+"""A module."""
+
+from elsewhere import helper
+
+
+class Meter:
+    """A meter.
+
+    It counts.
+    """
+
+    limit: int = 10
+
+    def add(self, amount: int) -> int:
+        """Add.
+
+        Twice.
+        """
+        # a comment
+        if amount < self.limit and not self.is_full:
+            self.total += amount
+        elif amount == self.limit:
+            helper(self, amount, key="a", other="b")
+        return self.total
+
+
+def unit(name):
+    match name:
+        case "s":
+            return {"seconds": 1, "long": [1, 2, 3]}
+        case str():
+            return f"no unit {name} is known"
+'''
+
+
+def edited(name: str, old: str, new: str, source: str = SOURCE) -> str:
+    return Edit(f"a.py:{name}", old, new).apply(source)
+
+
+def assert_same(source: str, *replacement: str) -> None:
+    """Assert that the source has the syntax tree of SOURCE with one text replaced by another."""
+    assert SOURCE.count(replacement[0]) == 1
+    assert ast.dump(ast.parse(source)) == ast.dump(ast.parse(SOURCE.replace(*replacement)))
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "replacement"),
+    [
+        ("Meter.add", "amount < self.limit", "False", ("amount < self.limit", "False")),
+        ("Meter.add", "self.total += amount", "pass", ("self.total += amount", "pass")),
+        ("Meter.limit", "10", "11", ("int = 10", "int = 11")),
+        ("Meter", "limit: int = ...", "limit: int = ...\nmore = 1", ("10", "10\n    more = 1")),
+        ("helper", "from elsewhere import helper", "import helper", ("from elsewhere import helper", "import helper")),
+        ("unit", "{**..., 'long': ...}", "{**..., 'short': ...}", ('"long"', '"short"')),
+        ("unit", "[1, *...]", "[*...]", ("[1, 2, 3]", "[2, 3]")),
+        ("unit", "'...is known'", "'...exists'", ("is known", "exists")),
+        ("unit", "case str(): ...", "case _: ...", ("case str()", "case _")),
+        ("Meter.add", "helper(*..., **..., other=...)", "helper(*..., **...)", (', other="b"', "")),
+    ],
+)  # fmt: skip
+def test_one_node_of_a_definition_is_replaced_and_nothing_else_changes(
+    name: str, old: str, new: str, replacement: tuple[str, str]
+) -> None:
+    assert_same(edited(name, old, new), *replacement)
+
+
+def test_a_block_is_kept_when_the_statement_around_it_goes() -> None:
+    after = edited("Meter.add", "if ... and not self.is_full: ...\nelse: ...", "...")
+    (function,) = ast.parse(after).body[2].body[2:]  # type: ignore[attr-defined]  # the class
+    assert [ast.unparse(node) for node in function.body[1:]] == ["self.total += amount", "return self.total"]
+
+
+def test_the_last_statement_of_a_block_is_replaced_by_pass_when_it_is_deleted() -> None:
+    assert_same(edited("Meter.add", "self.total += amount", ""), "self.total += amount", "pass")
+
+
+def test_format_comments_order_of_definitions_and_neighbours_do_not_matter() -> None:
+    other = SOURCE.replace("        # a comment\n", "        other = (\n            1\n        )\n").replace(
+        "if amount < self.limit and", "if (  # here\n            amount  <  self . limit) and"
+    )
+    changed = edited("Meter.add", "amount < self.limit", "False", "def add(): pass\n" + other)
+    assert "if False and (not self.is_full)" in changed
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "problem"),
+    [
+        ("Meter.subtract", "amount", "no such definition"),
+        ("Meter.add", "self.other", "occurs 0 times"),
+        ("Meter.add", "self.total", "occurs 2 times"),
+    ],
+)
+def test_an_edit_without_exactly_one_place_is_an_error(name: str, old: str, problem: str) -> None:
+    with pytest.raises(EditError, match=problem):
+        edited(name, old, "other")
+
+
+def test_an_ellipsis_without_a_capture_is_an_error() -> None:
+    with pytest.raises(EditError, match="more ellipses"):
+        edited("unit", "[1, *...]", "[*..., *...]")
