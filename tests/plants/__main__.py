@@ -58,8 +58,7 @@ def planted(copy: Path, plant: Plant) -> Iterator[None]:
     before = {edit.file: (copy / edit.file).read_text(encoding="utf-8") for edit in plant.edits}
     for edit in plant.edits:
         text = (copy / edit.file).read_text(encoding="utf-8")
-        assert text.count(edit.old) == 1, (edit.file, edit.old)
-        (copy / edit.file).write_text(text.replace(edit.old, edit.new), encoding="utf-8")
+        (copy / edit.file).write_text(edit.apply(text), encoding="utf-8")
     try:
         yield
     finally:

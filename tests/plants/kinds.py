@@ -6,14 +6,7 @@ A place is a file and the name in it. It tells if mypy finds an error inside tha
 
 from dataclasses import dataclass
 
-
-@dataclass(frozen=True, slots=True)
-class Edit:
-    """`old` occurs once in `file`, and becomes `new`."""
-
-    file: str
-    old: str
-    new: str
+from tests.teeth.rewrite import Edit
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +32,15 @@ PLANTS = (
         "block",
         (
             Edit(
-                _CONTENT,
-                "Block: TypeAlias = ",
-                'class Quote(Form, frozen=True, tag="q"):\n    json: Quoted\n\n\nBlock: TypeAlias = Quote | ',
+                f"{_CONTENT}:Block",
+                "Block: TypeAlias = ...",
+                """
+                class Quote(Form, frozen=True, tag="q"):
+                    json: Quoted
+
+
+                Block: TypeAlias = Quote | ...
+                """,
             ),
         ),
         (
@@ -59,9 +58,15 @@ PLANTS = (
         "event of the log",
         (
             Edit(
-                _EVENTS,
-                "\nEvent: TypeAlias = ",
-                "\nclass Paused(Happening, frozen=True):\n    turn: int\n\n\nEvent: TypeAlias = Paused | ",
+                f"{_EVENTS}:Event",
+                "Event: TypeAlias = ...",
+                """
+                class Paused(Happening, frozen=True):
+                    turn: int
+
+
+                Event: TypeAlias = Paused | ...
+                """,
             ),
         ),
         (
@@ -75,9 +80,15 @@ PLANTS = (
         "event of a tool call",
         (
             Edit(
-                _EVENTS,
-                "CallEvent: TypeAlias = ",
-                "class Waited(Happening, frozen=True):\n    call_id: CallId\n\n\nCallEvent: TypeAlias = Waited | ",
+                f"{_EVENTS}:CallEvent",
+                "CallEvent: TypeAlias = ...",
+                """
+                class Waited(Happening, frozen=True):
+                    call_id: CallId
+
+
+                CallEvent: TypeAlias = Waited | ...
+                """,
             ),
         ),
         (
@@ -92,11 +103,17 @@ PLANTS = (
         "event of a stream",
         (
             Edit(
-                _FEED,
-                "SessionEvent: TypeAlias = ",
-                "class PausedEvent(Struct, frozen=True):\n"
-                '    type: ClassVar[Literal["paused"]] = "paused"\n    turn: int\n    seq: int\n\n\n'
-                "SessionEvent: TypeAlias = PausedEvent | ",
+                f"{_FEED}:SessionEvent",
+                "SessionEvent: TypeAlias = ...",
+                """
+                class PausedEvent(Struct, frozen=True):
+                    type: ClassVar[Literal["paused"]] = "paused"
+                    turn: int
+                    seq: int
+
+
+                SessionEvent: TypeAlias = PausedEvent | ...
+                """,
             ),
         ),
         (
@@ -110,9 +127,9 @@ PLANTS = (
         "vendor",
         (
             Edit(
-                _PROFILES,
-                "OPENAI_COMPATIBLE = ",
-                'ACME = replace(OPENAI_CHAT, name="acme")\nOPENAI_COMPATIBLE = ',
+                f"{_PROFILES}:OPENAI_COMPATIBLE",
+                "OPENAI_COMPATIBLE = ...",
+                'ACME = replace(OPENAI_CHAT, name="acme")\nOPENAI_COMPATIBLE = ...',
             ),
         ),
         (
@@ -132,9 +149,9 @@ PLANTS = (
         "kind of backend",
         (
             Edit(
-                "actors/config/providers.py",
-                'Literal[\n    "openai",',
-                'Literal[\n    "acme",\n    "openai",',
+                "actors/config/providers.py:Kind",
+                "Literal[*...]",
+                'Literal["acme", *...]',
             ),
         ),
         ("actors/config/providers.py:Kind", "tests/test_configured.py:SERVERS"),
@@ -143,9 +160,9 @@ PLANTS = (
         "strict host",
         (
             Edit(
-                "actors/testing/rules/compatible.py",
-                "HOSTS: dict[str, VendorHost] = {",
-                'HOSTS: dict[str, VendorHost] = {"acme": OPENAI, ',
+                "actors/testing/rules/compatible.py:HOSTS",
+                "HOSTS: dict[str, VendorHost] = {**...}",
+                'HOSTS: dict[str, VendorHost] = {"acme": OPENAI, **...}',
             ),
         ),
         ("actors/testing/rules/__init__.py:DIALECTS",),
@@ -153,13 +170,19 @@ PLANTS = (
     Plant(
         "family",
         (
-            Edit(_DIALECT, 'Family: TypeAlias = Literal["', 'Family: TypeAlias = Literal["telex", "'),
+            Edit(f"{_DIALECT}:Family", "Literal[*...]", 'Literal["telex", *...]'),
             Edit(
-                _DIALECT,
-                "Dialect: TypeAlias = ",
-                "class TelexDialect(Profile):\n"
-                '    family: ClassVar[Literal["telex"]] = "telex"\n    turns: BlockTurns\n'
-                "    media: PartMedia\n\n\nDialect: TypeAlias = TelexDialect | ",
+                f"{_DIALECT}:Dialect",
+                "Dialect: TypeAlias = ...",
+                """
+                class TelexDialect(Profile):
+                    family: ClassVar[Literal["telex"]] = "telex"
+                    turns: BlockTurns
+                    media: PartMedia
+
+
+                Dialect: TypeAlias = TelexDialect | ...
+                """,
             ),
         ),
         (
@@ -174,7 +197,7 @@ PLANTS = (
     ),
     Plant(
         "reason without a result",
-        (Edit(_EVENTS, '"compacted", "denied", "lost"\n', '"compacted", "denied", "lost", "forgotten"\n'),),
+        (Edit(f"{_EVENTS}:Reason", "Literal[*...]", 'Literal["forgotten", *...]'),),
         (
             "actors/core/render/choose.py:SYNTHETIC",
             "actors/testing/stock.py:REASONS",
@@ -183,16 +206,16 @@ PLANTS = (
     ),
     Plant(
         "reason of an epoch",
-        (Edit(_EVENTS, 'EpochReason: TypeAlias = Literal["', 'EpochReason: TypeAlias = Literal["moved", "'),),
+        (Edit(f"{_EVENTS}:EpochReason", "Literal[*...]", 'Literal["moved", *...]'),),
         ("docs/reference/errors.md:EpochReason",),
     ),
     Plant(
         "kind of failure",
         (
             Edit(
-                "actors/adapters/failure.py",
-                '    "circuit_open",\n]',
-                '    "circuit_open",\n    "paused",\n]',
+                "actors/adapters/failure.py:Kind",
+                "Literal[*...]",
+                'Literal["paused", *...]',
             ),
         ),
         (
@@ -205,25 +228,25 @@ PLANTS = (
         "value that a family cannot write",
         (
             Edit(
-                _PROFILES,
-                "ChatMedia(max_count=500",
-                'ChatMedia(user_kinds=frozenset({"document"}), max_count=500',
-            ),
-            Edit(_PROFILES, "ResponsesTurns(c", 'ResponsesTurns(alternation="merge_same", c'),
-            Edit(
-                _PROFILES,
-                "AnthropicReasoning(\n",
-                'AnthropicReasoning(required="before_calls",\n',
+                f"{_PROFILES}:OPENAI_CHAT",
+                "ChatMedia(**...)",
+                'ChatMedia(user_kinds=frozenset({"document"}), **...)',
             ),
             Edit(
-                _PROFILES,
-                "GeminiMedia(max_count=3600",
-                "GeminiMedia(max_count=3600, urls=True",
+                f"{_PROFILES}:OPENAI_RESPONSES",
+                "ResponsesTurns(**...)",
+                'ResponsesTurns(alternation="merge_same", **...)',
             ),
             Edit(
-                _PROFILES,
-                "ConverseReasoning(\n",
-                'ConverseReasoning(carrier="reasoning_item",\n',
+                f"{_PROFILES}:ANTHROPIC",
+                "AnthropicReasoning(**...)",
+                'AnthropicReasoning(required="before_calls", **...)',
+            ),
+            Edit(f"{_PROFILES}:GEMINI", "GeminiMedia(**...)", "GeminiMedia(urls=True, **...)"),
+            Edit(
+                f"{_PROFILES}:BEDROCK",
+                "ConverseReasoning(**...)",
+                'ConverseReasoning(carrier="reasoning_item", **...)',
             ),
         ),
         (
