@@ -35,15 +35,15 @@ def from_wire(transcript: object, name: str | None = None) -> tuple[History, Led
 
     Args:
         transcript: A list of messages as one provider takes them, or a whole request body.
-        name: The dialect they are written in: `openai`, `anthropic`, ... Left out, it is the one they look like, and
-            `history.report` says which.
+        name: The dialect they are written in: `openai`, `anthropic`, ... Left out, it is the only one that they fit,
+            and `history.report` says which.
 
     Calls get canonical ids by order of appearance. A result is paired with the latest call of its native id, and a
     result that may be another call's is kept as a note (`actors.core.door.pairing`). `history.system` is the system
     prompt it begins with, `history.report` says what was odd, how that was resolved, and what was left out.
 
     Raises:
-        TranscriptError: It is not a transcript at all, or plainly one of another dialect.
+        TranscriptError: It is not a transcript at all, or plainly one of another dialect, or fits none or several.
         UnknownTarget: There is no such dialect.
     """
     history = History.read(*read(transcript, name))

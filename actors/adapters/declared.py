@@ -7,7 +7,8 @@ search or a code runner of theirs is no function of the client, and is never mad
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from actors.adapters.importing import HOLDERS, INSTRUCTIONS
+from actors.adapters.importing import INSTRUCTIONS
+from actors.adapters.recognition import HOLDERS
 from actors.adapters.request import TEXT, ToolSpec
 from actors.adapters.wire import number
 from actors.adapters.wire_object import WireObject

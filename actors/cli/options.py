@@ -295,7 +295,10 @@ def _preview(commands: "Commands") -> None:
 
 def _source(command: Parser) -> None:
     command.add_argument(
-        "--from", dest="source", metavar="DIALECT", help="what the file is in; by default what it looks like"
+        "--from",
+        dest="source",
+        metavar="DIALECT",
+        help="dialect of the file; by default the only one that it fits",
     )
 
 

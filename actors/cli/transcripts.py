@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from actors.adapters.declared import declared
-from actors.adapters.importing import written_in
+from actors.adapters.recognition import recognise
 from actors.adapters.request import Settings
 from actors.cli import bodies
 from actors.cli.exits import Exit
@@ -149,7 +149,7 @@ _ADDED: dict[Filler, str] = {
 def _other(value: object, rules: Dialect) -> str | None:
     """Say which other dialect a file looks like, if it plainly does."""
     try:
-        written_in(value, rules)
+        recognise(value, rules)
     except TranscriptError as error:
         return str(error)
     return None

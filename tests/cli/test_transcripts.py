@@ -267,7 +267,7 @@ def test_every_key_of_a_body_that_is_not_carried_is_named_by_its_path(
     assert "left out: tools[].function.strict, tools[].cache_control, seed, metadata" in err
     config = {"maxOutputTokens": 5, "temperature": 1.0}
     body = {
-        "contents": [{"parts": [{"text": "u"}]}],
+        "contents": [{"role": "user", "parts": [{"text": "u"}]}],
         "generationConfig": config,
         "safetySettings": [{"a": 1}],
     }

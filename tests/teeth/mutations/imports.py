@@ -7,6 +7,7 @@ CUSTOM = "tests/adapters/test_custom_tools.py"
 FILES = "tests/cli/test_transcripts.py"
 TRIPS = "tests/cli/test_round_trips.py"
 SESSIONS = "tests/test_imported_sessions.py"
+GUESSES = "tests/adapters/test_recognition.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -53,10 +54,31 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "import: a transcript of another dialect is read all the same",
-        "actors/adapters/importing.py:written_in",
-        "plain and named.family not in plain",
-        "plain and (not plain)",
+        "actors/adapters/recognition.py:recognise",
+        "plain_marks and named.family not in plain_marks",
+        "plain_marks and (not plain_marks)",
         (TRIPS,),
+    ),
+    Mutation(
+        "import: a format is guessed although a message does not have its shape",
+        "actors/adapters/recognition.py:_guessed",
+        "at is None",
+        "at is None or mark.is_plain",
+        (GUESSES,),
+    ),
+    Mutation(
+        "import: words alone are read although a message has no role",
+        "actors/adapters/formats.py:is_words_alone",
+        'not message.keys() <= _CHAT_KEYS or "role" not in message',
+        "False",
+        (GUESSES,),
+    ),
+    Mutation(
+        "import: a part of another format is read as Gemini's",
+        "actors/adapters/formats.py:_has_keys",
+        "bool(part.keys() & kinds) and part.keys() <= kinds | extras",
+        "bool(part.keys() & kinds)",
+        (GUESSES,),
     ),
     Mutation(
         "import: a provider's own tool becomes a function of the client",
