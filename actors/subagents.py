@@ -12,6 +12,7 @@ from dataclasses import replace
 from types import EllipsisType
 from typing import Any, Unpack
 
+from actors.core.no_content import NO_CONTENT
 from actors.errors import ConfigError, SubagentFailed, ToolDefinitionError
 from actors.tools import Tool, ToolContext, tool
 from actors.tools.handover import Handover
@@ -77,6 +78,8 @@ def subagent(
             raise SubagentFailed(
                 f"{name} did not complete ({result.status}): {result.why or 'no reason given'}"
             )
+        if result.cut in NO_CONTENT:
+            raise SubagentFailed(f"{name} gave no answer: {NO_CONTENT[result.cut]}")
         return result.text if output is None else result.output
 
     return tool(name=name, description=description, **options)(ask)

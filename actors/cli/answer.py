@@ -6,6 +6,7 @@ from actors.cli.advice import advice
 from actors.cli.approvals import question
 from actors.core.content import ToolCall
 from actors.core.feed import TextEvent, ThinkingEvent, TurnResult
+from actors.core.no_content import NO_CONTENT
 
 
 class AnswerStream:
@@ -54,7 +55,9 @@ def what_is_awaited(calls: Iterable[ToolCall]) -> str:
 
 def what_is_missing(result: TurnResult) -> Iterator[str]:
     """Give what is to be said of an answer that is not whole, and what it held beside its words."""
-    if result.cut is not None:
+    if result.cut in NO_CONTENT:
+        yield f"no whole answer from {result.served_by}: {NO_CONTENT[result.cut]}"
+    elif result.cut is not None:
         yield f"the answer was cut ({result.cut}): {result.served_by} stopped with {result.finish!r}"
     if result.left_out:
         kinds = ", ".join(f"{count} x {kind}" for kind, count in result.left_out)

@@ -6,7 +6,7 @@ catalogue is closed and versioned; an event is written before what it announces 
     Opened, Closed                          a session's first and last event
     Submitted                               a user message; begins an ask
     Bound, TurnEnded                        a turn, on one binding
-    Instructed                              words to the model on the form of its answer
+    Instructed                              words to the model on the form of its answer, or its lack of content
     RequestSent, RoundEnded                 a round: written before its first byte; the model's message
     Scheduled, Started                      a tool call on its way
     Returned, Failed, Denied, Refused       a tool call's real completion
@@ -126,7 +126,7 @@ class RoundEnded(Happening, frozen=True):
 
 
 class Instructed(Happening, frozen=True):
-    """The model was told something for the caller of this ask: the form of its answer, or what is wrong with it."""
+    """The model was told the form of its answer, or what is wrong with the last one: its form, or no content."""
 
     ask: int
     message: Packed

@@ -56,7 +56,8 @@ class TurnResult(Struct, Generic[Value], frozen=True):
         why: One line on why it did not complete, else empty.
         finish: Why the model stopped, in its provider's word; None if the last round has no answer.
         cut: Why the last answer is not whole, though the ask is `complete`: `length` (a limit of tokens, a full
-            window), `filter` (a filter or a refusal), `paused` (it would go on if asked again), `fault`; else None.
+            window), `filter` (a filter or a refusal), `paused` (it would go on if asked again), `fault`, `empty` (twice
+            running neither text nor a call), `unparsed` (a tool call as text, which was not run); else None.
         left_out: What the answers held and the history does not, over all rounds.
         awaiting: The calls that the turn waits for, if its status is `awaiting`: for results of external ones, which
             `Session.provide` takes, and for approvals, which `Session.decide` takes.
@@ -203,7 +204,7 @@ STATUSES: dict[str, str] = {
     "approval_decided": "Somebody decided; `detail` is `allow` or `deny`, `pending` the call.",
     "awaiting": "The turn waits for its caller; `results` are the calls, and how: `external` or `approval`.",
     "resumed": "The turn goes on, or is closed.",
-    "instructed": "The model was told the form of its answer, or what is wrong with it: the `message`.",
+    "instructed": "The model was told the form of its answer, or what its last answer lacks: the `message`.",
     "switch_held": "A switch waits for the ask's end; `detail` is its target.",
     "switch_applied": "The next ask goes to the target `detail`.",
     "switch_superseded": "A held switch to the target `detail` was replaced by a later one.",

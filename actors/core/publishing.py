@@ -59,7 +59,7 @@ def submitted(event: Submitted, turn: int, seq: int) -> StatusEvent:
 
 
 def instructed(event: Instructed, turn: int, seq: int) -> StatusEvent:
-    """Return what is shown of words to the model on the form of its answer."""
+    """Return what is shown of words to the model on its answer."""
     return StatusEvent("instructed", seq, turn, message=unpack(event.message))
 
 

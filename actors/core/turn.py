@@ -12,6 +12,8 @@ settings, tools), a test with a list. Its legal states are this table; anything 
                                            Stopped                  closing
     generating   GenerateStep              Answered, with calls     executing; closing at a limit
                                            Answered, no calls       closing
+                                           Answered, empty          rendering or correcting, once; then closing
+                                           Answered, call unparsed  correcting, once; then closing
                                            Unfit (400)              rewriting, or closing
                                            MediaRefused             rewriting, thrice at most a round; or closing
                                            Broke, too long          shrinking, thrice at most a round
@@ -38,7 +40,9 @@ conservative render. Refused attachments are replaced by notes: those that the p
 Rounds are bounded, and so is correction: after `corrections` rounds running in which every call was refused for its
 arguments, where calls are repeated to no end, and at the last round, the model is asked once more with tools off, for a
 final text (U-06, U-13). An answer that has not the form asked for is corrected as often, in rounds of their own beyond
-the limit.
+the limit. So is an answer without content (`actors.core.no_content`), but once: behind tool results the model is told,
+elsewhere the same request is sent again. If the next answer has no content either, the turn has failed, or is complete
+if tools ran in it, and the answer's `cut` tells which.
 """
 
 from collections.abc import Generator
@@ -50,8 +54,9 @@ from msgspec.structs import replace
 from actors.core.content import Message, ToolCall
 from actors.core.events import TurnStatus
 from actors.core.guards import Repeats, checked_repeats
+from actors.core.no_content import EMPTY, NUDGE, unparsed_note
 from actors.core.progress import Cause, TurnProgress
-from actors.core.stream import Usage
+from actors.core.stream import Cut, Usage
 
 SHRINKS: Final = 3
 """Times that a history is made shorter for one request because that is too long."""
@@ -80,10 +85,14 @@ class Bounds(Struct, frozen=True):
 
 
 class RenderStep(Struct, frozen=True):
-    """Render the history for the turn's binding. `tools_off`: for a final text."""
+    """Render the history for the turn's binding.
+
+    `tools_off`: for a final text. `again`: why the request of the round before is sent again; empty if it is not.
+    """
 
     round: int
     tools_off: bool = False
+    again: str = ""
 
 
 class RewriteStep(Struct, frozen=True):
@@ -138,7 +147,7 @@ class CheckStep(Struct, frozen=True):
 
 
 class InstructStep(Struct, frozen=True):
-    """Tell the model what is wrong with the form of its answer."""
+    """Tell the model what is wrong with its answer: its form, or that it has no content."""
 
     words: str
 
@@ -208,10 +217,11 @@ class MediaRefused(Struct, frozen=True):
 
 
 class Answered(Struct, frozen=True):
-    """The model's whole message of this round."""
+    """The model's whole message of this round. `cut` tells why it is not a whole answer, if it is not."""
 
     message: Message
     usage: Usage
+    cut: Cut | None = None
 
 
 class Broke(Struct, frozen=True):
@@ -306,6 +316,7 @@ class _TurnRules:
         self._misses = so_far.misses
         self._tools_off = bounds.rounds <= 1
         self._rewritten, self._shrinks, self._media = so_far.rewritten, 0, 0
+        self._has_called = self._is_lacking = False
         self._end = CloseStep(
             "complete", "", rounds=so_far.rounds, usage=so_far.usage, malformed=so_far.malformed
         )
@@ -399,6 +410,9 @@ class _TurnRules:
     def _answered(self, answered: Answered) -> Step:
         self._take(answered, cause=None)
         calls = answered.message.calls
+        if answered.cut in ("empty", "unparsed"):
+            return self._without_content(answered, is_unparsed=answered.cut == "unparsed")
+        self._is_lacking = False
         if calls and not self._tools_off:
             return BatchStep(calls)
         if not self._bounds.form:
@@ -407,6 +421,23 @@ class _TurnRules:
         if calls:
             return self._close("failed", "the limit of rounds was reached before an answer", answered.message)
         return CheckStep(answered.message)
+
+    def _without_content(self, answered: Answered, *, is_unparsed: bool) -> Step:
+        """Try once more; report the second of two running. The corrections of a form are counted by that."""
+        note = unparsed_note(tools_off=self._tools_off) if is_unparsed else NUDGE
+        if is_unparsed and self._bounds.form:
+            return self._checked(note, "it is a tool call as text")
+        if not self._is_lacking:
+            self._is_lacking = True
+            self._end = replace(self._end, rounds=self._end.rounds + 1)
+            says = is_unparsed or self._has_called
+            return InstructStep(note) if says else replace(self.render(), again=EMPTY)
+        if self._bounds.form:
+            return CheckStep(answered.message)
+        if is_unparsed or self._has_called:
+            return self._close("complete", "")
+        self._end = replace(self._end, cause=Cause("model_fault"))
+        return self._close("failed", f"{EMPTY}, twice", elsewhere=True)
 
     def _checked(self, correction: str | None, lacks: str) -> Step:
         if correction is None:
@@ -426,6 +457,7 @@ class _TurnRules:
 
     def _following(self, stuck: bool) -> RenderStep:
         """Begin the next round; the last one, and one after too many misses or repetitions, with tools off."""
+        self._has_called = True
         self._end = replace(self._end, rounds=self._end.rounds + 1)
         if stuck or self._end.rounds >= self._bounds.rounds or self._misses >= self._bounds.corrections:
             self._tools_off = True

@@ -223,8 +223,7 @@ class AskInFlight(Struct):
             self.output, self.is_instructed = form or of_schema(asked.output), True
 
     def instruct(self, words: str) -> None:
-        """Have it written that the model is told something for the caller, with the next request."""
-        self.is_instructed = True
+        """Have it written that the model is told something, with the next request."""
         event = Instructed(self.log.state.asks, pack(Message("human", (Text(words),))))
 
         def told(seq: int) -> None:

@@ -24,6 +24,7 @@ from actors.core.events import Compacted, RequestSent, RoundEnded, Short, Shorte
 from actors.core.identity import CallId
 from actors.core.lane import Rendered, seals
 from actors.core.ledger import Ledger
+from actors.core.no_content import content_cut
 from actors.core.progress import Cause
 from actors.core.publishing import requested, said, shrunk
 from actors.core.stream import Usage
@@ -252,7 +253,7 @@ def _read(generated: Generated) -> _Written:
             return _Written(why="the model called a tool and wrote no summary", usage=usage)
         case Answer(cut=cut) if cut not in (None, "length"):
             return _Written(why=f"the model wrote no whole summary ({cut})", usage=usage)
-        case Answer(message=message) if message.text.strip():
+        case Answer(message=message) if content_cut(message, has_tools=False) is None:
             return _Written(message.text + (" [It was cut here.]" if generated.cut else ""), usage=usage)
         case Answer():
             return _Written(why="the model wrote no summary", usage=usage)

@@ -29,9 +29,10 @@ from actors.core.feed import Sent, StatusEvent
 from actors.core.guards import TurnGuard
 from actors.core.identity import Binding, CallId
 from actors.core.lane import Rendered, blamed, seals
+from actors.core.no_content import content_cut
 from actors.core.output import as_text, correction, shortfall
 from actors.core.packed import pack
-from actors.core.progress import Cause, RefusedRequest
+from actors.core.progress import Attempt, Cause, RefusedRequest
 from actors.core.publishing import requested, rewriting, said
 from actors.core.render import names_since
 from actors.core.stream import Usage
@@ -72,7 +73,7 @@ class TurnSteps:
         self._declined: tuple[bytes, str] | None = None  # what was refused last, and why
         self._tools_off = False
         self._round = 0
-        self._was_limited = False
+        self._was_limited = self._has_answered = False
         self._history, self._ledger = ask.log.state.history, NO_VIEW.ledger  # as the turn begins
         self._bounds, self._known = bounds, NO_VIEW.ledger
         self._guard = self._guarding()
@@ -94,7 +95,7 @@ class TurnSteps:
 
     async def resumed(self, number: int) -> None:
         """Take note of where a turn goes on that waited: in which round, and on what history it had begun."""
-        history, self._round = self._history, number
+        history, self._round, self._has_answered = self._history, number, True
         length = history.length
         while length and history[length - 1].turn == self._number:
             length -= 1
@@ -145,8 +146,10 @@ class TurnSteps:
 
     async def _render(self, step: turns.RenderStep) -> Outcome:
         """Render, judge, and write that the request is sent; again whenever a result came in meanwhile."""
-        binding = self._backend.binding
+        binding, tally = self._backend.binding, self._ask.tally
         self._round, self._tools_off = step.round, step.tools_off
+        if step.again:
+            tally.retried.append(Attempt(binding, "retried", step.again, Cause("model_fault"), tally.wait))
         while True:
             known = await self._refs.ledger.ask(Snapshot())
             self._known = known.ledger
@@ -221,7 +224,7 @@ class TurnSteps:
     def _request(self, rendered: Rendered) -> Request:
         state = self._log.state
         asked, choice = state.asked, None
-        if asked is not None and self._round == 1:  # once a tool was called, the model is free to answer
+        if asked is not None and not self._has_answered:  # after a call the model is free to answer in words
             choice = asked.tool_choice
         return self._backend.request(rendered, state.session, "none" if self._tools_off else choice, asked)
 
@@ -258,15 +261,14 @@ class TurnSteps:
         self._ask.tally.heard(generated, backend.binding)
         match generated:
             case Answer(message=message):
-                if self._ask.output is not None:
-                    message = as_text(message)
+                message = self._read(message)
                 await self._ended(number, message, generated)
                 resolver, size = (
                     self._ask.resolver,
                     self._rendered.lane.size + self._ask.resolver.preamble_size,
                 )
                 resolver.calibrations[backend.binding].reported(size, generated.usage)
-                return turns.Answered(message, generated.usage)
+                return turns.Answered(message, generated.usage, self._ask.tally.cut)
             case Aborted():
                 kept = await self._interrupted(number, generated, "cancelled")
                 return turns.Stopped(kept, generated.usage)
@@ -274,6 +276,16 @@ class TurnSteps:
                 return await self._broke(number, generated)
             case _:
                 assert_never(generated)
+
+    def _read(self, message: Message) -> Message:
+        """Return an answer as the history takes it, which is without blocks if it has no content."""
+        if self._ask.output is not None:
+            message = as_text(message)
+        if self._ask.tally.cut is None:
+            self._ask.tally.cut = content_cut(message, has_tools=bool(self._backend.settings.tools))
+        is_empty = self._ask.tally.cut == "empty"
+        self._has_answered |= self._ask.tally.cut not in ("empty", "unparsed")
+        return Message(message.speaker, (), message.turn, message.origin) if is_empty else message
 
     async def _shrink(self, again: bool) -> Outcome:
         """Make the history shorter: the request was too long."""

@@ -15,9 +15,11 @@ from actors.core.turn import (
     Bounds,
     Broke,
     Brought,
+    Checked,
     CloseStep,
     GenerateStep,
     HandedOver,
+    InstructStep,
     MediaRefused,
     Outcome,
     Ran,
@@ -33,6 +35,7 @@ from actors.core.turn import (
 )
 
 WORDS = Message("model", [Text("done")])
+NOTHING = Message("model", [])
 CALLS = Message("model", [ToolCall("c1", "read"), ToolCall("c2", "read")])
 ONE = Usage(1, 1)
 
@@ -46,9 +49,12 @@ POSSIBLE: dict[type[Step], tuple[Outcome, ...]] = {
         Stopped(),
     ),
     RewriteStep: (Ready(), Stopped()),
+    InstructStep: (Ready(), Stopped()),
     GenerateStep: (
         Answered(CALLS, ONE),
         Answered(WORDS, ONE),
+        Answered(NOTHING, ONE, "empty"),
+        Answered(WORDS, ONE, "unparsed"),
         Unfit("400"),
         Unfit("400", reasoning=True),
         MediaRefused("400", ("a",), ("b",)),
@@ -68,7 +74,8 @@ POSSIBLE: dict[type[Step], tuple[Outcome, ...]] = {
 FOLLOWS: dict[type[Step], tuple[type[Step], ...]] = {
     RenderStep: (GenerateStep, RewriteStep, CloseStep),
     RewriteStep: (RenderStep, CloseStep),
-    GenerateStep: (BatchStep, RewriteStep, ShrinkStep, CloseStep),
+    InstructStep: (RenderStep, CloseStep),
+    GenerateStep: (BatchStep, RenderStep, InstructStep, RewriteStep, ShrinkStep, CloseStep),
     ShrinkStep: (RenderStep, CloseStep),
     BatchStep: (RenderStep, AwaitStep, CloseStep),
     AwaitStep: (RenderStep, BatchStep, CloseStep),
@@ -112,6 +119,7 @@ def test_every_sequence_of_outcomes_follows_the_table(bounds: Bounds) -> None:
         assert_rewrites_as_it_was_refused(taken, steps)
         assert_is_made_shorter_thrice_at_most(taken, steps)
         assert_media_are_left_out_thrice_at_most(taken, steps)
+        assert_answers_without_content_are_tried_once_more(taken, steps)
         for before, after in pairwise(steps):
             assert isinstance(after, FOLLOWS[type(before)])
         if ended is None:
@@ -158,6 +166,30 @@ def assert_media_are_left_out_thrice_at_most(taken: tuple[Outcome, ...], steps: 
     assert left_out == expected
 
 
+def has_run(taken: tuple[Outcome, ...]) -> bool:
+    """Say whether a batch was run to its end."""
+    return any(
+        isinstance(outcome, Brought)
+        or (isinstance(outcome, Ran) and not (outcome.external or outcome.approvals))
+        for outcome in taken
+    )
+
+
+def assert_answers_without_content_are_tried_once_more(taken: tuple[Outcome, ...], steps: list[Step]) -> None:
+    """The second of two running ends the turn; what follows the first says by which of them it is."""
+    answers = [(outcome, steps[at + 1]) for at, outcome in enumerate(taken) if isinstance(outcome, Answered)]
+    was_lacking = False
+    for at, (answer, after) in enumerate(answers):
+        is_lacking = answer.cut in ("empty", "unparsed")
+        if is_lacking:
+            assert isinstance(after, CloseStep) is was_lacking
+        elif not answer.message.calls:
+            assert isinstance(after, CloseStep)
+        if isinstance(after, RenderStep):
+            assert (answer.cut, bool(after.again)) == ("empty", True)
+        was_lacking = is_lacking and (at == len(answers) - 1 or not isinstance(after, CloseStep))
+
+
 def assert_ended_as_it_was_told(taken: tuple[Outcome, ...], ended: CloseStep) -> None:
     last = taken[-1]
     if isinstance(last, HandedOver):
@@ -173,6 +205,8 @@ def assert_ended_as_it_was_told(taken: tuple[Outcome, ...], ended: CloseStep) ->
             MediaRefused: "failed",
             Shrunk: "failed",
         }[type(last)]
+        if isinstance(last, Answered) and last.cut == "empty" and not has_run(taken):
+            status = "failed"
         assert (ended.status, ended.handover) == (status, None)
     assert ended.usage.output_tokens == sum(
         outcome.usage.output_tokens
@@ -304,6 +338,7 @@ def test_what_does_not_answer_a_step_is_a_programming_error(step: type[Step], wr
         RenderStep: (),
         RewriteStep: (Unfit("judged"),),
         GenerateStep: (Ready(),),
+        InstructStep: (Ready(), UNPARSED),
         ShrinkStep: (Ready(), Broke("long", too_long=True)),
         BatchStep: (Ready(), Answered(CALLS, ONE)),
         AwaitStep: (Ready(), Answered(CALLS, ONE), Ran(external=CALLS.calls)),
@@ -334,3 +369,101 @@ def test_refused_media_are_replaced_where_they_are_named_and_all_at_the_third_re
     assert not any(step.plain for step in steps if isinstance(step, RewriteStep))
     assert ended is not None
     assert (ended.status, ended.elsewhere, ended.refused) == ("failed", True, False)
+
+
+EMPTY = Answered(NOTHING, ONE, "empty")
+UNPARSED = Answered(WORDS, ONE, "unparsed")
+
+
+def kinds(steps: list[Step]) -> list[str]:
+    """Return what was asked for between the first request and the end."""
+    return [type(step).__name__ for step in steps if not isinstance(step, RenderStep | GenerateStep)]
+
+
+def test_an_empty_answer_is_asked_for_again_and_the_second_fails_the_turn_which_may_go_elsewhere() -> None:
+    steps, ended = played(turn(Bounds()), iter([Ready(), EMPTY, Ready(), EMPTY]))
+    assert [step.again != "" for step in steps if isinstance(step, RenderStep)] == [False, True]
+    assert ended is not None
+    assert (ended.status, ended.elsewhere, ended.visible, ended.rounds) == ("failed", True, False, 2)
+    assert (ended.usage, ended.cause) == (ONE + ONE, Cause("model_fault"))
+
+
+def test_an_empty_answer_behind_tool_results_is_told_and_the_second_is_complete() -> None:
+    ran: list[Outcome] = [Ready(), Answered(CALLS, ONE), Ran()]
+    steps, ended = played(turn(Bounds()), iter([*ran, Ready(), EMPTY, Ready(), Ready(), EMPTY]))
+    assert kinds(steps) == ["BatchStep", "InstructStep", "CloseStep"]
+    assert ended is not None
+    assert (ended.status, ended.why, ended.rounds) == ("complete", "", 3)
+
+
+def test_a_turn_that_waited_knows_that_it_has_tool_results() -> None:
+    waited: list[Outcome] = [Ready(), Answered(CALLS, ONE), Ran(external=CALLS.calls), Brought()]
+    steps, _ = played(turn(Bounds()), iter([*waited, Ready(), EMPTY]))
+    assert isinstance(steps[-1], InstructStep)
+    step = steps[3]
+    assert isinstance(step, AwaitStep)
+    assert played(turn(Bounds(), step), iter([Brought(), Ready(), EMPTY]))[0] == steps[3:]
+
+
+def test_a_call_that_was_not_parsed_is_told_once_and_the_second_is_complete() -> None:
+    steps, ended = played(turn(Bounds()), iter([Ready(), UNPARSED, Ready(), Ready(), UNPARSED]))
+    assert kinds(steps) == ["InstructStep", "CloseStep"]
+    assert ended is not None
+    assert (ended.status, ended.message) == ("complete", WORDS)
+
+
+def test_an_answer_with_calls_begins_the_count_of_those_without_content_anew() -> None:
+    ran: list[Outcome] = [Ready(), Answered(CALLS, ONE), Ran()]
+    steps, _ = played(
+        turn(Bounds()), iter([Ready(), EMPTY, *ran, Ready(), EMPTY, Ready(), *ran, Ready(), UNPARSED])
+    )
+    assert kinds(steps) == ["BatchStep", "InstructStep", "BatchStep", "InstructStep"]
+
+
+def test_an_answer_without_content_has_a_round_of_its_own_beyond_the_limit() -> None:
+    steps, ended = played(turn(Bounds(rounds=1)), iter([Ready(), EMPTY, Ready(), Answered(WORDS, ONE)]))
+    assert [(step.round, step.tools_off) for step in steps if isinstance(step, RenderStep)] == [
+        (1, True),
+        (2, True),
+    ]
+    assert ended is not None
+    assert ended.status == "complete"
+
+
+def test_with_tools_off_the_model_is_told_to_answer_in_words() -> None:
+    for rounds, says in ((1, "No tool can be called any more"), (2, "Call a tool")):
+        steps, _ = played(turn(Bounds(rounds=rounds)), iter([Ready(), UNPARSED]))
+        told = steps[-1]
+        assert isinstance(told, InstructStep)
+        assert says in told.words
+
+
+def test_of_an_answer_with_a_form_an_empty_one_is_asked_for_again_before_it_is_corrected() -> None:
+    steps, ended = played(
+        turn(Bounds(form=True, corrections=1)),
+        iter(
+            [
+                Ready(),
+                EMPTY,
+                Ready(),
+                EMPTY,
+                Checked("no", "no value"),
+                Ready(),
+                Ready(),
+                EMPTY,
+                Checked("no", "no value"),
+            ]
+        ),
+    )
+    assert kinds(steps) == ["CheckStep", "InstructStep", "CheckStep", "CloseStep"]
+    assert ended is not None
+    assert (ended.status, ended.why) == ("failed", "the answer does not have the form asked for: no value")
+
+
+def test_of_an_answer_with_a_form_a_call_as_text_is_never_read_as_the_value() -> None:
+    steps, ended = played(
+        turn(Bounds(form=True, corrections=1)), iter([Ready(), UNPARSED, Ready(), Ready(), UNPARSED])
+    )
+    assert kinds(steps) == ["InstructStep", "CloseStep"]
+    assert ended is not None
+    assert (ended.status, ended.malformed) == ("failed", 1)

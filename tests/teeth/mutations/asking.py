@@ -31,7 +31,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "asking: a forced tool is forced in every request",
         "actors/turns/steps.py:TurnSteps._request",
-        "asked is not None and self._round == 1",
+        "asked is not None and not self._has_answered",
         "asked is not None",
         (SETTINGS,),
     ),

@@ -1,0 +1,136 @@
+"""What counts as an answer without content: pure, over every form of call that chat templates have."""
+
+import re
+
+import pytest
+
+from actors.core.content import Media, Message, Native, Seal, Text, Thinking, ToolCall
+from actors.core.identity import Binding
+from actors.core.jsonio import quote
+from actors.core.no_content import content_cut
+from actors.core.template_tokens import CALL_TOKENS, holds_call, without_reasoning
+from tests.chat_templates import DIRECTORY, WHY_SKIPPED
+from tests.raw_calls import ABOUT_CALLS, RAW_CALLS
+
+MAKER = Binding("a", "m")
+
+
+def said(*texts: str) -> Message:
+    return Message("model", [Text(text) for text in texts])
+
+
+@pytest.mark.parametrize("raw", RAW_CALLS.values(), ids=RAW_CALLS)
+def test_a_call_between_template_tokens_is_found_alone_and_within_other_text(raw: str) -> None:
+    for text in (raw, f"I read it. {raw}", f"I read it.\n\n{raw}\n\nThat is it."):
+        assert content_cut(said(text), has_tools=True) == "unparsed"
+    assert content_cut(said(raw[:5], raw[5:]), has_tools=True) == "unparsed"
+
+
+@pytest.mark.parametrize("raw", RAW_CALLS.values(), ids=RAW_CALLS)
+def test_without_tools_or_beside_a_call_such_text_is_an_answer(raw: str) -> None:
+    assert content_cut(said(raw), has_tools=False) is None
+    beside = Message("model", [Text(raw), ToolCall("c1", "read")])
+    assert content_cut(beside, has_tools=True) is None
+
+
+@pytest.mark.parametrize("text", ABOUT_CALLS.values(), ids=ABOUT_CALLS)
+def test_an_answer_about_template_tokens_is_an_answer(text: str) -> None:
+    assert content_cut(said(text), has_tools=True) is None
+
+
+def test_a_call_that_ends_behind_its_first_token_is_found() -> None:
+    for text in ("I read it. <tool_call>\n", "I read it. [TOOL_CALLS]"):
+        assert content_cut(said(text), has_tools=True) == "unparsed"
+
+
+def test_a_call_behind_an_example_in_code_is_found() -> None:
+    example = ABOUT_CALLS["a fence"]
+    for raw in RAW_CALLS.values():
+        assert holds_call(f"{example}\n{raw}"), raw
+        assert holds_call(f"With `read` I see it. {raw}"), raw
+
+
+@pytest.mark.skipif(DIRECTORY is None, reason=WHY_SKIPPED)
+@pytest.mark.parametrize("family", ["kimi", "qwen", "glm", "llama", "mistral", "minimax", "gemma", "granite"])
+def test_the_tokens_of_a_family_are_in_chat_templates(family: str) -> None:
+    assert DIRECTORY is not None
+    pattern = re.compile("|".join(CALL_TOKENS[family]))
+    assert any(pattern.search(path.read_text()) for path in DIRECTORY.glob("*.jinja"))
+
+
+EMPTY = {
+    "nothing": Message("model", []),
+    "an empty text": said(""),
+    "blanks": said(" \n\t", "\u00a0"),
+    "thoughts": Message("model", [Thinking("I could read.")]),
+    "sealed thoughts": Message("model", [Thinking("", Seal("signature", quote("s"), MAKER))]),
+    "thoughts and blanks": Message("model", [Thinking("I could read."), Text("\n\n")]),
+    "a mark alone": Message("model", [Native("citations", Seal("mark", quote("[]"), MAKER))]),
+    "thoughts in the text": said("<think>I could read.</think>\n"),
+    "thoughts without end": said("<think>I could"),
+    "thoughts of Magistral": said("[THINK]I could read.[/THINK]"),
+}
+
+
+@pytest.mark.parametrize("has_tools", [True, False])
+@pytest.mark.parametrize("message", EMPTY.values(), ids=EMPTY)
+def test_an_answer_without_text_and_calls_is_empty(message: Message, has_tools: bool) -> None:
+    assert content_cut(message, has_tools=has_tools) == "empty"
+
+
+TOKENS = {
+    "chatml": "<|im_end|>",
+    "a role": "<|im_start|>assistant\n<|im_end|>",
+    "llama": "<|start_header_id|>assistant<|end_header_id|>\n\n<|eot_id|>",
+    "harmony": "<|channel|>analysis<|message|>I could read.<|end|><|start|>assistant<|channel|>final<|message|>",
+    "deepseek": "<｜Assistant｜><｜end▁of▁sentence｜>",
+    "mistral": "[/INST] </s>",
+    "gemma": "<start_of_turn>model\n<end_of_turn>",
+}
+
+
+@pytest.mark.parametrize("text", TOKENS.values(), ids=TOKENS)
+def test_tokens_alone_are_no_text_where_tools_are_declared(text: str) -> None:
+    assert content_cut(said(text), has_tools=True) == "empty"
+    assert content_cut(said(f"{text}It rains."), has_tools=True) is None
+
+
+def test_a_token_that_somebody_asked_for_is_an_answer() -> None:
+    assert content_cut(said("<|im_end|>"), has_tools=False) is None
+
+
+CONTENT = {
+    "text": Text("Yes."),
+    "an image": Media("image/png", "iVBO"),
+    "a search": Native("server_tool_use", Seal("part", quote("{}"), MAKER)),
+    "a part of an unknown kind": Native("hologram", Seal("unknown", quote("{}"), MAKER)),
+}
+
+
+@pytest.mark.parametrize("block", CONTENT.values(), ids=CONTENT)
+def test_what_a_provider_made_is_content(block: Text | Media | Native) -> None:
+    for has_tools in (True, False):
+        assert content_cut(Message("model", [Thinking("Hm."), block]), has_tools=has_tools) is None
+
+
+def test_reasoning_within_a_text_belongs_to_it() -> None:
+    assert without_reasoning("<think>a</think><think>b</think>\nYes.") == "\nYes."
+    assert without_reasoning("Yes. <think>a</think>") == "Yes. <think>a</think>"
+
+
+HOSTILE = {
+    "ticks": ("x" + "`" * 1_000_000 + "<tool_call>{", True),
+    "runs": ("".join("`" * (count % 400 + 1) + " " for count in range(4_000)) + "\n<tool_call>{", True),
+    "fences": ("```\n" * 200_001 + "<tool_call>{", False),
+    "quotes": ('"<tool_call>"' * 100_000, False),
+    "blanks": (("<tool_call>" + " " * 100 + ".") * 10_000, False),
+}
+
+
+@pytest.mark.parametrize(("text", "holds"), HOSTILE.values(), ids=HOSTILE)
+def test_a_hostile_text_is_read_once(text: str, holds: bool) -> None:
+    assert holds_call(text) is holds
+
+
+def test_many_thoughts_are_read_once() -> None:
+    assert without_reasoning("<think></think>" * 200_000) == ""
