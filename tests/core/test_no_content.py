@@ -48,6 +48,7 @@ def test_a_call_behind_an_example_in_code_is_found() -> None:
     for raw in RAW_CALLS.values():
         assert holds_call(f"{example}\n{raw}"), raw
         assert holds_call(f"With `read` I see it. {raw}"), raw
+    assert holds_call(f"A backtick ` alone.\n{RAW_CALLS['kimi']}\nAnd ` another.")
 
 
 @pytest.mark.skipif(DIRECTORY is None, reason=WHY_SKIPPED)

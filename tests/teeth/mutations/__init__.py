@@ -22,6 +22,7 @@ from tests.teeth.mutations import (
     judges,
     kernel,
     misuse,
+    no_content,
     platform,
     postgres,
     profiles,
@@ -89,5 +90,6 @@ MUTATIONS: tuple[Mutation, ...] = (
     *scale.MUTATIONS,
     *configure.MUTATIONS,
     *misuse.MUTATIONS,
+    *no_content.MUTATIONS,
     *proofs.MUTATIONS,
 )

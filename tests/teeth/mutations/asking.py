@@ -79,7 +79,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "output: the call that stands for an answer stays a call that nobody answers",
-        "actors/turns/steps.py:TurnSteps._generate",
+        "actors/turns/steps.py:TurnSteps._read",
         "as_text(message)",
         "message",
         (OUTPUT,),

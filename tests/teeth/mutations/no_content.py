@@ -1,0 +1,124 @@
+"""Mistakes in what is done about an answer without content."""
+
+from tests.teeth.mutations.mutation import Mutation
+
+PURE = "tests/core/test_no_content.py"
+TURN = "tests/core/test_turn.py"
+SESSIONS = "tests/test_no_content.py"
+
+MUTATIONS: tuple[Mutation, ...] = (
+    Mutation(
+        "no content: reasoning alone is an answer",
+        "actors/core/no_content.py:_is_content",
+        "Text | Thinking",
+        "Text",
+        (PURE,),
+    ),
+    Mutation(
+        "no content: what belongs to a text is an answer without it",
+        "actors/core/no_content.py:_is_content",
+        'block.seal.kind != "mark"',
+        "True",
+        (PURE,),
+    ),
+    Mutation(
+        "no content: a call as text is looked for where no tool is declared",
+        "actors/core/no_content.py:content_cut",
+        "has_tools and holds_call(text)",
+        "holds_call(text)",
+        (PURE,),
+    ),
+    Mutation(
+        "no content: a token that somebody asked for is no answer",
+        "actors/core/no_content.py:content_cut",
+        "if has_tools:\n    said = without_tokens(said)",
+        "said = without_tokens(said)",
+        (PURE,),
+    ),
+    Mutation(
+        "no content: an example in a code block is a call",
+        "actors/core/template_tokens.py:holds_call",
+        '_FENCED.sub("\\n", text)',
+        "text",
+        (PURE,),
+    ),
+    Mutation(
+        "no content: inline code hides what stands in later lines",
+        "actors/core/template_tokens.py:_without_inline_code",
+        'closing is not None and text.find("\\n", end, runs[closing][0]) < 0',
+        "closing is not None",
+        (PURE,),
+    ),
+    Mutation(
+        "no content: a token in quotes is a call",
+        "actors/core/template_tokens.py:holds_call",
+        "any(not _is_quoted(prose, found) for found in _CALL.finditer(prose))",
+        "_CALL.search(prose) is not None",
+        (PURE,),
+    ),
+    Mutation(
+        "no content: an answer is asked for without end",
+        "actors/core/turn.py:_TurnRules._without_content",
+        "self._is_lacking = True",
+        "pass",
+        (TURN,),
+    ),
+    Mutation(
+        "no content: an answer with calls does not begin the count anew",
+        "actors/core/turn.py:_TurnRules._answered",
+        "self._is_lacking = False",
+        "pass",
+        (TURN,),
+    ),
+    Mutation(
+        "no content: behind tool results the same request is sent again",
+        "actors/core/turn.py:_TurnRules._following",
+        "self._has_called = True",
+        "pass",
+        (TURN, SESSIONS),
+    ),
+    Mutation(
+        "no content: of a call as text a value is read",
+        "actors/core/turn.py:_TurnRules._without_content",
+        "is_unparsed and self._bounds.form",
+        "False",
+        (TURN, SESSIONS),
+    ),
+    Mutation(
+        "no content: nobody else is asked for an answer that is empty twice",
+        "actors/core/turn.py:_TurnRules._without_content",
+        'self._close("failed", ..., elsewhere=True)',
+        'self._close("failed", ...)',
+        (TURN,),
+    ),
+    Mutation(
+        "no content: the history keeps an empty answer",
+        "actors/turns/steps.py:TurnSteps._read",
+        "Message(message.speaker, (), message.turn, message.origin) if is_empty else message",
+        "message",
+        (SESSIONS,),
+    ),
+    Mutation(
+        "no content: a forced tool is not forced again",
+        "actors/turns/steps.py:TurnSteps._read",
+        'self._has_answered |= self._ask.tally.cut not in ("empty", "unparsed")',
+        "self._has_answered = True",
+        (f"{SESSIONS}::test_a_forced_tool_is_forced_again_where_the_answer_was_empty",),
+    ),
+    Mutation(
+        "no content: an empty answer hands the conversation over again",
+        "actors/turns/driver.py:TurnDriver._turn",
+        "isinstance(step, turns.RenderStep) and step.round > 1 and not step.again",
+        "isinstance(step, turns.RenderStep) and step.round > 1",
+        (
+            f"{SESSIONS}::test_a_conversation_that_was_handed_over_is_not_handed_over_again_for_an_empty_answer",
+        ),
+    ),
+    Mutation(
+        "no content: a request that was sent again is not among the attempts",
+        "actors/turns/steps.py:TurnSteps._render",
+        "if step.again: ...",
+        "",
+        (SESSIONS,),
+    ),
+)
