@@ -23,7 +23,7 @@ class Pieces:
     """Text that arrives in pieces, which may be cut inside a surrogate pair. `size` is in characters."""
 
     size: int = 0
-    _kept: list[str] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)
     _half: str = ""
 
     def add(self, piece: str) -> str:
@@ -33,16 +33,23 @@ class Pieces:
             piece, self._half = piece[:-1], piece[-1]
         if not piece.isascii():
             piece = sanitised(piece)
-        self._kept.append(piece)
-        self.size += len(piece)
+        if piece:
+            self.kept.append(piece)
+            self.size += len(piece)
         return piece
 
     def whole(self) -> str:
         """Return all of it. A half pair whose other half never came is U+FFFD."""
-        if len(self._kept) > 1:
-            self._kept = ["".join(self._kept)]
-        whole = "".join(self._kept)
+        whole = "".join(self.kept)
         return whole + sanitised(self._half) if self._half else whole
+
+    @property
+    def is_blank(self) -> bool:
+        return not self._half and all(piece.isspace() for piece in self.kept)
+
+    def ends_with(self, end: str) -> bool:
+        """Say whether the text ends with a character, blanks aside, as far as the last piece shows."""
+        return bool(self.kept) and self.kept[-1].rstrip().endswith(end)
 
 
 @dataclass(slots=True, eq=False)
@@ -70,21 +77,26 @@ class Words:
 
 @dataclass(slots=True, eq=False)
 class ArrivingCall:
-    """A tool call that is arriving.
+    """A tool call that is arriving. Without a name it is arguments that wait for their call.
 
     Attributes:
+        slot: Where its first fragment said that it is.
+        name: The tool's own name; `wire_name` is the one that the provider gave.
         free: Whether it is given free text instead of arguments.
         ended: Whether its end was announced; `done` may be taken back.
-        dropped: Whether it is left out, because the answer was cut inside it.
+        dropped: Whether it is left out: cut, a copy of another, or a part of one.
         told: Whether it is complete by name or by coming whole: free text cannot show it.
+        is_closed: Whether the provider marked its end, behind which another call may have its place.
         signature: What stands in front of it and is worth nothing without it.
         keys: Properties of its tool that the provider knows by another key: that key to the tool's own.
         renamed: Whether it goes back under another name than the model gave it: one that its provider takes.
     """
 
     id: CallId
+    slot: int | str | None = None
     native_id: str = ""
     name: str = ""
+    wire_name: str = ""
     namespace: str = ""
     free: bool = False
     pieces: Pieces = field(default_factory=Pieces)
@@ -92,6 +104,7 @@ class ArrivingCall:
     ended: bool = False
     dropped: bool = False
     told: bool = False
+    is_closed: bool = False
     signature: Words | None = None
     renamed: bool = False
     keys: Mapping[str, str] = field(default_factory=dict)
@@ -100,12 +113,13 @@ class ArrivingCall:
     @property
     def is_whole(self) -> bool:
         """Whether there are arguments, and all of them: as told, or an object that was written to its end."""
-        text = self.pieces.whole().strip()
-        return bool(text) and (self.told or parse_object(text) is not None)
+        if self.pieces.is_blank:
+            return False
+        return self.told or parse_object(self.pieces.whole().strip()) is not None
 
     @property
     def is_keepable(self) -> bool:
-        return self.done and (self.ended or self.told or self.is_whole)
+        return self.done and bool(self.wire_name) and (self.ended or self.told or self.is_whole)
 
     def block(self, binding: Binding, maker: Binding) -> Block | None:
         """Return the call. Its arguments are the model's own bytes; `{}` and `raw` if they are no object."""

@@ -14,14 +14,16 @@ Where reasoning is bound to its prefix, what the model thought behind something 
 empty text, an unfinished call, a block of an unknown kind) loses its seal: it could only be refused (ANT-44, OAR-09).
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
 from actors.adapters.arriving import ArrivingCall, Own, Part, Pieces, Words
+from actors.adapters.calls import CallTable, Slot, real_word
 from actors.adapters.classify import cut
 from actors.adapters.failure import broken
+from actors.adapters.settling import Settling
 from actors.adapters.wire import fields, items, number, string
 from actors.core.content import Block, Media, Message, Seal, Thinking
 from actors.core.dialect import Dialect
@@ -59,6 +61,7 @@ class Assembly:
 
     Attributes:
         binding: Who is answering: the message's origin, and what its seals are stamped with.
+        tools: The declared tools by their names on the wire; None if they are not known.
         usage: The figures so far.
         upstream: Who served the answer behind a gateway, where the answer says so. Seals are stamped with it, or with
             the upstream that the binding is pinned to, whose name in answers may be another.
@@ -73,6 +76,7 @@ class Assembly:
     turn: int = 0
     names: Mapping[str, str] | None = None
     keys: Mapping[str, Mapping[str, str]] | None = None
+    tools: Collection[str] | None = None
 
     def __post_init__(self) -> None:
         self.usage = Usage()
@@ -90,6 +94,8 @@ class Assembly:
         self._marks: dict[str, Own] = {}
         self._figures: dict[str, int] = {}
         self._held: ArrivingCall | None = None  # the last part: a call that ended, or was cut
+        self._table = CallTable(self.tools)
+        self._is_lost = False  # whether arguments, or a call's, went astray
 
     def take(self) -> list[StreamEvent]:
         known, self._known = self._known, []
@@ -132,10 +138,13 @@ class Assembly:
         return replace(self.binding, upstream=served) if served else self.binding
 
     def complete(self, part: Words | ArrivingCall, whole: str) -> None:
-        """Add what is missing of a text that the provider tells whole at the end. On arguments it has the last word."""
+        """Add what is missing of a text that the provider repeats whole at the end. On arguments it has the last word.
+
+        An empty one overrides nothing.
+        """
         whole, said = sanitised(whole), part.pieces.whole()
         if not whole.startswith(said):
-            if isinstance(part, ArrivingCall) and whole:
+            if isinstance(part, ArrivingCall) and whole.strip():
                 part.pieces = Pieces()
                 part.pieces.add(whole)
         elif rest := whole[len(said) :]:
@@ -143,6 +152,12 @@ class Assembly:
                 self.argue(part, rest)
             else:
                 self.say(part, rest)
+
+    def sign(self, call: ArrivingCall, kind: str, data: str) -> None:
+        """Put the provider's signature of a call directly in front of it."""
+        words = call.signature = Words("thinking", done=True)
+        self.seal(words, kind, data)
+        self._parts.insert(self._parts.index(call), words)
 
     def native(self, name: str, value: object, *, goes_back: bool) -> Own:
         """Take a part that is the provider's own; `goes_back` if the provider takes it back as it is."""
@@ -165,17 +180,52 @@ class Assembly:
             value = [*known.value, *value]
         self._marks[name] = Own(name, value, "mark")
 
-    def call(self, native_id: str = "", name: str = "") -> ArrivingCall:
-        """Begin a tool call.
+    def fragment(
+        self,
+        slot: Slot,
+        native_id: object,
+        name: object,
+        text: str = "",
+        touched: Collection[ArrivingCall] = (),
+    ) -> ArrivingCall:
+        """Take a fragment of a tool call, and return the call that it begins or continues.
+
+        `touched` are the calls that earlier fragments of the same delta belong to.
+
+        Raises:
+            StreamFault: The message holds too many calls.
+        """
+        given_id, given_name = real_word(native_id), self._real_name(name)
+        call = self._table.find(slot, given_id, given_name, text, touched)
+        if call is None:
+            call = self.call(given_id, given_name, slot)
+        else:
+            if given_id or given_name:
+                if given_name and call.wire_name not in ("", given_name):
+                    given_name = self._table.grown_name(call, given_id, given_name)
+                    call.name = ""
+                self.identify(call, given_id, given_name)
+            self._table.note(call, slot, given_id)
+        if text:
+            self.argue(call, text)
+        return call
+
+    def _real_name(self, name: object) -> str:
+        """Return a tool's name; empty for a placeholder, unless a tool has that name."""
+        return name if isinstance(name, str) and name in (self.tools or ()) else real_word(name)
+
+    def call(self, native_id: str, name: str, slot: Slot = None) -> ArrivingCall:
+        """Begin a tool call. Without a name, it is arguments that wait for one.
 
         Raises:
             StreamFault: The message holds too many calls.
         """
         if self._calls == MAX_CALLS:
             raise broken(f"the answer holds more than {MAX_CALLS} tool calls")
-        part = ArrivingCall(mint(self.first_call + self._calls))
+        part = ArrivingCall(mint(self.first_call + self._calls), slot)
         self._calls += 1
         self._append(part)
+        self._table.note(part, slot, native_id)
         self.identify(part, native_id, name)
         return part
 
@@ -184,20 +234,26 @@ class Assembly:
         """How many calls were given a canonical id, those included that are left out or were never announced."""
         return self._calls
 
-    def identify(self, call: ArrivingCall, native_id: str, name: str) -> None:
-        """Give a call the id and name it does not have yet, and announce it once it has a name."""
-        if not call.native_id and native_id.strip():
+    def identify(self, call: ArrivingCall, native_id: str, name: str, *, is_final: bool = False) -> None:
+        """Give a call the id and name that it does not have yet, or that a final item has for it.
+
+        The call is announced once it has a name that is no piece of one.
+        """
+        if native_id and (is_final or not call.native_id) and (native_id := real_word(native_id)):
             call.native_id = sanitised(native_id)
-        if not call.name and name:
+        if name and (is_final or not call.name):
+            call.wire_name = name
             call.name = (self.names or {}).get(name) or sanitised(name)
             call.renamed = tool_name(call.name, self.dialect.ids.tool_name_pattern) != name
             call.keys = (self.keys or {}).get(call.name, {})
-        if call.name:
+        if call.name and (self.tools is None or call.wire_name in self.tools):
             self._announce(call)
 
     def argue(self, call: ArrivingCall, piece: str) -> None:
         """Add a piece of argument text."""
         call.done = False
+        if call.name and not call.announced:
+            self._announce(call)
         text = call.pieces.add(piece)
         if text and call.announced:
             self._known.append(ArgumentsDelta(call.id, text))
@@ -217,7 +273,8 @@ class Assembly:
             StreamFault: It is a call whose end was not told, without all of its arguments, and no reason to stop says
                 that the answer was cut.
         """
-        if not told and isinstance(part, ArrivingCall) and not (part.is_whole or self._is_cut):
+        is_open_call = not told and isinstance(part, ArrivingCall) and not part.dropped
+        if is_open_call and not (part.is_whole or self._is_cut):
             raise broken("the answer ended inside a tool call")
         part.done = True
         if not isinstance(part, ArrivingCall) or part.ended or part.dropped:
@@ -227,22 +284,60 @@ class Assembly:
         else:
             self._conclude(part)
 
-    def end_all(self) -> None:
-        """Mark every part as complete: the answer has ended."""
+    def end_all(self, unended: Iterable[Part] = (), *, fails: bool = True) -> None:
+        """Settle the calls and mark every part as complete: the answer has ended.
+
+        The ends of the `unended` parts were not marked. If one of them is a call without all of its arguments, the
+        answer `fails`, or it goes on without that call and is incomplete.
+
+        Raises:
+            StreamFault: As `end`, if it fails.
+        """
+        self._settle()
+        for part in unended:
+            if fails:
+                self.end(part, told=False)
+            elif isinstance(part, ArrivingCall) and not (part.dropped or part.is_whole):
+                self._drop(part)
+                self._is_lost = True
         for part in self._parts:
             self.end(part)
         self._release()
 
+    def _settle(self) -> None:
+        calls = [part for part in self._parts if isinstance(part, ArrivingCall)]
+        if not calls:
+            return
+        settling = Settling(calls, self.tools, makes_ids=self._table.makes_ids)
+        settling.settle(is_proper=self.is_proper)
+        for kind in settling.left_out:
+            self.leave_out(kind)
+        self._is_lost = self._is_lost or settling.is_lost
+
+    @property
+    def is_proper(self) -> bool:
+        """Whether the answer ended as it should, so that a call in it may have no arguments."""
+        return True
+
     def finish(self, reason: str) -> None:
-        """Note why the provider says it stopped. Calls that came whole are calls, whatever the reason."""
-        self.finish_reason = _once(sanitised(reason))
+        """Note why the provider says it stopped. Calls that came whole are calls, whatever the reason.
+
+        Relays give a reason more than once, and before the words. The last one counts, but a plain one does not make up
+        for a cut.
+        """
+        reason = _once(sanitised(reason))
+        if reason == self.finish_reason or (
+            self.finish_reason and cut(self.finish_reason) and not cut(reason)
+        ):
+            return
+        self.finish_reason = reason
         self._release()
-        self._known.append(Finish(self.finish_reason))
+        self._known.append(Finish(reason))
 
     @property
     def cut(self) -> Cut | None:
-        """Why the answer is not whole, as far as its reason to stop says; None if it says nothing of the kind."""
-        return cut(self.finish_reason or "")
+        """Why the answer is not whole: as its reason to stop says, or because arguments went astray."""
+        return cut(self.finish_reason or "") or ("fault" if self._is_lost else None)
 
     def report_usage(self, usage: Usage) -> None:
         """Replace the token figures. They are cumulative on the wire, never summed here."""
@@ -318,7 +413,18 @@ class Assembly:
     @property
     def _is_cut(self) -> bool:
         """Whether the provider says that it stopped in the middle, and may have done so inside a call."""
-        return self.cut not in (None, "paused")
+        return cut(self.finish_reason or "") not in (None, "paused")
+
+    def place_of(self, part: Part | None) -> int:
+        """Return the place behind a part; None stands for the last."""
+        return len(self._parts) if part is None else self._parts.index(part) + 1
+
+    def move_parts(self, first: int, place: int) -> int:
+        """Move the parts from `first` on to an earlier place, and return the place behind them."""
+        moved = self._parts[first:]
+        del self._parts[first:]
+        self._parts[place:place] = moved
+        return place + len(moved)
 
     def _append(self, part: Part) -> None:
         self._release()
@@ -327,7 +433,7 @@ class Assembly:
     def _release(self) -> None:
         """Decide on the call that was held: something follows it, or the answer has ended."""
         call, self._held = self._held, None
-        if call is not None and call.done:
+        if call is not None and call.done and not call.dropped:
             self._conclude(call)
 
     def _conclude(self, call: ArrivingCall) -> None:
@@ -339,6 +445,8 @@ class Assembly:
             self._known.append(CallDone(call.id))
 
     def _drop(self, call: ArrivingCall) -> None:
+        if call.dropped:
+            return
         call.dropped = True
         self.leave_out("cut_call")
         if call.signature is not None:

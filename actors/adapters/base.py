@@ -14,7 +14,7 @@ from actors.adapters.assembly import Assembly
 from actors.adapters.classify import in_answer, unfinished
 from actors.adapters.failure import AnswerFault, broken
 from actors.adapters.sse import DONE, EventParser, ServerEvent
-from actors.adapters.wire import Fields, loaded, number
+from actors.adapters.wire import Fields, loaded
 from actors.core.content import Message
 from actors.core.stream import StreamEvent
 from actors.errors import StreamFault
@@ -65,6 +65,9 @@ class Decoder(Assembly, ABC):
 
     def done(self) -> None:
         """Take `[DONE]`. Relays send it in any dialect, so by itself it says nothing."""
+
+    def stream_end(self) -> None:
+        """Take the end of a stream that has no end marker. Sets `ended` if the answer may end there."""
 
     def report(self, payload: Fields) -> NoReturn:
         """Raise the error that an answer reports."""
@@ -133,6 +136,8 @@ class Decoder(Assembly, ABC):
             self.body(_document(text, "the body"))
         elif not self.ended:
             self._read([event for event in self._parser.close() if _is_whole(event.data)])
+            if not self.ended:
+                self.stream_end()
         if not self.ended:
             raise broken("the stream ended without its end marker")
 
@@ -173,11 +178,3 @@ def _document(text: str, what: str) -> Fields:
     if type(value) is not dict:
         raise broken(f"{what} is not a JSON object")
     return value
-
-
-def block_index(payload: Fields, key: str) -> int:
-    """Return the index of the block that an event is about."""
-    index = number(payload.get(key))
-    if index is None:
-        raise broken("a content block event without its index")
-    return index

@@ -1,6 +1,6 @@
 """What there is to know of a wire family in one value: how it is written, and how what it says is read."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -44,6 +44,7 @@ def decode(
     turn: int = 0,
     names: Mapping[str, str] | None = None,
     keys: Mapping[str, Mapping[str, str]] | None = None,
+    tools: Collection[str] | None = None,
     max_bytes: int = MAX_ANSWER,
 ) -> Decoder:
     """Return a decoder for one answer.
@@ -54,8 +55,12 @@ def decode(
         first_call: Number of the first canonical id to mint.
         names: `Request.names` of what is being answered: tools the provider knows by another name.
         keys: `Request.keys` of it: properties the provider knows by another key.
+        tools: `Request.tools` of what is being answered: the declared tools by their names on the wire. They show which
+            names come in pieces. None if they are not known.
         max_bytes: Of the answer, as it is on the wire; one that is larger is a fault.
     """
     binding = binding or Binding(profile.name, profile.name)
     made = codec(profile.family).decoder
-    return made(profile, binding, first_call, turn, names, keys, stream=stream, max_bytes=max_bytes)
+    return made(
+        profile, binding, first_call, turn, names, keys, tools or None, stream=stream, max_bytes=max_bytes
+    )

@@ -101,7 +101,8 @@ def test_a_signature_whose_block_has_not_ended_is_not_rescued() -> None:
         (["", '{"a', '": 1', "}"], '{"a": 1}', None),
         (['{"path":"/a'], "{}", '{"path":"/a'),
         (["[1]"], "{}", "[1]"),
-        (["{}{}"], "{}", "{}{}"),
+        (["{}{}"], "{}", None),
+        (["{}[]"], "{}", "{}[]"),
     ],
 )
 def test_arguments_are_the_fragments_joined(pieces: list[str], json_text: str, raw: str | None) -> None:
@@ -123,11 +124,12 @@ def test_arguments_given_at_the_start_count_only_if_no_fragment_follows() -> Non
 @pytest.mark.requirement("U-03")
 def test_ids_that_repeat_or_are_blank_are_two_calls() -> None:
     events = []
-    for index, native in enumerate(("call_0", "call_0", " ", None)):
-        events += [start(index, type="tool_use", id=native, name="f", input={}), stop(index)]
+    for index, native in enumerate(("call_0", "call_0", " ", None, "null")):
+        given = {"p": 1} if index == 1 else {}
+        events += [start(index, type="tool_use", id=native, name="f", input=given), stop(index)]
     message = answer(ANTHROPIC, anthropic_stream(*events))
-    assert [call.id for call in message.calls] == [f"hist_tool_{number}" for number in (1, 2, 3, 4)]
-    assert [call.native is not None for call in message.calls] == [True, True, False, False]
+    assert [call.id for call in message.calls] == [f"hist_tool_{number}" for number in (1, 2, 3, 4, 5)]
+    assert [call.native is not None for call in message.calls] == [True, True, False, False, False]
 
 
 def test_calls_count_whatever_the_stop_reason_says() -> None:
@@ -309,12 +311,20 @@ def test_reasoning_behind_a_block_that_does_not_go_back_has_no_seal() -> None:
     [
         delta(0, type="text_delta", text="x"),
         {"type": "content_block_delta", "delta": {"type": "text_delta", "text": "x"}},
-        {"type": "content_block_start", "content_block": {"type": "text"}},
+        {"type": "content_block_start", "content_block": {"type": "text", "text": "x"}},
     ],
 )
-def test_a_delta_for_a_block_that_is_not_open_is_a_fault(event: dict[str, object]) -> None:
-    _, fault = run(decode(ANTHROPIC), [anthropic_stream(event)])
-    assert isinstance(fault, AnswerFault)
+def test_words_of_a_block_without_a_start_or_an_index_are_read(event: dict[str, object]) -> None:
+    assert answer(ANTHROPIC, anthropic_stream(event)).text == "x"
+
+
+def test_arguments_of_a_block_that_was_never_open_make_the_answer_incomplete() -> None:
+    decoder = decode(ANTHROPIC)
+    stray = delta(0, type="input_json_delta", partial_json='{"p":1}')
+    _, message = run(decoder, [anthropic_stream(start(1, type="text", text="x"), stop(1), stray)])
+    assert isinstance(message, Message)
+    assert said(message) == (("text", "x"),)
+    assert (decoder.cut, decoder.left_out) == ("fault", {"stray_arguments": 1})
 
 
 def test_event_names_alone_are_enough() -> None:

@@ -154,9 +154,22 @@ def test_arguments_that_are_no_object_are_kept_as_they_are() -> None:
     assert said(answered(parts + wire.ended()))[0][5:] == ('{"p":',)
 
 
-def test_arguments_without_their_call_are_a_fault() -> None:
-    failed(wire.delta(0, toolUse={"input": "{}"}) + wire.ended())
-    failed(wire.event("contentBlockDelta", delta={"text": "x"}) + wire.ended())
+def test_arguments_without_their_call_make_the_answer_incomplete() -> None:
+    made = decoder()
+    _, message = run(made, [wire.delta(0, toolUse={"input": "{}"}) + wire.delta(1, text="x") + wire.ended()])
+    assert isinstance(message, Message)
+    assert said(message) == (("text", "x"),)
+    assert (made.cut, made.left_out) == ("fault", {"stray_arguments": 1})
+
+
+def test_words_without_an_index_are_read() -> None:
+    assert answered(wire.event("contentBlockDelta", delta={"text": "x"}) + wire.ended()).text == "x"
+
+
+def test_what_comes_between_the_reason_to_stop_and_the_figures_belongs_to_the_answer() -> None:
+    late = wire.delta(0, text="late") + wire.stop(0)
+    assert answered(wire.HEAD + wire.ended() + late + wire.figures()).text == "late"
+    assert answered(wire.HEAD + wire.ended() + late).text == "late"
 
 
 def test_a_body_is_the_same_answer() -> None:

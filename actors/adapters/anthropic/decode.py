@@ -10,11 +10,13 @@ back together or not at all (ANT-10, ANT-11).
 """
 
 import re
+from collections.abc import Sequence
 from typing import Literal
 
 from actors.adapters.anthropic.encode import UNSIGNED
 from actors.adapters.arriving import ArrivingCall, Own, Part, Words
-from actors.adapters.base import Decoder, block_index
+from actors.adapters.base import Decoder
+from actors.adapters.calls import Slot, real_word, slot_of
 from actors.adapters.failure import broken
 from actors.adapters.wire import Fields, fields, items, json_text, loaded, string
 
@@ -37,19 +39,19 @@ class MessagesDecoder(Decoder):
 
     def begin(self) -> None:
         super().begin()
-        self._open: dict[int, Part] = {}
+        self._open: dict[Slot, Part] = {}
         self._own: list[Own] = []
-        self._given: dict[int, str] = {}  # arguments that came with the start of a call
+        self._given: dict[Part, str] = {}  # arguments that came with the start of a call
+        self._early: Sequence[object] = ()  # blocks of `message_start`
 
     def event(self, name: str, payload: Fields) -> None:
         match string(payload.get("type")) or name:
             case "content_block_delta":
-                self._delta(block_index(payload, "index"), fields(payload.get("delta")))
+                self._delta(slot_of(payload.get("index")), fields(payload.get("delta")))
             case "content_block_start":
-                self._begun = True  # a relay may have left `message_start` out
-                self._start(block_index(payload, "index"), fields(payload.get("content_block")))
+                self._start(slot_of(payload.get("index")), fields(payload.get("content_block")))
             case "content_block_stop":
-                self._stop(block_index(payload, "index"))
+                self._stop(slot_of(payload.get("index")))
             case "message_start":
                 self._message_start(fields(payload.get("message")))
             case "message_delta":
@@ -68,52 +70,71 @@ class MessagesDecoder(Decoder):
         if not isinstance(body.get("content"), list):
             raise broken("the body holds no message")
         self._message_start(body)
-        for index, block in enumerate(items(body["content"])):
-            self._start(index, fields(block))
-            self._stop(index)
         self._stopped(body)
         self._message_stop()
 
     def _message_start(self, message: Fields) -> None:
-        """Begin the message. A second one begins it again, as relays do that ask their provider a second time."""
+        """Begin the message. A second one begins it again, as relays do that ask their provider a second time.
+
+        It may hold blocks that are finished. They wait: a relay may send them as events all the same.
+        """
         if self._begun:
             self.restart()
         self._begun = True
         self.count(message.get("usage"), _FIGURES)
         self.report_withheld(message.get("input_transformations"))
+        self._early = items(message.get("content"))
+
+    def _take_early(self, slot: Slot = None, block: Fields | None = None) -> None:
+        """Take the blocks of `message_start`, unless a block that begins now is the first of them."""
+        early, self._early = self._early, ()
+        first = fields(early[0]) if early else {}
+        if (
+            block is not None
+            and slot == 0
+            and first
+            and all(first.get(k) == block.get(k) for k in ("type", "id"))
+        ):
+            return
+        for at, held in enumerate(early):
+            self._start(at, fields(held))
+            self._stop(at)
 
     def _stopped(self, delta: Fields) -> None:
-        if reason := string(delta.get("stop_reason")):
+        self._take_early()
+        if reason := real_word(delta.get("stop_reason")):
             self.finish(reason)
 
     def _message_stop(self) -> None:
         if not self._begun:
             raise broken("the stream ended without a message")
-        for index in list(self._open):
-            self._stop(index, told=False)
+        self._take_early()
+        unended = [part for slot in list(self._open) if (part := self._close(slot)) is not None]
         self._pair()
-        self.end_all()
+        self.end_all(unended)
         self.ended = True
 
-    def _start(self, index: int, block: Fields) -> None:
+    def _start(self, slot: Slot, block: Fields) -> None:
         """Begin a block. Whatever it holds already is taken, as some servers send blocks whole."""
+        self._begun = True  # a relay may have left `message_start` out
+        self._take_early(slot, block)
         match block.get("type"):
             case "text":
-                self._open[index] = self._words("text", block)
+                self._open[slot] = self._words("text", block)
             case "thinking":
-                words = self._open[index] = self._words("thinking", block)
+                words = self._open[slot] = self._words("thinking", block)
                 self.seal(words, "signature", string(block.get("signature")))
             case "redacted_thinking":
-                words = self._open[index] = self.words("thinking")
+                words = self._open[slot] = self.words("thinking")
                 self.seal(words, "redacted", string(block.get("data")))
             case "tool_use":
+                call = self._open[slot] = self.fragment(slot, block.get("id"), block.get("name"))
                 if given := block.get("input"):  # `{}` on the official API, where fragments follow
-                    self._given[index] = json_text(given)
-                self._open[index] = self.call(string(block.get("id")), string(block.get("name")))
+                    self._given[call] = json_text(given)
             case kind:
                 kind = string(kind)
                 goes_back = kind == "server_tool_use" or kind in _SERVER_RESULTS
-                own = self._open[index] = self.native(kind, dict(block), goes_back=goes_back)
+                own = self._open[slot] = self.native(kind, dict(block), goes_back=goes_back)
                 self._own.append(own)
 
     def _words(self, kind: Literal["text", "thinking"], block: Fields) -> Words:
@@ -122,40 +143,62 @@ class MessagesDecoder(Decoder):
         self.mark("citations", block.get("citations"))
         return words
 
-    def _delta(self, index: int, delta: Fields) -> None:
-        if index not in self._open:
-            raise broken(f"a delta for content block {index}, which is not open")
-        part = self._open[index]
-        match delta.get("type"), part:
-            case "text_delta", Words(kind="text"):
-                self.say(part, string(delta.get("text")))
-            case "thinking_delta", Words(kind="thinking"):
-                self.say(part, string(delta.get("thinking")))
-            case "signature_delta", Words(kind="thinking"):
-                self.seal(part, "signature", string(delta.get("signature")))
-            case "input_json_delta", ArrivingCall():
-                self.argue(part, string(delta.get("partial_json")))
-            case "citations_delta", Words():
-                self.mark("citations", [citation] if (citation := delta.get("citation")) else None)
-            case "input_json_delta", Own():
-                self._given[index] = self._given.get(index, "") + string(delta.get("partial_json"))
-            case _, Own(kind="part"):
-                part.kind = "unknown"  # in pieces that are put together in a way of their own
-            case kind, _:
-                self.leave_out(string(kind))
+    def _delta(self, slot: Slot, delta: Fields) -> None:
+        kind, part = string(delta.get("type")), self._open.get(slot)
+        if kind in ("text_delta", "thinking_delta"):
+            said: Literal["text", "thinking"] = "text" if kind == "text_delta" else "thinking"
+            self.say(self._words_at(slot, said), string(delta.get(said)))
+        elif kind == "signature_delta":
+            self.seal(self._words_at(slot, "thinking"), "signature", string(delta.get("signature")))
+        elif kind == "input_json_delta":
+            self._argue(slot, part, string(delta.get("partial_json")))
+        elif kind == "citations_delta":
+            self.mark("citations", [citation] if (citation := delta.get("citation")) else None)
+        elif isinstance(part, Own) and part.kind == "part":
+            part.kind = "unknown"  # in pieces that are put together in a way of their own
+        else:
+            self.leave_out(kind)
 
-    def _stop(self, index: int, *, told: bool = True) -> None:
-        part, given = self._open.pop(index, None), self._given.pop(index, "")
+    def _words_at(self, slot: Slot, kind: Literal["text", "thinking"]) -> Words:
+        """Return the block that a delta continues: at its index, else the latest open one, else one that begins."""
+        for part in (self._open.get(slot), *reversed(self._open.values())):
+            if isinstance(part, Words) and part.kind == kind:
+                return part
+        self._begun = True
+        words = self.words(kind)
+        self._open.setdefault(slot, words)
+        return words
+
+    def _argue(self, slot: Slot, part: Part | None, text: str) -> None:
         match part:
-            case None:
-                return
+            case ArrivingCall():
+                self.argue(part, text)
+            case Own():
+                self._given[part] = self._given.get(part, "") + text
+            case _:
+                self.fragment(slot, "", "", text)
+
+    def _stop(self, slot: Slot) -> None:
+        """End a block. If none is open at this index, it is the only one that is open."""
+        if slot not in self._open and len(self._open) == 1:
+            slot = next(iter(self._open))
+        if (part := self._close(slot)) is not None:
+            if isinstance(part, ArrivingCall):
+                part.is_closed = True
+            self.end(part)
+
+    def _close(self, slot: Slot) -> Part | None:
+        """Return the block that was open at an index, with all that came of it."""
+        part = self._open.pop(slot, None)
+        given = "" if part is None else self._given.pop(part, "")
+        match part:
             case Own() if given:
                 _take_input(part, given)
-            case ArrivingCall() if not part.pieces.whole():
+            case ArrivingCall() if not part.pieces.size:
                 self.argue(part, given)
             case Words(kind="thinking", seal=None) if self.dialect.reasoning.required == "with_calls":
                 self.seal(part, UNSIGNED, UNSIGNED)  # copies that do not sign want it back
-        self.end(part, told=told)
+        return part
 
     def _pair(self) -> None:
         """Let no call of a provider's own tool go back without its result, and no result without its call."""

@@ -10,9 +10,11 @@ Reasoning is kept with its signature, verbatim. Both may come in pieces, the red
 
 from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
+from typing import Literal
 
 from actors.adapters.arriving import ArrivingCall, Own, Part, Words
-from actors.adapters.base import Decoder, block_index
+from actors.adapters.base import Decoder
+from actors.adapters.calls import Slot, real_word, slot_of
 from actors.adapters.converse.frames import FrameParser
 from actors.adapters.failure import broken
 from actors.adapters.wire import Fields, fields, items, json_text, string
@@ -33,29 +35,36 @@ class ConverseDecoder(Decoder):
 
     def begin(self) -> None:
         super().begin()
-        self._open: dict[int, Part] = {}
-        self._seals: dict[tuple[int, str], list[str]] = {}
+        self._open: dict[Slot, Part] = {}
+        self._seals: dict[tuple[Part, str], list[str]] = {}
 
     def event(self, name: str, payload: Fields) -> None:
         match name:
             case "contentBlockDelta":
-                self._delta(block_index(payload, "contentBlockIndex"), fields(payload.get("delta")))
+                self._delta(slot_of(payload.get("contentBlockIndex")), fields(payload.get("delta")))
             case "contentBlockStart":
-                self._start(block_index(payload, "contentBlockIndex"), fields(payload.get("start")))
+                self._start(slot_of(payload.get("contentBlockIndex")), fields(payload.get("start")))
             case "contentBlockStop":
-                self._stop(block_index(payload, "contentBlockIndex"))
+                self._stop(slot_of(payload.get("contentBlockIndex")))
             case "messageStop":
                 self._message_stop(payload)
             case "metadata":
                 self.count(payload.get("usage"), _FIGURES)
-                self.ended = self._stopped
+                self.stream_end()
             case "exception":
                 self.report(payload)
             case _:
                 pass  # `messageStart`, and what comes to be
 
     def done(self) -> None:
-        self.ended = self._stopped
+        self.stream_end()
+
+    def stream_end(self) -> None:
+        """End the answer if it has a reason to stop. What comes between the reason and the figures belongs to it."""
+        if self._stopped and not self.ended:
+            unended = [part for slot in list(self._open) if (part := self._close(slot)) is not None]
+            self.end_all(unended)
+            self.ended = True
 
     def body(self, body: Fields) -> None:
         message = fields(fields(body.get("output")).get("message"))
@@ -73,77 +82,83 @@ class ConverseDecoder(Decoder):
         self.event("metadata", body)
 
     def _message_stop(self, payload: Fields) -> None:
-        if reason := string(payload.get("stopReason")):
+        if reason := real_word(payload.get("stopReason")):
             self.finish(reason)
-        for index in list(self._open):
-            self._stop(index, told=False)
-        self.end_all()
         self._stopped = True
 
-    def _start(self, index: int, block: Fields) -> None:
+    def _start(self, slot: Slot, block: Fields) -> None:
         if "toolUse" not in block:
-            return self._own(index, block)
+            return self._own(slot, block)
         told = fields(block["toolUse"])
-        self._open[index] = call = self.call(string(told.get("toolUseId")), string(told.get("name")))
+        self._open[slot] = call = self.fragment(slot, told.get("toolUseId"), told.get("name"))
         if given := told.get("input"):  # of a body; `{}` is said of none, and of those that never came
             self.argue(call, json_text(given))
         return None
 
-    def _own(self, index: int, block: Fields) -> None:
+    def _own(self, slot: Slot, block: Fields) -> None:
         """Take a block that is the provider's own. How its pieces are put together is not known: it stays here."""
-        self._open[index] = self.native(next(iter(block), ""), dict(block), goes_back=False)
+        self._open[slot] = self.native(next(iter(block), ""), dict(block), goes_back=False)
 
-    def _delta(self, index: int, delta: Fields) -> None:
+    def _delta(self, slot: Slot, delta: Fields) -> None:
         """Take a delta of a block, or a whole block that holds the same."""
-        part = self._open.get(index)
+        part = self._open.get(slot)
         if "text" in delta:
-            self._say(index, string(delta["text"]))
+            self.say(self._words_at(slot, "text"), string(delta["text"]))
         elif "reasoningContent" in delta:
-            self._reasoning(index, fields(delta["reasoningContent"]))
+            self._reasoning(slot, fields(delta["reasoningContent"]))
         elif "toolUse" in delta:
-            if not isinstance(part, ArrivingCall):
-                raise broken(f"arguments for content block {index}, which is no open tool call")
-            self.argue(part, string(fields(delta["toolUse"]).get("input")))
+            text = string(fields(delta["toolUse"]).get("input"))
+            if isinstance(part, ArrivingCall):
+                self.argue(part, text)
+            else:
+                self.fragment(slot, "", "", text)
         elif "citation" in delta:
             self.mark("citations", [delta["citation"]] if delta["citation"] else None)
         elif "citationsContent" in delta:
             cited = fields(delta["citationsContent"])
             pieces = map(fields, items(cited.get("content")))
-            self._say(index, "".join(string(piece.get("text")) for piece in pieces))
+            self.say(self._words_at(slot, "text"), "".join(string(piece.get("text")) for piece in pieces))
             self.mark("citations", cited.get("citations"))
         elif isinstance(part, Own):
             self.leave_out(next(iter(delta), ""))
         elif delta:
-            self._own(index, delta)
+            self._own(slot, delta)
 
-    def _say(self, index: int, text: str) -> None:
-        if index not in self._open:
-            self._open[index] = self.words("text")
-        part = self._open[index]
-        if isinstance(part, Words) and part.kind == "text":
-            self.say(part, text)
+    def _words_at(self, slot: Slot, kind: Literal["text", "thinking"]) -> Words:
+        """Return the block that a delta continues; it begins one where none of its kind is open at its index."""
+        part = self._open.get(slot)
+        if not isinstance(part, Words) or part.kind != kind:
+            part = self.words(kind)
+            self._open.setdefault(slot, part)
+        return part
 
-    def _reasoning(self, index: int, piece: Fields) -> None:
-        if index not in self._open:
-            self._open[index] = self.words("thinking")
-        part = self._open[index]
-        if not isinstance(part, Words) or part.kind != "thinking":
-            return
+    def _reasoning(self, slot: Slot, piece: Fields) -> None:
+        part = self._words_at(slot, "thinking")
         piece = {**fields(piece.get("reasoningText")), **piece}  # as a whole block has it
         self.say(part, string(piece.get("text")))
         for kind in ("signature", "redactedContent"):
             if data := string(piece.get(kind)):
-                self._seals.setdefault((index, kind), []).append(data)
+                self._seals.setdefault((part, kind), []).append(data)
 
-    def _stop(self, index: int, *, told: bool = True) -> None:
-        part = self._open.pop(index, None)
+    def _stop(self, slot: Slot) -> None:
+        """End a block. If none is open at this index, it is the only one that is open."""
+        if slot not in self._open and len(self._open) == 1 and slot is None:
+            slot = next(iter(self._open))
+        part = self._close(slot)
         if part is None:
             self.words("text")  # an empty text, of which no piece came, is not sent again
             return
+        if isinstance(part, ArrivingCall):
+            part.is_closed = True
+        self.end(part)
+
+    def _close(self, slot: Slot) -> Part | None:
+        """Return the block that was open at an index, with all that came of it."""
+        part = self._open.pop(slot, None)
         if isinstance(part, Words) and part.kind == "thinking":
-            self.seal(part, "signature", "".join(self._seals.pop((index, "signature"), [])))
-            self.seal(part, "redacted", _joined(self._seals.pop((index, "redactedContent"), [])))
-        self.end(part, told=told)
+            self.seal(part, "signature", "".join(self._seals.pop((part, "signature"), [])))
+            self.seal(part, "redacted", _joined(self._seals.pop((part, "redactedContent"), [])))
+        return part
 
 
 def _joined(pieces: list[str]) -> str:

@@ -1,8 +1,8 @@
 """Google's generateContent: an answer's bytes in, canonical events and a message out.
 
 Every event of a stream is a whole response with the parts that are new, so a whole body reads as a stream of
-one event. The end marker is a finish reason; there is no `[DONE]`. Calls come whole: Vertex sends them in pieces only
-to requests that ask for that, and a piece must never be run as a call.
+one event. The answer ends with the stream, if a finish reason was seen; there is no `[DONE]`. Calls come whole: Vertex
+sends them in pieces only to requests that ask for that, and a piece must never be run as a call.
 
 Parts keep their order and their borders, because a thought signature belongs to one part: text is joined with the
 text before it only where neither is signed. A signature becomes a thinking block directly before what its part
@@ -14,6 +14,7 @@ from typing import Literal
 
 from actors.adapters.arriving import Words
 from actors.adapters.base import Decoder
+from actors.adapters.calls import real_word
 from actors.adapters.failure import broken
 from actors.adapters.gemini.encode import BLANK
 from actors.adapters.wire import Fields, fields, first, items, json_text, string
@@ -37,8 +38,18 @@ class GenerateContentDecoder(Decoder):
 
     def body(self, body: Fields) -> None:
         self.event("", body)
+        self.stream_end()
         if not self.ended:
             raise broken("the body holds no finished candidate")
+
+    def stream_end(self) -> None:
+        """End the answer if it has a finish reason. Relays give one with each event, or ahead of the words."""
+        if self.finish_reason is not None:
+            self.end_all()
+            self.ended = True
+
+    def done(self) -> None:
+        self.stream_end()
 
     def event(self, name: str, payload: Fields) -> None:
         if payload.get("error"):
@@ -53,10 +64,8 @@ class GenerateContentDecoder(Decoder):
         for name in _BESIDE:
             self.mark(name, candidate.get(name), more=False)
         self.leave_out_once("logprobsResult", candidate.get("logprobsResult"))
-        if reason := string(candidate.get("finishReason")):
+        if reason := real_word(candidate.get("finishReason")):
             self.finish(reason)
-            self.end_all()
-            self.ended = True
 
     def _part(self, part: Fields) -> None:
         signature = string(part.get("thoughtSignature"))
@@ -107,10 +116,13 @@ class GenerateContentDecoder(Decoder):
     def _function_call(self, given: Fields, signature: str) -> None:
         if given.get("partialArgs") or given.get("willContinue"):
             raise broken(_IN_PIECES, "config")
-        signed = self._signature(self.dialect.reasoning.carrier, signature) if signature else None
-        call = self.call(string(given.get("id")), string(given.get("name")))
-        call.signature, call.told = signed, True
         arguments = given.get("args")
-        if arguments is not None and arguments != {}:  # `{}` is said of none, and of those that never came
-            self.argue(call, json_text(arguments))
+        text = "" if arguments is None or arguments == {} else json_text(arguments)
+        before = self.minted
+        call = self.fragment(None, given.get("id"), given.get("name"), text)
+        if signature and self.minted > before:
+            self.sign(call, self.dialect.reasoning.carrier, signature)
+        call.told = call.is_closed = bool(
+            call.wire_name
+        )  # `{}` is said of no arguments, and of those that never came
         self.end(call)

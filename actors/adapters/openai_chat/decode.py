@@ -1,27 +1,23 @@
 """OpenAI Chat Completions: an answer's bytes in, canonical events and a message out.
 
 A stream is `data: {chunk}` lines up to `data: [DONE]`. Text and reasoning come as deltas. Tool calls come
-as fragments, and the whole difficulty is which call a fragment belongs to. The documentation says: its
-`index`. Compatible servers leave the index out, send 0 for every call, repeat id and name on every
-fragment, leave the id blank, or send whole calls. `ChatDecoder._fragment` holds the rule for all of them.
+as fragments, and the whole difficulty is which call a fragment belongs to: `actors.adapters.calls` has the rule.
 
 Reasoning comes in three ways, and is sealed where the dialect takes it back the same way
 (`actors.adapters.openai_chat.reasoning`). Elsewhere it is kept unsealed and is nobody's to replay.
 """
 
 import re
-from typing import TypeAlias
 
-from actors.adapters.arriving import ArrivingCall, Words
+from actors.adapters.arriving import ArrivingCall
 from actors.adapters.base import Decoder
+from actors.adapters.calls import Slot, real_word, slot_of
 from actors.adapters.failure import broken
 from actors.adapters.openai_chat.reasoning import ArrivingReasoning
 from actors.adapters.wire import Fields, fields, first, items, json_text, number, string
 from actors.core.jsonio import sanitised
-from actors.core.stream import Usage
 
-Slot: TypeAlias = int | None  # None stands for the latest call, wherever it is
-_LEGACY: Slot = -1  # `function_call`, the one call of the protocol before tools
+_LEGACY = "function_call"  # the one call of the protocol before tools
 _REASONING = frozenset({"reasoning_content", "reasoning", "reasoning_details"})
 _SAID = frozenset({"content", "refusal", "tool_calls", "function_call", "reasoning_content", "reasoning"})
 _READ = _SAID | _REASONING | {"role", "name"}
@@ -29,8 +25,8 @@ _BESIDE = frozenset({"error", "base_resp", "citations", "search_results", "provi
 """A chunk without these fields says nothing beside the message."""
 _CUT = frozenset({"error", "network_error", "insufficient_system_resource"})
 """Words for a failure after 200: a gateway's and Mistral's, GLM's, DeepSeek's."""
+_PLACES = {"input": (0,), "output": (1,), "read": (2,), "written": (3,)}
 _DATA = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
-_WHOLE_BELOW = 64 * 1024  # characters of argument text that are tried for completeness
 
 
 class ChatDecoder(Decoder):
@@ -40,8 +36,6 @@ class ChatDecoder(Decoder):
 
     def begin(self) -> None:
         super().begin()
-        self._latest: dict[Slot, ArrivingCall] = {}
-        self._by_id: dict[tuple[Slot, str], ArrivingCall] = {}
         self._reasoning = ArrivingReasoning(self.dialect.reasoning.carrier)
 
     def event(self, name: str, payload: Fields) -> None:
@@ -69,12 +63,16 @@ class ChatDecoder(Decoder):
         self.end_all()
         self.ended = True
 
+    @property
+    def is_proper(self) -> bool:
+        return self.finish_reason is not None
+
     def _take(self, answer: Fields, choice: Fields, said: Fields) -> None:
         if isinstance(usage := answer.get("usage") or choice.get("usage"), dict) and usage:
-            self.report_usage(_usage(usage))
+            self.count(_figures(usage), _PLACES)
         if said:
             self._said(said)
-        if (told := choice.get("finish_reason")) and (reason := string(told)):
+        if (told := choice.get("finish_reason")) and (reason := real_word(told)):
             if reason in _CUT:
                 raise broken(f"the provider ended the answer with finish_reason {reason!r}")
             self._reasoning.seal(self)
@@ -95,11 +93,12 @@ class ChatDecoder(Decoder):
             self._beside_words(delta)
         if fragments := items(delta.get("tool_calls")):
             touched: set[ArrivingCall] = set()
-            for fragment in fragments:
-                self._fragment(fields(fragment), touched)
+            for each in fragments:
+                fragment = fields(each)
+                self._fragment(slot_of(fragment.get("index")), fragment, touched)
         legacy = delta.get("function_call")  # an endpoint puts an empty one into every answer
         if isinstance(legacy, dict) and (legacy.get("name") or legacy.get("arguments")):
-            self._fragment({"index": _LEGACY, "function": legacy}, set())
+            self._fragment(_LEGACY, {"function": legacy}, set())
 
     def _content(self, content: object) -> None:
         """Take a content that is a string or, from some servers, a list of chunks."""
@@ -155,68 +154,24 @@ class ChatDecoder(Decoder):
         if (upstream := string(answer.get("provider"))) and self.dialect.reasoning.binding == "upstream":
             self.upstream = sanitised(upstream)
 
-    def _fragment(self, fragment: Fields, touched: set[ArrivingCall]) -> None:
-        """Take a fragment of a call. `touched`: the calls that the same delta has told of already.
-
-        A fragment opens a new call when its index is new, when its index is known but it brings another id, or
-        when it brings a name although the call at its index is whole already. A fragment without an index is
-        taken by its id, else by the call before it.
-        """
-        slot = index if type(index := fragment.get("index")) is int else None
-        native_id = given if (given := string(fragment.get("id"))).strip() else ""
+    def _fragment(self, slot: Slot, fragment: Fields, touched: set[ArrivingCall]) -> None:
+        """Take a fragment of a call. `touched`: the calls that the same delta has spoken of already."""
         function = fields(fragment.get("function")) or fields(fragment.get("custom"))
-        name, text = string(function.get("name")), _argument_text(function)
-        call = self._existing(slot, native_id)
-        extra = fragment.get("extra_content")
-        if call is None or (name and _begins_another(call, name, text, repeated=call in touched)):
-            signed = self._signed(extra) if extra else None
-            call = self.call(native_id, name)
-            call.signature = signed
-        else:
-            self.identify(call, native_id, name)
-            if extra and call.signature is None:
-                self.leave_out("extra_content")
-        call.free = call.free or isinstance(fragment.get("custom"), dict)
+        before, text = self.minted, _argument_text(function)
+        call = self.fragment(slot, fragment.get("id"), function.get("name"), text, touched)
+        if extra := fragment.get("extra_content"):
+            self._sign(call, extra, is_new=self.minted > before)
+        if "custom" in fragment:
+            call.free = call.free or isinstance(fragment["custom"], dict)
         touched.add(call)
-        for key in (slot, None):
-            self._latest[key] = call
-            if native_id:
-                self._by_id[key, native_id] = call
-        if text:
-            self.argue(call, text)
 
-    def _existing(self, slot: Slot, native_id: str) -> ArrivingCall | None:
-        if native_id and (same := self._by_id.get((slot, native_id))):
-            return same
-        call = self._latest.get(slot)
-        if call is None or (native_id and call.native_id):
-            return None  # a new index, or a known one with another id
-        return call
-
-    def _signed(self, extra: object) -> Words | None:
-        """Return the signature of a call, in front of it, where it goes back; count what is no signature or stays."""
+    def _sign(self, call: ArrivingCall, extra: object, *, is_new: bool) -> None:
+        """Take a call's signature where it goes back; count what is no signature, or stays."""
         signature = string(fields(fields(extra).get("google")).get("thought_signature"))
-        if not signature or self.dialect.reasoning.carrier != "extra_content":
+        if is_new and signature and self.dialect.reasoning.carrier == "extra_content":
+            self.sign(call, "extra_content", signature)
+        elif is_new or call.signature is None:
             self.leave_out("extra_content")
-            return None
-        words = self.words("thinking")
-        self.seal(words, "extra_content", signature)
-        self.end(words)
-        return words
-
-
-def _begins_another(call: ArrivingCall, name: str, text: str, *, repeated: bool) -> bool:
-    """Say whether a fragment that brings a name starts a new call at the same index.
-
-    Some servers repeat the name on every fragment, so the name alone decides nothing. It does where the
-    same delta, or another name, or an argument text that is whole already speaks for a second call.
-    """
-    if not call.name:
-        return False
-    if repeated or call.name != name:
-        return True
-    is_small = call.pieces.size < _WHOLE_BELOW  # and ends like an object, before it is parsed
-    return bool(text.strip()) and is_small and call.pieces.whole().rstrip().endswith("}") and call.is_whole
 
 
 def _argument_text(function: Fields) -> str:
@@ -225,14 +180,20 @@ def _argument_text(function: Fields) -> str:
     return json_text(arguments) if isinstance(arguments, dict) else string(arguments)
 
 
-def _usage(usage: Fields) -> Usage:
-    """Read the figures, cache figures under the names of OpenAI, DeepSeek and Kimi."""
+def _figures(usage: Fields) -> dict[str, int | None]:
+    """Return the figures that are given, cache figures under the names of OpenAI, DeepSeek and Kimi."""
     details = fields(usage.get("prompt_tokens_details"))
     read = (details.get("cached_tokens"), usage.get("prompt_cache_hit_tokens"), usage.get("cached_tokens"))
     written = (details.get("cache_write_tokens"), usage.get("cache_write_tokens"))
-    return Usage(
-        input_tokens=number(usage.get("prompt_tokens")) or 0,
-        output_tokens=number(usage.get("completion_tokens")) or 0,
-        cache_read_tokens=next(filter(None, map(number, read)), 0),
-        cache_write_tokens=next(filter(None, map(number, written)), 0),
-    )
+    return {
+        "input": number(usage.get("prompt_tokens")),
+        "output": number(usage.get("completion_tokens")),
+        "read": _given(read),
+        "written": _given(written),
+    }
+
+
+def _given(figures: tuple[object, ...]) -> int | None:
+    """Return the figure that is given under one of several names; a 0 does not hide another."""
+    given = [figure for each in figures if (figure := number(each)) is not None]
+    return next(filter(None, given), 0) if given else None

@@ -1,22 +1,25 @@
 """OpenAI Responses: an answer's bytes in, canonical events and a message out.
 
-An answer is a list of items: messages, reasoning, calls. A stream tells each item as `output_item.added`, deltas and
-`output_item.done`, and ends with one of `response.completed`, `response.incomplete` and `response.failed`. A delta
-belongs to the item of its `item_id`; relays rewrite those, so an unknown one goes by its `output_index`, and one with
-neither to the latest item of its kind. What `output_item.done` says is the whole item and has the last word: a relay
-may send nothing else, and encrypted content may be a part of it before. A call that the provider does not call
-finished is no call: cut arguments may read as good ones.
+An answer is a list of items: messages, reasoning, calls. A stream has each item as `output_item.added`, deltas and
+`output_item.done`, and ends with one of `response.completed`, `response.incomplete` and `response.failed`. Items are
+merged by id. Relays rewrite the ids, so a delta with an unknown one goes by its `output_index`, and one with neither to
+the latest item of its kind. `output_item.done` and the `output` of the last event have whole items, which override what
+came before them, names and call ids included: a relay may send nothing else, and encrypted content may be a part of it
+before. An empty value overrides nothing. A call that the provider does not call finished is no call: cut arguments may
+read as good ones.
 
 A reasoning item that can be sent again is sealed as the JSON text of the item, with nothing in it but what the
 API takes back. The phase of a message is sealed beside it (`Thinking("", Seal("phase", ...))` in front of its text),
 and so is the id of an item (`"item"`) where items go back with theirs.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from actors.adapters.arriving import ArrivingCall, Own, Part, Words
 from actors.adapters.base import Decoder
+from actors.adapters.calls import Slot, real_word, slot_of
 from actors.adapters.failure import broken
 from actors.adapters.wire import Fields, fields, items, number, string
 from actors.core.content import Media
@@ -54,6 +57,7 @@ class _Item:
     part: Part
     phase: Words | None = None  # where a message's phase is sealed
     named: Words | None = None  # where its id is, if it is to go back
+    done: bool = False  # whether all of it was there
     place: _Place | None = None  # the part of a reasoning item that the last words were of
 
 
@@ -62,8 +66,9 @@ class ResponsesDecoder(Decoder):
 
     def begin(self) -> None:
         super().begin()
-        self._by_id: dict[str, _Item] = {}
-        self._by_index: dict[int | None, _Item] = {}
+        self._items: list[_Item] = []
+        self._by_id: dict[tuple[str, str], _Item] = {}  # by kind, and item id or call id
+        self._by_index: dict[tuple[str, Slot], _Item] = {}
         self._latest: dict[str, _Item] = {}  # by kind
         reasoning = self.dialect.reasoning
         self._keeps_ids = isinstance(reasoning, ResponsesReasoning) and reasoning.replay_item_ids == "all"
@@ -77,9 +82,9 @@ class ResponsesDecoder(Decoder):
         elif what in _OF_EVENT:
             self._piece(what, step, payload)
         elif what == "output_item" and step == "added":
-            self._begin(fields(payload.get("item")), number(payload.get("output_index")))
+            self._begun(fields(payload.get("item")), slot_of(payload.get("output_index")))
         elif what == "output_item" and step == "done":
-            self._whole(fields(payload.get("item")), number(payload.get("output_index")))
+            self._whole(fields(payload.get("item")), slot_of(payload.get("output_index")))
         elif not what and step in _ENDS:
             self._end_response(fields(payload.get("response")), step)
 
@@ -99,22 +104,55 @@ class ResponsesDecoder(Decoder):
             self.report({"error": response.get("error") or {"message": "the response failed"}})
         if status not in ("completed", "incomplete"):
             raise broken(f"the response ended with status {sanitised(status)[:40]!r}")
-        if not self._latest:  # else the stream has told them, and relays number them otherwise here
-            for index, item in enumerate(items(response.get("output"))):
-                self._whole(fields(item), index)
+        self._merge(items(response.get("output")))
         if status == "incomplete":
             self.drop_unfinished_calls()
         self.finish(string(fields(response.get("incomplete_details")).get("reason")) or status)
-        self.end_all()
+        self.end_all([item.part for item in self._items if not item.part.done], fails=False)
         self.ended = True
 
-    def _find(self, kind: str, item_id: str, index: int | None) -> _Item | None:
-        if not item_id and index is None:
-            return self._latest.get(kind)
-        return self._by_id.get(item_id) or self._by_index.get(index)
+    def _merge(self, output: Sequence[object]) -> None:
+        """Take the items of the last event: each is an item of the stream, or one that the stream left out.
 
-    def _begin(self, told: Fields, index: int | None) -> _Item:
-        kind, item_id = string(told.get("type")), string(told.get("id"))
+        Relays number and name them otherwise here. One without a known id is the next of its kind that can be the same.
+        """
+        told = [fields(item) for item in output]
+        known = [self._identified(string(item.get("type")), item) for item in told]
+        left = [item for item in self._items if not any(item is each for each in known)]
+        place = 0
+        for whole, item in zip(told, known, strict=True):
+            item = item or next((each for each in left if _may_be(each, whole)), None)
+            if item is not None:
+                left = [each for each in left if each is not item]
+                self._take_whole(item, whole)
+                place = self.place_of(item.part)
+            else:
+                count = self.place_of(None)
+                self._take_whole(self._begin(whole, None), whole)
+                place = self.move_parts(count, place)
+
+    def _identified(self, kind: str, told: Fields) -> _Item | None:
+        """Return the item that has this id, or this call id."""
+        ids = (real_word(told.get("id")), real_word(told.get("call_id")))
+        return next((item for each in ids if each and (item := self._by_id.get((kind, each)))), None)
+
+    def _find(self, kind: str, told: Fields, index: Slot) -> _Item | None:
+        """Return the item that an event is about, as its id, its index or its position says."""
+        if item := self._identified(kind, told) or self._by_index.get((kind, index)):
+            return item
+        latest = self._latest.get(kind)
+        return latest if latest is not None and not latest.done else None
+
+    def _begun(self, told: Fields, index: Slot) -> None:
+        """Take the start of an item, which a relay may send again."""
+        item = self._identified(string(told.get("type")), told)
+        if item is None:
+            self._begin(told, index)
+        elif isinstance(item.part, ArrivingCall):
+            self.identify(item.part, string(told.get("call_id")), _name_of(told))
+
+    def _begin(self, told: Fields, index: Slot) -> _Item:
+        kind = string(told.get("type"))
         named = self.words("thinking") if self._keeps_ids and kind in _NAMED else None
         if kind == "message":
             phase = self.words("thinking")
@@ -123,25 +161,35 @@ class ResponsesDecoder(Decoder):
         elif kind == "reasoning":
             item = _Item(kind, self.words("thinking"))
         elif kind in _CALLS:
-            call = self.call(string(told.get("call_id")), _name_of(told))
+            call = self.call(real_word(told.get("call_id")), _name_of(told), index)
             call.free, call.namespace = kind == "custom_tool_call", sanitised(string(told.get("namespace")))
             item = _Item(kind, call)
         else:
             item = _Item(kind, self.native(kind, None, goes_back=kind in _OWN))
         item.named = named
-        self._latest[kind] = item
-        if item_id:
-            self._by_id[item_id] = item
-        if index is not None:
-            self._by_index[index] = item
+        self._items.append(item)
+        self._note(item, told, index)
         return item
 
-    def _whole(self, told: Fields, index: int | None) -> None:
-        """Take a whole item, whatever was told of it before."""
+    def _note(self, item: _Item, told: Fields, index: Slot) -> None:
+        self._latest[item.kind] = item
+        for each in (real_word(told.get("id")), real_word(told.get("call_id"))):
+            if each:
+                self._by_id.setdefault((item.kind, each), item)
+        if index is not None:
+            self._by_index[item.kind, index] = item
+
+    def _whole(self, told: Fields, index: Slot) -> None:
+        """Take a whole item, whatever came of it before."""
         kind = string(told.get("type"))
-        item = self._find(kind, string(told.get("id")), index)
-        if item is None or item.kind != kind:
-            item = self._begin(told, index)
+        item = self._identified(kind, told)
+        if item is None:
+            item = self._find(kind, {}, index)
+            if item is None or (item.done and not _may_be(item, told)):
+                item = self._begin(told, index)
+        self._take_whole(item, told)
+
+    def _take_whole(self, item: _Item, told: Fields) -> None:
         if item.named is not None:
             self.seal(item.named, "item", string(told.get("id")))
             self.end(item.named)
@@ -154,11 +202,13 @@ class ResponsesDecoder(Decoder):
                 self.complete(part, _thought_of(told))
                 self.seal(part, "reasoning_item", _again(told))
             case ArrivingCall():
-                self.identify(part, string(told.get("call_id")), _name_of(told))
+                self.identify(part, string(told.get("call_id")), _name_of(told), is_final=True)
                 self.complete(part, string(told.get(_CALLS[item.kind])))
-                part.told = kind == "custom_tool_call" and told.get("status") == "completed"
+                part.told = item.kind == "custom_tool_call" and told.get("status") == "completed"
+                part.is_closed = True
             case Own():
                 _take_item(part, told)
+        item.done = True
         if isinstance(part, ArrivingCall) and told.get("status") in ("incomplete", "in_progress"):
             part.done = False
         else:
@@ -180,11 +230,14 @@ class ResponsesDecoder(Decoder):
 
     def _piece(self, what: str, step: str, payload: Fields) -> None:
         """Take a delta of an item, or its `done`; begin an item that was never announced."""
-        kind, item_id = _OF_EVENT[what], string(payload.get("item_id"))
-        index = number(payload.get("output_index"))
-        item = self._find(kind, item_id, index)
+        kind, index = _OF_EVENT[what], slot_of(payload.get("output_index"))
+        told = {"id": payload.get("item_id")}
+        item = self._find(kind, told, index)
         if item is None:
-            item = self._begin({"type": kind, "id": item_id, "name": payload.get("name")}, index)
+            if step == "delta" and kind in _CALLS and not payload.get("name"):
+                self.fragment(index, "", "", string(payload.get("delta")))
+                return
+            item = self._begin({"type": kind, **told, "name": payload.get("name")}, index)
         delta = string(payload.get("delta"))
         match kind, step, item.part:
             case "message", "delta", Words(kind="text") as words:
@@ -200,9 +253,22 @@ class ResponsesDecoder(Decoder):
             case _, "delta", ArrivingCall() as call if kind in _CALLS:
                 self.argue(call, delta)
             case _, "done", ArrivingCall() as call if kind in _CALLS:
-                self.identify(call, "", string(payload.get("name")))
+                self.identify(call, "", string(payload.get("name")), is_final=True)
                 self.complete(call, string(payload.get("arguments")) or string(payload.get("input")))
                 self.end(call)
+
+
+def _may_be(item: _Item, told: Fields) -> bool:
+    """Say whether a whole item can be one that came under another id: nothing that both say contradicts that."""
+    if item.kind != told.get("type"):
+        return False
+    part = item.part
+    if isinstance(part, ArrivingCall):
+        whole, name = string(told.get(_CALLS[item.kind])), _name_of(told)
+        return part.wire_name in ("", name) and whole.startswith(part.pieces.whole())
+    return (
+        not isinstance(part, Words) or part.kind != "text" or _text_of(told).startswith(part.pieces.whole())
+    )
 
 
 def _take_item(own: Own, item: Fields) -> None:

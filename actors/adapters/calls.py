@@ -1,0 +1,145 @@
+"""Choose the tool call that a fragment of an answer belongs to: one rule for every wire family.
+
+In:  what a fragment says of itself: an index, an id, a name, and argument text.
+Out: the call that it continues, or None where it begins one.
+
+Only a name begins a call. The documentation says that a fragment goes by its index; relays send a growing index, 0 for
+every call, the index as text, none at all, a fresh id with each fragment, the words `null` and `None` for ids, the name
+with each fragment, or the name in pieces. A fragment without a name therefore continues the call that its index, its id
+or its position suggests. Where the call before it has all of its arguments, the fragment belongs to none, and waits
+for a name in a call of its own.
+
+What only the whole answer can decide is decided at its end (`actors.adapters.settling`).
+"""
+
+from collections.abc import Collection
+from typing import TypeAlias
+
+from actors.adapters.arriving import ArrivingCall
+
+Slot: TypeAlias = int | str | None
+"""Where a fragment says that its call is; None if it does not say."""
+
+_PLACEHOLDERS = frozenset({"null", "none", "undefined", "nil"})
+_SMALL = 64 * 1024  # characters of argument text that are tried for completeness while it arrives
+
+
+def slot_of(index: object) -> Slot:
+    """Return the place that an index names. Some relays write the number as text."""
+    if type(index) is int:
+        return index
+    if isinstance(index, str) and (word := index.strip()):
+        return int(word) if word.isdecimal() and len(word) < 10 else word[:64]
+    return int(index) if isinstance(index, float) and index.is_integer() else None
+
+
+def real_word(value: object) -> str:
+    """Return an id or a name as it stands; empty for a blank and for a placeholder such as `null`."""
+    if isinstance(value, str):
+        word = value.strip()
+        return "" if not word or (len(word) < 10 and word.casefold() in _PLACEHOLDERS) else value
+    return str(value)[:64] if type(value) is int else ""
+
+
+class CallTable:
+    """The calls of one answer by index and by id.
+
+    `tools` are the declared tools by their names on the wire, None if they are not known. Where they are, a name may
+    come in pieces.
+    """
+
+    def __init__(self, tools: Collection[str] | None) -> None:
+        self.tools = tools
+        self.makes_ids = False  # whether a fragment of a call came under an id of its own
+        self._latest: ArrivingCall | None = None
+        self._by_slot: dict[Slot, ArrivingCall] = {}
+        self._by_id: dict[tuple[Slot, str], ArrivingCall] = {}
+
+    def find(
+        self, slot: Slot, native_id: str, name: str, text: str, touched: Collection[ArrivingCall] = ()
+    ) -> ArrivingCall | None:
+        """Return the call that a fragment continues, None if it begins one.
+
+        `touched` are the calls that earlier fragments of the same delta belong to: a name never continues those.
+        """
+        call = self._by_slot.get(slot)
+        if not name:
+            if call is not None and call is self._latest and not native_id:
+                return call  # nearly every fragment
+            return self._continued(slot, native_id, text)
+        if native_id and (same := self._by_id.get((slot, native_id))):
+            call = same
+        elif slot is None:
+            call = self._latest
+        if call is None or call in touched:
+            return None
+        return call if self._goes_on(call, native_id, name, text) else None
+
+    def note(self, call: ArrivingCall, slot: Slot, native_id: str) -> None:
+        """Remember that a fragment of a call came under this slot and id."""
+        self._latest = call
+        if slot is not None:
+            self._by_slot[slot] = call
+        if native_id:
+            self._by_id[slot, native_id] = self._by_id[None, native_id] = call
+
+    def _continued(self, slot: Slot, native_id: str, text: str) -> ArrivingCall | None:
+        """Return the call that a fragment without a name continues."""
+        latest = self._latest
+        if native_id and (same := self._by_id.get((slot, native_id))):
+            return same
+        call = self._by_slot.get(slot)
+        if call is None and native_id:
+            call = self._by_id.get((None, native_id))
+        if call is None:
+            return None if latest is None or (text.strip() and _has_all(latest)) else latest
+        if (
+            latest is not None
+            and call is not latest
+            and text.strip()
+            and _has_all(call)
+            and not _has_all(latest)
+        ):
+            return latest  # the index began again
+        return call
+
+    def _goes_on(self, call: ArrivingCall, native_id: str, name: str, text: str) -> bool:
+        """Say whether a fragment with a name continues a call at its place instead of beginning another."""
+        has_other_id = bool(native_id and call.native_id and native_id != call.native_id)
+        if not call.wire_name:
+            return not (has_other_id and _has_all(call))
+        if call.is_closed:
+            return False
+        if call.wire_name != name:
+            return bool(self.grown_name(call, native_id, name))
+        if has_other_id:
+            begun = not call.pieces.is_blank and not _has_all(call)
+            self.makes_ids = self.makes_ids or begun
+            return begun
+        if not text.strip() or not _has_all(call):
+            return True
+        return call.pieces.whole().strip() == "{}" != text.strip()  # `{}` opens a block at some relays
+
+    def grown_name(self, call: ArrivingCall, native_id: str, name: str) -> str:
+        """Return the name of a call with a further piece of it; empty if that would be another call's name.
+
+        The piece may begin with the name so far. Where the declared tools are not known, a name is a piece if it comes
+        without an id although the call has one.
+        """
+        if not call.pieces.is_blank:
+            return ""
+        tools, before = self.tools, call.wire_name
+        whole = name if name.startswith(before) else ""
+        if tools is None:
+            return (whole or before + name) if call.native_id and not native_id else ""
+        if name in tools and (before in tools or native_id not in ("", call.native_id)):
+            return before + name if before + name in tools and not native_id else ""
+        for grown in filter(None, (before + name, whole)):
+            if grown in tools or (name not in tools and any(tool.startswith(grown) for tool in tools)):
+                return grown
+        return ""
+
+
+def _has_all(call: ArrivingCall) -> bool:
+    """Say whether a call has all of its arguments, as far as that is seen while it arrives."""
+    return call.told or (call.pieces.size < _SMALL and call.pieces.ends_with("}") and call.is_whole)

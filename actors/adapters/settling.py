@@ -1,0 +1,236 @@
+"""Settle the tool calls of an answer once all of it has arrived.
+
+In:  the calls in order of appearance, as their fragments were assigned (`actors.adapters.calls`).
+Out: the same calls, some with other arguments, some dropped; what was left out; and whether something was lost.
+
+Only the whole answer shows whether arguments were sent twice, whether a call was told again, or whether fragments are
+left that belong to no call. A regular answer is left alone: every call has a name, an object for arguments and an id of
+its own. A call never gets `{}` because its arguments went astray.
+"""
+
+import json
+from collections.abc import Collection, Sequence
+from itertools import pairwise
+
+from actors.adapters.arriving import ArrivingCall
+from actors.core.jsonio import parse_object
+
+_LIMIT = 256 * 1024  # characters of arguments that are put together: larger ones are never accepted
+_SENT = 8 * _LIMIT  # and of what was sent of them, over and over
+_TRIES = 64  # calls of one answer from which fragments of others are looked for
+_read = json.JSONDecoder().raw_decode
+
+
+class Settling:
+    """The calls of one answer while they are settled.
+
+    Attributes:
+        left_out: What was dropped, a word for each: `repeated_call`, `repeated_arguments`, `stray_arguments`,
+            `cut_call`.
+        is_lost: Whether something is missing, or may be: arguments without a call, or a call without its arguments.
+    """
+
+    def __init__(
+        self, calls: Sequence[ArrivingCall], tools: Collection[str] | None, *, makes_ids: bool
+    ) -> None:
+        self._calls = [call for call in calls if not call.dropped]
+        self._tools = tools
+        self._makes_ids = makes_ids
+        self.left_out: list[str] = []
+        self.is_lost = False
+
+    def settle(self, *, is_proper: bool) -> None:
+        """Settle the calls. `is_proper`: the answer ended as it should, so that a call may have no arguments."""
+        if not all(call.wire_name and (call.told or call.free or call.is_whole) for call in self._calls):
+            self._place_strays()
+            self._join_fragments()
+            for call in self._calls:
+                self._repair(call)
+            self._join_empty()
+            if self.is_lost or not is_proper:
+                self._drop_empty()
+        self._drop_copies()
+
+    def _place_strays(self) -> None:
+        """Give arguments without a name to the call before them if that makes an object of the two."""
+        before: ArrivingCall | None = None
+        for call in self._calls:
+            if call.wire_name:
+                before = call
+            elif call.pieces.is_blank:
+                call.dropped = True
+            elif before is not None and repaired([*before.pieces.kept, *call.pieces.kept]) is not None:
+                _absorb(before, call)
+            else:
+                call.dropped = True
+                self.left_out.append("stray_arguments")
+                self.is_lost = True
+        self._keep()
+
+    def _join_fragments(self) -> None:
+        """Join neighbours of one name, none of them whole, that are one object together."""
+        tries, at = 0, 0
+        while at < len(self._calls) and tries < _TRIES:
+            first = self._calls[at]
+            at += 1
+            if first.free or first.told or first.pieces.is_blank or first.is_whole:
+                continue
+            tries += 1
+            for other in self._calls[at : at + _fragments(self._calls[at - 1 :])]:
+                _absorb(first, other)
+                self._makes_ids = self._makes_ids or first.native_id != other.native_id
+            self._keep()
+
+    def _repair(self, call: ArrivingCall) -> None:
+        if call.free or call.told or call.pieces.is_blank or call.is_whole:
+            return
+        text = repaired(call.pieces.kept)
+        if text is not None:
+            call.pieces = type(call.pieces)(len(text), [text])
+            self.left_out.append("repeated_arguments")
+        elif _is_followed(call.pieces.kept):
+            self.is_lost = True
+
+    def _join_empty(self) -> None:
+        """Join a call without arguments with the call behind it that is its second half, or may be."""
+        for call, other in pairwise(self._calls):
+            if call.free or call.is_closed or not call.pieces.is_blank:
+                continue
+            is_same = bool(call.native_id) and call.native_id == other.native_id
+            if call.wire_name == other.wire_name and not other.pieces.is_blank:
+                has_ids = bool(call.native_id and other.native_id)
+                if is_same or (has_ids and call.slot == other.slot):
+                    self.is_lost = self.is_lost or not (
+                        self._makes_ids or (is_same and call.slot == other.slot)
+                    )
+                    _absorb(call, other)
+            elif (
+                call.wire_name != other.wire_name
+                and call.slot == other.slot
+                and self._may_be_piece(call, other)
+            ):
+                call.dropped = self.is_lost = True
+                self.left_out.append("cut_call")
+        self._keep()
+
+    def _may_be_piece(self, call: ArrivingCall, other: ArrivingCall) -> bool:
+        """Say whether a call's name may be the beginning of the next one's, as far as is known."""
+        if self._tools is None:
+            return not other.native_id
+        return call.wire_name not in self._tools and other.wire_name not in self._tools
+
+    def _drop_empty(self) -> None:
+        for call in self._calls:
+            if call.pieces.is_blank and not call.told:
+                call.dropped = self.is_lost = True
+                self.left_out.append("cut_call")
+        self._keep()
+
+    def _drop_copies(self) -> None:
+        """Drop a call that has the id, the name and the arguments of one before it."""
+        known: dict[tuple[str, str], list[ArrivingCall]] = {}
+        for call in self._calls:
+            if not call.native_id:
+                continue
+            same = known.setdefault((call.native_id, call.wire_name), [])
+            if same and _arguments(call) in map(_arguments, same):
+                call.dropped = True
+                self.left_out.append("repeated_call")
+            else:
+                same.append(call)
+
+    def _keep(self) -> None:
+        self._calls = [call for call in self._calls if not call.dropped]
+
+
+def repaired(pieces: Sequence[str]) -> str | None:
+    """Return the object that fragments of arguments are, also where it was sent more than once; None if they are none.
+
+    Fragments that are an object together stand as they are: one that is an object by itself may lie inside a string.
+    Otherwise a leading `{}` does not count, nor does an exact repetition, and where each fragment begins with the one
+    before it, the last is all.
+    """
+    text = "".join(pieces).strip()
+    if len(text) > _SENT:
+        return None
+    if _is_object(text):
+        return text
+    rest = _without_empty(text)
+    if rest != text and (not rest or _is_object(rest)):
+        return rest or "{}"
+    if (end := object_end(rest)) and _is_object(first := rest[:end]) and not rest.replace(first, "").strip():
+        return first
+    told = [piece for piece in pieces if piece.strip() and piece.strip() != "{}"]
+    is_growing = all(later.startswith(earlier) for earlier, later in pairwise(told))
+    return told[-1].strip() if told and is_growing and _is_object(told[-1].strip()) else None
+
+
+def object_end(text: str) -> int:
+    """Return where the JSON object ends that a text begins with, 0 if it begins with none."""
+    if not text.startswith("{"):
+        return 0
+    try:
+        return _read(text)[1]
+    except (ValueError, RecursionError):
+        return 0
+
+
+def _is_object(text: str) -> bool:
+    return bool(text) and parse_object(text) is not None
+
+
+def _without_empty(text: str) -> str:
+    while text.startswith("{}"):
+        text = text[2:].lstrip()
+    return text
+
+
+def _fragments(calls: Sequence[ArrivingCall]) -> int:
+    """Return how many calls behind the first are further fragments of it, by their text."""
+    name, texts, size = calls[0].wire_name, [], 0
+    for call in calls:
+        if call.wire_name != name or call.free or call.told or size > _LIMIT:
+            break
+        texts.append(call.pieces.whole())
+        size += len(texts[-1])
+    if end := object_end("".join(texts).lstrip()):
+        reach, blank = 0, len(texts[0]) - len(texts[0].lstrip())
+        for at, text in enumerate(texts):
+            reach += len(text)
+            if reach - blank >= end:
+                return at if not "".join(texts)[end + blank : reach].strip() else 0
+    for at, text in enumerate(texts[1:], 1):
+        if not text.startswith(texts[at - 1]):
+            return 0
+        if _is_object(text.strip()):
+            return at
+    return 0
+
+
+def _is_followed(pieces: Sequence[str]) -> bool:
+    """Say whether an object ends where a fragment does, and others come behind it: they belong to no call."""
+    text = "".join(pieces)
+    end, reach = object_end(text), 0
+    for piece in pieces[:-1]:
+        reach += len(piece)
+        if end and reach >= end:
+            return object_end(text[reach:].strip()) > 0
+    return False
+
+
+def _absorb(call: ArrivingCall, other: ArrivingCall) -> None:
+    """Add what came of a call under another's place or id."""
+    call.pieces.size += other.pieces.size
+    call.pieces.kept += other.pieces.kept
+    call.native_id = call.native_id or other.native_id
+    call.done = call.done or other.done
+    call.signature = call.signature or other.signature
+    other.signature = None
+    other.dropped = True
+
+
+def _arguments(call: ArrivingCall) -> str:
+    """Return arguments so that equal ones are the same text."""
+    text = call.pieces.whole().strip()
+    value = None if call.free else parse_object(text)
+    return text if value is None else json.dumps(value, sort_keys=True)
