@@ -78,7 +78,7 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
     "provider: calls that come as they should not": {
         "test_faulty_calls.py": (
             "test_calls_run_once_each_under_ids_of_their_own_however_they_come",
-            "test_a_call_without_a_name_is_answered_as_one_of_a_tool_that_is_not_there",
+            "test_arguments_without_a_name_reach_no_tool_and_the_answer_says_so",
             "test_of_two_hundred_calls_as_many_run_as_may_and_all_are_answered",
             "test_calls_are_calls_whatever_the_reason_to_stop",
             "test_a_stream_that_ends_at_its_marker_is_whole_without_a_reason_and_with_a_call_behind_it",

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from actors.config import RuntimeLimits
-from actors.core.events import Refused
+from actors.core.events import Refused, RoundEnded
 from actors.handle import Session
 from actors.runtime import Runtime
 from actors.testing import Call, Garbage, Say, Script, Turn, strict_server
@@ -153,11 +153,23 @@ async def test_calls_run_once_each_under_ids_of_their_own_however_they_come(name
     assert await worked(server) == (["a", "a", "b", "b", "c", "c"], ["complete"] * 6)
 
 
+@pytest.mark.requirement("PROMISE-13")
 @pytest.mark.parametrize("name", FAMILIES)
-async def test_a_call_without_a_name_is_answered_as_one_of_a_tool_that_is_not_there(name: str) -> None:
-    nameless = Turn(A, Call("", {"name": "b"}))
-    server = strict_server(name, [nameless, Turn(Say("Done.")), nameless, Turn(Say("Done."))])
-    assert await worked(server) == (["a", "a"], ["complete", "error"] * 2)
+async def test_arguments_without_a_name_reach_no_tool_and_the_answer_says_so(name: str) -> None:
+    runs: list[str] = []
+    server = strict_server(name, [Turn(A, Call("", {"name": "b"})), Turn(Say("Done."))])
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[working(runs)])
+        answer = await session.ask("Do it.")
+        ended, _ = (event for event in log(runtime, session) if isinstance(event, RoundEnded))
+        ends = await assert_answered_once(session)
+    assert (runs, ends) == (["a"], ["complete"])
+    assert (ended.cut, dict(ended.left_out), dict(answer.left_out)) == (
+        "fault",
+        {"stray_arguments": 1},
+        {"stray_arguments": 1},
+    )
+    assert server.refusals == []
 
 
 @pytest.mark.long

@@ -146,7 +146,9 @@ ODD: dict[str, Fault] = {
     "an unknown field": MalformedEvent(1, b"retry: 3000\nid: 7\nweather: fine\n\n"),
     "an event without data": MalformedEvent(1, b"event: ping\n\n"),
     "a second end marker": MalformedEvent(LATE, b"data: [DONE]\n\n" * 2),
-    "words behind the end": MalformedEvent(LATE, b'data: {"error":{"message":"late"}}\n\n\x00\xff'),
+    "words behind the end": MalformedEvent(
+        LATE, b'data: [DONE]\n\ndata: {"error":{"message":"late"}}\n\n\x00\xff'
+    ),
 }
 
 

@@ -28,6 +28,7 @@ class Prepared(Struct, frozen=True):
     names: Mapping[str, str]
     keys: Mapping[str, Mapping[str, str]]
     losses: tuple[str, ...]
+    tools: frozenset[str]
 
     def request(self, segments: Segments, facts: TranscriptFacts) -> Request:
         """Return the request that sends a lane's segments, its last message closed; `facts` is `Rendered.facts`."""
@@ -35,7 +36,8 @@ class Prepared(Struct, frozen=True):
         ends, said = marked(segments, self.settings, dialect, facts, self.closing)
         opening = begun.before + ends + routed(self.settings, dialect, facts) + begun.after
         body = said.begun(opening).ended(b"]}")
-        return Request(begun.path, begun.headers, body, self.losses, self.names, self.keys, begun.assumed)
+        about = (self.losses, self.names, self.keys, begun.assumed, self.tools)
+        return Request(begun.path, begun.headers, body, *about)
 
 
 class Adapter(Struct, frozen=True):
@@ -54,7 +56,8 @@ class Adapter(Struct, frozen=True):
         asked, names, keys, losses = fit(settings, self.dialect)
         begun = self.preamble(asked, self.dialect, NO_FACTS.tools if asked.tools else called)
         told = (*losses, *begun.losses)
-        return Prepared(asked, self.dialect, self.encoder.closing, begun, names, keys, told)
+        tools = frozenset(tool.name for tool in asked.tools)
+        return Prepared(asked, self.dialect, self.encoder.closing, begun, names, keys, told, tools)
 
     def request(self, segments: Segments, settings: Settings, facts: TranscriptFacts = NO_FACTS) -> Request:
         """Return the request that sends a lane's segments with these settings; see `prepared`."""

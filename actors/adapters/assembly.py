@@ -23,7 +23,7 @@ from actors.adapters.arriving import ArrivingCall, Own, Part, Pieces, Words
 from actors.adapters.calls import CallTable, Slot, real_word
 from actors.adapters.classify import cut
 from actors.adapters.failure import broken
-from actors.adapters.settling import Settling
+from actors.adapters.settling import AnswerCalls
 from actors.adapters.wire import fields, items, number, string
 from actors.core.content import Block, Media, Message, Seal, Thinking
 from actors.core.dialect import Dialect
@@ -273,8 +273,11 @@ class Assembly:
             StreamFault: It is a call whose end was not told, without all of its arguments, and no reason to stop says
                 that the answer was cut.
         """
-        is_open_call = not told and isinstance(part, ArrivingCall) and not part.dropped
-        if is_open_call and not (part.is_whole or self._is_cut):
+        if (
+            not told
+            and isinstance(part, ArrivingCall)
+            and not (part.dropped or part.is_whole or self._is_cut)
+        ):
             raise broken("the answer ended inside a tool call")
         part.done = True
         if not isinstance(part, ArrivingCall) or part.ended or part.dropped:
@@ -308,11 +311,11 @@ class Assembly:
         calls = [part for part in self._parts if isinstance(part, ArrivingCall)]
         if not calls:
             return
-        settling = Settling(calls, self.tools, makes_ids=self._table.makes_ids)
-        settling.settle(is_proper=self.is_proper)
-        for kind in settling.left_out:
+        answered = AnswerCalls(calls, self.tools, makes_ids=self._table.makes_ids)
+        answered.settle(is_proper=self.is_proper)
+        for kind in answered.left_out:
             self.leave_out(kind)
-        self._is_lost = self._is_lost or settling.is_lost
+        self._is_lost = self._is_lost or answered.is_lost
 
     @property
     def is_proper(self) -> bool:

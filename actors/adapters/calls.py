@@ -92,7 +92,7 @@ class CallTable:
         if call is None and native_id:
             call = self._by_id.get((None, native_id))
         if call is None:
-            return None if latest is None or (text.strip() and _has_all(latest)) else latest
+            return None if latest is None or _has_all(latest) else latest
         if (
             latest is not None
             and call is not latest

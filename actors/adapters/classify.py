@@ -20,10 +20,13 @@ from actors.adapters.failure import ACTIONS, Failure, Kind
 from actors.adapters.refusals import (
     AFTER_OVERFLOW,
     BEFORE_OVERFLOW,
+    CUT_OF_FINISH,
     KIND_OF_FINISH,
     KIND_OF_STATUS,
     STATUS_OF_TYPE,
+    WHOLE,
     Row,
+    finish_word,
 )
 from actors.adapters.waits import retry_after
 from actors.adapters.wire import Fields, fields, items, json_text, loaded, string
@@ -98,28 +101,27 @@ def in_answer(payload: Fields, dialect: Dialect) -> Failure:
 
 def unfinished(reason: str) -> Failure | None:
     """Return the failure that a reason to stop stands for, or None if it is an ordinary one."""
-    kind = KIND_OF_FINISH.get(reason)
+    kind = KIND_OF_FINISH.get(finish_word(reason))
     if kind is None:
         return None
     return Failure(kind, ACTIONS[kind], f"the provider stopped with {reason!r}", code=reason)
 
 
+@lru_cache(maxsize=256)
 def cut(reason: str) -> Cut | None:
-    """Return how an answer is cut that stopped for this reason, None if it is whole as far as that says."""
-    kind = KIND_OF_FINISH.get(reason)
-    return _CUTS.get(reason) if kind is None else _CUT_OF_KIND.get(kind, "fault")
+    """Return how an answer is cut that stopped for this reason, None if it is whole as far as that says.
+
+    No reason says nothing; one that nobody knows is `unknown`.
+    """
+    word = finish_word(reason)
+    if not word or word in WHOLE:
+        return None
+    if (kind := KIND_OF_FINISH.get(word)) is not None:
+        return _CUT_OF_KIND.get(kind, "fault")
+    return CUT_OF_FINISH.get(word, "unknown")
 
 
 _CUT_OF_KIND: Mapping[Kind, Cut] = {"overflow": "length", "refusal": "filter"}
-_CUTS: Mapping[str, Cut] = {
-    "length": "length",
-    "max_tokens": "length",
-    "MAX_TOKENS": "length",
-    "max_output_tokens": "length",
-    "incomplete": "length",
-    "pause_turn": "paused",
-}
-"""Reasons to stop in the middle of an answer, beside those that are failures."""
 
 
 def _failure(

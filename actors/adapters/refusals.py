@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from actors.adapters.failure import Kind
 from actors.core.rulebook import RULES, FaultClass
+from actors.core.stream import Cut
 
 
 class Row(Struct, frozen=True):
@@ -212,12 +213,37 @@ KIND_OF_STATUS: dict[int, Kind] = {
 _REASONS: dict[Kind, str] = {
     "overflow": "model_length model_context_window_exceeded",
     "refusal": "content_filter refusal content_filtered guardrail_intervened SAFETY RECITATION LANGUAGE BLOCKLIST"
-    " PROHIBITED_CONTENT SPII MODEL_ARMOR IMAGE_SAFETY IMAGE_PROHIBITED_CONTENT IMAGE_RECITATION JAILBREAK"
+    " PROHIBITED_CONTENT SPII MODEL_ARMOR ESCALATION PUP_LIMITED_DISABLED"
+    " IMAGE_SAFETY IMAGE_PROHIBITED_CONTENT IMAGE_RECITATION JAILBREAK"
     " sensitive",  # the last is GLM's
     "model_fault": "malformed_tool_use malformed_model_output MALFORMED_FUNCTION_CALL UNEXPECTED_TOOL_CALL"
     " TOO_MANY_TOOL_CALLS MALFORMED_RESPONSE",
     "transcript": "MISSING_THOUGHT_SIGNATURE",
     "transient": "error OTHER",
 }
-KIND_OF_FINISH = {reason: kind for kind, reasons in _REASONS.items() for reason in reasons.split()}
-"""Reasons to stop that are failures, by the provider's own word."""
+
+
+def finish_word(reason: str) -> str:
+    """Return a reason to stop as relays agree on it: `TOOL_CALLS`, `tool-calls` and `toolCalls` are one."""
+    return reason.casefold().replace("_", "").replace("-", "").replace(" ", "")
+
+
+KIND_OF_FINISH = {
+    finish_word(reason): kind for kind, reasons in _REASONS.items() for reason in reasons.split()
+}
+"""Reasons to stop that are failures, by the provider's own word as `finish_word` has it."""
+
+_CUTS: dict[Cut, str] = {
+    "length": "length max_tokens max_output_tokens max_length token_limit incomplete",
+    "paused": "pause_turn CONTINUATION compaction",
+    "fault": "abort aborted cancelled IMAGE_OTHER NO_IMAGE",
+}
+CUT_OF_FINISH = {finish_word(reason): kind for kind, reasons in _CUTS.items() for reason in reasons.split()}
+"""Reasons to stop in the middle of an answer, beside those that are failures."""
+
+_PLAIN = (
+    "stop end_turn stop_sequence tool_calls tool_call tool_use tool function_call function_calls completed complete"
+    " eos eos_token eos_found end_of_text end_of_turn im_end stop_token stop_word end finish finished done normal"
+)
+WHOLE = frozenset(map(finish_word, _PLAIN.split()))
+"""Reasons to stop at the end of an answer. One that is in no table here is not known."""

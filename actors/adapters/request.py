@@ -117,6 +117,7 @@ class Request(Struct, frozen=True):
         names: Tools that the provider knows by another name: that name to the tool's own.
         keys: Properties that the provider knows by another key: by each tool's own name, that key to the tool's own.
         assumed: What nobody asked for and the dialect demands, in words (`max_tokens 8192`).
+        tools: The declared tools by the names that the provider knows.
     """
 
     path: str
@@ -126,6 +127,7 @@ class Request(Struct, frozen=True):
     names: Mapping[str, str] = field(default_factory=dict)
     keys: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     assumed: tuple[str, ...] = ()
+    tools: frozenset[str] = frozenset()
 
     @property
     def body(self) -> bytes:

@@ -21,7 +21,7 @@ _TRIES = 64  # calls of one answer from which fragments of others are looked for
 _read = json.JSONDecoder().raw_decode
 
 
-class Settling:
+class AnswerCalls:
     """The calls of one answer while they are settled.
 
     Attributes:

@@ -334,6 +334,7 @@ class Round:
             turn=command.turn,
             names=command.request.names,
             keys=command.request.keys,
+            tools=command.request.tools,
             max_bytes=self._endpoint.answer_bytes,
         )
 

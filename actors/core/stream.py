@@ -12,10 +12,11 @@ from msgspec.structs import astuple
 from actors.core.form import Form
 from actors.core.identity import CallId
 
-Cut: TypeAlias = Literal["length", "filter", "paused", "fault", "empty", "unparsed"]
+Cut: TypeAlias = Literal["length", "filter", "paused", "fault", "empty", "unparsed", "unknown"]
 """Why an answer is not whole: a limit of tokens or a full window; a filter or a refusal; the provider stopped and would
-go on if asked again; it met a fault of its own or of the model's; it has neither text nor a call; it holds a tool call
-as text, which the host did not parse."""
+go on if asked again; it met a fault of its own or of the model's, or parts of a tool call went astray; it has neither
+text nor a call; it holds a tool call as text, which the host did not parse; it stopped for a reason that nobody knows.
+"""
 
 LeftOut: TypeAlias = tuple[tuple[str, int], ...]
 """What an answer held and its message does not, as (the provider's word for it, how many)."""

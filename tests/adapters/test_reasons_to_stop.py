@@ -102,6 +102,8 @@ REASONS: list[tuple[str, Callable[[str, str], bytes], str, str]] = [
     ("openai_responses", responses, "content_filter", "refusal"),
     ("gemini", gemini, "SAFETY", "refusal"),
     ("gemini", gemini, "IMAGE_SAFETY", "refusal"),
+    ("gemini", gemini, "ESCALATION", "refusal"),
+    ("gemini", gemini, "PUP_LIMITED_DISABLED", "refusal"),
     ("gemini", gemini, "OTHER", "transient"),
     ("gemini", gemini, "MALFORMED_FUNCTION_CALL", "model_fault"),
     ("vertex", gemini, "MODEL_ARMOR", "refusal"),
@@ -156,3 +158,53 @@ def test_a_signature_missing_inside_a_200_is_our_bug_even_beside_a_call() -> Non
     fault = decoded("gemini", gemini(CALL, "MISSING_THOUGHT_SIGNATURE"))
     assert isinstance(fault, AnswerFault)
     assert fault.failure.action == "our_bug"
+
+
+WIRES = (
+    ("openai_chat", chat),
+    ("anthropic", anthropic),
+    ("openai_responses", responses),
+    ("gemini", gemini),
+    ("bedrock", bedrock),
+)
+
+
+@pytest.mark.parametrize(
+    ("reason", "kind"),
+    [
+        ("a_new_reason", "unknown"),
+        ("FINISH_REASON_UNSPECIFIED", "unknown"),
+        ("CONTINUATION", "paused"),
+        ("pause_turn", "paused"),
+        ("abort", "fault"),
+        ("Length", "length"),
+        ("stop", None),
+        ("TOOL_CALLS", None),
+        ("toolUse", None),
+        ("null", None),
+        (" ", None),
+    ],
+)
+def test_a_reason_to_stop_that_is_no_plain_end_is_a_cut_answer(reason: str, kind: str | None) -> None:
+    for name, wire in WIRES:
+        decoder = decode(PROFILES[name])
+        _, message = run(decoder, [wire(WORDS, reason)])
+        if name == "gemini" and reason in ("null", " "):
+            assert isinstance(message, AnswerFault)  # it has no other end marker
+        elif name == "openai_responses" and kind is None:
+            assert decoder.cut in (None, "length")  # as its status says
+        else:
+            assert isinstance(message, Message)
+            assert (decoder.cut, message.text) == (kind, "so far")
+
+
+def test_a_plain_reason_to_stop_does_not_make_up_for_a_cut_one() -> None:
+    said = chunk({"content": "x"})
+    for reasons, cut in (
+        (("length", "stop"), "length"),
+        (("stop", "length"), "length"),
+        (("stop", "stop"), None),
+    ):
+        decoder = decode(PROFILES["openai_chat"])
+        run(decoder, [openai_stream(said, *(chunk({}, reason) for reason in reasons))])
+        assert decoder.cut == cut

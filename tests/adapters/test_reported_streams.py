@@ -1,7 +1,7 @@
 """Streams that public bug reports describe: each is read as the answer that its model gave.
 
-A file in `cases` has the `data:` of each server-sent event. With `named_events`, each comes behind an `event:` line with
-its type; with `done`, `data: [DONE]` comes last. `source` names the report.
+A file in `cases` has the `data:` of each server-sent event. With `named_events`, an `event:` line with its type
+precedes each; with `done`, `data: [DONE]` comes last. `source` names the report.
 """
 
 import json

@@ -20,6 +20,7 @@ from typing import TypeAlias
 from actors.adapters.arriving import ArrivingCall, Own, Part, Words
 from actors.adapters.base import Decoder
 from actors.adapters.calls import Slot, real_word, slot_of
+from actors.adapters.classify import cut
 from actors.adapters.failure import broken
 from actors.adapters.wire import Fields, fields, items, number, string
 from actors.core.content import Media
@@ -107,7 +108,8 @@ class ResponsesDecoder(Decoder):
         self._merge(items(response.get("output")))
         if status == "incomplete":
             self.drop_unfinished_calls()
-        self.finish(string(fields(response.get("incomplete_details")).get("reason")) or status)
+        reason = real_word(fields(response.get("incomplete_details")).get("reason"))
+        self.finish(reason if cut(reason) else status)
         self.end_all([item.part for item in self._items if not item.part.done], fails=False)
         self.ended = True
 

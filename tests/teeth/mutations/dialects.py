@@ -40,9 +40,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "bedrock: a stream that is cut before its end passes",
-        "actors/adapters/converse/decode.py:ConverseDecoder.done",
-        "self._stopped",
-        "True",
+        "actors/adapters/converse/decode.py:ConverseDecoder.stream_end",
+        "self._stopped and not self.ended",
+        "not self.ended",
         ("tests/adapters/test_converse_decode.py",),
     ),
     Mutation(
@@ -96,7 +96,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "anthropic: thinking that a copy did not sign is nobody's to send back",
-        "actors/adapters/anthropic/decode.py:MessagesDecoder._stop",
+        "actors/adapters/anthropic/decode.py:MessagesDecoder._close",
         'self.dialect.reasoning.required == "with_calls"',
         "False",
         ("tests/test_anthropic_copies.py",),
@@ -124,9 +124,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "decode, openai_chat: of calls under one index only the place tells them apart",
-        "actors/adapters/openai_chat/decode.py:ChatDecoder._existing",
-        "call is None or (native_id and call.native_id)",
-        "call is None",
+        "actors/adapters/calls.py:CallTable._goes_on",
+        "bool(native_id and call.native_id and (native_id != call.native_id))",
+        "False",
         ("tests/adapters/test_openai_chat_decode.py",),
     ),
     Mutation(
@@ -146,14 +146,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "decode: of a stream that broke off a call without its arguments is kept",
         "actors/adapters/arriving.py:ArrivingCall.is_keepable",
-        "self.done and (self.ended or self.told or self.is_whole)",
+        "self.done and bool(self.wire_name) and (self.ended or self.told or self.is_whole)",
         "self.done",
         ("tests/adapters/test_cut_calls.py",),
     ),
     Mutation(
         "decode: a block of a call that never stopped ends well",
         "actors/adapters/assembly.py:Assembly.end",
-        "not told and isinstance(part, ArrivingCall) and (not (part.is_whole or self._is_cut))",
+        "not told and isinstance(part, ArrivingCall) and (not (part.dropped or part.is_whole or self._is_cut))",
         "False",
         ("tests/adapters/test_cut_calls.py",),
     ),
@@ -176,7 +176,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "decode, responses: an item of the provider's own tools is gone without a word",
-        "actors/adapters/responses/decode.py:ResponsesDecoder._whole",
+        "actors/adapters/responses/decode.py:ResponsesDecoder._take_whole",
         "_take_item(part, told)",
         "pass",
         ("tests/adapters/test_left_out.py",),
