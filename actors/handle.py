@@ -34,7 +34,7 @@ from actors.execution.executor import is_inside
 from actors.hosting.activation import Activation
 from actors.hosting.session_actors import SessionActors
 from actors.kernel import Query, Ref
-from actors.ledger import Snapshot
+from actors.ledger import DurableLedger
 from actors.logs.session_events import SessionEvents
 from actors.preview import Preview
 from actors.renderer import Render
@@ -353,8 +353,8 @@ class Session:
         return state.history.knowing(ledger)
 
     async def ledger(self) -> Ledger:
-        """Return the truth about every tool call."""
-        return (await self._asked(Snapshot(), lambda actors: actors.refs.ledger)).ledger
+        """Return the record of every tool call. It shows how a call ended only once that is durable."""
+        return await self._asked(DurableLedger(), lambda actors: actors.refs.ledger)
 
     async def preview(self, target: str, **settings: Unpack[AskSettings]) -> Preview:
         """Return what would be sent to `target` now, by an ask with these settings. Nothing is sent or kept.

@@ -44,6 +44,15 @@ class Snapshot(Query[Known], frozen=True):
     """Ask for the ledger as it stands."""
 
 
+class DurableLedger(Query[Ledger], frozen=True):
+    """Query the ledger that the log holds: without events that are still being written.
+
+    Everything that a program or a tool sees comes from it, because an event is durable before it is shown
+    (PROMISE 6). `Snapshot` also has the events that are being written, for decisions whose own events follow them in
+    the log.
+    """
+
+
 class SealResults(Query[int | None], frozen=True):
     """Write that a request is sent, with the synthetic results it carries.
 
@@ -65,7 +74,7 @@ class Shut(Query[None], frozen=True):
     """Record nothing more: the session's end is written next. Answered when all before it are on their way."""
 
 
-LedgerCommand: TypeAlias = Record | Snapshot | SealResults | Shut
+LedgerCommand: TypeAlias = Record | Snapshot | DurableLedger | SealResults | Shut
 
 
 class LedgerActor(Actor[LedgerCommand]):
@@ -82,6 +91,7 @@ class LedgerActor(Actor[LedgerCommand]):
         self._session = session
         self.known = Known(ledger)
         """The ledger as it stands. Others read it only when the actor has been passivated."""
+        self._durable = ledger
         self._journal = journal
         self._generation = generation
         self._is_shut = False
@@ -95,6 +105,7 @@ class LedgerActor(Actor[LedgerCommand]):
 
     def _go_on(self, replay: Replay) -> None:
         self.known = Known(replay.state.ledger)
+        self._durable = replay.state.ledger
         self._is_shut = replay.state.closed
         self._count()
 
@@ -109,6 +120,8 @@ class LedgerActor(Actor[LedgerCommand]):
                 self._write(command, *events)
             case Snapshot(reply=snapshot):
                 snapshot.send(self.known)
+            case DurableLedger(reply=durable):
+                durable.send(self._durable)
             case SealResults(version=version) if version != self.known.version:
                 command.reply.send(None)
             case SealResults(event=event):
@@ -124,12 +137,17 @@ class LedgerActor(Actor[LedgerCommand]):
         reply = command.reply
         known = self.known
         self.known = Known(known.ledger.apply(*events), known.version + 1)
+        ledger = self.known.ledger
         self._count()
+
+        def written(seq: int) -> None:
+            self._durable = ledger  # appends become durable in the order in which they were sent
+            reply.send(seq)
 
         def failed(error: Exception) -> None:
             reply.fail(error)
             if self._context is not None:
                 self._context.fail(error)
 
-        append = Append(self._session, self._generation.fence, events, command.prelude, reply.send, failed)
+        append = Append(self._session, self._generation.fence, events, command.prelude, written, failed)
         self._context.tell(self._journal, append)

@@ -10,7 +10,7 @@ import anyio.lowlevel
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from actors import Runtime
+from actors import Runtime, Session, ToolResult
 from actors.core.events import Event
 from actors.errors import JournalUnavailable
 from actors.journal import BATCH, Beat, JournalActor, ReadLog
@@ -20,8 +20,8 @@ from actors.logs.outage import LAG, JournalMeter
 from actors.storage import Appended, Entry
 from actors.storage.memory import MemoryStorage
 from actors.telemetry.prometheus import PrometheusCollector
-from actors.testing import Say, Turn
-from tests.runtime_support import hosting, openai
+from actors.testing import Call, Say, Turn
+from tests.runtime_support import Gate, hosting, openai
 from tests.test_outages import DONE, Outage
 
 pytestmark = pytest.mark.anyio
@@ -111,6 +111,36 @@ async def test_while_the_journal_is_slow_callers_wait_and_when_it_is_too_slow_ne
                 storage.fast()
             assert [(await each.history()).length for each in (one, two)] == [2, 2]
             assert (await two.ask("And now?")).status == "complete"
+
+
+@pytest.mark.requirement("PROMISE-6")
+async def test_the_ledger_the_history_and_a_preview_show_a_result_only_once_it_is_durable() -> None:
+    storage, gate = Slow(), Gate()
+    turns = (Turn(Call("work", {"name": "x"})), *DONE)
+    with anyio.fail_after(60):
+        async with hosting(a=openai(*turns), storage=storage) as runtime:
+            session = await runtime.open("a", tools=[gate.tool])
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(session.ask, "Work.")
+                await gate.started("x")
+                storage.is_slow = True
+                try:
+                    gate.open("x")
+                    await storage.begun.wait()
+                    await anyio.wait_all_tasks_blocked()
+                    assert await shown(session) == ("running", False, False)
+                finally:
+                    storage.fast()
+            assert await shown(session) == ("complete", True, True)
+
+
+async def shown(session: Session) -> tuple[str, bool, bool]:
+    """Return how the session's one call stands, and whether history and preview show its result."""
+    (known,) = (await session.ledger()).interactions()
+    status = known.reason if known.completion is None else known.completion.status
+    blocks = [block for message in await session.history() for block in message.blocks]
+    has_result = any(isinstance(block, ToolResult) and block.status == "complete" for block in blocks)
+    return status, has_result, b"x is done" in (await session.preview("a")).body
 
 
 @pytest.mark.parametrize(("waiting", "seconds"), [(0, 1.5), (1, 1.7), (BATCH, 1.7), (BATCH + 1, 1.9)])

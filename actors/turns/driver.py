@@ -43,7 +43,7 @@ from actors.core.turn import AwaitStep, Bounds, CloseStep, Outcome, Step
 from actors.errors import ConfigError
 from actors.execution.views import TurnView
 from actors.journal import Told
-from actors.ledger import Snapshot
+from actors.ledger import DurableLedger, Snapshot
 from actors.scheduler import CloseCalls, RunBatch, StopBatch
 from actors.turns.handing_over import HandingOver
 from actors.turns.inflight import AskInFlight, Tally
@@ -96,7 +96,7 @@ class TurnDriver:
         submit = Submitted(number, message)
         ask.log.hold(submit, partial(self._told, submit, turn))
         self._bind(Bound(turn, number, RUNTIME))
-        ledger, put = (await ask.refs.ledger.ask(Snapshot())).ledger, ask.sink.put
+        ledger, put = await ask.refs.ledger.ask(DurableLedger()), ask.sink.put
         view = TurnView(turn, 1, ask.log.state.history, ledger, put if ask.sink.is_watched else None)
         said = Message("model", (call,), turn)
         ask.log.hold(RoundEnded(turn, 1, pack(said), calls=1), lambda _: None)

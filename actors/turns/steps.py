@@ -40,7 +40,7 @@ from actors.core.turn import CloseStep, Outcome
 from actors.errors import KernelError
 from actors.execution.views import NO_VIEW, TurnView
 from actors.kernel import Ref
-from actors.ledger import Known, SealResults, Snapshot
+from actors.ledger import DurableLedger, Known, SealResults, Snapshot
 from actors.provider import Abort, ProviderCommand
 from actors.renderer import Adopt, Invalidate, Render
 from actors.scheduler import CloseCalls, RunBatch, StopBatch
@@ -100,7 +100,8 @@ class TurnSteps:
         while length and history[length - 1].turn == self._number:
             length -= 1
         self._history = history.upto(length)
-        self._ledger = self._known = (await self._refs.ledger.ask(Snapshot())).ledger
+        self._known = (await self._refs.ledger.ask(Snapshot())).ledger
+        self._ledger = await self._refs.ledger.ask(DurableLedger())
         self._guard = self._guarding()
 
     def _guarding(self) -> TurnGuard:

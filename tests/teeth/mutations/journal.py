@@ -327,4 +327,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "pass",
         (f"{_OUTAGES}::test_a_subagent_ends_with_its_call_wherever_it_cannot_be_written",),
     ),
+    Mutation(
+        "ledger: a result is shown before it is durable",
+        "actors/ledger.py:LedgerActor.receive",
+        "durable.send(self._durable)",
+        "durable.send(self.known.ledger)",
+        (
+            "tests/test_slow_journal.py"
+            "::test_the_ledger_the_history_and_a_preview_show_a_result_only_once_it_is_durable",
+        ),
+    ),
 )
