@@ -10,7 +10,7 @@ from actors.testing.catalogue import gemini_models
 from actors.testing.faults import Faults
 from actors.testing.loopback import HttpRequest
 from actors.testing.oauth import OAuth
-from actors.testing.rules import validate
+from actors.testing.rules import gemini, validate
 from actors.testing.rules.base import Json, Mode, RuleBroken, ServerRefusal, dumped
 from actors.testing.rules.gemini_rules import GeminiProfile, GeminiSettings
 from actors.testing.rules.gemini_shape import shaped
@@ -19,7 +19,7 @@ from actors.testing.script import Behaviour, Script, Turn
 from actors.testing.server import LoopbackServer, ServerLimits, bearer
 from actors.testing.wires.gemini import GeminiWire
 
-_METHOD = r"models/(?P<model>[^/:]+):(?P<method>generateContent|streamGenerateContent)"
+_METHOD = r"models/(?P<model>[^/:]+):(?P<method>generateContent|streamGenerateContent|countTokens)"
 _API = re.compile(rf"/v1(?:alpha|beta)?/{_METHOD}")
 _MODELS = re.compile(r"/v1(?:alpha|beta)?/models")
 _VERTEX = re.compile(rf"/v1(?:beta1)?(?:/projects/[^/]+/locations/[^/]+)?/publishers/google/{_METHOD}")
@@ -39,7 +39,7 @@ _NO_PROJECT = (
 
 
 class GeminiServer(LoopbackServer):
-    """generateContent and streamGenerateContent: the model and the method are in the path.
+    """generateContent, streamGenerateContent and countTokens: the model and the method are in the path.
 
     Models are under `/v1beta/models/`, on Vertex AI under `/v1/projects/<any>/locations/<any>/publishers/google/`.
     `models` names the models that exist and what each takes; None lets any name in, under the profile of
@@ -95,10 +95,10 @@ class GeminiServer(LoopbackServer):
     def read(self, request: HttpRequest) -> Json:
         """Return the parsed body in one spelling, with the `model` of the path in it."""
         body, route = super().read(request), self._route(request)
-        if not isinstance(body, dict) or route is None:
+        if not isinstance(body, dict) or route is None or route["method"] == "countTokens":
             return body
         try:
-            body = came(shaped, body, True)
+            body = came(shaped, body, True, True)
         except RuleBroken:  # the rules say what is wrong with it
             return body
         return {**body, "model": route["model"]}
@@ -110,7 +110,19 @@ class GeminiServer(LoopbackServer):
     def judge(self, request: HttpRequest) -> ServerRefusal | None:
         route = self._route(request)
         settings = replace(self._settings, model=route["model"] if route else "")
-        return validate(request.body, "gemini", mode=self._mode, settings=settings)
+        if route is None or route["method"] != "countTokens":
+            return validate(request.body, "gemini", mode=self._mode, settings=settings)
+        try:
+            gemini.validate_count(request.body, settings)
+        except RuleBroken as refused:
+            return refused.refusal
+        return None
+
+    def counted(self, request: HttpRequest) -> bytes | None:
+        route = self._route(request)
+        if route is None or route["method"] != "countTokens":
+            return None
+        return dumped({"totalTokens": len(request.body) // 4})
 
     def looked_up(self, request: HttpRequest) -> bytes | None:
         named = _MODELS.fullmatch(request.path) and not self._settings.vertex

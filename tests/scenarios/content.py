@@ -60,7 +60,8 @@ CONTENT = (
                 {
                     "anthropic": "ANT-20",
                     "bedrock": "BED-04",
-                    **dict.fromkeys(_GEMINIS, "GEM-11"),
+                    "gemini": "GEM-04",  # the empty text is accepted, the call without a signature is not
+                    "gemini_2": None,
                     "kimi": "KIM-05",
                     "openai_chat": None,
                 },

@@ -184,12 +184,12 @@ IDENTITY = (
     ),
     Scenario(
         21,
-        "Vertex gives ids that it does not take",
+        "a call comes back with the id that Vertex or the Gemini API gave it",
         (
             Case(
                 "U A[c1] R1",
                 "U A[c1] R1",
-                {"vertex": "GEM-09", "gemini": "GEM-04", "gemini_2": None},
+                {"vertex": "GEM-04", "gemini": "GEM-04", "gemini_2": None},
                 calls={1: _GIVEN},
             ),
         ),

@@ -385,7 +385,7 @@ def _gemini() -> Iterator[Case]:
     message = "schema at properties.a can only contain properties starting with '$' when $ref is present"
     yield Case("gemini", "GEM-S19", message, told(beside), told(closed(a={"$ref": "#/$defs/A"})))
     tools = [{"functionDeclarations": [{"name": "read"}]}]
-    yield Case("gemini", "GEM-S20", "is unsupported", shaped(OBJECT, tools=tools), sound)
+    yield Case("gemini_2", "GEM-S20", "is unsupported", shaped(OBJECT, tools=tools), sound)
     yield Case("gemini", "GEM-S13", "must be positive", gemini(maxOutputTokens=0), gemini(maxOutputTokens=1))
 
 

@@ -14,7 +14,19 @@ from google import genai
 from google.genai import errors, types
 from google.oauth2.credentials import Credentials
 
-from actors.testing import Call, GeminiServer, Redacted, Say, Script, Status, Think, Turn, serve
+from actors.testing import (
+    Call,
+    GeminiProfile,
+    GeminiServer,
+    GeminiSettings,
+    Redacted,
+    Say,
+    Script,
+    Status,
+    Think,
+    Turn,
+    serve,
+)
 
 pytestmark = [
     pytest.mark.anyio,
@@ -90,14 +102,6 @@ def answered(said: types.Content, *, ids: bool) -> types.Content:
     return types.Content(role="user", parts=parts)
 
 
-def without_ids(said: types.Content) -> types.Content:
-    """A content as Vertex AI takes it back."""
-    for part in said.parts or ():
-        if part.function_call:
-            part.function_call.id = None
-    return said
-
-
 @asynccontextmanager
 async def asked(server: GeminiServer, vertex: bool, streamed: bool, is_async: bool) -> AsyncIterator[Any]:
     """Give a function that sends contents and returns the model's content."""
@@ -145,7 +149,7 @@ async def test_the_vendors_client_completes_a_tool_conversation(
                 said = await ask(contents)
                 assert said.parts is not None
                 assert said.parts[-1].function_call is not None
-                contents += [without_ids(said) if vertex else said, answered(said, ids=not vertex)]
+                contents += [said, answered(said, ids=is_async)]  # the SDK's users may leave ids out
             said = await ask(contents)
             assert "".join(part.text or "" for part in said.parts or ()) == "Rome is warmer."
             contents += [said, types.Content(role="user", parts=[types.Part(text="Bye.")])]
@@ -157,8 +161,9 @@ def whole_text(said: types.Content) -> str:
     return "".join(part.text or "" for part in said.parts or ())
 
 
-async def test_vertex_gives_call_ids_and_refuses_them() -> None:
-    server = GeminiServer(Script(SCRIPT), vertex=True)
+async def test_vertex_refuses_the_call_ids_it_gave_for_models_before_generation_3() -> None:
+    settings = GeminiSettings(GeminiProfile(call_ids=False))
+    server = GeminiServer(Script(SCRIPT), vertex=True, settings=settings)
     contents = [types.Content(role="user", parts=[types.Part(text="Weather?")])]
     with anyio.fail_after(60):
         async with asked(server, True, False, False) as ask:
@@ -188,3 +193,88 @@ async def test_the_vendors_client_reads_refusals_and_failures() -> None:
                     lambda: stranger.models.generate_content(model="m", contents="hi")
                 )
             stranger.close()
+
+
+def weather(city: str) -> dict[str, str]:
+    """Weather of a city."""
+    return {"city": city, "weather": "mild"}
+
+
+AUTOMATIC = (
+    Turn(Think("Two cities."), Call("weather", {"city": "Oslo"}), Call("weather", {"city": "Rome"})),
+    Turn(Call("weather", {"city": "Bonn"})),
+    Turn(Redacted(), Say("Rome is warmer.")),
+    Turn(Say("Goodbye.")),
+)
+
+
+@pytest.mark.parametrize("vertex", [False, True], ids=["api", "vertex"])
+@pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
+async def test_the_vendors_client_calls_functions_by_itself(vertex: bool, streamed: bool) -> None:
+    server = GeminiServer(Script(AUTOMATIC), vertex=vertex)
+
+    def talk() -> list[str]:
+        client = connected(server, vertex=vertex)
+        chat = client.chats.create(model="gemini-test", config=types.GenerateContentConfig(tools=[weather]))
+        said: list[str] = []
+        for words in ("Weather?", "Bye."):
+            if streamed:
+                said.append("".join(chunk.text or "" for chunk in chat.send_message_stream(words)))
+            else:
+                said.append(chat.send_message(words).text or "")
+        client.close()
+        return said
+
+    with anyio.fail_after(60):
+        async with serve(server):
+            said = await anyio.to_thread.run_sync(talk)
+    assert said == ["Rome is warmer.", "Goodbye."]
+    assert server.refusals == []
+    assert [exchange.status for exchange in server.requests] == [200] * 4
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
+async def test_the_vendors_asynchronous_client_calls_functions_by_itself(
+    streamed: bool, anyio_backend_name: str
+) -> None:
+    if anyio_backend_name == "trio":
+        pytest.skip("the vendor's asynchronous client needs asyncio")
+    server = GeminiServer(Script(AUTOMATIC))
+    with anyio.fail_after(60):
+        async with serve(server):
+            client = connected(server, vertex=False)
+            chat = client.aio.chats.create(
+                model="gemini-test", config=types.GenerateContentConfig(tools=[weather])
+            )
+            if streamed:
+                chunks = await chat.send_message_stream("Weather?")
+                said = "".join([chunk.text or "" async for chunk in chunks])
+            else:
+                said = (await chat.send_message("Weather?")).text or ""
+            client.close()
+            await client.aio.aclose()
+    assert said == "Rome is warmer."
+    assert server.refusals == []
+
+
+@pytest.mark.parametrize("vertex", [False, True], ids=["api", "vertex"])
+async def test_the_vendors_client_counts_tokens(vertex: bool) -> None:
+    server = GeminiServer(vertex=vertex)
+    contents = [types.Content(role="user", parts=[types.Part(text="Weather?")])]
+    config = types.CountTokensConfig(system_instruction="Be brief.", tools=[TOOL]) if vertex else None
+
+    def count() -> types.CountTokensResponse:
+        client = connected(server, vertex=vertex)
+        counted = client.models.count_tokens(model="gemini-test", contents=contents, config=config)
+        with pytest.raises(errors.ClientError, match="valid role"):
+            client.models.count_tokens(
+                model="gemini-test", contents=types.Content(role="tool", parts=[types.Part(text="t")])
+            )
+        client.close()
+        return counted
+
+    with anyio.fail_after(60):
+        async with serve(server):
+            counted = await anyio.to_thread.run_sync(count)
+    assert counted.total_tokens
+    assert [refusal.rule for refusal in server.refusals] == ["GEM-08-vertex" if vertex else "GEM-08"]

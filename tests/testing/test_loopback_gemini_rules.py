@@ -82,11 +82,6 @@ CASES = (
     Case("GEM-01", body(U, model(call())), NUMBER),
     Case(
         "GEM-02",
-        body(U, model("t"), model(call()), user(result())),
-        "Please ensure that function call turn comes immediately after a user turn or after a function response",
-    ),
-    Case(
-        "GEM-02",
         body(model(call()), user(result())),
         "Please ensure that function call turn comes immediately",
     ),
@@ -138,7 +133,7 @@ CASES = (
         body(U, model(call(id="a")), user(result(id="a"))),
         "Invalid JSON payload received. Unknown name \"id\" at 'contents[1].parts[0].function_call': Cannot find "
         "field.\nInvalid JSON payload received. Unknown name \"id\" at 'contents[2].parts[0].function_response'",
-        VERTEX,
+        GeminiSettings(GeminiProfile(call_ids=False), vertex=True),
     ),
     Case("GEM-10", body(U, messages=[]), UNKNOWN.format(name='"messages"')),
     Case("GEM-10", body(user(text("u", x=1))), UNKNOWN.format(name="\"x\" at 'contents[0].parts[0]'")),
@@ -153,7 +148,7 @@ CASES = (
         "Unknown name \"oneOf\" at 'tools[0].function_declarations[0].parameters'",
     ),
     Case("GEM-11", body({"role": "user", "parts": []}), "must include at least one parts field"),
-    Case("GEM-11", body(user("")), "must include at least one parts field"),
+    Case("GEM-11", body(user({"thought": True})), "must include at least one parts field"),
     Case(
         "GEM-12",
         body(user("x" * 100)),
@@ -185,7 +180,9 @@ CASES = (
     Case("GEM-S06", body(model("t"), GO), "multiturn requests alternate between", hosted=False),
     Case("GEM-S07", body(U, model("t")), "end with a user turn or a function response turn."),
     Case("GEM-S08", body(U, model(call()), user(result("run"))), "the name or id of the", hosted=False),
-    Case("GEM-S08", body(U, model(call(id="a")), user(result())), "the name or id of the", hosted=False),
+    Case(
+        "GEM-S08", body(U, model(call(id="a")), user(result(id="b"))), "the name or id of the", hosted=False
+    ),
     Case(
         "GEM-S09",
         body(U, toolConfig={"functionCallingConfig": {"mode": "ANY"}}),
@@ -249,6 +246,6 @@ def test_each_dialect_has_its_own_host() -> None:
     assert [validate(bare, name) is None for name in ("gemini", "vertex", "gemini_2")] == [False, False, True]
     assert [validate(with_id, name) is None for name in ("gemini", "vertex", "gemini_2")] == [
         True,
-        False,
+        True,
         True,
     ]

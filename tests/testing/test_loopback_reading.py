@@ -20,6 +20,7 @@ from actors.testing.rules.base import (
     dumped,
 )
 from actors.testing.rules.bedrock_rules import BedrockProfile, BedrockSettings
+from actors.testing.rules.gemini_rules import GeminiProfile, GeminiSettings
 from actors.testing.rules.reading import came, forget, fresh, parse, standard_of
 from actors.testing.rules.responses_rules import ResponsesProfile, ResponsesSettings
 from tests.at_scale import share
@@ -140,7 +141,8 @@ def test_what_one_host_let_pass_another_does_not(
 def test_what_one_api_let_pass_another_does_not() -> None:
     with taken_apart():
         assert validate(dumped(WITH_IDS), "gemini_2") is None
-        refused = validate(dumped(WITH_IDS), "vertex")
+        older = GeminiSettings(GeminiProfile(signatures=False, call_ids=False), vertex=True)
+        refused = validate(dumped(WITH_IDS), "vertex", settings=older)
         assert refused is not None
         assert refused.rule == "GEM-09"
         thought = _openai({"role": "assistant", "content": "a", "reasoning_content": "t"})

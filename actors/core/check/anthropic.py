@@ -153,9 +153,12 @@ class Anthropic(Turns):
                 )
         return True
 
-    def resumes_turn(self) -> bool:
+    def is_paused(self) -> bool:
         """Return True if the provider may have paused the last message, so that its rest may follow."""
         return self.pausable and self.role == "assistant"
+
+    def goes_on(self, role: str) -> bool:
+        return self.is_paused()
 
     def _filled(self, block: dict[str, JsonValue], kind: str, where: str = "") -> dict[str, JsonValue]:
         """Return a block of a kind with its absent keys filled in; its keys and its cache mark are judged."""

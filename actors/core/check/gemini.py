@@ -13,12 +13,12 @@ from actors.core.jsonio import JsonValue
 
 _TOP = shape(
     """contents systemInstruction tools toolConfig generationConfig safetySettings cachedContent labels
-    serviceTier store"""
+    modelArmorConfig serviceTier store continuationToken automaticContinuation outputConfig"""
 )
 _SYSTEM = shape("role parts")
 _TOOL = shape(
     """functionDeclarations googleSearch googleSearchRetrieval codeExecution urlContext googleMaps fileSearch
-    computerUse enterpriseWebSearch retrieval mcpServers"""
+    computerUse enterpriseWebSearch retrieval mcpServers parallelAiSearch exaAiSearch"""
 )
 _DECLARATION = shape("name description parameters parametersJsonSchema response responseJsonSchema behavior")
 _SCHEMA = shape(
@@ -28,15 +28,20 @@ _SCHEMA = shape(
 _GENERATION = shape(
     """stopSequences responseMimeType responseSchema responseJsonSchema responseModalities candidateCount
     temperature topP topK seed presencePenalty frequencyPenalty responseLogprobs logprobs mediaResolution
-    speechConfig imageConfig enableEnhancedCivicAnswers maxOutputTokens thinkingConfig"""
+    speechConfig imageConfig enableEnhancedCivicAnswers maxOutputTokens thinkingConfig audioTimestamp
+    enableAffectiveDialog routingConfig modelConfig modelSelectionConfig responseFormat translationConfig
+    audioTranscriptionConfig"""
 )
 _THINKING = shape("includeThoughts thinkingBudget thinkingLevel")
 _CONFIG = shape("functionCallingConfig retrievalConfig includeServerSideToolInvocations")
-_CALLING = shape("mode allowedFunctionNames")
+_CALLING = shape("mode allowedFunctionNames streamFunctionCallArguments")
 _MODES = ("AUTO", "ANY", "NONE", "VALIDATED", "MODE_UNSPECIFIED")
-_FLAGS = shape("thought thoughtSignature partMetadata mediaResolution videoMetadata")
-_CALL = shape("name args id")
-_RESPONSE = shape("name response id parts")
+_FLAGS = shape(
+    """thought thoughtSignature partMetadata mediaResolution videoMetadata audioTranscription mediaProcessing
+    speechMetadata documentMetadata spreadsheetMetadata audioMetadata"""
+)
+_CALL = shape("name args id partialArgs willContinue")
+_RESPONSE = shape("name response id parts willContinue scheduling")
 _BLOB = shape("mimeType data displayName")
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
 _UNDERSCORE = re.compile(r"_([a-z0-9])")
@@ -60,7 +65,13 @@ class Gemini(Turns):
     calls = 0
     unasked = False
 
+    def goes_on(self, role: str) -> bool:
+        """Return True for contents of the model: clients of a stream send each piece of an answer as a content."""
+        return role == "model"
+
     def begin(self, role: str) -> None:
+        if role == self.role == "model":
+            return
         if self.due and (role == "model" or self.role == "user"):
             self.unanswered("in the next content")
         self.unasked = role == "model" and self.role != "user"
@@ -105,8 +116,6 @@ class Gemini(Turns):
         self.mixed = True
         if type(text := part["text"]) is not str:
             self.wanted("text is a string", "", text)
-        if text == "" and "thoughtSignature" not in part:
-            self.fault("GEM-11", "", "the text is empty")
 
     def _call(self, part: dict[str, JsonValue]) -> None:
         call = self.fields(part["functionCall"], _CALL)
@@ -152,15 +161,21 @@ class Gemini(Turns):
             return self.fault("GEM-01", "", "more functionResponses than functionCalls", *ids)
         if not self.due:
             return self.fault("GEM-03", "", "a functionResponse without a function call turn", *ids)
-        number, (wanted_id, wanted_name) = next(iter(self.due.items()))
+        number, (wanted_id, wanted_name) = self._wanted(call_id)
         if self.mixed:
             self.fault("GEM-03", "", "a functionResponse behind other parts", call_id or number)
-        if (name, call_id) != (wanted_name, wanted_id):
+        if name != wanted_name or (call_id and wanted_id and call_id != wanted_id):
             what = f"the response of {excerpt(name)} {excerpt(call_id)} where {excerpt(wanted_name)} is due"
             self.fault("GEM-16", "", what, call_id or number)
         del self.due[number]
         self.answered[number] = None
         return None
+
+    def _wanted(self, call_id: str) -> tuple[str, tuple[str, JsonValue]]:
+        """Return the open call that a response answers: that of its id, or the first where it has none."""
+        opened = iter(self.due.items())
+        first = next(opened)
+        return next((call for call in (first, *opened) if call_id and call[1][0] == call_id), first)
 
     def _id(self, value: dict[str, JsonValue]) -> str:
         call_id = value["id"] if "id" in value else ""

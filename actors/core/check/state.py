@@ -149,13 +149,13 @@ class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it
             self.unanswered("at the end")
         if self.role is None and (self.opens or not self.count):
             self.fault("ALL-02 nothing", self.container, f"there is no {self.piece}")
-        elif self.role not in self.dialect.turns.last_roles and not self.resumes_turn():
+        elif self.role not in self.dialect.turns.last_roles and not self.is_paused():
             self.fault("ALL-05", self.here, f"a request cannot end with role {self.role or 'system'}")
         if self.marks > _MARKS:
             self.fault("ANT-32 mark", "request", f"{self.marks} cache marks, at most {_MARKS}")
 
-    def resumes_turn(self) -> bool:
-        return False  # one family has turns that the provider pauses
+    def is_paused(self) -> bool:
+        return False  # one family has turns that the provider pauses, and that a request so may end with
 
     def fault(self, rule: str, where: str, what: str, *call_ids: str) -> None:
         """Record that `rule` is broken; a word for the case may follow its id (`cited`).
@@ -376,7 +376,7 @@ class Turns(CheckState):
                     self.fault("ALL-11", self.here, "the message is empty")
                 self.begin(role)
                 self.count += 1
-                if role == self.role and not self.resumes_turn():
+                if role == self.role and not self.goes_on(role):
                     self.fault("CMP-01 turns", self.here, f"role {role} twice in a row")
                 elif self.role is None and role not in self.dialect.turns.first_roles:
                     self.fault("ALL-09", self.here, f"a transcript cannot begin with role {role}")
@@ -393,6 +393,10 @@ class Turns(CheckState):
 
     def aside(self, message: dict[str, JsonValue], role: JsonValue) -> bool:
         """Judge a message that is of neither role, and return whether the family has such messages."""
+        return False
+
+    def goes_on(self, role: str) -> bool:
+        """Return whether a message may continue the turn of the message before, which has the same role."""
         return False
 
     def begin(self, role: str) -> None:

@@ -8,7 +8,7 @@ RULES = (
          "Please ensure that the «number of function response parts is equal to the number of» function call "
          "parts of the function call turn."),
     Rule("GEM-02", "rendering", "seen",
-         "A content with functionCalls comes directly after a user content.",
+         "A turn with functionCalls comes directly after a user content. Contents of the model in a row are one turn.",
          "Please ensure that «function call turn comes immediately after a user turn» or after a function "
          "response turn."),
     Rule("GEM-03", "rendering", "seen",
@@ -41,7 +41,7 @@ RULES = (
          "Invalid JSON payload received. «Unknown name ⟦\"x\" at 'contents[0].parts[0]': ⟧Cannot find field».",
          instead_of="ALL-07"),
     Rule("GEM-11", "rendering", "second hand",
-         "A content has parts, and a part has exactly one kind of data; only a signed text may be empty.",
+         "A content has parts, and a part has exactly one kind of data.",
          "…«must include at least one parts field»", instead_of="ALL-11"),
     Rule("GEM-12", "overflow", "seen",
          "The prompt fits the model's context.",
@@ -61,10 +61,10 @@ RULES = (
          "You exceeded your current quota, please check your plan and billing details.",
          "depends on the account's quota"),
     Rule("GEM-16", "rendering", "derived",
-         "Responses stand in call order, each with the name of its call and with its id, if it has one."),
+         "Each response has the name of its call. It stands in call order, or has the id of its call."),
     Rule("GEM-17", "projection", "documented",
          "A tool name matches the dialect's pattern: a letter or `_`, then letters, digits, `_`, `.` and `-`.",
          instead_of="ALL-02 name"),
     Rule("GEM-18", "rendering", "derived",
-         "Roles alternate.", instead_of="CMP-01 turns"),
+         "No user content follows another.", instead_of="CMP-01 turns"),
 )  # fmt: skip

@@ -86,7 +86,7 @@ _HOSTS: Mapping[str, tuple[Settings, _Walk]] = {
     "openai_responses": (ResponsesSettings(), responses.validate),
     "gemini": (GeminiSettings(), gemini.validate),
     "vertex": (GeminiSettings(vertex=True), gemini.validate),
-    "gemini_2": (GeminiSettings(GeminiProfile(signatures=False)), gemini.validate),
+    "gemini_2": (GeminiSettings(GeminiProfile(signatures=False, json_beside_tools=False)), gemini.validate),
     "bedrock": (BedrockSettings(), bedrock.validate),
     **{name: (CompatibleSettings(), _vendor(name)) for name in HOSTS},
 }

@@ -4,11 +4,12 @@ The model in the path, the body's JSON, its shape (`gemini_shape`); then roles a
 call and response turns, signatures (`gemini_signatures`), and the size.
 
 Theory of operation. Pairing is local and by position: the calls of a model content must be answered by as many
-responses at the head of the content after it. So each content is looked at with the one before it.
+responses at the head of the content after it. So each content is looked at with the one before it. Contents of the
+model in a row are one: Google's own client sends the pieces of a stream so.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from actors.testing.rules import gemini_schema, gemini_signatures
@@ -34,23 +35,52 @@ def validate(body: bytes, mode: Mode, settings: GeminiSettings) -> None:
     """Walk one request body.
 
     Raises:
-        Refused: At the first rule that is broken.
+        RuleBroken: At the first rule that is broken.
     """
     profile = profile_of(settings)
-    request = came(shaped, _parsed(body), not settings.vertex)
-    contents = request.get("contents") or []
+    request = came(shaped, _parsed(body), takes_ids(settings, profile), settings.vertex)
+    _check(request, mode, profile, settings)
+    limit = profile.context_tokens
+    if limit is not None and len(body) // 4 > limit:
+        raise RULES["GEM-12"].refused(tokens=len(body) // 4, limit=limit)
+
+
+def validate_count(body: bytes, settings: GeminiSettings) -> None:
+    """Walk the body of a token count: its shape, its contents and its tools. Who answers whom is not judged.
+
+    Raises:
+        RuleBroken: At the first rule that is broken.
+    """
+    profile = profile_of(settings)
+    ids = takes_ids(settings, profile)
+    counted = shaped(_parsed(body), ids, settings.vertex, "CountTokensRequest")
+    request = counted.get("generateContentRequest") or counted
+    _check_contents(request, settings)
+    _check_tools(request)
+
+
+def takes_ids(settings: GeminiSettings, profile: GeminiProfile) -> bool:
+    """Return True if calls and responses may have an id."""
+    return not settings.vertex or profile.call_ids
+
+
+def _check(request: Json, mode: Mode, profile: GeminiProfile, settings: GeminiSettings) -> None:
+    contents = _check_contents(request, settings)
+    names = _check_tools(request)
+    _check_config(request, names)
+    _check_generation(request.get("generationConfig") or {}, names, profile, mode)
+    turns = _turns(contents)
+    _check_sequence(turns, mode, is_continued=request.get("continuationToken") is not None)
+    gemini_signatures.check(turns, mode, profile, settings)
+
+
+def _check_contents(request: Json, settings: GeminiSettings) -> Sequence[Json]:
+    contents: Sequence[Json] = request.get("contents") or []
     if not contents:
         raise RULES["GEM-07"].refused("contents")
     for at, content in fresh(contents, standard_of("GEM content", settings.vertex)):
         _check_content(content, f"contents[{at}]", settings)
-    names = _check_tools(request)
-    _check_config(request, names)
-    _check_generation(request.get("generationConfig") or {}, names, profile, mode)
-    _check_sequence(contents, mode)
-    gemini_signatures.check(contents, mode, profile, settings)
-    limit = profile.context_tokens
-    if limit is not None and len(body) // 4 > limit:
-        raise RULES["GEM-12"].refused(tokens=len(body) // 4, limit=limit)
+    return contents
 
 
 def profile_of(settings: GeminiSettings) -> GeminiProfile:
@@ -94,8 +124,6 @@ def _check_part(part: Json, path: str, role: str) -> None:
     held = [key for key in part if key in _DATA and part[key] is not None]
     if len(held) != 1:
         raise RULES["GEM-S12" if held else "GEM-11"].refused(path, path=path)
-    if part.get("text") == "" and "thoughtSignature" not in part:
-        raise RULES["GEM-11"].refused(path)
     if "functionCall" in part:
         _check_name(part["functionCall"], f"{path}.function_call.name")
         if role != "model":
@@ -122,13 +150,25 @@ def _found(content: Json, key: str) -> list[Json]:
     return [part[key] for part in content["parts"] if key in part]
 
 
-def _check_sequence(contents: Sequence[Json], mode: Mode) -> None:
-    for at, (before, content) in enumerate(pairwise([_NO_CONTENT, *contents])):
+def _turns(contents: Sequence[Json]) -> dict[int, Json]:
+    """Return the contents by their places, with those of the model in a row made one."""
+    turns: dict[int, Json] = {}
+    last = -1
+    for at, content in enumerate(contents):
+        if turns and content.get("role") == turns[last].get("role") == "model":
+            turns[last] = {**turns[last], "parts": [*turns[last]["parts"], *content["parts"]]}
+        else:
+            turns[at], last = content, at
+    return turns
+
+
+def _check_sequence(turns: Mapping[int, Json], mode: Mode, *, is_continued: bool) -> None:
+    for (_, before), (at, content) in pairwise([(-1, _NO_CONTENT), *turns.items()]):
         _check_turn(before, content, f"contents[{at}]", mode)
-    last = contents[-1]
+    last = list(turns.values())[-1]
     if _held(last, "functionCall"):
         raise RULES["GEM-01"].refused()
-    if last.get("role", "user") != "user":
+    if last.get("role", "user") != "user" and not is_continued:
         raise RULES["GEM-S07"].refused()
 
 
@@ -147,10 +187,18 @@ def _check_turn(before: Json, content: Json, path: str, mode: Mode) -> None:
             before.get("role", "user") or content.get("role", "user") == "user"
         ):
             raise RULES["GEM-S06"].refused(path)
-        for at, (call, response) in enumerate(zip(calls, responses, strict=True)):
-            if (call["name"], call.get("id")) != (response["name"], response.get("id")):
+        for at, (call, response) in enumerate(_paired(calls, responses)):
+            if call is None or call["name"] != response["name"]:
                 where = f"{path}.parts[{at}].function_response"
                 raise RULES["GEM-S08"].refused(where, path=where)
+
+
+def _paired(calls: Sequence[Json], responses: Sequence[Json]) -> Iterator[tuple[Json | None, Json]]:
+    """Yield each response with its call: that of its id, or that of its place where either has no id."""
+    by_id = {call["id"]: call for call in calls if call.get("id")}
+    for call, response in zip(calls, responses, strict=True):
+        named = response.get("id")
+        yield by_id.get(named) if named and call.get("id") else call, response
 
 
 # ---- the rest of the request
@@ -172,7 +220,9 @@ def _check_tools(request: Json) -> set[str]:
 
 def _check_config(request: Json, names: set[str]) -> None:
     calling = (request.get("toolConfig") or {}).get("functionCallingConfig")
-    if calling and not names and calling.get("mode", "MODE_UNSPECIFIED") != "MODE_UNSPECIFIED":
+    mode = (calling or {}).get("mode", "MODE_UNSPECIFIED")
+    needs_functions = mode == "ANY" or (mode != "MODE_UNSPECIFIED" and not request.get("tools"))
+    if needs_functions and not names:
         raise RULES["GEM-S09"].refused("tool_config")
     _check_allowed(calling or {}, names)
     thinking = (request.get("generationConfig") or {}).get("thinkingConfig") or {}

@@ -21,13 +21,15 @@ class GeminiProfile:
     Args:
         signatures: Whether the first call of a step must have a signature, as since generation 3.
         context_tokens: Window in tokens, estimated at four bytes of body each. None is unlimited.
-        json_beside_tools: Whether an answer may be asked for as JSON where tools are declared, as of some models since
-            generation 3.
+        json_beside_tools: Whether an answer may be asked for as JSON where tools are declared, as since generation 3.
+        call_ids: Whether Vertex AI takes ids of calls and of their responses, as since generation 3. The Gemini API
+            always does.
     """
 
     signatures: bool = True
     context_tokens: int | None = None
-    json_beside_tools: bool = False
+    json_beside_tools: bool = True
+    call_ids: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,7 @@ class GeminiSettings:
     Args:
         profile: Used for every model when `models` is None.
         models: The models that exist, by name.
-        vertex: Whether it is Vertex AI, which gives call ids and refuses them.
+        vertex: Whether it is Vertex AI, which gives call ids and lets some models refuse them.
         model: The model named in the request's path; signatures are bound to it.
         account: Label of the account; signatures are bound to it.
         secret: Key of the stand-in signatures. Hosts with different secrets are foreign to each other.

@@ -4,6 +4,7 @@ A field is named by its JSON spelling and has a kind: a scalar, another message,
 parser reads the whole request before anything else, reports every unknown name at once, one a line, in the spelling
 of the protocol buffer, and knows only what is listed here. It takes a name in both spellings, as ProtoJSON does, and
 the word of an enumeration in capitals or not. The walk gives back the request in one spelling, for all that follows.
+The table holds what the Gemini API and Vertex AI know together. A test compares it with what Google's SDK writes.
 """
 
 import base64
@@ -29,54 +30,78 @@ _SCHEMA = _message(
     maxItems="int", minItems="int", properties="Schema{}", required="string[]", minProperties="int",
     maxProperties="int", minLength="int", maxLength="int", pattern="string", example="any", anyOf="Schema[]",
     propertyOrdering="string[]", default="any", items="Schema", minimum="number", maximum="number",
+    additionalProperties="any", defs="Schema{}", ref="string",
 )  # fmt: skip
 
 _MESSAGES: Mapping[str, Message] = {
     "GenerateContentRequest": _message(
-        contents="Content[]", systemInstruction="Content", tools="Tool[]", toolConfig="ToolConfig",
-        generationConfig="GenerationConfig", safetySettings="any", cachedContent="string",
+        model="string", contents="Content[]", systemInstruction="Content", tools="Tool[]", toolConfig="ToolConfig",
+        generationConfig="GenerationConfig", safetySettings="any", cachedContent="string", labels="Struct",
+        modelArmorConfig="any", serviceTier="string", store="bool", continuationToken="bytes",
+        automaticContinuation="bool", generationOutputConfig="any", outputConfig="any",
+    ),
+    "CountTokensRequest": _message(
+        contents="Content[]", generateContentRequest="GenerateContentRequest", systemInstruction="Content",
+        tools="Tool[]", generationConfig="GenerationConfig", model="string",
     ),
     "Content": _message(role="string", parts="Part[]"),
     "Part": _message(
         text="string", inlineData="Blob", fileData="FileData", functionCall="FunctionCall",
         functionResponse="FunctionResponse", executableCode="any", codeExecutionResult="any", toolCall="any",
         toolResponse="any", thought="bool", thoughtSignature="bytes", partMetadata="Struct",
-        mediaResolution="any", videoMetadata="any",
+        mediaResolution="any", videoMetadata="any", audioTranscription="any", mediaProcessing="any",
+        speechMetadata="any", documentMetadata="any", spreadsheetMetadata="any", audioMetadata="any",
     ),
     "Blob": _message(mimeType="string", data="bytes", displayName="string"),
     "FileData": _message(mimeType="string", fileUri="string", displayName="string"),
-    "FunctionCall": _message(id="string", name="string", args="Struct"),
+    "FunctionCall": _message(
+        id="string", name="string", args="Struct", partialArgs="any", willContinue="bool"
+    ),
     "FunctionResponse": _message(
         id="string", name="string", response="Struct", parts="FunctionResponsePart[]", willContinue="bool",
         scheduling="string",
     ),
-    "FunctionResponsePart": _message(inlineData="Blob", fileData="FileData"),
+    "FunctionResponsePart": _message(
+        inlineData="Blob", fileData="FileData", mediaProcessing="any", mediaResolution="any", videoMetadata="any",
+        documentMetadata="any", spreadsheetMetadata="any", audioMetadata="any",
+    ),
     "Tool": _message(
-        functionDeclarations="FunctionDeclaration[]", googleSearch="any", codeExecution="any", urlContext="any"
+        functionDeclarations="FunctionDeclaration[]", googleSearch="any", codeExecution="any", urlContext="any",
+        googleMaps="any", googleSearchRetrieval="any", computerUse="any", fileSearch="any", enterpriseWebSearch="any",
+        retrieval="any", mcpServers="any", parallelAiSearch="any", exaAiSearch="any",
     ),
     "FunctionDeclaration": _message(
         name="string", description="string", parameters="Schema", parametersJsonSchema="any", response="Schema",
         responseJsonSchema="any", behavior="string",
     ),
     "Schema": _SCHEMA,
-    "ToolConfig": _message(functionCallingConfig="FunctionCallingConfig", retrievalConfig="any"),
-    "FunctionCallingConfig": _message(mode="Mode", allowedFunctionNames="string[]"),
+    "ToolConfig": _message(
+        functionCallingConfig="FunctionCallingConfig", retrievalConfig="any",
+        includeServerSideToolInvocations="bool",
+    ),
+    "FunctionCallingConfig": _message(
+        mode="Mode", allowedFunctionNames="string[]", streamFunctionCallArguments="bool"
+    ),
     "GenerationConfig": _message(
         stopSequences="string[]", responseMimeType="string", responseSchema="Schema", responseJsonSchema="any",
         responseModalities="string[]", candidateCount="int", maxOutputTokens="int", temperature="number",
         topP="number", topK="number", seed="int", presencePenalty="number", frequencyPenalty="number",
         responseLogprobs="bool", logprobs="int", thinkingConfig="ThinkingConfig", mediaResolution="string",
-        speechConfig="any", imageConfig="any",
+        speechConfig="any", imageConfig="any", audioTimestamp="bool", enableAffectiveDialog="bool",
+        enableEnhancedCivicAnswers="bool", routingConfig="any", modelConfig="any", modelSelectionConfig="any",
+        responseFormat="any", translationConfig="any", audioTranscriptionConfig="any",
     ),
     "ThinkingConfig": _message(includeThoughts="bool", thinkingBudget="int", thinkingLevel="Level"),
 }  # fmt: skip
+_VERTEX_ALONE = {"Schema": frozenset({"additionalProperties"})}
+"""Fields that the Gemini API does not have."""
 _SENT_AGAIN = frozenset({"Content", "Tool"})
 _ENUMS = {
     "Type": frozenset(
         {"TYPE_UNSPECIFIED", "STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL"}
     ),
     "Mode": frozenset({"MODE_UNSPECIFIED", "AUTO", "ANY", "NONE", "VALIDATED"}),
-    "Level": frozenset({"THINKING_LEVEL_UNSPECIFIED", "MINIMAL", "LOW", "MEDIUM", "HIGH"}),
+    "Level": frozenset({"THINKING_LEVEL_UNSPECIFIED", "MINIMAL", "LOW", "MEDIUM", "HIGH", "XHIGH"}),
 }
 _SCALARS: Mapping[str, tuple[tuple[type, ...], str]] = {
     "string": ((str,), "TYPE_STRING"),
@@ -89,17 +114,21 @@ _SCALARS: Mapping[str, tuple[tuple[type, ...], str]] = {
 _PACKAGE = "type.googleapis.com/google.ai.generativelanguage.v1beta"
 
 
-def shaped(request: dict[str, Json], ids: bool) -> dict[str, Json]:
+def shaped(
+    request: dict[str, Json], ids: bool, vertex: bool, kind: str = "GenerateContentRequest"
+) -> dict[str, Json]:
     """Read a request as the provider's parser does, and return it in the spelling of JSON.
 
     Args:
         ids: Whether calls may have an id.
+        vertex: Whether Vertex AI reads it, which knows some fields more.
+        kind: The message that the request is.
 
     Raises:
         Refused: At a value of a wrong type, or at the end with all unknown names.
     """
-    walk = _ShapeWalk(ids)
-    read = walk.message(request, "GenerateContentRequest", "")
+    walk = _ShapeWalk(ids, vertex)
+    read = walk.message(request, kind, "")
     if walk.unknown:
         rule = "GEM-09" if walk.unknown[0][0] == "id" else "GEM-10"
         lines = "\n".join(line for _, line in walk.unknown)
@@ -107,8 +136,8 @@ def shaped(request: dict[str, Json], ids: bool) -> dict[str, Json]:
     return read
 
 
-def _alone(value: Json, kind: str, ids: bool) -> Json:
-    walk = _ShapeWalk(ids)
+def _alone(value: Json, kind: str, ids: bool, vertex: bool) -> Json:
+    walk = _ShapeWalk(ids, vertex)
     read = walk.message(value, kind, kind)
     if walk.unknown:
         raise RULES["GEM-10"].refused(walk.unknown[0][0], lines=walk.unknown[0][1])
@@ -118,8 +147,9 @@ def _alone(value: Json, kind: str, ids: bool) -> Json:
 class _ShapeWalk:
     """One reading of a request: stops at a wrong value, collects unknown names."""
 
-    def __init__(self, ids: bool) -> None:
+    def __init__(self, ids: bool, vertex: bool) -> None:
         self._ids = ids
+        self._vertex = vertex
         self.unknown: list[tuple[str, str]] = []
 
     def message(self, value: Json, kind: str, path: str) -> dict[str, Json]:
@@ -128,7 +158,7 @@ class _ShapeWalk:
         known, read = _MESSAGES[kind], {}
         for told, inner in value.items():
             name = _camel(told)
-            if name not in known or (name == "id" and not self._ids):
+            if name not in known or not self._has(kind, name):
                 at = f" at '{path}'" if path else ""
                 line = f'Invalid JSON payload received. Unknown name "{told}"{at}: Cannot find field.'
                 self.unknown.append((told, line))
@@ -138,10 +168,16 @@ class _ShapeWalk:
                 )
         return read
 
+    def _has(self, kind: str, name: str) -> bool:
+        """Return whether this host has a field that some host of Google's has."""
+        if name == "id" and kind in ("FunctionCall", "FunctionResponse"):
+            return self._ids
+        return self._vertex or name not in _VERTEX_ALONE.get(kind, ())
+
     def _again(self, value: Json, kind: str, path: str) -> Json:
         """Read what later requests hold too. Where it stands matters only if something is wrong with it."""
         try:
-            return came(_alone, value, kind, self._ids)
+            return came(_alone, value, kind, self._ids, self._vertex)
         except RuleBroken:
             return self._field(value, kind, path)
 

@@ -13,7 +13,7 @@ import hashlib
 import hmac
 import json
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 from actors.testing.rules.base import Json, Mode, dumped
 from actors.testing.rules.gemini_rules import RULES, SENTINELS, GeminiProfile, GeminiSettings
@@ -26,14 +26,14 @@ def sign(part: Json, settings: GeminiSettings) -> str:
     return b64encode(_mac(payload, settings) + payload).decode()
 
 
-def check(contents: Sequence[Json], mode: Mode, profile: GeminiProfile, settings: GeminiSettings) -> None:
-    """Check the signatures of contents whose shape and sequence are right.
+def check(turns: Mapping[int, Json], mode: Mode, profile: GeminiProfile, settings: GeminiSettings) -> None:
+    """Check the signatures of contents, by their places, whose shape and sequence are right.
 
     Raises:
         Refused: At the first rule that is broken.
     """
-    current = 0 if mode == "strict" else _current_turn(contents)
-    for at, content in enumerate(contents):
+    current = 0 if mode == "strict" else _current_turn(turns)
+    for at, content in turns.items():
         first = next((part for part in content["parts"] if "functionCall" in part), None)
         if first is not None and profile.signatures and at >= current and not first.get("thoughtSignature"):
             raise RULES["GEM-04"].refused(name=first["functionCall"]["name"], position=at + 1)
@@ -43,10 +43,10 @@ def check(contents: Sequence[Json], mode: Mode, profile: GeminiProfile, settings
                 raise RULES["GEM-05-vertex" if settings.vertex else "GEM-05"].refused()
 
 
-def _current_turn(contents: Sequence[Json]) -> int:
+def _current_turn(turns: Mapping[int, Json]) -> int:
     """Return where the current turn begins: after the last words of the user."""
     begun = 0
-    for at, content in enumerate(contents):
+    for at, content in turns.items():
         if content.get("role", "user") == "user" and any("text" in part for part in content["parts"]):
             begun = at
     return begun
