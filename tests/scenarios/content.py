@@ -196,7 +196,7 @@ CONTENT = (
         44,
         "a block that only its provider knows stays in the history",
         proofs=(
-            "tests/scenarios/test_foreign_blocks.py::test_a_block_of_one_provider_alone_is_refused_by_the_others",
+            "tests/scenarios/test_foreign_blocks.py::test_a_block_without_the_block_it_belongs_to_is_refused_by_its_own_host",
             "tests/scenarios/test_foreign_blocks.py::test_what_only_one_provider_knows_goes_to_the_others_as_words",
         ),
     ),
