@@ -96,8 +96,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "reading: contents are read as with ids where there are none (Gemini)",
         "actors/testing/rules/gemini_shape.py:_ShapeWalk._again",
-        "came(*..., self._ids)",
-        "came(*..., True)",
+        "came(*..., self._ids, self._vertex)",
+        "came(*..., True, self._vertex)",
         TESTS,
     ),
 )
