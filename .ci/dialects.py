@@ -202,8 +202,8 @@ def _required(profile: Dialect) -> str:
 def _caching(profile: Dialect) -> str:
     caching = profile.caching
     told = [_MARKS[caching.marks]] if caching.marks != "none" else []
-    if caching.marks != "none" and caching.models != ".*":
-        told.append(f"for models like {_code(caching.models)}")
+    if caching.marks != "none" and profile.model.cache == "none":
+        told.append("for the models that [cache by marks](models.md) alone")
     if caching.keyed:
         told.append("a lane is named by `prompt_cache_key`")
     if not told:

@@ -56,6 +56,10 @@ NOTES = {
 }
 
 
+NOT_CONCERNS = ("name", "rules", "makers", "model", "narrowed_to")
+"""Fields of a profile that are no concern: its names, and the facts of models (docs/reference/models.md)."""
+
+
 def page() -> str:
     """Return the whole page."""
     parts = [HEAD, "## Profiles\n", profiles(), "## Vendors and variants\n", variants()]
@@ -100,7 +104,7 @@ def _bases() -> dict[str, Dialect]:
 def _shown() -> dict[str, str]:
     """Return the fields worth a line, with their meanings. The patterns of overflow have a section of their own."""
     found = {path: text for path, text in documented(Profile) if path in ("family", "rules")}
-    for concern in (name for name in Profile.__struct_fields__ if name not in ("name", "rules")):
+    for concern in (name for name in Profile.__struct_fields__ if name not in NOT_CONCERNS):
         kinds = dict.fromkeys(
             kind for p in _bases().values() for kind in type(getattr(p, concern)).__mro__[::-1]
         )

@@ -418,7 +418,7 @@ class Runtime(Archive):
         return self._sessions.ids
 
     def _rules(self, binding: Binding) -> tuple[Dialect, Encoder, RenderTarget]:
-        codec = adapter(self.config.dialect(binding.dialect))
+        codec = adapter(self.config.dialect_of(binding))
         return codec.dialect, codec.encoder, self.config.reader(binding)
 
     def provider(self, member: str, binding: Binding) -> Ref[ProviderCommand]:

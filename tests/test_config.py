@@ -487,8 +487,8 @@ def test_a_dialect_of_ones_own_changes_any_field_of_a_known_one(tmp_path: Path) 
 
 
 def test_how_a_prompt_cache_is_asked_for_is_a_field_like_others() -> None:
-    made = derived("x", {"base": "bedrock", "caching": {"marks": "point", "models": "ours", "long": "ttl"}})
-    assert made.caching == ConverseCaching(marks="point", models="ours", long="ttl")
+    made = derived("x", {"base": "bedrock", "caching": {"marks": "none", "long": "none"}})
+    assert made.caching == ConverseCaching()
     assert (
         derived(
             "y", {"base": "anthropic", "caching": {"marks": "none", "moving": False, "long": "none"}}
@@ -525,14 +525,7 @@ def test_a_dialect_of_ones_own_has_a_name_of_its_own(tmp_path: Path, name: str) 
             "[dialects.x] request.max_tools: must be a valid integer",
         ),
         ('base = "openai"\nids.pattern = "["', "[dialects.x] ids.pattern: not a regular expression"),
-        (
-            'base = "openai"\nrequest.named_models = "["',
-            "[dialects.x] request.named_models: not a regular expression",
-        ),
-        (
-            'base = "openai"\nrequest.sampling_models = "["',
-            "[dialects.x] request.sampling_models: not a regular expression",
-        ),
+        ('base = "openai"\nmodel.sampling = "never"', "[dialects.x] has no field 'model'"),
         ('base = "openai"\nrequest.max_tools = -3', "[dialects.x] request.max_tools: must be at least 1"),
         ('base = "openai"\nturns.last_roles = ["tool"]', "[dialects.x] turns.last_roles: must hold 'user'"),
         (
@@ -565,10 +558,6 @@ def test_a_dialect_of_ones_own_has_a_name_of_its_own(tmp_path: Path, name: str) 
         ('base = "openai"\ncaching = { moving = true }', "caching.moving: needs caching.marks 'block'"),
         ('base = "openai"\ncaching = { marks = "part" }', "caching.marks: 'part' needs turns.empty_result"),
         ('base = "openai"\ncaching = { long = "ttl" }', "caching.long: 'ttl' needs caching.marks"),
-        (
-            'base = "bedrock"\ncaching = { marks = "point", models = "[" }',
-            "[dialects.x] caching.models: not a regular expression",
-        ),
         (
             'base = "openai"\ncaching = { marks = "all" }',
             "[dialects.x] caching.marks: must be 'none' or 'part'",

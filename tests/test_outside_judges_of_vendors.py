@@ -152,7 +152,7 @@ def test_every_body_for_mistral_is_of_its_sdks_request_type() -> None:
 @pytest.mark.parametrize("name", VENDORS)
 def test_bodies_for_other_vendors_are_openais_but_for_the_fields_they_add(name: str) -> None:
     forces = dialect(name).request
-    is_named = forces.forced_choice == "yes" and bool(forces.named_models)
+    is_named = forces.forced_choice == "yes" and forces.named_choice
     assert (sum(map(wanted.names_a_tool, bodies(name))) > COUNT // 20) is is_named or name == "deepseek"
     for seed, body in enumerate(bodies(name)):
         messages = [

@@ -14,6 +14,7 @@ from actors.adapters.preamble import Preamble
 from actors.adapters.request import Request, Settings
 from actors.adapters.settings import fit
 from actors.core.dialect import Dialect
+from actors.core.models.narrow import for_model
 from actors.core.segments import Segments
 from actors.core.transcript import NO_FACTS, Encoder, TranscriptFacts
 
@@ -53,11 +54,12 @@ class Adapter(Struct, frozen=True):
         `called` are the tools that a transcript shows, for settings that declare none. Where they declare some, what a
         model invented must not change them: reasoning is bound to them (ANT-44).
         """
-        asked, names, keys, losses = fit(settings, self.dialect)
-        begun = self.preamble(asked, self.dialect, NO_FACTS.tools if asked.tools else called)
+        dialect = for_model(self.dialect, settings.model)
+        asked, names, keys, losses = fit(settings, dialect)
+        begun = self.preamble(asked, dialect, NO_FACTS.tools if asked.tools else called)
         told = (*losses, *begun.losses)
         tools = frozenset(tool.name for tool in asked.tools)
-        return Prepared(asked, self.dialect, self.encoder.closing, begun, names, keys, told, tools)
+        return Prepared(asked, dialect, self.encoder.closing, begun, names, keys, told, tools)
 
     def request(self, segments: Segments, settings: Settings, facts: TranscriptFacts = NO_FACTS) -> Request:
         """Return the request that sends a lane's segments with these settings; see `prepared`."""

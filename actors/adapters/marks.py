@@ -42,8 +42,13 @@ def routed(settings: Settings, dialect: Dialect, facts: TranscriptFacts) -> byte
     if settings.cache == "off" or not dialect.caching.keyed:
         return b""
     named = b',"prompt_cache_key":' + quote(facts.lane) if facts.lane else b""
-    keeps = settings.cache == "long" and dialect.caching.long == "retention"
-    return named + (b',"prompt_cache_retention":"24h"' if keeps else b"")
+    if settings.cache != "long" or dialect.caching.long != "retention":
+        return named
+    return named + (_OPTIONS if dialect.model.cache == "options" else _RETENTION)
+
+
+_RETENTION = b',"prompt_cache_retention":"24h"'
+_OPTIONS = b',"prompt_cache_options":{"ttl":"12h"}'
 
 
 def marked(

@@ -6,7 +6,6 @@ changes the tools, which reasoning may be bound to: it is for dialects that bind
 validated against the whole schema, so what a provider's subset cannot say costs guidance and no safety.
 """
 
-import re
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
@@ -14,10 +13,12 @@ from msgspec.structs import replace
 
 from actors.adapters.request import Settings, ToolSpec
 from actors.adapters.schemas import below, rooted
+from actors.adapters.thinking import will_think
 from actors.core.asking import Choose
 from actors.core.concerns import OutputMeans
 from actors.core.dialect import Dialect
 from actors.core.jsonio import Json, JsonValue, dump, parse
+from actors.core.models.narrow import for_model
 from actors.core.output import OUTPUT_TOOL
 
 if TYPE_CHECKING:
@@ -39,15 +40,16 @@ _MAX_OBJECTS, _MAX_PROPERTIES, _MAX_VALUES, _MAX_CHARACTERS = (
 def means(settings: Settings, dialect: Dialect) -> OutputMeans:
     """Return how a model is told the form of its answer, for settings that have one."""
     rules = dialect.request
-    if rules.output == "prompt" or re.fullmatch(rules.output_models, settings.model) is None:
+    dialect = for_model(dialect, settings.model)
+    facts = dialect.model
+    if rules.output == "prompt":
         return "prompt"
     if rules.output == "tool":
-        always = dialect.reasoning.required == "with_calls" and settings.thinking != "off"
-        thinks = always or settings.thinking in ("adaptive", "manual")
-        is_free = rules.forced_choice == "yes" or (rules.forced_choice == "not_when_thinking" and not thinks)
+        excluded = facts.forced_choice == "without_thinking" and will_think(settings, dialect)
+        is_free = rules.forced_choice == "yes" and facts.forced_choice != "never" and not excluded
         taken = any(tool.name == OUTPUT_TOOL for tool in settings.tools)
         return "tool" if is_free and not taken and dialect.reasoning.binding != "prefix" else "prompt"
-    if settings.tools and not rules.output_beside_tools:
+    if not facts.schema_output or (settings.tools and not rules.output_beside_tools):
         return "prompt"
     return "schema" if _is_sayable(settings.output or Json(b"{}"), rules.output_schema) else "prompt"
 

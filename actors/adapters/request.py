@@ -59,6 +59,8 @@ class Settings(Struct, frozen=True, kw_only=True):
         stop: Texts at which the answer ends.
         thinking: `adaptive` asks for reasoning and `off` for none, where the dialect has a switch for it;
             `manual` asks for a budget of tokens, where the model is of the kind that wants one (ANT-45, ANT-46).
+        budgeted: Whether the transcript was rendered for a model with a thinking budget (ANT-40). Without it, a model
+            that thinks by budgets alone is not asked to think.
         thinking_tokens: The budget of `manual`, at least 1; None leaves it to the dialect.
         effort: How hard to think, in the provider's word (`low`, `high`), or None to leave it out.
         upstream: The one upstream of a gateway that may serve, in the gateway's word; empty leaves the choice to it.
@@ -79,6 +81,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     top_p: float | None = None
     stop: tuple[str, ...] = ()
     thinking: Mode = "default"
+    budgeted: bool = False
     thinking_tokens: int | None = None
     effort: str | None = None
     upstream: str = ""

@@ -6,19 +6,21 @@ transcript. Its schema goes out as the host takes it (`actors.adapters.tool_sche
 thinking is asked for, is its own.
 """
 
-import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from msgspec.structs import replace
 
 from actors.adapters.outputs import asked_form
 from actors.adapters.request import TEXT, Settings, ToolSpec
+from actors.adapters.thinking import can_switch_off, fit_thinking, will_think
 from actors.adapters.tool_schemas import host_schema
-from actors.core.asking import Choose, ToolChoice
+from actors.core.asking import Choose, Mode, ToolChoice
 from actors.core.dialect import Dialect
 from actors.core.jsonio import Json
+from actors.core.models.facts import Permission
 from actors.core.projection import flat_name, tool_name, within
+from actors.errors import ConfigError
 
 
 class FittedSettings(NamedTuple):
@@ -31,35 +33,38 @@ class FittedSettings(NamedTuple):
 
 
 def fit(settings: Settings, dialect: Dialect) -> FittedSettings:
-    """Return settings as a dialect takes them, to be sent as they are.
+    """Return settings that a dialect accepts, to be sent as they are.
 
     The losses are: `temperature`, `top_p`, `stop`, `tool_choice`, `thinking`,
-    `thinking_tokens`, `effort`; `cache`, where no longer life can be asked for; and `schema.KEYWORD` for what a tool's
+    `thinking_tokens`, `effort`; `cache` if no longer life can be requested; and `schema.KEYWORD` for what a tool's
     schema may not say, `output.KEYWORD` for what that of the answer may not.
+
+    Args:
+        settings: The settings as they were asked for.
+        dialect: The profile of the host, narrowed to the model of the settings.
+
+    Raises:
+        ConfigError: The model accepts no function tools on this API.
     """
     if settings.output is not None:
         settings = asked_form(settings, dialect)
-    lost: dict[str, None] = {}
-    changes: dict[str, Any] = _sampling(settings, dialect)  # Any: each setting has its own type
-    form = _form(settings, dialect, lost)
-    choice = _choice(settings, dialect)
-    if choice != settings.tool_choice:
-        changes["tool_choice"] = choice
-    if dialect.reasoning.switch == "none":
-        asked = {"thinking": "default", "thinking_tokens": None, "effort": None}
-        changes |= {name: nothing for name, nothing in asked.items() if getattr(settings, name) != nothing}
-    cache = dialect.caching.taken(settings.cache, settings.model)
+    losses: dict[str, None] = {}
+    form = _form(settings, dialect, losses)
+    fitted = fit_thinking(settings, dialect, losses)
+    fitted = _fit_choice(fitted, dialect, losses)
+    fitted = _fit_chat_tools(fitted, settings, dialect, losses)
+    fitted = _fit_sampling(fitted, dialect, losses)
+    cache = dialect.caching.accepted(settings.cache, dialect.model)
     if settings.cache == "long" != cache:
-        changes["cache"] = cache
-    fitted = [_taken(tool, settings.model, dialect, lost) for tool in settings.tools]
-    tools = tuple([tool for tool, _ in fitted])
-    pairs = zip(tools, settings.tools, strict=True)
-    names = {made.name: own.name for made, own in pairs if made.name != own.name}
-    sent = {"tools": tools, "cache": cache, "output": form} | changes
-    if isinstance(choice, Choose):
-        sent["tool_choice"] = _renamed(choice, names)
-    keys = {own.name: made for own, (_, made) in zip(settings.tools, fitted, strict=True) if made}
-    return FittedSettings(replace(settings, **sent), names, keys, (*changes, *lost))
+        losses["cache"] = None
+    made = [_fit_tool(tool, dialect, losses) for tool in settings.tools]
+    tools = tuple([tool for tool, _ in made])
+    pairs = [*zip(settings.tools, made, strict=True)]
+    names = {tool.name: own.name for own, (tool, _) in pairs if tool.name != own.name}
+    keys = {own.name: renamed for own, (_, renamed) in pairs if renamed}
+    choice = _renamed(fitted.tool_choice, names)
+    sent = replace(fitted, tools=tools, cache=cache, output=form, tool_choice=choice)
+    return FittedSettings(sent, names, keys, (*losses,))
 
 
 def _form(settings: Settings, dialect: Dialect, lost: dict[str, None]) -> Json | None:
@@ -71,57 +76,113 @@ def _form(settings: Settings, dialect: Dialect, lost: dict[str, None]) -> Json |
     return form.schema
 
 
-def _choice(settings: Settings, dialect: Dialect) -> ToolChoice:
-    """Return the tool choice as far as it can be said: one tool by its name, else any, else as the model likes."""
-    choice, rules = settings.tool_choice, dialect.request
+def can_force(settings: Settings, dialect: Dialect) -> bool:
+    """Return True if a request with these settings can force a tool, with thinking switched off if need be."""
+    match _forcing(dialect):
+        case "never":
+            return False
+        case "without_thinking":
+            return can_switch_off(dialect) or not will_think(settings, dialect)
+        case _:
+            return True
+
+
+def _forcing(dialect: Dialect) -> Permission:
+    """Return when a tool may be forced, by the host and by the model."""
+    return max(_HOSTS[dialect.request.forced_choice], dialect.model.forced_choice, key=_STRICTNESS.index)
+
+
+_HOSTS: Mapping[str, Permission] = {
+    "yes": "always",
+    "not_when_thinking": "without_thinking",
+    "no": "never",
+}
+_STRICTNESS = get_args(Permission)
+
+
+def _fit_choice(settings: Settings, dialect: Dialect, losses: dict[str, None]) -> Settings:
+    """Return settings with a tool choice that can be sent: one tool by its name, else any, else `auto`.
+
+    Where a forced tool excludes thinking, thinking is switched off for this request (ANT-48, DSK-08): a model that
+    thinks by default would refuse the request although it does not mention thinking.
+    """
+    choice = settings.tool_choice
     if choice in ("auto", "none"):
-        return choice
-    if rules.forced_choice == "no" or (
-        rules.forced_choice == "not_when_thinking" and _thinks(settings, dialect)
-    ):
-        return "auto"
+        return settings
+    named = _choice(choice, settings, dialect)
+    if named == "auto" or not can_force(settings, dialect):
+        losses["tool_choice"] = None
+        return replace(settings, tool_choice="auto")
+    if named != choice:
+        losses["tool_choice"] = None
+    if _forcing(dialect) == "always" or not will_think(settings, dialect):
+        return replace(settings, tool_choice=named)
+    if settings.thinking in ("adaptive", "manual"):
+        losses["thinking"] = None
+    return replace(settings, tool_choice=named, thinking="off", thinking_tokens=None)
+
+
+def _choice(choice: ToolChoice, settings: Settings, dialect: Dialect) -> ToolChoice:
+    """Return a forced choice as the model and the host take it: by the tool's name, or as any tool."""
     if not isinstance(choice, Choose):
         return choice
     tool = next((tool for tool in settings.tools if tool.name == choice.tool), None)
     if tool is None:  # it went while the ask waited
         return "auto"
-    is_named = re.fullmatch(rules.named_models, settings.model) is not None
-    return choice if is_named and not (tool.namespace and rules.namespaces) else "required"
+    is_named = dialect.request.named_choice and dialect.model.named_choice
+    return choice if is_named and not (tool.namespace and dialect.request.namespaces) else "required"
 
 
-def _renamed(choice: Choose, names: Mapping[str, str]) -> Choose:
+def _renamed(choice: ToolChoice, names: Mapping[str, str]) -> ToolChoice:
     """Return a choice by the name that the tool is declared under."""
+    if not isinstance(choice, Choose):
+        return choice
     return next((Choose(made) for made, own in names.items() if own == choice.tool), choice)
 
 
-def _thinks(settings: Settings, dialect: Dialect) -> bool:
-    """Say whether the model will think: it was asked to, or it always does unless it is told not to."""
-    always = dialect.reasoning.required == "with_calls" and settings.thinking != "off"
-    return always or settings.thinking in ("adaptive", "manual")
+def _fit_chat_tools(
+    settings: Settings, asked: Settings, dialect: Dialect, losses: dict[str, None]
+) -> Settings:
+    """Return settings with the effort that Chat Completions accepts beside function tools (OAC-20)."""
+    rule = dialect.model.chat_tools
+    if dialect.family != "openai_chat" or dialect.reasoning.switch != "effort" or not settings.tools:
+        return settings
+    if rule == "never":
+        raise ConfigError(
+            f"Model {settings.model!r} accepts no tools on Chat Completions; "
+            f"use openai_responses:{settings.model}, or open the session without tools"
+        )
+    if rule == "always" or (settings.thinking == "off" and rule == "without_effort"):
+        return settings
+    if asked.effort not in (None, "none"):
+        losses["effort"] = None
+    if asked.thinking in ("adaptive", "manual"):
+        losses["thinking"] = None
+    if rule == "without_effort":
+        return replace(settings, effort=None, thinking="default", thinking_tokens=None)
+    thinking: Mode = "off" if asked.thinking == "off" else "default"
+    return replace(settings, effort="none", thinking=thinking, thinking_tokens=None)
 
 
-def _sampling(settings: Settings, dialect: Dialect) -> dict[str, Any]:  # Any: as above
-    """Return what is left out of sampling. Anthropic's models take none but their own while they think."""
-    rules, heat = dialect.request, settings.temperature
-    takes = rules.sampling and re.fullmatch(rules.sampling_models, settings.model) is not None
-    fixed = not takes or (dialect.reasoning.switch == "anthropic" and _thinks(settings, dialect))
-    changes: dict[str, Any] = {}
-    if heat is not None and (fixed or heat > rules.max_temperature):
+def _fit_sampling(settings: Settings, dialect: Dialect, losses: dict[str, None]) -> Settings:
+    """Return settings without the sampling and the stops that the model does not accept."""
+    rules, facts, heat = dialect.request, dialect.model, settings.temperature
+    excluded = facts.sampling == "without_thinking" and will_think(settings, dialect)
+    is_fixed = not rules.sampling or facts.sampling == "never" or excluded
+    changes: dict[str, Any] = {}  # Any: each setting has its own type
+    if heat is not None and (is_fixed or heat > rules.max_temperature):
         changes["temperature"] = heat = None
-    if settings.top_p is not None and (fixed or (heat is not None and rules.top_p == "alone")):
+    if settings.top_p is not None and (is_fixed or (heat is not None and rules.top_p == "alone")):
         changes["top_p"] = None
-    if len(settings.stop) > rules.max_stops:
-        changes["stop"] = settings.stop[: rules.max_stops]
-    return changes
+    if len(settings.stop) > (most := rules.max_stops if facts.stops else 0):
+        changes["stop"] = settings.stop[:most]
+    losses |= dict.fromkeys(changes)
+    return replace(settings, **changes)
 
 
-def _taken(
-    tool: ToolSpec, model: str, dialect: Dialect, lost: dict[str, None]
-) -> tuple[ToolSpec, Mapping[str, str]]:
+def _fit_tool(tool: ToolSpec, dialect: Dialect, lost: dict[str, None]) -> tuple[ToolSpec, Mapping[str, str]]:
     """Return a tool under a name and with a schema that are taken, and its made keys; note what the schema lost."""
-    rules = dialect.request
-    has_key_rule = rules.property_keys is not None and re.fullmatch(rules.property_key_models, model)
-    taken = host_schema(tool.parameters, rules.patterns, rules.property_keys if has_key_rule else None)
+    taken = host_schema(tool.parameters, dialect.request.patterns, dialect.model.property_keys)
     lost.update(dict.fromkeys(f"schema.{keyword}" for keyword in taken.losses))
     pattern = dialect.ids.tool_name_pattern
     name = tool_name(tool.name, pattern)
@@ -130,25 +191,3 @@ def _taken(
     if tool.form is not None and not dialect.request.custom_tools and tool.form != TEXT:
         lost["tools.format"] = None
     return replace(tool, name=name, parameters=taken.schema), taken.keys
-
-
-_MANUAL_TOKENS = 1024  # fewest of a manual thinking budget; also left for the answer where less is asked for
-
-
-def _budget(settings: Settings) -> int:
-    return max(settings.thinking_tokens or _MANUAL_TOKENS, _MANUAL_TOKENS)
-
-
-def thinking_switch(settings: Settings) -> Mapping[str, str | int | None]:
-    """Return Anthropic's `thinking`: newer models take `adaptive`, older ones `manual` (ANT-45, ANT-46)."""
-    if settings.thinking == "manual":
-        return {"type": "enabled", "budget_tokens": _budget(settings)}
-    return {"type": {"adaptive": "adaptive", "off": "disabled"}.get(settings.thinking)}
-
-
-def room(settings: Settings, default: int) -> int:
-    """Return the most tokens of the answer. A manual thinking budget is part of them and must be smaller."""
-    most = settings.max_tokens or default
-    if settings.thinking != "manual":
-        return most
-    return max(most, _budget(settings) + (_MANUAL_TOKENS if settings.max_tokens else default))

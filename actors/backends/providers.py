@@ -48,7 +48,7 @@ class Providers:
         from actors.credentials.configured import credentials_of, headers_of, query_of
 
         backend = config.backend(member)
-        codec = adapter(config.dialect(binding.dialect))
+        codec = adapter(config.dialect_of(binding))
         credentials, headers = credentials_of(config, member), partial(headers_of, config, member)
         query = partial(query_of, config, member)
         weights = {name: tenant.weight for name, tenant in config.settings.tenants.items()}

@@ -100,7 +100,7 @@ class BackendResolver:
 
     def _check_tools(self, backend: "Backend") -> None:
         """Refuse a backend whose dialect takes fewer tools than the session has."""
-        most = self._config.dialect(backend.dialect).request.max_tools
+        most = self._config.dialect_of(backend.binding).request.max_tools
         if most is not None and (count := len(self._tools)) > most:
             raise ToolDefinitionError(
                 f"The session has {count} tools and backend {backend.name!r} takes at most {most} "
@@ -126,6 +126,7 @@ class BackendResolver:
             max_tokens=backend.max_tokens,
             temperature=backend.temperature,
             thinking=backend.reasoning.mode,
+            budgeted=self._config.reader(backend.binding).budgeted,
             thinking_tokens=backend.reasoning.tokens,
             effort=backend.reasoning.effort,
             upstream=backend.upstream,
@@ -134,7 +135,7 @@ class BackendResolver:
         )
         counts = self._counts.setdefault(backend.binding.backend, ToolCounts())
         return ResolvedBackend(
-            backend.binding, adapter(self._config.dialect(backend.dialect)), settings, counts
+            backend.binding, adapter(self._config.dialect_of(backend.binding)), settings, counts
         )
 
 

@@ -49,6 +49,7 @@ from actors.config.backend import (
 from actors.config.complaints import at, clip, explained, hint, syntax
 from actors.config.contradictions import contradictions
 from actors.config.dialects import derived
+from actors.config.models import matching_overrides
 from actors.config.noting import Noting
 from actors.config.providers import PROVIDERS, Kind, Provider, aws_region
 from actors.config.settings import (
@@ -66,6 +67,8 @@ from actors.config.settings import (
 )
 from actors.core.dialect import Dialect
 from actors.core.identity import Binding
+from actors.core.models.facts import Overrides
+from actors.core.models.narrow import for_model
 from actors.core.profiles import PROFILES, dialect
 from actors.core.render import RenderTarget
 from actors.errors import ConfigError, MissingKey, UnknownTarget
@@ -128,12 +131,31 @@ class Config:
         """
         return self._dialects.get(name) or dialect(name)
 
+    def dialect_of(self, binding: Binding) -> Dialect:
+        """Return the profile of a binding's host, narrowed to the binding's model (`[models]` included).
+
+        Raises:
+            UnknownTarget: There is no such profile.
+        """
+        return for_model(self.dialect(binding.dialect), binding.model, self.model_overrides(binding))
+
+    def model_overrides(self, binding: Binding) -> tuple[Overrides, ...]:
+        """Return the `[models]` tables that match a binding, the least specific first."""
+        settings = self.settings.backends.get(binding.backend)
+        names = {binding.backend} if settings is None else {binding.backend, settings.kind}
+        return matching_overrides(self.settings.models, names, binding.model)
+
     def reader(self, binding: Binding) -> RenderTarget:
         """Return whom a transcript for a binding is for: what it may see of reasoning, and how it is asked to think."""
         settings = self.settings.backends.get(binding.backend)
         if settings is None:
             return RenderTarget(binding)
-        return RenderTarget(binding, settings.thinking, settings.reasoning.mode == "manual")
+        return RenderTarget(binding, settings.thinking, self._has_budget(binding, settings.reasoning.mode))
+
+    def _has_budget(self, binding: Binding, mode: str) -> bool:
+        """Return True if requests limit thinking by a budget: as asked, or because the model has no other way."""
+        modes = self.dialect_of(binding).model.thinking
+        return mode == "manual" or (mode == "adaptive" and "adaptive" not in modes and "enabled" in modes)
 
     @property
     def limits(self) -> RuntimeLimits:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from actors.config.complaints import header, hint, named
 from actors.config.dialects import derived, no_dialect
+from actors.config.models import check_models_table
 from actors.config.providers import PROVIDERS
 from actors.config.settings import NAME, FileSettings
 from actors.core.dialect import ChatDialect
@@ -19,6 +20,7 @@ def contradictions(settings: FileSettings) -> Iterable[tuple[tuple[str, ...], st
                 yield (table, name), f"{named(name)} is not a name; use letters, digits, '_', '-' and '.'"
     yield from _wrong_dialects(settings)
     yield from _wrong_upstreams(settings)
+    yield from _wrong_models(settings)
     for name, pool in settings.pools.items():
         place = ("pools", name, "members")
         if name in settings.backends:
@@ -51,6 +53,15 @@ def _wrong_dialects(settings: FileSettings) -> Iterable[tuple[tuple[str, ...], s
         if backend.dialect is not None and backend.dialect not in known:
             wrong = f"{header('backends', name)} dialect: {no_dialect(backend.dialect)}"
             yield ("backends", name, "dialect"), wrong
+
+
+def _wrong_models(settings: FileSettings) -> Iterable[tuple[tuple[str, ...], str]]:
+    """Yield `[models]` tables with a name or a field that is wrong, or with a provider that does not exist."""
+    for name, table in settings.models.items():
+        try:
+            check_models_table(name, table, {*settings.backends, *PROVIDERS})
+        except ValueError as error:
+            yield ("models", name), f"[models.{named(name)}] {error}"
 
 
 def _wrong_upstreams(settings: FileSettings) -> Iterable[tuple[tuple[str, ...], str]]:

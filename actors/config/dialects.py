@@ -36,10 +36,6 @@ _PATTERNS = (
     "pattern",
     "accepted",
     "tool_name_pattern",
-    "models",
-    "output_models",
-    "sampling_models",
-    "named_models",
 )
 _NEVER_BLANK = ("filler_first", "filler_last", "filler_between", "required_choice")
 _BASE64 = re.compile(r"(?:[A-Za-z0-9+/_-]{4})*[A-Za-z0-9+/_-]{2,4}={0,2}")
@@ -67,7 +63,7 @@ def _changed(
     """Return a record of a profile, or the whole of it, with some fields changed."""
     types, made = get_type_hints(type(record)), dict[str, Any]()  # Any: as above
     for key, value in table.items():
-        own = getattr(record, key, None) if key in types else None
+        own = getattr(record, key, None) if key in types and key != "model" else None
         if key == "name" or (f"{place}{key}" not in known.values() and not isinstance(own, Demands)):
             close = nearest(key, known)
             way = f"did you mean {known[close]!r}?" if close else "docs/reference/rulebook.md lists them"
@@ -87,6 +83,7 @@ def _names(base: Dialect) -> dict[str, str]:
         field: f"{name}.{field}"
         for name in base.__struct_fields__
         if isinstance(record := getattr(base, name), Demands)
+        and name != "model"  # the [models] table has those
         for field in record.__struct_fields__
     }
     return {"rules": "rules"} | nested

@@ -457,9 +457,13 @@ class JournalSettings(Frozen):
 
 
 class FileSettings(Frozen):
-    """A whole `actors.toml`. A `[dialects.NAME]` table is a profile of one's own; see `actors.config.dialects`."""
+    """A whole `actors.toml`. A `[dialects.NAME]` table is a profile of one's own; see `actors.config.dialects`.
+
+    A `[models."PROVIDER:GLOB"]` table overrides facts about models; see `actors.config.models`.
+    """
 
     dialects: dict[str, dict[str, Any]] = {}  # Any: each field of a dialect has its own type
+    models: dict[str, dict[str, Any]] = {}  # Any: each field of `ModelFacts` has its own type
     backends: dict[str, BackendSettings] = {}
     pools: dict[str, PoolSettings] = {}
     tenants: dict[str, TenantSettings] = {}

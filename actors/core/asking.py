@@ -10,6 +10,7 @@ from typing import Any, Final, Literal, TypeAlias, TypedDict, get_args
 
 from actors.core.form import Form
 from actors.core.jsonio import Json
+from actors.core.models.facts import EFFORTS
 from actors.errors import ConfigError, nearest
 
 
@@ -141,7 +142,10 @@ def _near(name: str) -> str:
 def refused(name: str, value: object) -> str | None:
     """Return what a setting takes, if it does not take this value; None leaves any of them out."""
     takes, fits = _RULES[name]
-    return None if value is None or fits(value) else f"{takes}, or None"
+    if value is None or fits(value):
+        return None
+    close = nearest(value, EFFORTS) if name == "effort" and type(value) is str else None
+    return f"{takes}, or None" + (f"; did you mean {close!r}?" if close else "")
 
 
 def _whole(value: object) -> bool:
@@ -172,6 +176,14 @@ def _one_of(words: tuple[str, ...]) -> tuple[str, Callable[[object], bool]]:
     return f"one of {', '.join(words)}", lambda value: type(value) is str and value in words
 
 
+def _is_effort(value: object) -> bool:
+    """Return True for a level that some provider has, or a word of a host's own that resembles none of them."""
+    if type(value) is not str or not value.strip():
+        return False
+    return value in EFFORTS or nearest(value, EFFORTS) is None
+
+
+_EFFORT = (f"one of {', '.join(EFFORTS)}, or the provider's own word", _is_effort)
 _WHOLE = ("a whole number from 1", _whole)
 _SECONDS = ("seconds above 0", _seconds)
 _RULES: Mapping[str, tuple[str, Callable[[object], bool]]] = {
@@ -182,7 +194,7 @@ _RULES: Mapping[str, tuple[str, Callable[[object], bool]]] = {
     "stop": (f"at most {MOST_STOPS} texts that are not blank", _stops),
     "tool_choice": (f"one of {', '.join(get_args(ChoiceWord))}, Choose('NAME')", _choice),
     "thinking": _one_of(get_args(AskMode)),
-    "effort": ("the provider's word, as 'low'", lambda value: type(value) is str and bool(value.strip())),
+    "effort": _EFFORT,
     "first_byte": _SECONDS,
     "idle": _SECONDS,
     "total": _SECONDS,

@@ -5,12 +5,12 @@ prefix, each on the machine that served it, and want to be told which conversati
 says of either stands around the lane and never in it: marks move, and what was sent stays as it is.
 """
 
-import re
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from actors.core.concerns import Demands
 from actors.core.identity import Binding, content_name
+from actors.core.models.facts import ModelFacts
 
 Cache: TypeAlias = Literal["off", "default", "long"]
 """What is asked of a prompt cache: nothing, to keep prefixes as long as it usually does, or as long as it can."""
@@ -22,24 +22,23 @@ class Caching(Demands):
     Args:
         marks: How the end of a prefix that is to be kept is marked: by `cache_control` on its last block, by a
             `cachePoint` behind it (`point`), or by `cache_control` on the last part of a message's content (`part`).
-        models: Which models take marks, as a pattern of the whole name. The others are not marked.
         moving: Whether one mark for the whole request, beside its messages, stands for one on its last block.
         keyed: Whether a request names its lane (`prompt_cache_key`), and so comes to the machine that has it.
-        long: How a longer life is asked for: by a `ttl` on each mark, or by `prompt_cache_retention`.
+        long: How a longer life is asked for: by a `ttl` on each mark, or by the field that the model accepts
+            (`prompt_cache_retention`, `prompt_cache_options`).
     """
 
     marks: Literal["none", "block", "point", "part"] = "none"
-    models: str = ".*"
     moving: bool = False
     keyed: bool = False
     long: Literal["none", "ttl", "retention"] = "none"
 
-    def taken(self, asked: Cache, model: str) -> Cache:
-        """Return what of `asked` this host can be asked for with one of its models."""
-        marks = self.marks != "none" and re.fullmatch(self.models, model) is not None
-        if asked == "off" or not (marks or self.keyed):
+    def accepted(self, cache: Cache, model: ModelFacts) -> Cache:
+        """Return how far a request may go in what it asks of the cache of this host, for one of its models."""
+        has_marks = self.marks != "none" and model.cache == "host"
+        if cache == "off" or not (has_marks or self.keyed):
             return "off"
-        return "default" if self.long == "none" else asked
+        return "default" if self.long == "none" or model.cache == "automatic" else cache
 
 
 @lru_cache(maxsize=16)

@@ -120,8 +120,8 @@ class ReasoningRules(Demands):
         followed: Whether something of the same message must stand behind thinking (OAR-03, ANT-52).
         once: Whether a reasoning item, told by the id inside it, may be sent once only (OAR-07).
         alone: Whether an assistant message may hold thinking and nothing else.
-        required: Which assistant messages must have thinking: those with calls (KIM-03, DSK-05), in front of their
-            first call (GEM-04), or none.
+        required: Which assistant messages must have thinking: those with calls (KIM-03), in front of their first call
+            (GEM-04), every one (DSK-05), or none.
         placeholder: What stands in where they have none of their own.
         switch: How a request asks for thinking.
     """
@@ -132,7 +132,7 @@ class ReasoningRules(Demands):
     first: bool = True
     followed: bool = False
     alone: bool = True
-    required: Literal["no", "with_calls", "before_calls"] = "no"
+    required: Literal["no", "with_calls", "before_calls", "every"] = "no"
     placeholder: str = ""
     switch: Literal["none", "anthropic", "type", "effort", "reasoning", "gemini", "gemini_budget"] = "none"
 
@@ -169,24 +169,19 @@ class RequestRules(Demands):
         namespaces: Whether tools may be in groups, each with a name.
         custom_tools: Whether there are tools that take free text, and no object.
         schema_subset: What a tool's JSON Schema is projected to.
-        property_keys: What the key of every property in a tool's schema must match in full; others go out under made
-            keys (ANT-57). None where any key is taken.
-        property_key_models: Which models demand that, as a pattern of the whole name.
         patterns: Which regular expressions a schema may hold: `any`, `plain` ones without lookarounds, named groups
             and flags, of which a grammar can be made (CMP-03), or `none`.
         max_tokens_default: Most tokens of an answer where nobody said (Anthropic requires the field); None for the
             model's own.
         max_tools: Most tools a request may declare.
         forced_choice: Whether a tool may be forced; where not, `auto` is sent and the loss is reported.
-        named_models: Which models may be forced to call one tool by its name, as a pattern of the whole name; of the
-            others any tool is demanded, and the loss reported.
-        sampling: Whether sampling settings are taken; where not, they are left out and the loss is reported.
-        sampling_models: Which models take them, as a pattern of the whole name.
+        named_choice: Whether one tool may be forced by its name; where not, any tool is forced and the loss
+            is reported.
+        sampling: Whether sampling settings are accepted; where not, they are omitted and the loss is reported.
         max_temperature: Highest temperature taken; a higher one is left out, and the loss reported.
         top_p: Whether `top_p` is taken beside a temperature, or `alone` only; what is not, is left out and reported.
         output: How a model is best told the form of its answer: by a schema in the request, by a tool that stands for
             the answer and is forced, or in words.
-        output_models: Which models have that, as a pattern of the whole name. The others are told in words.
         output_beside_tools: Whether a schema in the request may stand beside tools; where not, words do.
         output_schema: `closed` where the schema must close every object and says no bounds, recursion or open object;
             `filled` where each of its objects must have properties besides.
@@ -197,19 +192,15 @@ class RequestRules(Demands):
 
     namespaces: ClassVar[bool] = False
     custom_tools: bool = False
-    property_keys: str | None = None
-    property_key_models: str = ".*"
     patterns: Patterns = "any"
     max_tools: int | None = None
     forced_choice: Literal["yes", "no", "not_when_thinking"] = "yes"
-    named_models: str = ".*"
+    named_choice: bool = True
     sampling: bool = True
-    sampling_models: str = ".*"
     max_temperature: float = 2.0
     top_p: Literal["beside", "alone"] = "beside"
     max_stops: int = 4
     output: OutputMeans = "prompt"
-    output_models: str = ".*"
     output_beside_tools: bool = False
     output_schema: Literal["any", "closed", "filled"] = "any"
     overflow_patterns: tuple[str, ...] = OVERFLOW

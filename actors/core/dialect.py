@@ -11,6 +11,8 @@ from actors.core.caching import Caching
 from actors.core.concerns import Demands, Ids, Kind, MediaRules, ReasoningRules, RequestRules, Role, TurnRules
 from actors.core.form import replace
 from actors.core.identity import Binding
+from actors.core.models.facts import ModelFacts
+from actors.core.models.lookup import Maker
 
 Family: TypeAlias = Literal["openai_chat", "responses", "anthropic", "gemini", "converse"]
 
@@ -23,10 +25,17 @@ class Profile(Demands):
         rules: Prefix of the vendor's own rules (`MIS`, `KIM`, `DSK`), which the judge cites in place of the
             family's; empty where the vendor has no list of its own.
         family: The wire family: which adapter encodes and decodes, which fold checks.
+        makers: Makers of models whose rows of the table of model facts hold on this host.
+        model: What the model accepts. In a profile, this describes a model of which nothing is known;
+            `actors.core.models.for_model` narrows the profile to one model.
+        narrowed_to: Name of the model that the profile was narrowed to; empty for the profile itself.
     """
 
     name: str
     rules: str = ""
+    makers: tuple[Maker, ...] = ("openai", "anthropic", "google")
+    model: ModelFacts = ModelFacts()
+    narrowed_to: str = ""
     ids: Ids
     turns: TurnRules
     media: MediaRules
@@ -35,7 +44,7 @@ class Profile(Demands):
     caching: Caching
 
     def __hash__(self) -> int:  # cheap, because codecs are looked up by it
-        return hash(self.name)
+        return hash((self.name, self.narrowed_to))
 
     def opens(self, sealed_by: Binding, target: Binding | None) -> bool:
         """Say whether a block sealed by one binding may be replayed to `target`.
@@ -99,7 +108,7 @@ class ChatReasoning(ReasoningRules):
     binding: Literal["none", "model", "upstream", "prefix"] = "none"
     first: bool = False
     alone: bool = False
-    required: Literal["no", "with_calls", "before_calls"] = "no"
+    required: Literal["no", "with_calls", "before_calls", "every"] = "no"
     switch: Literal["none", "type", "effort", "reasoning"] = "none"
 
 
@@ -169,11 +178,6 @@ class FunctionRequest(RequestRules):
     output: Literal["schema", "prompt"] = "prompt"
 
 
-OF_SAMPLING = r"(?!o\d(-|$)|gpt-5($|-(?!chat))).*"  # OAC-18: reasoning models take no sampling settings
-OF_SCHEMAS = r"(?!gpt-3|gpt-4(?![o.])|o1-).*"
-"""OpenAI's models that take a schema of the answer: all but the first ones."""
-
-
 class ResponsesTurns(TurnRules):
     arguments = "text"
     result_carrier = "item"
@@ -201,8 +205,6 @@ class ResponsesReasoning(ReasoningRules):
 class ResponsesRequest(RequestRules):
     namespaces = True
     output: Literal["schema", "prompt"] = "schema"
-    output_models: str = OF_SCHEMAS
-    sampling_models: str = OF_SAMPLING
     output_beside_tools: bool = True
     custom_tools: Literal[True] = True
     max_stops: Literal[0] = 0

@@ -6,8 +6,6 @@ conversation that needs it, a refusal costs the turn.
 
 from actors.core.concerns import Ids
 from actors.core.dialect import (
-    OF_SAMPLING,
-    OF_SCHEMAS,
     AnthropicCaching,
     AnthropicDialect,
     AnthropicReasoning,
@@ -39,7 +37,11 @@ from actors.core.dialect import (
     ResponsesTurns,
 )
 from actors.core.form import replace
+from actors.core.models.facts import CLAUDE_KEYS, ModelFacts
+from actors.core.models.lookup import Maker
 from actors.errors import UnknownTarget, nearest
+
+_MAKERS: tuple[Maker, ...] = ("openai", "anthropic", "google")
 
 OPENAI_CHAT = ChatDialect(
     name="openai_chat",
@@ -51,14 +53,13 @@ OPENAI_CHAT = ChatDialect(
         custom_tools=True,
         max_tokens_field="max_completion_tokens",
         output="schema",
-        output_models=OF_SCHEMAS,
         output_beside_tools=True,
-        sampling_models=OF_SAMPLING,
     ),
 )
 
-_PROPERTY_KEYS = r"[a-zA-Z0-9_.-]{1,64}"  # ANT-57
-_NO_SAMPLING = r"claude-((opus|sonnet|haiku)-(4-[7-9]|[5-9])|fable|mythos)"  # ANT-56
+_CLAUDE_LIKE = ModelFacts(
+    sampling="without_thinking", forced_choice="without_thinking", schema_output=False
+)  # what copies of the API are sure to accept
 
 ANTHROPIC = AnthropicDialect(
     name="anthropic",
@@ -74,15 +75,12 @@ ANTHROPIC = AnthropicDialect(
         binding="prefix",  # ANT-44: treated as bound everywhere, which older models accept too
         followed=True,  # ANT-52
     ),
+    model=replace(_CLAUDE_LIKE, property_keys=CLAUDE_KEYS),
     caching=AnthropicCaching(marks="block", moving=True, long="ttl"),
     request=AnthropicRequest(
-        property_keys=_PROPERTY_KEYS,
-        forced_choice="not_when_thinking",
         max_temperature=1.0,
         overflow_rule="ANT-36",
         output="schema",
-        sampling_models=rf"(?!{_NO_SAMPLING}).*",
-        output_models=r"claude-((opus|sonnet|haiku)-(4-[5-9]|[5-9])|fable|mythos).*",
         output_beside_tools=True,
     ),
 )
@@ -161,21 +159,13 @@ BEDROCK = ConverseDialect(
         binding="prefix",  # signatures are those of the model behind it
         followed=True,  # ANT-52, by BED-10
     ),
-    # Claude's, from 3.5 Haiku and 3.7 on; requests with marks to a model without a cache are refused.
-    caching=ConverseCaching(
-        marks="point",
-        models=r".*anthropic\.claude-(?!v\d|instant|3-haiku|3-opus|3-sonnet|3-5-sonnet).*",
-        long="ttl",
-    ),
+    makers=("openai", "anthropic", "google", "amazon"),
+    # Marks for a model without a cache are rejected; of other makers' models, some take `any`.
+    model=replace(_CLAUDE_LIKE, named_choice=False, cache="none"),
+    caching=ConverseCaching(marks="point", long="ttl"),
     request=ConverseRequest(
-        property_keys=_PROPERTY_KEYS,
-        property_key_models=r".*anthropic\..*",
-        forced_choice="not_when_thinking",
-        named_models=r".*(anthropic\.claude|amazon\.nova).*",  # of the others, some take `any`
         output="schema",
-        output_models=r".*anthropic\.claude-((haiku|sonnet|opus)-4-5|opus-4-6).*",  # those that the user guide names
         output_beside_tools=True,
-        sampling_models=rf"(?!.*anthropic\.{_NO_SAMPLING}).*",
         max_temperature=1.0,
         top_p="alone",
         overflow_rule="BED-12",
@@ -221,7 +211,7 @@ MISTRAL = ChatDialect(
 _DEMANDED = ChatReasoning(
     carrier="reasoning_content",
     binding="model",
-    required="with_calls",  # KIM-03, DSK-05
+    required="with_calls",  # KIM-03
     placeholder="(No reasoning recorded.)",  # blanks pass at DeepSeek, but not at all who copy it
     switch="type",
 )
@@ -240,11 +230,11 @@ KIMI = ChatDialect(
         absent_content="omit",  # KIM-05
     ),
     media=ChatMedia(user_files=False),
+    makers=(*_MAKERS, "kimi"),
+    model=ModelFacts(sampling="never", forced_choice="never", thinks=True),  # KIM-09, KIM-10
     reasoning=_DEMANDED,
     caching=ChatCaching(keyed=True),
     request=ChatRequest(
-        forced_choice="no",  # KIM-10
-        sampling=False,  # KIM-09
         schema_subset="moonshot",  # KIM-07
         overflow_rule="KIM-12",
     ),
@@ -261,8 +251,10 @@ DEEPSEEK = ChatDialect(
     ),
     turns=ChatTurns(developer_role=False),
     media=ChatMedia(user_kinds=frozenset(), user_files=False),
-    reasoning=_DEMANDED,
-    request=ChatRequest(forced_choice="not_when_thinking", output="tool", overflow_rule="DSK-09"),  # DSK-08
+    makers=(*_MAKERS, "deepseek"),
+    model=ModelFacts(forced_choice="without_thinking", thinks=True),  # DSK-08
+    reasoning=replace(_DEMANDED, required="every"),  # DSK-05
+    request=ChatRequest(output="tool", overflow_rule="DSK-09"),
 )
 
 OPENROUTER = ChatDialect(
@@ -278,11 +270,10 @@ OPENROUTER = ChatDialect(
         user_after_tool="filler",  # MIS-21
         empty_result="(The tool returned nothing.)",  # ANT-33: a blank text takes no mark
     ),
-    caching=ChatCaching(marks="part", models="~?anthropic/.*", long="ttl"),
+    model=ModelFacts(cache="none"),
+    caching=ChatCaching(marks="part", long="ttl"),
     reasoning=ChatReasoning(carrier="reasoning_details", binding="upstream", switch="reasoning"),
-    request=ChatRequest(
-        property_keys=_PROPERTY_KEYS, property_key_models="~?anthropic/.*", upstream_pin="provider"
-    ),
+    request=ChatRequest(upstream_pin="provider"),
 )
 XAI = ChatDialect(
     name="xai",
@@ -299,11 +290,12 @@ QWEN = ChatDialect(
 )
 GLM = ChatDialect(
     name="glm",
+    makers=(*_MAKERS, "glm"),
     turns=ChatTurns(developer_role=False, absent_content="empty"),
     reasoning=ChatReasoning(switch="type"),
     request=ChatRequest(stream_usage=False),  # it comes on the last chunk unasked
 )
-MINIMAX = ChatDialect(name="minimax")
+MINIMAX = ChatDialect(name="minimax", makers=(*_MAKERS, "minimax"), reasoning=ChatReasoning(switch="type"))
 GROQ = ChatDialect(
     name="groq",
     media=ChatMedia(max_count=5),  # documented for images
@@ -318,7 +310,7 @@ VLLM = ChatDialect(
     # a grammar is made of schemas, and that of an answer leaves no room for calls
     request=ChatRequest(output="schema", patterns="plain"),
 )
-_WORDS_ALONE = replace(VLLM.request, named_models="")  # a tool choice that is no word is taken for `auto`
+_WORDS_ALONE = replace(VLLM.request, named_choice=False)  # a tool choice that is no word is taken for `auto`
 LLAMA_CPP = replace(VLLM, name="llama_cpp", request=_WORDS_ALONE)
 OLLAMA = replace(VLLM, name="ollama", media=ChatMedia(urls=False), request=_WORDS_ALONE)
 

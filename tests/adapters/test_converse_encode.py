@@ -145,7 +145,7 @@ def test_tools_in_the_settings_are_declared_alone_whatever_was_called() -> None:
     [
         ("auto", "default", None, ()),
         ("required", "default", {"any": {}}, ()),
-        ("required", "adaptive", None, ("tool_choice",)),
+        ("required", "adaptive", {"any": {}}, ("thinking",)),
         ("none", "default", None, ("tool_choice",)),
     ],
 )
@@ -182,7 +182,9 @@ def test_thinking_is_asked_for_in_the_vendors_words() -> None:
     assert asked(thinking="adaptive") == {"thinking": {"type": "adaptive"}}
     assert asked(thinking="off") == {"thinking": {"type": "disabled"}}
     manual = {"thinking": {"type": "enabled", "budget_tokens": 2048}}
-    assert asked(thinking="manual", thinking_tokens=2048) == manual
+    older = "anthropic.claude-sonnet-4-5"
+    assert asked(thinking="manual", thinking_tokens=2048, model=older) == manual
+    assert asked(thinking="manual", thinking_tokens=2048) == {"thinking": {"type": "adaptive"}}
     assert asked() is None
     hot = sent(settings=replace(SETTINGS, thinking="adaptive", temperature=0.5))
     assert hot.losses == ("temperature",)

@@ -145,7 +145,11 @@ def test_a_number_no_provider_takes_is_refused_when_settings_are_made(field: str
             "tool_choice is 'any'; it takes one of auto, none, required, Choose('NAME'), or None",
         ),
         ({"thinking": "on"}, "thinking is 'on'; it takes one of default, adaptive, manual, off"),
-        ({"effort": " "}, "effort is ' '; it takes the provider's word, as 'low', or None"),
+        (
+            {"effort": " "},
+            "effort is ' '; it takes one of none, minimal, low, medium, high, xhigh, max, or the provider's own word, "
+            "or None",
+        ),
         ({"thinking_tokens": 9}, "thinking_tokens is 9 and thinking 'default'; only 'manual' has a budget"),
         (
             {"thinking": "off", "thinking_tokens": 9},

@@ -261,8 +261,8 @@ def test_settings_are_written_in_the_words_of_the_api() -> None:
             {"tools": (TOOL,), "tool_choice": "required", "thinking": "adaptive"},
             {"request": {"forced_choice": "not_when_thinking"}},
             "tool_choice",
-            None,
-            ("tool_choice",),
+            "required",
+            ("thinking",),
         ),
         (
             {"tools": (TOOL,), "tool_choice": "none"},

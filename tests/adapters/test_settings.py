@@ -55,8 +55,16 @@ def test_a_temperature_above_what_is_taken_is_not_sent_and_named(name: str) -> N
 
 
 @pytest.mark.parametrize("mode", ["adaptive", "manual"])
-def test_thinking_leaves_no_room_for_a_temperature_or_a_forced_tool(mode: str) -> None:
-    """ANT-48, and the sampling that the provider fixes while a model thinks."""
+def test_a_thinking_model_is_sent_no_temperature(mode: str) -> None:
+    settings = Settings(model="m", temperature=0.5, thinking=mode)  # type: ignore[arg-type]  # one of the literals
+    made = request(settings, ANTHROPIC)
+    assert made.losses == ("temperature",)
+    assert "temperature" not in body(made)
+
+
+@pytest.mark.parametrize("mode", ["adaptive", "manual"])
+def test_a_forced_tool_switches_thinking_off_for_its_request(mode: str) -> None:
+    """ANT-48: a forced tool and thinking exclude each other."""
     settings = Settings(
         model="m",
         temperature=0.5,
@@ -65,8 +73,9 @@ def test_thinking_leaves_no_room_for_a_temperature_or_a_forced_tool(mode: str) -
         tool_choice="required",
     )
     made = request(settings, ANTHROPIC)
-    assert made.losses == ("temperature", "tool_choice")
-    assert not {"temperature", "tool_choice"} & body(made).keys()
+    assert made.losses == ("thinking",)
+    assert body(made)["thinking"] == {"type": "disabled"}
+    assert body(made)["tool_choice"] == {"type": "any"}
     assert validate(made.body, "anthropic") is None
 
 

@@ -32,11 +32,11 @@ FORMS: dict[str, object] = {
     "openai_responses": {"type": "function", "name": "find"},
     **dict.fromkeys(("gemini", "vertex", "gemini_2"), GOOGLES),
     "bedrock": {"tool": {"name": "find"}},
-    **dict.fromkeys(("kimi", "deepseek"), None),  # they think, and force nothing then
+    "kimi": None,  # it thinks, and forces nothing then
     **dict.fromkeys(("llama_cpp", "ollama"), "required"),
 }
 """How a tool is forced by its name; in the other dialects as OpenAI has it."""
-LOST = {"kimi", "deepseek", "llama_cpp", "ollama"}
+LOST = {"kimi", "llama_cpp", "ollama"}
 
 
 def choice(body: Any) -> Any:  # Any: JSON
@@ -81,8 +81,9 @@ def test_a_tool_that_goes_by_another_name_is_forced_by_that(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "more", "said", "lost"),
     [
-        ("anthropic", {"thinking": "adaptive"}, None, True),
-        ("bedrock", {"thinking": "adaptive"}, None, True),
+        ("anthropic", {"thinking": "adaptive"}, {"type": "tool", "name": "find"}, False),
+        ("bedrock", {"thinking": "adaptive"}, {"tool": {"name": "find"}}, False),
+        ("anthropic", {"model": "claude-opus-5-5"}, None, True),
         ("kimi", {"thinking": "off"}, None, True),
         ("deepseek", {"thinking": "off"}, FUNCTION, False),
         ("mistral", {"thinking": "adaptive"}, FUNCTION, False),
@@ -166,10 +167,10 @@ async def test_what_is_lost_of_a_choice_is_told_with_the_answer_and_by_a_preview
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[find])
         preview = await session.preview("a", tool_choice=Choose("find"), thinking="adaptive")
-        assert preview.losses == {"tool_choice": 1}
+        assert preview.losses == {"thinking": 1}
         assert (await session.preview("a", tool_choice=Choose("find"))).losses == {}
         answer = await session.ask("Find it.", tool_choice=Choose("find"), thinking="adaptive")
-        assert answer.losses["tool_choice"] == 1
+        assert answer.losses["thinking"] == 1
 
 
 @pytest.mark.anyio

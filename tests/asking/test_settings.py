@@ -85,8 +85,8 @@ def test_of_two_samplings_a_model_takes_one(name: str) -> None:
         ("openai_chat", "o3", False),
         ("openai_chat", "gpt-5-chat-latest", True),
         ("openai_responses", "gpt-5", False),
-        ("openai_responses", "gpt-5.2", True),
-        ("openrouter", "openai/o3", True),
+        ("openai_responses", "gpt-5.2", False),
+        ("openrouter", "openai/o3", False),
     ],
 )
 def test_models_that_take_no_sampling_are_sent_none(name: str, model: str, takes: bool) -> None:
@@ -94,6 +94,9 @@ def test_models_that_take_no_sampling_are_sent_none(name: str, model: str, takes
         made = sent(name, Settings(model=model, **wanted))  # type: ignore[arg-type]  # either setting
         assert (made.losses == ()) is takes
         assert bool(said(json.loads(made.body)) & {"temperature", "top_p", "topP"}) is takes
+
+
+EFFORT_LEVELS = "none, minimal, low, medium, high, xhigh, max"
 
 
 @pytest.mark.parametrize(
@@ -110,7 +113,15 @@ def test_models_that_take_no_sampling_are_sent_none(name: str, model: str, takes
             "tool_choice is 'any'; it takes one of auto, none, required, Choose('NAME'), or None",
         ),
         ({"thinking": "manual"}, "thinking is 'manual'; it takes one of adaptive, off, or None"),
-        ({"effort": " "}, "effort is ' '; it takes the provider's word, as 'low', or None"),
+        (
+            {"effort": " "},
+            f"effort is ' '; it takes one of {EFFORT_LEVELS}, or the provider's own word, or None",
+        ),
+        (
+            {"effort": "hihg"},
+            f"effort is 'hihg'; it takes one of {EFFORT_LEVELS}, or the provider's own word, or None; "
+            "did you mean 'high'?",
+        ),
         ({"total": 0}, "total is 0; it takes seconds above 0, or None"),
         ({"corrections": -1}, "corrections is -1; it takes a whole number from 0, or None"),
         ({"max_token": 3}, "An ask has no setting 'max_token'; did you mean 'max_tokens'?"),

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from actors.core.models.table import ROWS
 from actors.core.profiles import PROFILES
 from actors.core.rulebook import FAULTS, PREFIXES, RULES
 
@@ -33,6 +34,13 @@ def test_the_page_of_the_dialects_is_the_one_the_data_gives_with_all_of_them() -
     page = (ROOT / "docs" / "reference" / "dialects.md").read_text(encoding="utf-8")
     assert page == generator["page"](), "run python .ci/dialects.py"
     assert all(f"## {name}\n" in page for name in PROFILES)
+
+
+def test_the_page_of_the_models_has_every_row_of_the_table() -> None:
+    generator = runpy.run_path(str(ROOT / ".ci" / "models.py"))
+    page = (ROOT / "docs" / "reference" / "models.md").read_text(encoding="utf-8")
+    assert page == generator["page"](), "run python .ci/models.py"
+    assert all(f"`{row.sample[0]}`" in page for row in ROWS)
 
 
 def test_a_judged_rule_has_a_fault_class_that_can_be_raised() -> None:

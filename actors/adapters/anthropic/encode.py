@@ -9,7 +9,7 @@ from actors.adapters.closed_schemas import closed
 from actors.adapters.marks import mark
 from actors.adapters.preamble import Preamble, Wire, chosen, system, written
 from actors.adapters.request import Settings, ToolSpec
-from actors.adapters.settings import room, thinking_switch
+from actors.adapters.thinking import answer_tokens, claude_thinking
 from actors.adapters.writing import Writing
 from actors.core.content import Media, Thinking, ToolCall
 from actors.core.dialect import AnthropicDialect
@@ -76,7 +76,7 @@ def _media(media: Media) -> bytes:
 
 def preamble(settings: Settings, dialect: AnthropicDialect, _: frozenset[str]) -> Preamble:
     """Return the preamble of a request; see `actors.adapters.codec.Codec`."""
-    ends, most = mark(settings, dialect), room(settings, dialect.request.max_tokens_default)
+    ends, most = mark(settings, dialect), answer_tokens(settings, dialect.request.max_tokens_default)
     said, tools = system(settings), settings.tools
     table: dict[str, Wire] = {
         "model": settings.model,
@@ -86,7 +86,7 @@ def preamble(settings: Settings, dialect: AnthropicDialect, _: frozenset[str]) -
         "temperature": settings.temperature,
         "top_p": settings.top_p,
         "stop_sequences": settings.stop,
-        "thinking": thinking_switch(settings),
+        "thinking": claude_thinking(settings, dialect),
         "output_config": {"effort": settings.effort, "format": _answer(settings)},
         "system": [{"type": "text", "text": said, **ends}] if said else None,
         "stream": settings.stream or None,

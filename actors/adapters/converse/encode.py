@@ -12,7 +12,7 @@ from actors.adapters.marks import mark
 from actors.adapters.outputs import NAME
 from actors.adapters.preamble import Preamble, Wire, chosen, opened, system
 from actors.adapters.request import Settings, ToolSpec
-from actors.adapters.settings import room, thinking_switch
+from actors.adapters.thinking import answer_tokens, claude_thinking
 from actors.adapters.writing import Writing
 from actors.core.concerns import Role
 from actors.core.content import Media, Thinking, ToolCall
@@ -98,12 +98,14 @@ def preamble(settings: Settings, dialect: ConverseDialect, called: frozenset[str
             "toolChoice": forced,
         },
         "inferenceConfig": {
-            "maxTokens": room(settings, _ROOM) if limited else None,
+            "maxTokens": answer_tokens(settings, _ROOM) if limited else None,
             "temperature": settings.temperature,
             "topP": settings.top_p,
             "stopSequences": settings.stop,
         },
-        "additionalModelRequestFields": {"thinking": thinking_switch(settings)},  # for the model's vendor
+        "additionalModelRequestFields": {
+            "thinking": claude_thinking(settings, dialect)
+        },  # for the model's vendor
         "outputConfig": {"effort": settings.effort, "textFormat": _answer(settings)},
         "system": [{"text": said}, ends] if said else None,
     }

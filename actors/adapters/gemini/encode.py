@@ -114,7 +114,7 @@ def preamble(settings: Settings, dialect: GeminiDialect, _: frozenset[str]) -> P
             "topP": settings.top_p,
             "stopSequences": settings.stop,
             **_answer(settings, dialect, losses),
-            "thinkingConfig": _thinking(settings, dialect, losses),
+            "thinkingConfig": _thinking(settings, dialect),
         },
     }
     method = "streamGenerateContent?alt=sse" if settings.stream else "generateContent"
@@ -152,17 +152,11 @@ def _tool(tool: ToolSpec, dialect: GeminiDialect, losses: list[str]) -> Wire:
     return named | {"parameters": schema}
 
 
-def _thinking(settings: Settings, dialect: GeminiDialect, losses: list[str]) -> Wire:
-    """Return how much to think: a level or a budget of tokens, which are not taken together."""
-    has_levels, off = dialect.reasoning.switch == "gemini", settings.thinking == "off"
-    budget, level = settings.thinking_tokens, "LOW" if off and has_levels else None
-    if off and has_levels:  # these models always think
-        losses.append("thinking")
-    elif off:
+def _thinking(settings: Settings, dialect: GeminiDialect) -> Wire:
+    """Return how much to think: a level or a budget of tokens, which are not accepted together."""
+    has_levels, budget = dialect.reasoning.switch == "gemini", settings.thinking_tokens
+    if settings.thinking == "off" and not has_levels:
         budget = 0
-    if settings.effort is not None and has_levels and not off and budget is None:
-        level = settings.effort.upper()
-    elif settings.effort is not None:
-        losses.append("effort")
+    level = settings.effort.upper() if settings.effort is not None and has_levels and budget is None else None
     asked = settings.thinking in ("adaptive", "manual")
     return {"includeThoughts": asked or None, "thinkingBudget": budget, "thinkingLevel": level}

@@ -179,7 +179,14 @@ def preamble(settings: Settings, dialect: ChatDialect, _: frozenset[str]) -> Pre
         written(table)[:-1],
         b"," + opened(after, "messages")[1:] + first,
         losses=tuple(dict.fromkeys(losses)),
+        assumed=_assumed(settings, dialect),
     )
+
+
+def _assumed(settings: Settings, dialect: ChatDialect) -> tuple[str, ...]:
+    """Return the effort that the model demands beside tools, where nobody asked for it (OAC-20)."""
+    demands = dialect.model.chat_tools == "effort_none" and dialect.reasoning.switch == "effort"
+    return ("reasoning_effort none",) if demands and settings.tools and settings.thinking != "off" else ()
 
 
 def _answer(settings: Settings) -> Wire:
@@ -234,11 +241,11 @@ def _reasoning(settings: Settings, dialect: ChatDialect, losses: list[str]) -> M
     asked = settings.thinking != "default"
     match dialect.reasoning.switch:
         case "effort":
-            losses += ["thinking_tokens"] if budget is not None else []
             return {"reasoning_effort": "none" if off else effort}
         case "type":
-            losses += [name for name in ("thinking_tokens", "effort") if getattr(settings, name) is not None]
-            return {"thinking": {"type": ("disabled" if off else "enabled") if asked else None}}
+            on = "enabled" if "enabled" in dialect.model.thinking else "adaptive"
+            kind = ("disabled" if off else on) if asked else None
+            return {"thinking": {"type": kind}, "reasoning_effort": effort}
         case "reasoning" if off or (budget is None and effort is None):
             return {"reasoning": {"enabled": not off if asked else None}}
         case "reasoning":  # a gateway hands on either as its upstream wants it

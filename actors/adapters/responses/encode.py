@@ -167,7 +167,7 @@ def _media(media: Media) -> bytes:
 
 def preamble(settings: Settings, dialect: ResponsesDialect, _: frozenset[str]) -> Preamble:
     """Return the preamble of a request; see `actors.adapters.codec.Codec`."""
-    effort = settings.effort or ("none" if settings.thinking == "off" else None)
+    effort = "none" if settings.thinking == "off" else settings.effort
     most = None if settings.max_tokens is None else max(settings.max_tokens, MIN_TOKENS)
     sealed = dialect.reasoning.carrier == "reasoning_item"
     table: dict[str, Wire] = {
@@ -183,10 +183,9 @@ def preamble(settings: Settings, dialect: ResponsesDialect, _: frozenset[str]) -
         "top_p": settings.top_p,
         "text": {"format": _answer(settings)},
     }
-    losses = ("thinking_tokens",) if settings.thinking == "manual" else ()  # there is no budget here
     assumed = () if most == settings.max_tokens else (f"max_output_tokens {most}",)
     after = b',"stream":true,"input":[' if settings.stream else b',"input":['
-    return Preamble("/responses", written(table)[:-1], after, losses=losses, assumed=assumed)
+    return Preamble("/responses", written(table)[:-1], after, assumed=assumed)
 
 
 def _answer(settings: Settings) -> Wire:

@@ -179,6 +179,10 @@ class OpenAIChat(Whole):
         reasons = message[self.field] if self.field is not None and self.field in message else None
         if reasons is not None and type(reasons) is not (list if self.field == "reasoning_details" else str):
             self.fault("ALL-02", f".{self.field}", f"{kind_of(reasons)} where reasoning belongs")
+        required = rules.reasoning.required
+        if not reasons and (required == "every" or (calls and required == "with_calls")):
+            what = "tool calls" if calls else "an assistant message"
+            self.fault("ALL-02 reasoning", "", f"{what} without {rules.reasoning.carrier}")
         if not calls:
             said = content is not None or bool(message.keys() & {"refusal", "audio", "function_call"})
             if not said or (content == "" and not rules.turns.empty_answers):
@@ -186,8 +190,6 @@ class OpenAIChat(Whole):
             if calls is not None and not rules.turns.empty_calls:
                 self.fault("ALL-02", ".tool_calls", "a list of at least one tool call")
             return
-        if not reasons and rules.reasoning.required == "with_calls":
-            self.fault("ALL-02 reasoning", "", f"tool calls without {rules.reasoning.carrier}")
         if len(calls) > 1 and not rules.turns.calls_together:
             self.fault("CMP-02", ".tool_calls", f"{len(calls)} tool calls in one message")
         for index, call in enumerate(calls):
@@ -290,14 +292,16 @@ class OpenAIChat(Whole):
         self._choice(body, tools)
 
     def _choice(self, body: dict[str, JsonValue], tools: JsonValue) -> None:
-        choice, allowed = body.get("tool_choice"), self.dialect.request.forced_choice
+        choice, host = body.get("tool_choice"), self.dialect.request.forced_choice
+        model = self.facts(body.get("model")).forced_choice
         for key in ("tool_choice", "parallel_tool_calls"):
             if body.get(key) is not None and not tools:
                 self.fault("ALL-14", key, "given without tools")
         if type(kind := inside(choice, "type")) is str and kind in _TOOL:
             self.chosen(inside(choice, kind, "name"), "tool_choice")
         thinks = inside(body, "thinking", "type") != "disabled"
-        refused = allowed == "no" or (allowed == "not_when_thinking" and thinks)
+        never = host == "no" or model == "never"
+        refused = never or (thinks and (host == "not_when_thinking" or model == "without_thinking"))
         if refused and choice not in (None, "auto", "none"):
             self.fault("ALL-14 forced", "tool_choice", f"{excerpt(choice)} forces a tool")
 

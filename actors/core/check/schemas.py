@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from actors.core.dialect import Dialect
 from actors.core.jsonio import JsonValue
+from actors.core.models.narrow import facts_of
 
 _OF_ALL = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 _OF_LIST = ("allOf", "anyOf", "oneOf", "prefixItems")
@@ -19,11 +20,11 @@ _ESCAPED = re.compile(r"\\.", re.DOTALL)
 def schema_faults(schema: JsonValue, dialect: Dialect, model: JsonValue) -> Iterator[tuple[str, str]]:
     """Yield each thing that is wrong inside a schema: the rule, and what is wrong."""
     rules = dialect.request
-    pattern = rules.property_keys
+    is_named = isinstance(model, str) and not dialect.narrowed_to
+    pattern = (facts_of(dialect, str(model)) if is_named else dialect.model).property_keys
     properties = schema.get("properties") if isinstance(schema, dict) else None
-    if pattern is not None and isinstance(properties, dict) and isinstance(model, str):
-        judged = re.fullmatch(rules.property_key_models, model) is not None
-        for key in properties if judged else ():
+    if pattern is not None and isinstance(properties, dict):
+        for key in properties:
             if not re.fullmatch(pattern, key):
                 yield "ANT-57", f"the property key {_short(key)} does not match {pattern}"
     for path, value in _placed(schema, "", _DEEPEST):

@@ -15,6 +15,8 @@ import msgspec
 from actors.core.check.schemas import schema_faults
 from actors.core.dialect import Dialect
 from actors.core.jsonio import JsonRefused, JsonValue, parse
+from actors.core.models.facts import ModelFacts
+from actors.core.models.narrow import facts_of
 from actors.core.table import NOTHING, Table
 from actors.errors import Fault
 
@@ -259,6 +261,12 @@ class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it
         self.model_name = model
         if type(model) is not str or not model:
             self.fault("ALL-02 model", "model", f"a model name, not {excerpt(model)}")
+
+    def facts(self, model: JsonValue) -> ModelFacts:
+        """Return the facts of the model that a request names, if the dialect is not narrowed to one already."""
+        if self.dialect.narrowed_to or type(model) is not str:
+            return self.dialect.model
+        return facts_of(self.dialect, model)
 
     def limited(self, limit: JsonValue, where: str) -> None:
         if type(limit) is not int or limit < 1:

@@ -77,7 +77,7 @@ def supplied(blocks: list[Block], dialect: Dialect, notes: Notes) -> list[Block]
     """Return blocks with reasoning where the dialect demands some: at the beginning, or before the first call."""
     demand = dialect.reasoning.required
     kinds = [type(block) for block in blocks]
-    if ToolCall not in kinds:
+    if not kinds or (ToolCall not in kinds and demand != "every"):
         return blocks
     at = kinds.index(ToolCall) if demand == "before_calls" else 0
     fits = Thinking in kinds

@@ -100,7 +100,8 @@ def _returns(blocks: Sequence[Block], dialect: Dialect, target: RenderTarget) ->
     """Say whether a message's own reasoning may go back: all of it, or none where it would not come first."""
     if dialect.reasoning.carrier == "none" or target.binding is None:
         return False
-    demanded = dialect.reasoning.required == "with_calls" and ToolCall in map(type, blocks)  # KIM-03, DSK-05
+    required = dialect.reasoning.required
+    demanded = required == "every" or (required == "with_calls" and ToolCall in map(type, blocks))
     if target.policy == "drop" and not demanded:
         return False
     return not dialect.reasoning.first or is_own(blocks[0], dialect, target.binding)

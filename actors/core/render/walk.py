@@ -80,6 +80,7 @@ class RenderWalk:
         self._last_role = begun.last_role
         self._loop = begun.loop
         self._orders = dialect.turns.calls_last or dialect.reasoning.required != "no"
+        self._always_reasons = dialect.reasoning.required == "every"
         self._leads = dialect.turns.alternation == "merge_same" and dialect.reasoning.first
         self._closes = target.budgeted and dialect.reasoning.switch == "anthropic"
         self._parts = (
@@ -159,7 +160,7 @@ class RenderWalk:
         made: Made = []
         if ToolCall in kinds:
             made = [(block, *self._projection.call(block)) for block in left if type(block) is ToolCall]
-        if thinks or (made and self._orders):
+        if thinks or (made and self._orders) or (left and self._always_reasons):
             left = self._ordered(said, left, made)
         if left:
             self._begin("assistant", thinks=type(left[0]) is Thinking)
@@ -351,6 +352,8 @@ class RenderWalk:
 
     def _fill(self, role: Role, kind: Filler, words: str) -> None:
         self._begin(role)
+        if role == "assistant" and self._always_reasons:
+            self._writer.thinking(Thinking(self._dialect.reasoning.placeholder))
         self._writer.text(quote(words))
         self._notes.fillers[kind] += 1
 

@@ -182,7 +182,7 @@ MINIMAX = replace(
         OAC_01="MMX-03",
     ),
     error_type="bad_request_error",
-    keys=KEYS | {"reasoning_split", "mask_sensitive_info"},
+    keys=KEYS | {"reasoning_split", "mask_sensitive_info", "thinking"},
     message_keys={
         role: keys | {"reasoning_details"} if role == "assistant" else keys
         for role, keys in _WITHOUT_DEVELOPER.items()

@@ -1,0 +1,188 @@
+"""Map the thinking that a caller asks for to a form that the model accepts.
+
+In:  settings as they were asked for, and a dialect that is narrowed to the model.
+Out: settings whose `thinking`, `thinking_tokens` and `effort` can be written as they are, and the losses.
+
+    asked        sent
+    off          disabled, between_tools, effort none, the lowest effort (a loss), or nothing
+    adaptive     adaptive, a budget, the model's own effort, or nothing (a loss if it cannot think)
+    manual       a budget, adaptive (its tokens are a loss), an effort, or nothing
+    an effort    that level, the nearest one that the model has (a loss), or nothing (a loss)
+"""
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from actors.adapters.request import Settings
+from actors.core.dialect import Dialect
+from actors.core.models.facts import EFFORTS, ModelFacts
+
+_BETWEEN_TOOLS = ("low", "medium", "high")  # efforts that `between_tools` accepts
+
+
+def fit_thinking(settings: Settings, dialect: Dialect, losses: dict[str, None]) -> Settings:
+    """Return settings that ask for thinking in a form that the model accepts; note what is lost."""
+    if dialect.reasoning.switch == "none":
+        return _without(settings, losses)
+    settings = _fit_effort(settings, dialect, losses)
+    match settings.thinking:
+        case "off":
+            return _fit_off(settings, dialect, losses)
+        case "adaptive" | "manual":
+            return _fit_on(settings, dialect, losses)
+        case _:
+            return settings
+
+
+def can_switch_off(dialect: Dialect) -> bool:
+    """Return True if a request can keep the model from thinking at all, as far as is known."""
+    facts = dialect.model
+    if _has_efforts_alone(dialect) or dialect.reasoning.switch == "reasoning":
+        return facts.efforts is None or "none" in facts.efforts or "disabled" in facts.thinking
+    if dialect.reasoning.switch in ("gemini", "none"):
+        return False  # these models always think
+    return "disabled" in facts.thinking
+
+
+def will_think(settings: Settings, dialect: Dialect) -> bool:
+    """Return True if the model will think, for settings that `fit_thinking` returned."""
+    match settings.thinking:
+        case "off":
+            return not can_switch_off(dialect)
+        case "adaptive" | "manual":
+            return True
+        case _:
+            pass
+    by_effort = _has_efforts_alone(dialect) and settings.effort is not None
+    return settings.effort != "none" if by_effort else dialect.model.thinks
+
+
+def _has_efforts_alone(dialect: Dialect) -> bool:
+    """Return True if a host asks for thinking by an effort and by nothing else."""
+    return dialect.reasoning.switch == "effort" or dialect.family == "responses"
+
+
+def _without(settings: Settings, losses: dict[str, None]) -> Settings:
+    """Return settings that do not mention thinking, for a host without a setting for it."""
+    defaults = {"thinking": "default", "thinking_tokens": None, "effort": None}
+    losses |= {name: None for name, default in defaults.items() if getattr(settings, name) != default}
+    return replace(settings, **defaults)
+
+
+def _fit_effort(settings: Settings, dialect: Dialect, losses: dict[str, None]) -> Settings:
+    """Return settings with an effort that the model has."""
+    effort, efforts = settings.effort, dialect.model.efforts
+    if effort is None or _is_gateway(dialect):
+        return settings
+    has_no_levels = efforts is None and dialect.reasoning.switch in ("type", "gemini_budget")
+    if efforts == () or has_no_levels:
+        losses["effort"] = None
+        return replace(settings, effort=None)
+    if efforts is None or effort in efforts:
+        return settings
+    losses["effort"] = None
+    return replace(settings, effort=_nearest_effort(effort, efforts))
+
+
+def _is_gateway(dialect: Dialect) -> bool:
+    """Return True if the host translates efforts and budgets for the model behind it."""
+    return dialect.family == "openai_chat" and dialect.reasoning.switch == "reasoning"
+
+
+def _nearest_effort(effort: str, efforts: Sequence[str]) -> str | None:
+    """Return the accepted level that is nearest to another one, the lower of two."""
+    if effort not in EFFORTS:
+        return None
+    at = EFFORTS.index(effort)
+    return min(efforts, key=lambda each: (abs(EFFORTS.index(each) - at), EFFORTS.index(each)))
+
+
+def _fit_off(settings: Settings, dialect: Dialect, losses: dict[str, None]) -> Settings:
+    facts = dialect.model
+    if can_switch_off(dialect):
+        return settings
+    if "between_tools" in facts.thinking:
+        if settings.effort is not None and settings.effort not in _BETWEEN_TOOLS:
+            losses["effort"] = None
+            return replace(settings, effort=_nearest_effort(settings.effort, _BETWEEN_TOOLS))
+        return settings
+    if not _can_think(facts):
+        return replace(settings, thinking="default")
+    losses["thinking"] = None
+    lowest = facts.efforts[0] if facts.efforts else None
+    if facts.efforts is None and dialect.reasoning.switch == "gemini":
+        lowest = "low"
+    return replace(settings, thinking="default", effort=lowest)
+
+
+def _can_think(facts: ModelFacts) -> bool:
+    return facts.thinks or bool(facts.thinking) or bool(facts.efforts)
+
+
+def _fit_on(settings: Settings, dialect: Dialect, losses: dict[str, None]) -> Settings:
+    facts, switch = dialect.model, dialect.reasoning.switch
+    tokens = {} if settings.thinking_tokens is None else {"thinking_tokens": None}
+    if not _can_think(facts):
+        losses |= {"thinking": None} | tokens
+        return replace(settings, thinking="default", thinking_tokens=None)
+    if _has_efforts_alone(dialect):
+        losses |= tokens
+        return _fit_by_effort(settings, facts)
+    if switch == "type":
+        losses |= tokens
+        asks = {"adaptive", "enabled"} & set(facts.thinking)
+        return replace(settings, thinking="adaptive" if asks else "default", thinking_tokens=None)
+    if settings.thinking == "manual" and "enabled" not in facts.thinking:  # ANT-45
+        losses |= tokens
+        return replace(settings, thinking="adaptive", thinking_tokens=None)
+    if (
+        switch == "anthropic" and settings.thinking == "adaptive" and "adaptive" not in facts.thinking
+    ):  # ANT-46
+        if settings.budgeted:
+            return replace(settings, thinking="manual")
+        losses["thinking"] = None
+        return replace(settings, thinking="default")
+    if (
+        switch == "gemini" and tokens and settings.effort is not None
+    ):  # a level and a budget exclude each other
+        losses["effort"] = None
+        return replace(settings, effort=None)
+    return settings
+
+
+def _fit_by_effort(settings: Settings, facts: ModelFacts) -> Settings:
+    """Return settings for a host that knows efforts alone: a model that does not think unasked gets one."""
+    effort = settings.effort
+    if effort in (None, "none") and facts.efforts and not facts.thinks:
+        levels = [each for each in facts.efforts if each != "none"]
+        effort = "medium" if "medium" in levels else levels[0]
+    return replace(settings, thinking="adaptive", thinking_tokens=None, effort=effort)
+
+
+_MANUAL_TOKENS = 1024  # fewest of a manual thinking budget; also left for the answer where less is asked for
+
+
+def _budget(settings: Settings) -> int:
+    return max(settings.thinking_tokens or _MANUAL_TOKENS, _MANUAL_TOKENS)
+
+
+def claude_thinking(settings: Settings, dialect: Dialect) -> dict[str, str | int | None]:
+    """Return `thinking` of a request to Claude, for settings that `fit_thinking` returned."""
+    match settings.thinking:
+        case "manual":
+            return {"type": "enabled", "budget_tokens": _budget(settings)}
+        case "adaptive":
+            return {"type": "adaptive"}
+        case "off":
+            return {"type": "disabled" if can_switch_off(dialect) else "between_tools"}
+        case _:
+            return {"type": None}
+
+
+def answer_tokens(settings: Settings, default: int) -> int:
+    """Return the most tokens of an answer. A manual thinking budget is part of them and must be smaller."""
+    most = settings.max_tokens or default
+    if settings.thinking != "manual":
+        return most
+    return max(most, _budget(settings) + (_MANUAL_TOKENS if settings.max_tokens else default))

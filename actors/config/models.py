@@ -1,0 +1,68 @@
+"""Facts about models in `actors.toml`: `[models."PROVIDER:GLOB"]` tables, on top of the built-in table.
+
+    [models."openai:gpt-6*"]
+    chat_tools = "effort_none"
+    efforts = ["none", "low", "high"]
+
+`PROVIDER` is the name of a backend, the kind of a backend, or `*`; `GLOB` is a model's name, or a pattern with `*`. Of
+the tables that match a model, the most specific one wins, field by field. The fields are those of `ModelFacts`; the
+reference page on models lists them with the built-in values.
+"""
+
+from collections.abc import Collection, Mapping
+from fnmatch import fnmatchcase
+from typing import Any
+
+import msgspec
+
+from actors.config.complaints import hint, named
+from actors.core.models.facts import EFFORTS, ModelFacts, Overrides, merge
+
+
+def check_models_table(name: str, table: Mapping[str, Any], providers: Collection[str]) -> None:
+    """Check one table.
+
+    Args:
+        name: The table's name, `PROVIDER:GLOB`.
+        table: Its fields.
+        providers: Names of the backends and the kinds of backends that there are.
+
+    Raises:
+        ValueError: The name or a field is wrong; one line, without the table's values.
+    """
+    provider, colon, glob = name.partition(":")
+    if not (colon and provider.strip() and glob.strip()):
+        raise ValueError('is not named PROVIDER:MODEL; write it as "openai:gpt-6*"')
+    if provider != "*" and provider not in providers:
+        raise ValueError(f"has no backend {named(provider)}; {hint(provider, providers, 'there are')}")
+    fields = ModelFacts.__struct_fields__
+    if unknown := next((key for key in table if key not in fields), None):
+        raise ValueError(f"has no field {named(unknown)}; {hint(unknown, fields, 'there are')}")
+    try:
+        facts = merge(ModelFacts(), table)
+    except msgspec.ValidationError as error:
+        raise ValueError(str(error).replace(" - at `$.", " at ").rstrip("`")) from None
+    if wrong := next((effort for effort in facts.efforts or () if effort not in EFFORTS), None):
+        raise ValueError(f"efforts: no level {named(wrong)}; {hint(wrong, EFFORTS, 'there are')}")
+
+
+def matching_overrides(
+    tables: Mapping[str, Mapping[str, Any]], providers: Collection[str], model: str
+) -> tuple[Overrides, ...]:
+    """Return the tables that match a model of one of these providers, the least specific first.
+
+    A table is more specific than another if more characters of its name are no wildcards; a named provider counts more
+    than `*`.
+    """
+    found = [name for name in tables if _matches(name, providers, model)]
+    return tuple(tables[name] for name in sorted(found, key=_specificity))
+
+
+def _matches(name: str, providers: Collection[str], model: str) -> bool:
+    provider, _, glob = name.partition(":")
+    return (provider == "*" or provider in providers) and fnmatchcase(model, glob)
+
+
+def _specificity(name: str) -> tuple[int, bool]:
+    provider, _, glob = name.partition(":")
+    return (len(glob) - sum(map(glob.count, "*?[]")), provider != "*")

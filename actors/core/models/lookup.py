@@ -1,0 +1,69 @@
+"""Find the row of the table that describes a model.
+
+In:  a model's name as its provider spells it, and the makers whose rows hold on the host.
+Out: the first row that matches, or None for a model of an unknown family.
+
+A name that no generation claims, but that belongs to a maker's family, gets the row of the newest generation of that
+family (`ModelRow.newest`): providers add restrictions more often than they lift them.
+"""
+
+import re
+from collections.abc import Collection
+from functools import lru_cache
+from typing import Literal, TypeAlias
+
+from actors.core.concerns import Demands
+from actors.core.models.facts import ModelFacts
+
+Maker: TypeAlias = Literal["openai", "anthropic", "google", "kimi", "deepseek", "glm", "minimax", "amazon"]
+
+
+class ModelRow(Demands):
+    """One row of the table.
+
+    Args:
+        maker: Who makes the models.
+        models: Names of the models, as a regular expression that must match the whole base name.
+        facts: What they accept.
+        source: Where the facts are from: a rule, a document, or an issue.
+        sample: Names that the row describes, for tests and for the reference page.
+        cautious: Fields in which sources disagree, so that the value is the one that all accept; a real host may
+            accept more.
+    """
+
+    maker: Maker
+    models: str
+    facts: ModelFacts
+    source: str
+    sample: tuple[str, ...]
+    cautious: frozenset[str] = frozenset()
+
+
+_PREFIX = re.compile(r"(?:[a-z][a-z0-9-]*\.)+(?=[a-z])")  # `us.anthropic.`; a dot before a digit is a version
+_SUFFIX = re.compile(r"(?:[@:].*|(?<!claude)-v\d+:\d+|(?<=\d)-v\d+|-(?:20\d\d-?\d\d-?\d\d|latest|preview))+$")
+
+
+@lru_cache(maxsize=1024)
+def base_name(model: str) -> str:
+    """Return a model's name in lower case without a gateway's prefix, a region, a date, a tag or a version suffix.
+
+    `openai/gpt-5.6-sol-2026-07-01` is `gpt-5.6-sol`, `us.anthropic.claude-opus-5-5-20260901-v1:0` is
+    `claude-opus-5-5`, and `claude-opus-5-5@20260901` too.
+    """
+    name = model.strip().lower().removeprefix("ft:").rpartition("/")[2].lstrip("~")
+    return _SUFFIX.sub("", _PREFIX.sub("", name, count=1))
+
+
+@lru_cache(maxsize=1024)
+def find_row(model: str, makers: Collection[Maker]) -> ModelRow | None:
+    """Return the row that describes a model on a host; None for a model of no known family.
+
+    Args:
+        model: The model's name, as its provider spells it.
+        makers: Makers whose rows hold on the host.
+    """
+    from actors.core.models.table import ROWS  # the table is built when the first model is looked up
+
+    name = base_name(model)
+    rows = (row for row in ROWS if row.maker in makers)
+    return next((row for row in rows if re.fullmatch(row.models, name)), None)
