@@ -23,6 +23,7 @@ from tests.teeth.mutations import (
     kernel,
     misuse,
     no_content,
+    models,
     platform,
     postgres,
     profiles,
@@ -91,5 +92,6 @@ MUTATIONS: tuple[Mutation, ...] = (
     *configure.MUTATIONS,
     *misuse.MUTATIONS,
     *no_content.MUTATIONS,
+    *models.MUTATIONS,
     *proofs.MUTATIONS,
 )

@@ -58,9 +58,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "asking: what a dialect does not take of sampling is dropped without a word",
-        "actors/adapters/settings.py:_sampling",
-        'fixed or (heat is not None and rules.top_p == "alone")',
-        'heat is not None and rules.top_p == "alone"',
+        "actors/adapters/settings.py:_fit_sampling",
+        "losses |= dict.fromkeys(changes)",
+        "",
         (SETTINGS,),
     ),
     Mutation(

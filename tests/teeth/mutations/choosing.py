@@ -17,8 +17,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "choosing: every model knows a tool by its name",
         f"{SETTINGS}:_choice",
-        "re.fullmatch(rules.named_models, settings.model) is not None",
-        "bool(rules.named_models)",
+        "dialect.request.named_choice and dialect.model.named_choice",
+        "dialect.request.named_choice",
         CHOICE,
     ),
     Mutation(
@@ -37,7 +37,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "choosing: a tool of a group is forced as if it stood alone",
         f"{SETTINGS}:_choice",
-        "is_named and (not (tool.namespace and rules.namespaces))",
+        "is_named and not (tool.namespace and dialect.request.namespaces)",
         "is_named",
         CHOICE,
     ),
@@ -100,7 +100,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "choosing: llama.cpp heeds a name",
         "actors/core/profiles.py:_WORDS_ALONE",
-        'replace(VLLM.request, named_models="")',
+        "replace(VLLM.request, named_choice=False)",
         "VLLM.request",
         CHOICE,
     ),

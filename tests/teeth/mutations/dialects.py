@@ -110,9 +110,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "settings: a temperature is sent however hot",
-        "actors/adapters/settings.py:_sampling",
-        "fixed or heat > rules.max_temperature",
-        "fixed or False",
+        "actors/adapters/settings.py:_fit_sampling",
+        "is_fixed or heat > rules.max_temperature",
+        "is_fixed",
         ("tests/adapters/test_settings.py",),
     ),
     Mutation(

@@ -16,8 +16,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "output: every model on Bedrock takes a schema of the answer",
         "actors/core/profiles.py:BEDROCK",
-        r'""".*anthropic\\.claude-((haiku|sonnet|opus)-4-5|opus-4-6).*"""',
-        '""".*"""',
+        'replace(_CLAUDE_LIKE, named_choice=False, cache="none")',
+        'replace(_CLAUDE_LIKE, named_choice=False, cache="none", schema_output=True)',
         ("tests/adapters/test_converse_encode.py", "tests/asking/test_output.py"),
     ),
     Mutation(
@@ -144,9 +144,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "asked: a model that takes no sampling is sent some",
-        "actors/adapters/settings.py:_sampling",
-        "rules.sampling and re.fullmatch(rules.sampling_models, settings.model) is not None",
-        "rules.sampling",
+        "actors/adapters/settings.py:_fit_sampling",
+        'not rules.sampling or facts.sampling == "never" or excluded',
+        "not rules.sampling or excluded",
         ("tests/asking/test_settings.py",),
     ),
     Mutation(
