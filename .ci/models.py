@@ -35,6 +35,10 @@ result. A row marked *cautious* names fields in which sources disagree; its valu
 ## Override a fact
 
 ```toml
+[backends.gpt]
+kind = "openai"
+model = "gpt-6-nova"
+
 [models."openai:gpt-6*"]          # PROVIDER:MODEL, where PROVIDER is a backend, a kind of backend, or *
 chat_tools = "effort_none"
 efforts = ["none", "low", "high"]
