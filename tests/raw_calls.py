@@ -9,6 +9,8 @@ RAW_CALLS: Mapping[str, str] = {
     "qwen": '<tool_call>\n{"name": "read", "arguments": {"path": "x"}}\n</tool_call>',
     "qwen coder": "<tool_call>\n<function=read>\n<parameter=path>\nx\n</parameter>\n</function>\n</tool_call>",
     "qwen coder without its wrapper": "<function=read>\n<parameter=path>\nx\n</parameter>\n</function>",
+    "qwen without its first token": '{"name": "read", "arguments": {"path": "x"}}\n</tool_call>',
+    "glm 4": 'read\n{"path": "x"}<|observation|>',
     "glm": "<tool_call>read\n<arg_key>path</arg_key>\n<arg_value>x</arg_value>\n</tool_call>",
     "glm 4.7": "<tool_call>read<arg_key>path</arg_key><arg_value>x</arg_value></tool_call>",
     "glm without arguments": "<tool_call>read</tool_call>",
@@ -16,6 +18,7 @@ RAW_CALLS: Mapping[str, str] = {
     "harmony in its role": '<|start|>assistant to=functions.read<|channel|>commentary<|message|>{"path": "x"}',
     "harmony built in": '<|channel|>analysis to=python<|message|>print("x")',
     "harmony without special tokens": 'commentary to=functions.read json{"path": "x"}',
+    "harmony that goes on with a result": "<|start|>functions.read to=assistant<|channel|>commentary<|message|>x",
     "deepseek": "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>read\n"
     '```json\n{"path": "x"}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
     "dsml": '<｜DSML｜function_calls>\n<｜DSML｜invoke name="read">\n<｜DSML｜parameter name="path" string="true">x'
@@ -28,6 +31,7 @@ RAW_CALLS: Mapping[str, str] = {
     "mistral": '[TOOL_CALLS] [{"name": "read", "arguments": {"path": "x"}}]',
     "mistral v11": '[TOOL_CALLS]read[CALL_ID]aaaaaaaa1[ARGS]{"path": "x"}',
     "mistral v13": '[TOOL_CALLS]read[ARGS]{"path": "x"}',
+    "mistral without its first token": 'read[ARGS]{"path": "x"}',
     "minimax": '<minimax:tool_call>\n<invoke name="read">\n<parameter name="path">x</parameter>\n</invoke>',
     "minimax M1": '<tool_calls>\n{"name": "read", "arguments": {"path": "x"}}\n</tool_calls>',
     "invoke": '<function_calls>\n<invoke name="read">\n</invoke>\n</function_calls>',

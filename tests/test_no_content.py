@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from actors import Budget, Session, handoff, subagent, tool
+from actors import Budget, Session, Tool, ToolContext, handoff, subagent, tool
 from actors.config import Config, FileSettings, PoolSettings
 from actors.core.events import Bound, Event, Instructed
 from actors.core.feed import CompleteEvent, ErrorEvent, SessionEvent, StatusEvent, TurnResult
@@ -163,9 +163,9 @@ async def test_an_answer_that_is_empty_twice_fails_the_ask_and_the_session_goes_
 
 
 async def test_an_answer_that_is_empty_twice_is_asked_of_the_pools_next_member() -> None:
-    servers = {"a": openai(Turn(Think("Hm.")), Turn()), "b": anthropic(Turn(Say("Hi.")))}
-    pool = {"both": PoolSettings(members=["a", "b"], policy="failover")}
-    async with hosting(pools=pool, **servers) as runtime:
+    first, other = openai(Turn(Think("Hm.")), Turn()), anthropic(Turn(Say("Hi.")))
+    pool = {"both": PoolSettings(members=("a", "b"), policy="failover")}
+    async with hosting(pools=pool, a=first, b=other) as runtime:
         session = await runtime.open("both")
         result = await session.ask("Go.")
         assert_retold(runtime, session, result)
@@ -300,6 +300,27 @@ async def test_a_conversation_that_was_handed_over_is_not_handed_over_again_for_
         result = await session.ask("Go.")
         bound = [event.binding.backend for event in log(runtime, session) if isinstance(event, Bound)]
     assert (result.status, result.text, bound) == ("complete", "Here is B.", ["a", "b"])
+
+
+async def test_a_turn_that_was_told_of_its_empty_answer_and_waits_knows_where_it_began() -> None:
+    lengths: list[int] = []
+
+    @tool
+    async def count(context: ToolContext[Any]) -> str:
+        """Count the messages."""
+        lengths.append(len(context.history))
+        return "counted"
+
+    look = Tool.external("look", "Looks something up.", {"type": "object"}, read_only=True)
+    server = anthropic(
+        Turn(Call("count")), Turn(), Turn(Call("look")), Turn(Call("count")), Turn(Say("Done."))
+    )
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[count, look])
+        waits = await session.ask("Go.")
+        assert [told(log(runtime, session)), waits.status] == [[NUDGE], "awaiting"]
+        result = await session.provide({waits.awaiting[0].id: "found"})
+    assert (result.status, result.text, lengths) == ("complete", "Done.", [1, 1])
 
 
 async def test_a_subagent_without_an_answer_fails_its_call() -> None:

@@ -38,6 +38,9 @@ UNPARSED_TOOLS_OFF: Final = (
     "more: answer in words."
 )
 
+_INVISIBLE: Final = dict.fromkeys(map(ord, "\u200b\u200c\u200d\u2060\ufeff"))
+"""Characters without width, which are no blanks to `str.strip`."""
+
 
 def content_cut(message: Message, *, has_tools: bool) -> Cut | None:
     """Return `empty` or `unparsed` for an answer without content, else None. `has_tools`: its request declared some."""
@@ -51,7 +54,7 @@ def content_cut(message: Message, *, has_tools: bool) -> Cut | None:
     said = without_reasoning(text)
     if has_tools:  # else somebody may have asked for the token itself
         said = without_tokens(said)
-    return None if said.strip() else "empty"
+    return None if said.translate(_INVISIBLE).strip() else "empty"
 
 
 def _is_content(block: Block) -> bool:

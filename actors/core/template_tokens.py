@@ -23,13 +23,18 @@ CALL_TOKENS: Final[Mapping[str, tuple[str, ...]]] = {
     # huggingface.co/moonshotai/Kimi-K2-Instruct, tool_call_guidance.md; vLLM reads the singular form too
     "kimi": (r"<\|tool_calls?_section_(?:begin|end)\|>", r"<\|tool_call_(?:begin|argument_begin|end)\|>"),
     # Hermes and Qwen 2.5 and 3: JSON in <tool_call>; Qwen 3 Coder: <function=NAME>; GLM 4.5 to 5: NAME<arg_key>
-    "qwen": (rf"<tool_call>(?=\s*(?:[\[{{<]|\Z)|{_NAME}\s*(?:<|{{))", rf"<function={_NAME}>"),
-    "glm": (r"<arg_key>", r"<arg_value>"),
+    "qwen": (
+        rf"<tool_call>(?=\s*(?:[\[{{<]|\Z)|{_NAME}\s*(?:<|{{))",
+        r"[}\]>]\s*</tool_call>",
+        rf"<function={_NAME}>",
+    ),
+    "glm": (r"<arg_key>", r"<arg_value>", r"<\|observation\|>"),
     # github.com/openai/harmony; the second is what is left where special tokens are skipped
     "harmony": (
         r"<\|(?:call|constrain)\|>",
         rf"to=functions\.{_NAME}",
         rf"<\|(?:start|channel)\|>\w*\s+to={_NAME}",
+        r"<\|start\|>functions\.",
     ),
     # huggingface.co/deepseek-ai: V3 and R1, then V3.2 and V4 (DSML), which some hosts write with ASCII bars
     "deepseek": (
@@ -39,7 +44,7 @@ CALL_TOKENS: Final[Mapping[str, tuple[str, ...]]] = {
     # llama.com/docs, Llama 3.1 and 4; Llama's <function=NAME> is that of Qwen 3 Coder
     "llama": (r"<\|python_(?:tag|start)\|>",),
     # mistral-common: v3 has a list, v11 and v13 have NAME[ARGS]
-    "mistral": (rf"\[TOOL_CALLS\](?=\s*(?:[\[{{]|\Z|{_NAME}\s*[\[{{]))",),
+    "mistral": (rf"\[TOOL_CALLS\](?=\s*(?:[\[{{]|\Z|{_NAME}\s*[\[{{]))", r"\[ARGS\](?=\s*{)"),
     # MiniMax M2; M1 has JSON in <tool_calls>; Claude's own form is in many open fine-tunes
     "minimax": (r"<minimax:tool_call>", r"<tool_calls>(?=\s*(?:[\[{<]|\Z))"),
     "invoke": (rf"<invoke name=\"{_NAME}\">", r"<function_calls>(?=\s*<)"),
@@ -74,7 +79,8 @@ _TOKEN = re.compile(
     r"<\|start_header_id\|>assistant<\|end_header_id\|>"
     r"|<\|(?:im_start|start)\|>assistant|<start_of_turn>model|<\|im_assistant\|>assistant"
     r"|<\|channel\|>(?:final|commentary|analysis)"
-    r"|<\|\w{1,40}\|>|<｜[\w▁]{1,40}｜>|</?s>|\[/?INST\]|<end_of_turn>|<(?:eos|bos)>|</tool_call>"
+    r"|<\|turn>model|<turn\|>|<\|channel>\w*|<channel\|>|<end_of_turn>|</tool_call>|</function>"
+    r"|<\|\w{1,40}\|>|<｜[\w▁]{1,40}｜>|</?s>|<(?:eos|bos|pad|unk)>|\[(?:/?INST|BOS|EOS|EOT)\]"
 )
 """A token that carries no text of the model's, with the role or channel behind it."""
 

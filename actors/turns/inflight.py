@@ -224,11 +224,12 @@ class AskInFlight(Struct):
 
     def instruct(self, words: str) -> None:
         """Have it written that the model is told something, with the next request."""
-        event = Instructed(self.log.state.asks, pack(Message("human", (Text(words),))))
+        state = self.log.state
+        event = Instructed(state.asks, pack(Message("human", (Text(words),), state.turns)))
 
         def told(seq: int) -> None:
             if self.sink.is_watched:
-                self.sink.put(instructed(event, self.log.state.turns, seq))
+                self.sink.put(instructed(event, state.turns, seq))
 
         self.log.hold(event, told)
 

@@ -62,7 +62,7 @@ def test_the_tokens_of_a_family_are_in_chat_templates(family: str) -> None:
 EMPTY = {
     "nothing": Message("model", []),
     "an empty text": said(""),
-    "blanks": said(" \n\t", "\u00a0"),
+    "blanks": said(" \n\t", "\u00a0", "\u200b \ufeff"),
     "thoughts": Message("model", [Thinking("I could read.")]),
     "sealed thoughts": Message("model", [Thinking("", Seal("signature", quote("s"), MAKER))]),
     "thoughts and blanks": Message("model", [Thinking("I could read."), Text("\n\n")]),
@@ -87,6 +87,8 @@ TOKENS = {
     "deepseek": "<｜Assistant｜><｜end▁of▁sentence｜>",
     "mistral": "[/INST] </s>",
     "gemma": "<start_of_turn>model\n<end_of_turn>",
+    "gemma 4": "<|channel>final\n<channel|><turn|>",
+    "kimi": "<|im_assistant|>assistant<|im_middle|>[EOS]",
 }
 
 

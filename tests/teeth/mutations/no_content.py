@@ -121,4 +121,11 @@ MUTATIONS: tuple[Mutation, ...] = (
         "",
         (SESSIONS,),
     ),
+    Mutation(
+        "no content: what the model is told in a turn stands before it",
+        "actors/turns/inflight.py:AskInFlight.instruct",
+        'Message("human", (Text(words),), state.turns)',
+        'Message("human", (Text(words),))',
+        (f"{SESSIONS}::test_a_turn_that_was_told_of_its_empty_answer_and_waits_knows_where_it_began",),
+    ),
 )
