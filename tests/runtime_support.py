@@ -59,18 +59,21 @@ async def hosting(
     on_tool_error: Callable[[ToolFailure], object] | None = None,
     on_refusal: OnRefusal | None = None,
     auth: Mapping[str, str] | None = None,
+    models: Mapping[str, str] | None = None,
     seconds: float = 300,
     stream: bool = True,
     **servers: LoopbackServer,
 ) -> AsyncIterator[Runtime]:
     """Run the servers and a runtime whose backends are named as the keywords are; judge it at the end.
 
-    `auth` names, for a backend, the variable of `environ` that holds its key.
+    `auth` names, for a backend, the variable of `environ` that holds its key; `models` its model.
     """
     with anyio.fail_after(seconds):
         async with serve(*servers.values()):
             backends = {
-                name: backend_at(server, backend, (auth or {}).get(name), stream=stream)
+                name: backend_at(
+                    server, backend, (auth or {}).get(name), stream=stream, model=(models or {}).get(name)
+                )
                 for name, server in servers.items()
             }
             settings = FileSettings(
@@ -99,10 +102,11 @@ def backend_at(
     auth: str | None = None,
     *,
     stream: bool = True,
+    model: str | None = None,
 ) -> BackendSettings:
     """Return the settings that reach a strict server."""
     speaks = {"kind": kind_of(dialect(server.dialect)), "dialect": server.dialect}
-    model = _MODELS.get(server.dialect, "model")
+    model = model or _MODELS.get(server.dialect, "model")
     return BackendSettings.model_validate(
         {
             "model": model,

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from actors.adapters.adapter import Adapter, Prepared
 from actors.adapters.outputs import means
 from actors.adapters.request import Request, Settings
+from actors.adapters.settings import can_force
 from actors.backends.budgets import SharedBudget
 from actors.core.asking import Asked, ToolChoice
 from actors.core.caching import lane_key
@@ -60,6 +61,16 @@ class ResolvedBackend(Struct):
         if asked is None or asked.output is None:
             return False
         return means(self._with(asked.tool_choice, asked), self.adapter.dialect) == "prompt"
+
+    def forces_in_words(self, asked: Asked | None) -> ToolChoice | None:
+        """Return the tool choice of an ask if the model accepts none that forces a tool; None if it does, or need not.
+
+        The instruction stands in for the choice: taking the other tools away would break reasoning bound to them.
+        """
+        if asked is None or asked.tool_choice in (None, "auto", "none") or not self.settings.tools:
+            return None
+        settings = self._with(asked.tool_choice, asked)
+        return None if can_force(settings, self.adapter.dialect) else asked.tool_choice
 
     def _with(self, choice: ToolChoice | None, asked: Asked | None) -> Settings:
         """Return the backend's settings with those of an ask in their place."""

@@ -111,6 +111,13 @@ def asked(given: Mapping[str, object], output: Json | None = None) -> Asked | No
     return Asked(**said, output=output)
 
 
+def forced_instruction(choice: ToolChoice) -> str:
+    """Return what tells a model in words to call a tool, for one that accepts no forced tool choice."""
+    if isinstance(choice, Choose):
+        return f"Call the tool {choice.tool!r} now, before you answer in words."
+    return "Call one of your tools now, before you answer in words."
+
+
 def check_choice(choice: ToolChoice | None, tools: Collection[str]) -> None:
     """Refuse a tool choice that forces a tool which is none of these.
 

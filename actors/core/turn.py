@@ -14,6 +14,7 @@ settings, tools), a test with a list. Its legal states are this table; anything 
                                            Answered, no calls       closing
                                            Answered, empty          rendering or correcting, once; then closing
                                            Answered, call unparsed  correcting, once; then closing
+                                           Answered, not forced     correcting, once; then closing
                                            Unfit (400)              rewriting, or closing
                                            MediaRefused             rewriting, thrice at most a round; or closing
                                            Broke, too long          shrinking, thrice at most a round
@@ -42,7 +43,8 @@ arguments, where calls are repeated to no end, and at the last round, the model 
 final text (U-06, U-13). An answer that has not the form asked for is corrected as often, in rounds of their own beyond
 the limit. So is an answer without content (`actors.core.no_content`), but once: behind tool results the model is told,
 elsewhere the same request is sent again. If the next answer has no content either, the turn has failed, or is complete
-if tools ran in it, and the answer's `cut` tells which.
+if tools ran in it, and the answer's `cut` tells which. A model that accepts no forced tool choice is told in words to
+call a tool, and once more if it does not.
 """
 
 from collections.abc import Generator
@@ -51,6 +53,7 @@ from typing import Any, Final, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
+from actors.core.asking import Choose, ToolChoice, forced_instruction
 from actors.core.content import Message, ToolCall
 from actors.core.events import TurnStatus
 from actors.core.guards import Repeats, checked_repeats
@@ -70,7 +73,8 @@ class Bounds(Struct, frozen=True):
     """How long a turn may go on: at most so many rounds, and so many running in which every call was refused.
 
     `form`: whether the answer is to have one. It may be corrected `corrections` times too. `tool_corrections` and
-    `repeats` are what `actors.core.guards` goes by.
+    `repeats` are what `actors.core.guards` goes by. `forced`: the tool choice that the model was told in words, because
+    it accepts none that forces a tool.
     """
 
     rounds: int = 25
@@ -78,6 +82,7 @@ class Bounds(Struct, frozen=True):
     form: bool = False
     tool_corrections: int = 5
     repeats: Repeats = "warn"
+    forced: ToolChoice | None = None
 
     def heeding(self, repeats: str | None) -> "Bounds":
         """Return these bounds with another policy, if one is given. Raises `ConfigError` if there is none such."""
@@ -317,6 +322,7 @@ class _TurnRules:
         self._tools_off = bounds.rounds <= 1
         self._rewritten, self._shrinks, self._media = so_far.rewritten, 0, 0
         self._has_called = self._is_lacking = False
+        self._forced = bounds.forced  # until it is met, or the model was corrected
         self._end = CloseStep(
             "complete", "", rounds=so_far.rounds, usage=so_far.usage, malformed=so_far.malformed
         )
@@ -414,7 +420,13 @@ class _TurnRules:
             return self._without_content(answered, is_unparsed=answered.cut == "unparsed")
         self._is_lacking = False
         if calls and not self._tools_off:
+            if self._forced == "required" or self._forced in [Choose(call.name) for call in calls]:
+                self._forced = None
             return BatchStep(calls)
+        if self._forced is not None and not self._tools_off:
+            words, self._forced = forced_instruction(self._forced), None
+            self._end = replace(self._end, rounds=self._end.rounds + 1)
+            return InstructStep(words)
         if not self._bounds.form:
             why = "the limit of rounds was reached" if calls else ""
             return self._close("complete", why, answered.message)

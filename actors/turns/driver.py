@@ -17,7 +17,7 @@ from actors.adapters.failure import TOO_LONG
 from actors.backends.backend import ResolvedBackend, too_full
 from actors.backends.choosing import MemberChoice, Warmth
 from actors.core import turn as turns
-from actors.core.asking import Asked
+from actors.core.asking import Asked, ToolChoice, forced_instruction
 from actors.core.awaiting import digest, pending, so_far
 from actors.core.compaction import AFTER, CompactionResult
 from actors.core.content import Message, Text, ToolCall, ToolResult
@@ -294,6 +294,14 @@ class TurnDriver:
         self.ask.is_instructed = True
         self.ask.instruct(instruction(asked.output))
 
+    def _force_in_words(self, backend: ResolvedBackend) -> ToolChoice | None:
+        """Tell a model that accepts no forced tool choice to call a tool; return that choice."""
+        choice = backend.forces_in_words(self.ask.log.state.asked)
+        if choice is not None and not self.ask.is_forced:
+            self.ask.is_forced = True
+            self.ask.instruct(forced_instruction(choice))
+        return choice
+
     async def _end(self, binding: Binding, ended: CloseStep, *, last: bool) -> None:
         """Write that a turn ended, the ask's last or one before it."""
         status: TurnStatus = ended.status if last else "handed_over"
@@ -361,6 +369,7 @@ class TurnDriver:
         """Drive one turn on a pool's member. Its end is not yet written."""
         number, ask = self.ask.log.state.turns + 1, self.ask.log.state.asks
         self.ask.tally.wait = 0.0
+        self.ask.tally.lost = ()
         self.ask.tally.retried.clear()
         try:
             served = self._steps(member, number)
@@ -370,7 +379,8 @@ class TurnDriver:
             return _Served(binding, CloseStep("failed", str(error), elsewhere=True))
         self._bind(Bound(number, ask, served.binding))
         self._instruct(served.backend)
-        conversation = turns.turn(self._bounded(), malformed=self.ask.tally.malformed)
+        bounds = replace(self._bounded(), forced=self._force_in_words(served.backend))
+        conversation = turns.turn(bounds, malformed=self.ask.tally.malformed)
         step = await self._turn(served, conversation, next(conversation))
         return _Served(served.binding, step, served.sent)
 

@@ -157,6 +157,7 @@ class AskInFlight(Struct):
         bound: What kind of bound that was.
         output: The form its answer is to have.
         is_instructed: Whether the model was told that form in words.
+        is_forced: Whether the model was told in words to call a tool.
         share: Of the budgets that the turn's requests count in beside the session's own, if there are any.
     """
 
@@ -171,6 +172,7 @@ class AskInFlight(Struct):
     bound: Cause | None = None
     output: Output[Any] | None = None  # Any: its values
     is_instructed: bool = False
+    is_forced: bool = False
     share: Share | None = None
     _stop: Stop | None = None
 

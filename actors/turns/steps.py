@@ -234,7 +234,8 @@ class TurnSteps:
         assert self._rendered is not None
         backend, provider = self._backend, self._provider
         request = self._request(self._rendered)
-        self._ask.tally.report, self._ask.tally.lost = self._rendered.report, request.losses
+        tally = self._ask.tally
+        tally.report, tally.lost = self._rendered.report, tuple(dict.fromkeys((*tally.lost, *request.losses)))
         key = f"{self._log.state.session}/{self._number}/{number}"
         generate = Generate(
             key,

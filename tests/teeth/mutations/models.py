@@ -3,6 +3,7 @@
 from tests.teeth.mutations.mutation import Mutation
 
 MODELS = "tests/core/test_models.py"
+FORCED = "tests/asking/test_forced_in_words.py"
 THINKING = "actors/adapters/thinking.py"
 SETTINGS = "actors/adapters/settings.py"
 
@@ -62,6 +63,27 @@ MUTATIONS = (
         "efforts is None or effort in efforts",
         "True",
         (MODELS,),
+    ),
+    Mutation(
+        "forced: a model that answers in words is not corrected",
+        "actors/core/turn.py:_TurnRules._answered",
+        "self._forced is not None and not self._tools_off",
+        "False",
+        (FORCED,),
+    ),
+    Mutation(
+        "forced: a call of any tool meets a choice by name",
+        "actors/core/turn.py:_TurnRules._answered",
+        'self._forced == "required" or self._forced in [Choose(call.name) for call in calls]',
+        "True",
+        (FORCED,),
+    ),
+    Mutation(
+        "forced: a model that accepts no forced tool gets no instruction",
+        "actors/turns/driver.py:TurnDriver._force_in_words",
+        "self.ask.instruct(forced_instruction(choice))",
+        "",
+        (FORCED,),
     ),
     Mutation(
         "models: ids of older models go back on Vertex",

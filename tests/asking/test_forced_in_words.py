@@ -1,0 +1,89 @@
+"""A forced tool on a model that accepts no forced tool choice: an instruction that stays in the lane (ANT-48)."""
+
+import json
+from typing import Any
+
+import pytest
+
+from actors import Choose
+from actors.core.asking import forced_instruction
+from actors.core.events import Instructed
+from actors.core.packed import unpack
+from actors.testing import AnthropicServer, Call, OpenAIServer, Say, Turn
+from tests.runtime_support import hosting, log
+
+pytestmark = pytest.mark.anyio
+MODEL = "claude-opus-5-5"
+
+
+def find() -> str:
+    """Find it."""
+    return "found"
+
+
+def look() -> str:
+    """Look."""
+    return "seen"
+
+
+def bodies(server: Any) -> list[Any]:  # Any: a server; JSON
+    return [json.loads(request.body) for request in server.requests]
+
+
+def instructions(runtime: Any, session: Any) -> list[str]:  # Any: a runtime and a session
+    return [unpack(event.message).text for event in log(runtime, session) if isinstance(event, Instructed)]
+
+
+async def test_the_instruction_stays_in_the_lane_and_all_tools_stay_declared() -> None:
+    server = AnthropicServer([Turn(Call("find", {})), Turn(Say("Done.")), Turn(Say("Yes."))])
+    async with hosting(models={"a": MODEL}, a=server) as runtime:
+        session = await runtime.open("a", tools=[look, find])
+        answer = await session.ask("Find it.", tool_choice=Choose("find"))
+        assert (answer.status, answer.text, answer.losses) == ("complete", "Done.", {"tool_choice": 1})
+        assert instructions(runtime, session) == [forced_instruction(Choose("find"))]
+        await session.ask("Sure?")
+        first, second, third = bodies(server)
+        assert all("tool_choice" not in body for body in (first, second, third))
+        assert first["tools"] == second["tools"] == third["tools"]
+        assert forced_instruction(Choose("find")) in json.dumps(third["messages"])
+    assert server.refusals == []
+
+
+@pytest.mark.parametrize("choice", ["required", Choose("find")], ids=["any", "by name"])
+async def test_a_model_that_answers_in_words_is_corrected_once(choice: Any) -> None:  # Any: a tool choice
+    server = AnthropicServer([Turn(Say("No need.")), Turn(Call("find", {})), Turn(Say("Done."))])
+    async with hosting(models={"a": MODEL}, a=server) as runtime:
+        session = await runtime.open("a", tools=[look, find])
+        answer = await session.ask("Find it.", tool_choice=choice)
+        assert (answer.status, answer.text) == ("complete", "Done.")
+        assert instructions(runtime, session) == [forced_instruction(choice)] * 2
+    assert server.refusals == []
+
+
+async def test_a_model_that_never_calls_the_tool_answers_and_the_loss_is_reported() -> None:
+    server = AnthropicServer([Turn(Say("No need.")), Turn(Say("Still no."))])
+    async with hosting(models={"a": MODEL}, a=server) as runtime:
+        session = await runtime.open("a", tools=[find])
+        answer = await session.ask("Find it.", tool_choice="required")
+        assert (answer.status, answer.text, answer.rounds) == ("complete", "Still no.", 2)
+        assert answer.losses == {"tool_choice": 1}
+        assert len(instructions(runtime, session)) == 2
+
+
+async def test_a_call_of_another_tool_does_not_meet_a_choice_by_name() -> None:
+    server = AnthropicServer(
+        [Turn(Call("look", {})), Turn(Say("Seen.")), Turn(Call("find", {})), Turn(Say("Done."))]
+    )
+    async with hosting(models={"a": MODEL}, a=server) as runtime:
+        session = await runtime.open("a", tools=[look, find])
+        answer = await session.ask("Find it.", tool_choice=Choose("find"))
+        assert (answer.text, answer.rounds) == ("Done.", 4)
+
+
+async def test_a_model_that_accepts_a_forced_tool_is_sent_no_instruction() -> None:
+    server = OpenAIServer([Turn(Call("find", {})), Turn(Say("Done."))])
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[find])
+        await session.ask("Find it.", tool_choice="required")
+        assert instructions(runtime, session) == []
+        assert bodies(server)[0]["tool_choice"] == "required"
