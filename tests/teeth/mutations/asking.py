@@ -10,8 +10,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "asking: who takes over may correct as often again",
         "actors/turns/driver.py:TurnDriver._served",
-        "turns.turn(self._bounded(), malformed=self.ask.tally.malformed)",
-        "turns.turn(self._bounded())",
+        "turns.turn(bounds, malformed=self.ask.tally.malformed)",
+        "turns.turn(bounds)",
         ("tests/asking/test_output.py::test_who_takes_over_goes_on_counting_the_corrections_of_the_ask",),
     ),
     Mutation(
