@@ -213,7 +213,7 @@ class GroqServer(CompatibleServer):
 
 def _model_fault(turn: Turn, request: Json) -> ServerRefusal | None:
     rules = HOSTS["groq"].rules
-    declared = {tool["function"]["name"] for tool in request.get("tools") or ()}
+    declared = {tool["function"]["name"] for tool in request.get("tools") or () if "function" in tool}
     for call in turn.calls:
         if call.name not in declared or not _is_object(call):
             text = dumped({"name": call.name, "arguments": call.raw or dict(call.arguments)}).decode()

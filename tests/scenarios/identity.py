@@ -12,7 +12,7 @@ _SAME = Details(id="call_0")
 _BLANK = Details(id="")
 _GIVEN = Details(id="a323kt5y")
 _ITEM = Details(id="call_000000000000000000000001", item="call_000000000000000000000001")
-_SHORT = ("openai_chat", "openrouter", "xai", "groq", "qwen", "glm", "minimax")
+_SHORT = ("openai_chat", "xai", "groq", "qwen", "glm", "minimax")
 _EVERYWHERE = {
     "openai_responses": "OAR-S05",
     "anthropic": "ANT-08",
@@ -37,7 +37,7 @@ IDENTITY = (
             Case(
                 "U A@elsewhere[c1] R1",
                 "U A[c1] R1",
-                {**dict.fromkeys(_SHORT, "OAC-03"), "openai_responses": None},
+                {**dict.fromkeys(_SHORT, "OAC-03"), "openai_responses": None, "openrouter": None},
                 calls={1: _LONG},
             ),
             Case(
@@ -147,7 +147,7 @@ IDENTITY = (
                     "bedrock": "BED-08",
                     "mistral": "MIS-04",  # two blanks are one id twice
                     "openai_responses": "OAR-S06",
-                    **dict.fromkeys((*_SHORT, "deepseek", "kimi"), "OAC-S07"),
+                    **dict.fromkeys((*_SHORT, "openrouter", "deepseek", "kimi"), "OAC-S07"),
                     "openrouter": "OAC-S10",
                 },
                 calls={1: _BLANK, 2: _BLANK},

@@ -200,7 +200,7 @@ MISTRAL = [
     mistral("MIS-S04", body({"content": "u"}), "Field required", body(USER), ("missing", None), 422),
     mistral(
         "MIS-S05",
-        body({"role": "user", "content": None}),
+        body({"role": "system", "content": None}, USER),
         "Input should be a valid string",
         body(USER),
         ("string_type", None),

@@ -19,13 +19,13 @@ _PLAIN: Mapping[type, Sample] = {str: "x", int: 1024, float: 1.0, bool: True, by
 
 def arms(kind: Sample) -> Iterator[Sample]:
     """Yield the types that a union is made of, or the type itself."""
-    while get_origin(kind) in _WRAPPERS:
-        kind = get_args(kind)[0]
+    while get_origin(kind) in _WRAPPERS or hasattr(kind, "__value__"):  # the value of a type alias
+        kind = kind.__value__ if hasattr(kind, "__value__") else get_args(kind)[0]
     if get_origin(kind) in (Union, types.UnionType):
         for arm in get_args(kind):
             yield from arms(arm)
-    else:
-        yield kind
+    elif not (isinstance(kind, type) and issubclass(kind, str) and kind is not str):
+        yield kind  # not a word that the SDK itself does not recognise
 
 
 def dictionaries(kind: Sample) -> list[type]:
@@ -74,7 +74,7 @@ def least(kind: Sample, words: Mapping[str, Sample] = types.MappingProxyType({})
         return words[key]
     if (origin := get_origin(kind)) is not None:
         return {} if issubclass(origin, Mapping) else [least(get_args(kind)[0], words, key)]
-    return None if kind is type(None) else _PLAIN[kind]
+    return None if kind is type(None) or kind not in _PLAIN else _PLAIN[kind]
 
 
 def variants(kind: type, words: Mapping[str, Sample] = types.MappingProxyType({})) -> Iterator[Sample]:

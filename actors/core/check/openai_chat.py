@@ -311,11 +311,13 @@ class OpenAIChat(Whole):
             self.fault("OAC-09", "tools", f"{len(tools)} tools, at most {most}")
         for where, tool in self.each(tools, "tools", "tools"):
             kind = inside(tool, "type")
+            if type(kind) is str and ":" in kind and self.part_marks:
+                continue  # a gateway's own tool, such as `openrouter:web_search`
             if type(tool) is not dict or type(kind) is not str or kind not in _TOOL:
                 self.fault("ALL-02 kind", where, f"a tool of type {excerpt(kind)}")
                 continue
             self._known(kind, where)
-            self.allow_only(where, tool, ("type", kind))
+            self.allow_only(where, tool, ("type", kind, *self.part_marks))
             declared, where = tool.get(kind), f"{where}.{kind}"
             if type(declared) is not dict:
                 self.wanted(f"{kind} is an object", where, declared)

@@ -46,8 +46,12 @@ class VendorHost:
         parts: Types of content parts by role; other roles hold text only.
         part_keys: Keys of a content part besides its type and its value.
         part_types: JSON type of a part's value; other parts are objects.
+        part_values: Key of a part's value, where it is not the part's type, and None where there is no one such key.
+        nullable: Roles whose content may be null.
         argument_types: JSON types of a call's arguments.
         tool_types: Types of tools and calls.
+        tool_marks: Keys of a tool besides its type and its value.
+        own_tools: Types of the tools that the host itself runs; their keys are its own.
         choices: Words of `tool_choice`.
         efforts: Words of `reasoning_effort`; None where the vendor does not say.
         names: What a tool name must match.
@@ -88,8 +92,12 @@ class VendorHost:
     optional: frozenset[str] = frozenset()
     part_keys: frozenset[str] = frozenset()
     part_types: Mapping[str, type] = field(default_factory=lambda: {"text": str, "refusal": str})
+    part_values: Mapping[str, str | None] = field(default_factory=dict)
+    nullable: frozenset[str] = frozenset({"function"})
     argument_types: tuple[type, ...] = (str,)
     tool_types: tuple[str, ...] = ("function",)
+    tool_marks: frozenset[str] = frozenset()
+    own_tools: re.Pattern[str] | None = None
     choices: tuple[str, ...] = ("none", "auto", "required")
     efforts: tuple[str, ...] | None = None
     enforced: frozenset[str] = frozenset()
@@ -101,6 +109,11 @@ class VendorHost:
     forced: str | None = None
     profile: CompatibleProfile = field(default_factory=CompatibleProfile)
     finish: Callable[[ServerRefusal, Json, Mapping[str, object]], ServerRefusal] | None = None
+
+    def runs(self, tool: Json) -> bool:
+        """Return True for a tool that the host itself runs."""
+        kind = tool.get("type")
+        return self.own_tools is not None and isinstance(kind, str) and bool(self.own_tools.fullmatch(kind))
 
     def said(self, refused: RuleBroken, request: Json) -> RuleBroken:
         """Return the refusal in this vendor's own words. An upstream's words, which have a detail, stay."""

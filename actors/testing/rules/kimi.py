@@ -149,6 +149,7 @@ KIMI: VendorHost = replace(
         if role != "developer"
     },
     tool_types=("function", "plugin"),
+    own_tools=re.compile("builtin_function"),
     names=re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]*"),
     enforced=frozenset({"OAC-S11"}),
     fixed={"temperature": 1, "top_p": 0.95, "n": 1, "presence_penalty": 0, "frequency_penalty": 0},

@@ -250,11 +250,16 @@ def _inner(value: Json, key: str | int) -> Json:
 
 _NAMES = (
     "frequency_penalty guardrails logprobs max_tokens messages metadata min_tokens model n parallel_tool_calls "
-    "prediction presence_penalty prompt_cache_key prompt_mode random_seed reasoning_effort repetition_penalty "
-    "response_format safe_prompt service_tier stop stream temperature tool_choice tools top_k top_logprobs top_p"
+    "prediction presence_penalty prompt_cache_key prompt_logprobs prompt_mode random_seed "
+    "reasoning_effort repetition_penalty response_format safe_prompt service_tier stop stream temperature "
+    "tool_choice tools top_k top_logprobs top_p top_prompt_logprobs"
 )
 _KEYS = frozenset(_NAMES.split())
-_IMAGES = frozenset({"text", "image_url", "document_url", "input_audio", "file"})
+_CHUNKS = frozenset(
+    """text image_url document_url input_audio file reference resource resource_link
+    thinking""".split()  # noqa: SIM905  as a list it is a page
+)
+_OWN_TOOLS = re.compile(r"image_generation|document_library|connector|web_search(_premium)?|code_interpreter")
 
 MISTRAL: VendorHost = replace(
     any_answer(OPENAI),
@@ -291,14 +296,28 @@ MISTRAL: VendorHost = replace(
     empty_calls=True,
     optional=frozenset({"id", "tool_call_id", "type"}),
     parts={
-        "user": _IMAGES,
-        "assistant": frozenset({"text", "thinking"}),
-        "tool": _IMAGES,
+        "system": frozenset({"text", "thinking"}),
+        "user": _CHUNKS,
+        "assistant": _CHUNKS,
+        "tool": _CHUNKS,
     },
-    part_keys=frozenset({"signature", "closed", "document_name"}),
-    part_types={"text": str, "thinking": list, "document_url": str, "image_url": object},
+    part_keys=frozenset({"signature", "closed", "document_name", "metadata", "content"}),
+    part_types={
+        "text": str,
+        "thinking": list,
+        "document_url": str,
+        "image_url": object,
+        "input_audio": str,
+        "file": str,
+        "reference": list,
+        "resource": str,
+        "resource_link": str,
+    },
+    part_values={"file": "file_id", "reference": "reference_ids", "resource": "uri", "resource_link": "uri"},
+    nullable=frozenset({"user", "tool"}),
     argument_types=(str, dict),
     tool_types=("function",),
+    own_tools=_OWN_TOOLS,
     choices=("none", "auto", "required", "any"),
     names=re.compile(r"[a-zA-Z0-9_-]+"),
     schema=not_an_object,

@@ -201,7 +201,7 @@ def _check_tools(request: dict[str, Json], context: RequestContext) -> None:
         raise RULES["OAC-09"].refused("tools", path="tools", limit=_MAX_TOOLS, length=len(tools))
     for at, tool in fresh(tools, standard_of("OAC tool", context.host, context.mode, context.profile)):
         _check_tool(tool, f"tools[{at}]", context)
-    _check_choice(request.get("tool_choice"), tools, context.host.choices)
+    _check_choice(request.get("tool_choice"), tools, context.host)
     if (
         (forced := context.host.forced)
         and _forces(request.get("tool_choice"))
@@ -217,11 +217,13 @@ def _forces(choice: Json) -> bool:
 
 def _check_tool(tool: Json, path: str, context: RequestContext) -> None:
     check_type(tool, dict, path, "an object")
-    which = require(tool, "type", path)
+    if context.host.runs(tool):
+        return
+    which = tool.get("type", "function") if "type" in context.host.optional else require(tool, "type", path)
     if which not in context.host.tool_types:
         listed = openai_messages.listed(context.host.tool_types)
         raise RULES["OAC-06"].refused(f"{path}.type", path=f"{path}.type", value=which, values=listed)
-    only(tool, frozenset({"type", which}), path, context)
+    only(tool, frozenset({"type", which}) | context.host.tool_marks, path, context)
     inner, at = require(tool, which, path), f"{path}.{which}"
     check_type(inner, dict, at, "an object")
     check_name(require(inner, "name", at), f"{at}.name", context)
@@ -269,15 +271,17 @@ def _itemless_array(schema: dict[str, Json], context: tuple[str, ...]) -> str | 
     return None
 
 
-def _check_choice(choice: Json, tools: list[Json], known: tuple[str, ...]) -> None:
-    if choice is None or choice in known:
+def _check_choice(choice: Json, tools: list[Json], host: VendorHost) -> None:
+    if choice is None or choice in host.choices:
         return
     if isinstance(choice, str):
-        listed = openai_messages.listed(known)
+        listed = openai_messages.listed(host.choices)
         raise RULES["OAC-06"].refused("tool_choice", path="tool_choice", value=choice, values=listed)
     check_type(choice, dict, "tool_choice", "one of a string or object")
-    which = require(choice, "type", "tool_choice")
-    if which == "allowed_tools":
+    which = (
+        choice.get("type", "function") if "type" in host.optional else require(choice, "type", "tool_choice")
+    )
+    if which == "allowed_tools" or host.runs(choice):
         return
     if which not in ("function", "custom"):
         raise RULES["OAC-06"].refused(

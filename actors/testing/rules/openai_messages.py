@@ -10,6 +10,7 @@ The strict mode also refuses what self-hosted copies of this API refuse: argumen
 object in a string, one id on two calls of a message, an assistant message with nothing in it.
 """
 
+import re
 from collections.abc import Iterable
 
 from actors.testing.rules.base import (
@@ -162,6 +163,7 @@ PARTS = {
     "assistant": frozenset({"text", "refusal"}),
 }
 _TEXT_ONLY = frozenset({"text"})
+_IS_MEDIA = re.compile(r"\.(?:image_url|input_audio|file|audio|video_url|document_url)(?:\.|$)")
 _MAX_NAME = 64
 _MAX_STRING = 1_048_576
 _TYPE_NAMES: dict[type, str] = {
@@ -204,7 +206,7 @@ def _check_shape(message: Json, path: str, context: RequestContext) -> None:
     if role in ("system", "developer") and not context.profile.system_role:
         raise RULES["OAC-13"].refused(f"{path}.role", path=f"{path}.role", role=role)
     only(message, keys[role], path, context)
-    if "name" in message:
+    if message.get("name") is not None:
         check_type(message["name"], str, f"{path}.name", "a string")
     if message.get("tool_calls") is not None:
         _check_calls(message["tool_calls"], f"{path}.tool_calls", context)
@@ -229,7 +231,7 @@ def _check_content(message: dict[str, Json], role: str, path: str, context: Requ
     if role == "assistant" and message.get("content") is None:
         return
     content = require(message, "content", path)
-    if content is None and role == "function":
+    if content is None and role in context.host.nullable:
         return
     if content is None:
         raise RULES["OAC-S12"].refused(f"{path}.content")
@@ -250,9 +252,12 @@ def _check_part(
     which = require(part, "type", path)
     if not isinstance(which, str) or which not in allowed:
         raise RULES["OAC-08"].refused(message, path=message)
-    only(part, frozenset({"type", which}) | context.host.part_keys, path, context)
+    held = context.host.part_values.get(which, which)
+    if held is None:
+        return
+    only(part, frozenset({"type", held}) | context.host.part_keys, path, context)
     wanted = context.host.part_types.get(which, dict)
-    check_type(require(part, which, path), wanted, f"{path}.{which}", _TYPE_NAMES[wanted])
+    check_type(require(part, held, path), wanted, f"{path}.{held}", _TYPE_NAMES[wanted])
 
 
 def _check_calls(calls: Json, path: str, context: RequestContext) -> None:
@@ -316,7 +321,7 @@ def check_name(name: Json, path: str, context: RequestContext) -> None:
 
 def _check_lengths(messages: list[Json]) -> None:
     for path, text in strings(messages):
-        if len(text) > _MAX_STRING:
+        if len(text) > _MAX_STRING and not _IS_MEDIA.search(path):
             where = f"messages{path}"
             raise RULES["OAC-14"].refused(where, path=where, limit=_MAX_STRING, length=len(text))
 

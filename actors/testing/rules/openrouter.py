@@ -3,7 +3,7 @@
 Theory of operation. OpenRouter ignores keys it does not know and passes on what its upstream takes, so the
 upstream's host judges what is left of the request. `reasoning_details` carry stand-in signatures that name the
 upstream, the text, and the place among the details of their message. A stream cuts a detail into fragments of one
-index; fragments and the whole are the same here.
+index; fragments and the whole are the same here. Ids are of any length, since the gateway makes ids of 50 characters.
 """
 
 import base64
@@ -11,6 +11,7 @@ import binascii
 import hashlib
 import hmac
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -49,6 +50,14 @@ RULES = table(
 )
 _UPSTREAMS = frozenset({"ORT-03", "ORT-04", "ORT-05", "ORT-06", "ORT-07", "ORT-08"})
 _MARKS = {"ANT-32": "ORT-05", "ANT-33": "ORT-06", "ANT-34-ttl": "ORT-07"}
+
+
+_OWN_TOOLS = re.compile(
+    r"openrouter:\w+|web_search(_preview)?(_\d{4}_\d{2}_\d{2})?|image_generation|file_search|mcp"
+)
+_OF_TOOLS = frozenset({"tools", "tool_choice", "parallel_tool_calls"})
+_OF_CALLS = frozenset({"id", "type", "function", "custom"})
+_VIDEO = "video_url"
 
 
 def sign(text: str, place: int, settings: CompatibleSettings) -> str:
@@ -154,9 +163,7 @@ def upstreams_rules(hosts: Mapping[str, VendorHost]) -> VendorHost:
         settings = context.settings
         name = settings.upstream_vendor if isinstance(settings, CompatibleSettings) else "openai_chat"
         host = hosts[name]
-        inner = replace(
-            context, host=host, profile=replace(context.profile, id_length=host.profile.id_length)
-        )
+        inner = replace(context, host=host, profile=replace(context.profile, id_length=None))
         try:
             openai_chat.judge(_passed_on(request, host), inner, 0)
         except RuleBroken as refused:
@@ -170,22 +177,38 @@ def _passed_on(request: Json, host: VendorHost) -> Json:
     """Return what the upstream sees of a request. Marks for a cache are the gateway's to translate."""
     messages = [
         {
-            key: [_without_mark(part) for part in value] if isinstance(value, list) else value
+            key: _translated(key, value)
             for key, value in message.items()
             if key in host.message_keys.get(message["role"], message)
         }
         for message in request["messages"]
     ]
     kept = {key: value for key, value in request.items() if key in host.keys}
-    return {**kept, "messages": messages}
+    tools = [_without_mark(tool) for tool in request.get("tools") or () if not OPENROUTER.runs(tool)]
+    kept = {key: value for key, value in kept.items() if tools or key not in _OF_TOOLS}
+    return {**kept, **({"tools": tools} if tools else {}), "messages": messages}
+
+
+def _translated(key: str, value: Json) -> Json:
+    """Return the parts or the calls of a message without what only the gateway knows of them."""
+    if not isinstance(value, list):
+        return value
+    if key == "tool_calls":
+        return [{name: call[name] for name in call if name in _OF_CALLS} for call in value]
+    return [
+        _without_mark({"type": "text", "text": "(a video)"} if _is_video(part) else part) for part in value
+    ]
+
+
+def _is_video(part: Json) -> bool:
+    return isinstance(part, dict) and part.get("type") == _VIDEO
 
 
 def _without_mark(part: Json) -> Json:
-    return (
-        {key: value for key, value in part.items() if key != "cache_control"}
-        if isinstance(part, dict)
-        else part
-    )
+    if not isinstance(part, dict):
+        return part
+    inner = {key: value for key, value in part.items() if key != "cache_control"}
+    return {key: _without_mark(value) if key == "function" else value for key, value in inner.items()}
 
 
 def _wrapped(refusal: ServerRefusal, request: Json, values: Mapping[str, object]) -> ServerRefusal:
@@ -202,7 +225,11 @@ OPENROUTER: VendorHost = replace(
     | {"provider", "reasoning", "models", "transforms", "plugins", "usage", "top_k", "include_reasoning"},
     unknown_keys="ignore",
     message_keys={role: keys | {"reasoning", "reasoning_details"} for role, keys in MESSAGE_KEYS.items()},
-    parts=PARTS | {role: frozenset({"text", "image_url"}) for role in ("tool", "system", "developer")},
+    parts=PARTS
+    | {role: frozenset({"text", "image_url"}) for role in ("tool", "system", "developer")}
+    | {"user": PARTS["user"] | {_VIDEO}},
+    own_tools=_OWN_TOOLS,
+    tool_marks=frozenset({"cache_control"}),
     identity=lambda messages, context: None,
     sequence=lambda messages, context: None,
     profile=CompatibleProfile(id_length=None),

@@ -1,5 +1,6 @@
 """The vendors that differ from the family in a few rules, each a few lines of data."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
@@ -62,6 +63,7 @@ XAI = replace(
     ),
     error_code="Client specified an invalid argument",
     keys=KEYS | {"search_parameters", "deferred"},
+    own_tools=re.compile(r"(web|x|live|collections|file)_search|code_(execution|interpreter)|mcp"),
 )
 
 # ---- Qwen
@@ -71,7 +73,7 @@ _QWEN_CODE = "invalid_parameter_error"
 
 
 def _check_search(request: Json, context: RequestContext) -> None:
-    if any(tool["function"]["name"] == "search" for tool in request.get("tools") or ()):
+    if any((tool.get("function") or {}).get("name") == "search" for tool in request.get("tools") or ()):
         raise context.host.rules["QWN-05"].refused("tools")
 
 
@@ -149,6 +151,7 @@ GLM = replace(
     ),
     error_code="1214",
     keys=KEYS | {"thinking", "do_sample", "request_id", "user_id", "tool_stream"},
+    own_tools=re.compile(r"web_search|retrieval|mcp"),
     message_keys=_WITHOUT_DEVELOPER,
     enforced=frozenset({"OAC-S11"}),
 )
@@ -232,6 +235,7 @@ GROQ = replace(
     strict=OPENAI.strict,
     checks=(_check_form,),
     keys=KEYS | {"reasoning_format", "include_reasoning", "search_settings"},
+    own_tools=re.compile(r"browser_search|code_interpreter|mcp"),
 )
 
 # ---- self-hosted: what the chat template of the model demands comes on top
