@@ -34,6 +34,7 @@
     │   └── SubagentFailed          a session that was asked by a tool gave no answer
     ├── ToolsetFailed               a toolset cannot be opened
     ├── ToolsetDown                 a toolset is not connected, so a call of its tools did not run or was cut short
+    ├── AnswerTooLarge              an answer of a tool server is above one of its limits, and was not read
     ├── ThreadsBusy                 no thread is free for a tool that blocks
     ├── ResourceBusy                a tool that was ended still works on what another writes to
     ├── JournalError                the log could not be written or read
@@ -238,6 +239,21 @@ class ToolsetDown(ActorsError):
     def __init__(self, message: str, *, may_have_run: bool = False) -> None:
         super().__init__(message)
         self.may_have_run = may_have_run
+
+
+class AnswerTooLarge(ActorsError):
+    """An answer of a tool server (MCP) is above a limit, and was not read. The call may have taken effect.
+
+    Args:
+        message: One line, for the model too.
+        setting: The option that sets the limit: `max_bytes`, `max_blocks` or `max_values`.
+        value: The size of the answer; the answer may be larger, if reading it ended there.
+        limit: The most that is read.
+    """
+
+    def __init__(self, message: str, *, setting: str = "", value: int = 0, limit: int = 0) -> None:
+        super().__init__(message)
+        self.setting, self.value, self.limit = setting, value, limit
 
 
 class ThreadsBusy(ActorsError):

@@ -27,6 +27,7 @@ from actors import Runtime, ToolSource, mcp
 from actors.config import RuntimeLimits, load
 from actors.core.content import Media
 from actors.core.feed import SessionEvent, StatusEvent
+from actors.core.identity import content_name
 from actors.errors import ConfigError, MissingKey, ToolDefinitionError, ToolsetFailed, UnknownTarget
 from actors.kernel import System
 from actors.mcp.connection import ServerTools, connected, effects_of
@@ -34,7 +35,7 @@ from actors.mcp.options import Answered, Elicitation, McpOptions, McpServer, Sam
 from actors.mcp.results import ServerToolError, returned
 from actors.mcp.transports import Transport
 from actors.testing import Call, Say, Turn
-from actors.tools import Tool, ToolContext
+from actors.tools import ToolContext
 from actors.toolsets import Offer, Toolsets
 from tests.mcp_servers import reference
 from tests.mcp_servers.forking import command
@@ -220,17 +221,19 @@ async def test_tools_of_two_servers_with_one_name_are_told_apart() -> None:
 def test_tools_that_no_model_could_be_shown_are_left_out_and_names_are_made_usable(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    connection, made = ServerTools(McpServer("any")), dict[str, Tool[..., Any]]()
+    connection = ServerTools(McpServer("any"))
     remote = {"$ref": "https://example.com/schema.json"}
-    for listed in (
+    listed = [
         Listed(name="a.b", input_schema={"type": "object"}, description="x" * 100_000),
         Listed(name="a/b", input_schema={}),
         Listed(name="bad", input_schema={"type": "object", "properties": {"x": remote}}),
         Listed(name="", input_schema={"type": "object"}),
-    ):
-        connection._offer(listed, made)
-    assert list(made) == ["a_b", "a_b_2", "t_"]
-    assert len(made["a_b"].description) == 64 * 1024
+        Listed(name="c.d", input_schema={"type": "object"}),
+    ]
+    made = connection._offered(listed)
+    dotted, slashed = (f"a_b_{content_name(name)[:8]}" for name in ("a.b", "a/b"))
+    assert [tool.name for tool in made] == [dotted, slashed, "t_", "c_d"]
+    assert len(made[0].description) == 64 * 1024
     assert "tool_left_out" in caplog.text
     assert "'bad'" in caplog.text
 

@@ -39,7 +39,7 @@ def stdio(
         args: Its arguments.
         env: Variables it gets beside `PATH`, `HOME` and a few more; nothing else of this process's.
         cwd: Where it runs.
-        log: A file that its standard error is appended to; without one it is dropped.
+        log: A file that its standard error is appended to. The last lines are in the error if it cannot be opened.
         name: Names the server in errors, and sets its tools apart; the program's name by default.
         options: As of `McpOptions`.
 
@@ -51,9 +51,10 @@ def stdio(
 
     def open_() -> AbstractAsyncContextManager[Given]:
         from actors.mcp.connection import connected
-        from actors.mcp.transports import child
+        from actors.mcp.transports import ChildServer
 
-        return connected(child(command, tuple(args), dict(env or {}), cwd, log), how)
+        child = ChildServer(command, tuple(args), dict(env or {}), cwd, log, how.limits, how.name)
+        return connected(child.open, how)
 
     return named(open_)
 
@@ -81,9 +82,9 @@ def http(
 
     def open_() -> AbstractAsyncContextManager[Given]:
         from actors.mcp.connection import connected
-        from actors.mcp.transports import remote
+        from actors.mcp.transports import RemoteServer
 
-        return connected(remote(url, dict(headers or {})), how)
+        return connected(RemoteServer(url, dict(headers or {}), how.limits, how.name).open, how)
 
     return named(open_)
 

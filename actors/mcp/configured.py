@@ -1,5 +1,7 @@
 """The MCP servers of an `actors.toml`, as toolsets. Secrets are looked up when one is first named."""
 
+from typing import cast
+
 from actors.config import Config
 from actors.config.settings import HeaderVariable, McpSettings
 from actors.errors import MissingKey, UnknownTarget
@@ -33,6 +35,12 @@ def _options(settings: McpSettings) -> McpOptions:
         options["approval"] = settings.approval
     if settings.timeout is not None:
         options["timeout"] = settings.timeout
+    limits = {
+        "max_bytes": settings.max_bytes,
+        "max_blocks": settings.max_blocks,
+        "max_values": settings.max_values,
+    }
+    options.update(cast("McpOptions", {key: value for key, value in limits.items() if value is not None}))
     return options
 
 

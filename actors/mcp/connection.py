@@ -4,7 +4,8 @@ It lives in the block of a toolset. Calls come from the tasks of tools; a call t
 by the SDK. A call whose connection ends has no known outcome, and says so.
 """
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
@@ -18,11 +19,14 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from actors import telemetry
 from actors.core.events import Effects
+from actors.core.identity import content_name
 from actors.core.jsonio import JsonValue
 from actors.errors import ToolDefinitionError, ToolsetDown
+from actors.mcp.answers import TOOLS
 from actors.mcp.options import REST, McpServer
 from actors.mcp.questions import elicitation, sampling
-from actors.mcp.results import returned
+from actors.mcp.refusals import too_large
+from actors.mcp.results import failure, returned
 from actors.mcp.transports import Transport
 from actors.tools import Approval, Tool, ToolContext
 from actors.tools.tool import MAX_DESCRIPTION
@@ -32,7 +36,6 @@ PAGES = 100  # of a list of tools that are read
 REFUSED = {"Session terminated": False, "Server returned an error response": True}
 """What the SDK says of a request that an HTTP server refused, and whether it may have run: one that was restarted does
 not know the session any more, and answers 404, or 400 as others do for other reasons."""
-TOOLS = 1000  # that one server may offer; no provider takes more
 
 
 @asynccontextmanager
@@ -106,31 +109,33 @@ class ServerTools:
     async def _list(self) -> None:
         with anyio.fail_after(self._server.listing):
             listed = await self._listed()
-        offered: dict[str, Tool[..., Any]] = {}  # Any: any function
-        for each in listed:
-            if self._server.only is None or each.name in self._server.only:
-                self._offer(each, offered)
-        self.tools = tuple(offered.values())
+        only = self._server.only
+        self.tools = self._offered([each for each in listed if only is None or each.name in only])
 
     async def _listed(self) -> list[Listed]:
         assert self._client is not None
         listed: list[Listed] = []
         cursor: str | None = None
         for _ in range(PAGES):
-            page = await self._client.list_tools(cursor=cursor)
+            try:
+                page = await self._client.list_tools(cursor=cursor)
+            except MCPError as error:
+                raise (too_large(error.error) or error) from None
             listed += page.tools
             cursor = page.next_cursor
             if cursor is None or len(listed) > TOOLS:
                 break
         return listed[:TOOLS]
 
-    def _offer(self, listed: Listed, offered: dict[str, Tool[..., Any]]) -> None:  # Any: any function
-        """Add a tool to those offered; leave out one that no model could be shown, and say so in the log."""
-        try:
-            name = _unused(fitting(listed.name), offered)
-            offered[name] = self._made(name, listed)
-        except ToolDefinitionError as error:
-            telemetry.tool_left_out(self._server.name, listed.name, error)
+    def _offered(self, listed: Sequence[Listed]) -> tuple[Tool[..., Any], ...]:  # Any: any function
+        """Return the tools of a list; leave out one that no model could be shown, and log that."""
+        tools: list[Tool[..., Any]] = []  # Any: any function
+        for name, each in named(listed):
+            try:
+                tools.append(self._made(name, each))
+            except ToolDefinitionError as error:
+                telemetry.tool_left_out(self._server.name, each.name, error)
+        return tuple(tools)
 
     def _made(self, name: str, listed: Listed) -> Tool[..., Any]:  # Any: any function
         effects = effects_of(listed)
@@ -169,7 +174,7 @@ class ServerTools:
             return returned(await self._client.call_tool(name, arguments, progress_callback=come))
         except MCPError as error:
             if not self._is_cut(error):
-                raise
+                raise failure(error) from None
             raise self._cut(may_have_run=REFUSED.get(error.message, True)) from None
         except (anyio.ClosedResourceError, anyio.BrokenResourceError):
             raise self._cut(may_have_run=True) from None
@@ -200,9 +205,24 @@ def _schema(listed: Listed) -> dict[str, JsonValue]:
     return {"type": "object", **listed.input_schema}
 
 
-def _unused(name: str, offered: Mapping[str, object]) -> str:
-    """Return a name that none of these has: two of a server's may come to the same one of ours."""
-    if name not in offered:
-        return name
-    tries = (fitting(f"{name}_{number}") for number in range(2, 3 + len(offered)))
-    return next(each for each in tries if each not in offered)
+def named(listed: Iterable[Listed]) -> Iterator[tuple[str, Listed]]:
+    """Yield tools with the names that a model is shown, whatever the order of the list.
+
+    A name that every provider takes stays. Another one is changed; if two come to the same, a digest of the server's
+    name tells them apart. Of two tools with the same name the server knows only one, so one is offered.
+    """
+    tools: dict[str, Listed] = {}
+    for each in listed:
+        known = tools.get(each.name)
+        tools[each.name] = each if known is None else min(known, each, key=Listed.model_dump_json)
+    alike = Counter(map(fitting, tools))
+    for name, each in tools.items():
+        usable = fitting(name)
+        yield usable if usable == name or alike[usable] == 1 else _apart(usable, name, tools), each
+
+
+def _apart(usable: str, name: str, taken: Collection[str]) -> str:
+    """Return a name with a digest of the server's name for a tool, which no other tool has."""
+    digest = content_name(name)
+    tries = (fitting(f"{usable[:40]}_{digest[:size]}") for size in range(8, len(digest) + 1))
+    return next(each for each in tries if each not in taken)

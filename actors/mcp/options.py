@@ -1,13 +1,14 @@
 """What may be said of an MCP server, and what it may ask its host."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any, TypeAlias, TypedDict, cast
 
 from actors.core.content import Message
 from actors.core.jsonio import JsonValue
 from actors.errors import ConfigError, ToolDefinitionError
+from actors.mcp.limits import McpLimits
 from actors.tools import Approval
 from actors.toolsets.source import Opening, ToolSource
 
@@ -65,6 +66,10 @@ class McpOptions(TypedDict, total=False):
         timeout: Seconds one call may take.
         elicit: Answers what the server asks the user. Without it the server is told that nobody can be asked.
         sample: Answers what the server asks a model. Without it the server is told that there is none.
+        max_bytes: Bytes that one message of the server may have: a line, a body, an event. 8 MiB by default.
+        max_blocks: Blocks that the content of one result may have; 1,000 by default.
+        max_values: JSON values that one message may have, about; 100,000 by default. A message above a limit is not
+            read, and its call fails with `AnswerTooLarge`.
         shared, opening, waiting, closing: As of `ToolSource`.
     """
 
@@ -73,6 +78,9 @@ class McpOptions(TypedDict, total=False):
     timeout: float
     elicit: Elicit
     sample: Sample
+    max_bytes: int
+    max_blocks: int
+    max_values: int
     shared: bool
     opening: float
     waiting: float
@@ -81,7 +89,10 @@ class McpOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class McpServer:
-    """How one server's tools are offered. Fields as of `McpOptions`; `listing` is the seconds a list may take."""
+    """How one server's tools are offered. Fields as of `McpOptions`; `listing` is the seconds a list may take.
+
+    `limits` are those of its messages.
+    """
 
     name: str
     only: frozenset[str] | None = None
@@ -90,11 +101,13 @@ class McpServer:
     elicit: Elicit | None = None
     sample: Sample | None = None
     listing: float = 30.0
+    limits: McpLimits = field(default_factory=McpLimits)
 
 
 REST = "*"
 """Stands for all tools that are not named."""
 _OF_SOURCE = ("shared", "opening", "waiting", "closing")
+_OF_LIMITS = ("max_bytes", "max_blocks", "max_values")
 _WORDS = ("allow", "ask", "deny")
 
 
@@ -111,10 +124,12 @@ def options_of(name: str, options: McpOptions) -> tuple[Callable[[Opening], Tool
     lifetime: dict[str, Any] = {
         key: given.pop(key) for key in _OF_SOURCE if key in given
     }  # Any: fields of it
+    limits = {key: given.pop(key) for key in _OF_LIMITS if key in given}
     unknown = given.keys() - {"only", "approval", "timeout", "elicit", "sample"}
     if unknown:
         raise ToolDefinitionError(f"MCP server {name!r} has an unknown option {min(unknown)!r}")
     _check_approval(name, given.get("approval"))
+    _check_limits(name, limits)
     if "only" in given:
         if isinstance(given["only"], str):
             raise ToolDefinitionError(
@@ -122,8 +137,11 @@ def options_of(name: str, options: McpOptions) -> tuple[Callable[[Opening], Tool
             )
         given["only"] = frozenset(cast("Collection[str]", given["only"]))
     server = McpServer(
-        name, listing=lifetime.get("opening", 30.0), **cast("dict[str, Any]", given)
-    )  # Any: checked
+        name,
+        listing=lifetime.get("opening", 30.0),
+        limits=McpLimits(**cast("dict[str, int]", limits)),
+        **cast("dict[str, Any]", given),  # Any: checked
+    )
     return lambda opening: ToolSource(opening, name, **lifetime), server
 
 
@@ -133,4 +151,12 @@ def _check_approval(name: str, approval: object) -> None:
         if word not in _WORDS:
             raise ToolDefinitionError(
                 f"MCP server {name!r} has approval {word!r}; it takes {', '.join(_WORDS)}"
+            )
+
+
+def _check_limits(name: str, limits: Mapping[str, object]) -> None:
+    for key, value in limits.items():
+        if type(value) is not int or value < 1:
+            raise ToolDefinitionError(
+                f"MCP server {name!r} has {key}={value!r}; it takes a whole number above 0"
             )

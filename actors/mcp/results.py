@@ -1,14 +1,15 @@
-"""What a call of a server's tool came to, as a tool of this package returns it.
+"""Turn the result of a call of a server's tool into the result of a tool of this package.
 
-In:  the SDK's `CallToolResult`.
+In:  the SDK's `CallToolResult`, or its error.
 Out: texts and media in the server's order; an error if the tool says that it failed.
 
-Structured content is given once: servers repeat it as a text, and one that does not has it put behind the others.
+Structured content is given once: most servers repeat it as text. If no text repeats it, it follows the other parts.
 """
 
 import json
 from collections.abc import Iterable
 
+from mcp import MCPError
 from mcp_types import (
     AudioContent,
     BlobResourceContents,
@@ -22,6 +23,7 @@ from mcp_types import (
 )
 
 from actors.core.content import Media
+from actors.mcp.refusals import too_large
 
 
 class ServerToolError(Exception):
@@ -36,11 +38,23 @@ def returned(result: CallToolResult) -> object:
     """
     parts = [part for block in result.content for part in _parts(block)]
     texts = [part for part in parts if isinstance(part, str)]
+    if (structured := result.structured_content) is not None:
+        if _is_said(structured, texts):
+            parts = _once(parts, structured)
+        else:
+            parts.append(_compact(structured))
     if result.is_error:
-        raise ServerToolError("\n".join(texts) or _compact(result.structured_content) or "it did not say why")
-    if result.structured_content is not None and not _is_said(result.structured_content, texts):
-        parts.append(_compact(result.structured_content))
+        words = [part if isinstance(part, str) else f"[{part.mime}]" for part in parts]
+        raise ServerToolError("\n".join(filter(None, words)) or "it did not say why")
     return parts[0] if len(parts) == 1 else parts or ""
+
+
+def failure(error: MCPError) -> Exception:
+    """Return the error of a call that a server refused, with all that the server says of it."""
+    if (problem := too_large(error.error)) is not None:
+        return problem
+    details = _compact(error.error.data)
+    return ServerToolError(f"{error.message} (code {error.code})" + (f"\n{details}" if details else ""))
 
 
 def _parts(block: ContentBlock) -> Iterable[str | Media]:
@@ -49,10 +63,17 @@ def _parts(block: ContentBlock) -> Iterable[str | Media]:
             yield text
         case ImageContent(data=data, mime_type=mime) | AudioContent(data=data, mime_type=mime):
             yield Media(mime, data)
-        case ResourceLink(uri=uri, name=name):
-            yield f"[Resource {name}: {uri}]"
+        case ResourceLink():
+            yield _link(block)
         case EmbeddedResource(resource=resource):
             yield from _embedded(resource)
+
+
+def _link(link: ResourceLink) -> str:
+    """Return a link with all that the model can choose by: address, name, title, type and description."""
+    about = {"title": link.title, "type": link.mime_type, "description": link.description}
+    more = "".join(f"; {key}: {' '.join(text.split())}" for key, text in about.items() if text)
+    return f"[Resource {link.name}: {link.uri}{more}]"
 
 
 def _embedded(resource: TextResourceContents | BlobResourceContents) -> Iterable[str | Media]:
@@ -64,18 +85,35 @@ def _embedded(resource: TextResourceContents | BlobResourceContents) -> Iterable
 
 
 def _is_said(structured: object, texts: list[str]) -> bool:
-    """Say whether one of the texts is the structured content, or the plain value that it wraps."""
-    wrapped = (
-        structured.get("result") if isinstance(structured, dict) and len(structured) == 1 else structured
-    )
-    return any(_is_json(text, structured) or text == wrapped or _is_json(text, wrapped) for text in texts)
+    """Return True if the texts say the structured content, or the plain value or list that it wraps."""
+    wrapped = structured
+    if isinstance(structured, dict) and structured.keys() == {"result"}:
+        wrapped = structured["result"]
+    if any(_says(text, structured) or _says(text, wrapped) for text in texts):
+        return True
+    # The SDK's servers send each value of a list as a text of its own.
+    return isinstance(wrapped, list) and len(wrapped) == len(texts) > 0 and all(map(_says, texts, wrapped))
 
 
-def _is_json(text: str, value: object) -> bool:
+def _once(parts: list[str | Media], structured: object) -> list[str | Media]:
+    """Return the parts without the second and further texts that say all of the structured content."""
+    repeats = [at for at, part in enumerate(parts) if isinstance(part, str) and _says(part, structured)]
+    return [part for at, part in enumerate(parts) if at not in repeats[1:]]
+
+
+def _says(text: str, value: object) -> bool:
+    """Return True if a text is a value, or its JSON."""
+    if isinstance(value, str) and text == value:
+        return True
     try:
-        return bool(json.loads(text) == value)
+        return bool(_sorted(json.loads(text)) == _sorted(value))
     except (ValueError, RecursionError):
         return False
+
+
+def _sorted(value: object) -> str:
+    """Return JSON by which values are compared: `1` is not `true`, and the order of keys means nothing."""
+    return json.dumps(value, sort_keys=True)
 
 
 def _compact(value: object) -> str:

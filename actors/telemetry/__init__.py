@@ -123,6 +123,11 @@ def tool_left_out(toolset: str, tool: str, error: ActorsError) -> None:
     _logger().warning("tool_left_out", toolset=toolset, tool=tool[:200], error=_words(error))
 
 
+def answer_refused(toolset: str, error: ActorsError) -> None:
+    """Log that a message of a tool server was not read, and why."""
+    _logger().warning("answer_refused", toolset=toolset, error=_words(error))
+
+
 def toolset_unclosed(toolset: str, error: BaseException) -> None:
     """Log that a toolset raised when it was closed, or did not close in time."""
     _logger().warning("toolset_unclosed", toolset=toolset, error=_words(error))

@@ -56,7 +56,15 @@ class Offer:
             return False
         listed = dict(self._listed())
         self._names = {key: name for key, name in self._names.items() if key in listed}
-        for key in sorted((key for key in listed if key not in self._names), key=self._is_of_a_toolset):
+        new = sorted((key for key in listed if key not in self._names), key=self._rank)
+        taken, apart = set(self._names.values()), list[Key]()
+        for key in new:  # a free name is kept, whatever the order in which a toolset lists its tools
+            if key[1] in taken:
+                apart.append(key)
+            else:
+                self._names[key] = key[1]
+                taken.add(key[1])
+        for key in apart:
             self._names[key] = self._name(key)
         order = self._names if self._seen is not None else {key: self._names[key] for key in listed}
         self._names, self._seen = dict(order), seen
@@ -70,9 +78,10 @@ class Offer:
             else:
                 yield (number, part.name), part
 
-    def _is_of_a_toolset(self, key: Key) -> bool:
-        """Tools of the host's come first: they keep their names."""
-        return isinstance(self._parts[key[0]], ToolsetOwner)
+    def _rank(self, key: Key) -> tuple[bool, int, str]:
+        """Return the order in which names are given. Tools of the host's come first: they keep their names."""
+        is_of_a_toolset = isinstance(self._parts[key[0]], ToolsetOwner)
+        return is_of_a_toolset, key[0], key[1] if is_of_a_toolset else ""
 
     def _name(self, key: Key) -> str:
         """Return a name that none of the others has."""

@@ -29,6 +29,9 @@ FIRST = 0.2
 MOST = 30.0
 """Seconds between two tries at most. Each is twice as far from the last, until the toolset stayed up for longer."""
 
+REASON = 1200
+"""Characters of why a toolset is not there: with the last lines that its program wrote to standard error."""
+
 State: TypeAlias = Literal["opening", "up", "down", "failed", "closed"]
 
 
@@ -259,7 +262,7 @@ def reason(given: BaseException) -> str:
     """Return in one line why a toolset is not there."""
     error, text = behind(given), ""
     with suppress(Exception):  # its __str__ may raise anything
-        text = " ".join(str(error).split())[:300]
+        text = " ".join(str(error).split())[:REASON]
     if isinstance(error, ActorsError | TimeoutError) and text:
         return text
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

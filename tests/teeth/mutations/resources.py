@@ -4,6 +4,7 @@ from tests.teeth.mutations.mutation import Mutation
 
 TOOLSETS = "tests/test_toolsets.py"
 MCP = "tests/test_mcp.py"
+RAW = "tests/test_mcp_raw.py"
 SETS = "actors/toolsets/__init__.py"
 OWNER = "actors/toolsets/owner.py"
 OFFER = "actors/toolsets/offer.py"
@@ -29,21 +30,21 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "servers: the SDK is told an address with the user and the password in it",
-        "actors/mcp/transports.py:remote",
+        "actors/mcp/transports.py:RemoteServer.open",
         'parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="")',
         'parts._replace(query="", fragment="")',
         ("tests/test_mcp_secrets.py::test_an_address_that_refuses",),
     ),
     Mutation(
         "servers: the SDK is told an address with its query",
-        "actors/mcp/transports.py:remote",
+        "actors/mcp/transports.py:RemoteServer.open",
         'parts._replace(**..., query="", fragment="")',
         'parts._replace(**..., fragment="")',
         ("tests/test_mcp_secrets.py::test_an_address_that_refuses",),
     ),
     Mutation(
         "servers: the query of an address is not sent",
-        "actors/mcp/transports.py:WithQuery.handle_async_request",
+        "actors/mcp/guard.py:GuardedTransport.handle_async_request",
         "request.url.copy_with(query=self._query)",
         "request.url",
         ("tests/test_mcp_secrets.py::test_an_address_that_refuses",),
@@ -54,6 +55,76 @@ MUTATIONS: tuple[Mutation, ...] = (
         "Field(max_length=256, strict=False, repr=False)",
         "Field(max_length=256, strict=False)",
         ("tests/test_mcp_secrets.py::test_a_configuration_and_what_the_command_line_says_of_it",),
+    ),
+    Mutation(
+        "servers: an encoded answer is decoded",
+        "actors/mcp/guard.py:GuardedTransport.handle_async_request",
+        'encoding not in ("", "identity")',
+        "False",
+        (RAW,),
+    ),
+    Mutation(
+        "servers: any encoding is asked for",
+        "actors/mcp/guard.py:GuardedTransport.handle_async_request",
+        'headers["accept-encoding"] = "identity"',
+        "",
+        (RAW,),
+    ),
+    Mutation(
+        "servers: blocks are not counted before they are parsed",
+        "actors/mcp/limits.py:McpLimits.excess",
+        "(blocks := _blocks(data)) > self.max_blocks",
+        "(blocks := _blocks(data)) < 0",
+        (RAW,),
+    ),
+    Mutation(
+        "servers: an event of a stream may have any size",
+        "actors/mcp/guard.py:BoundedEvents._problem",
+        'self._limits.excess(b"\\n".join(lines).strip())',
+        "None",
+        (RAW,),
+    ),
+    Mutation(
+        "servers: one bad tool spoils the list",
+        "actors/mcp/answers.py:accepted",
+        "_listing(result, leave_out)",
+        "result",
+        (RAW, "tests/test_mcp_answers.py"),
+    ),
+    Mutation(
+        "servers: a result without content is an error",
+        "actors/mcp/answers.py:accepted",
+        "_call_result(result)",
+        "result",
+        (RAW, "tests/test_mcp_answers.py"),
+    ),
+    Mutation(
+        "servers: what a server says of an error is dropped",
+        f"{RESULTS}:failure",
+        "_compact(error.error.data)",
+        '""',
+        (RAW,),
+    ),
+    Mutation(
+        "servers: the name of a tool depends on its place in the list",
+        f"{SERVER}:named",
+        "usable == name or alike[usable] == 1",
+        "usable == name or list(tools).index(name) == 0 or alike[usable] == 1",
+        (RAW,),
+    ),
+    Mutation(
+        "servers: the standard error of a program that died is not shown",
+        "actors/mcp/child.py:_read_errors",
+        "tail.add(said)",
+        "pass",
+        (RAW,),
+    ),
+    Mutation(
+        "servers: secrets in a standard error are shown",
+        "actors/mcp/disclosure.py:redacted",
+        "text.replace(secret, HIDDEN)",
+        "text",
+        (RAW,),
     ),
     Mutation(
         "toolsets: a session waits for those it used to be left",
@@ -179,7 +250,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "mcp: a tool that cannot be shown takes all others with it",
-        f"{SERVER}:ServerTools._offer",
+        f"{SERVER}:ServerTools._offered",
         "ToolDefinitionError",
         "ZeroDivisionError",
         (MCP,),
@@ -188,14 +259,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "mcp: an error of a tool is its result",
         f"{RESULTS}:returned",
         "result.is_error",
-        "result.is_error and (not texts)",
+        "result.is_error and (not parts)",
         (MCP,),
     ),
     Mutation(
         "mcp: structured content is given twice",
         f"{RESULTS}:returned",
-        "result.structured_content is not None and (not _is_said(result.structured_content, texts))",
-        "result.structured_content is not None",
+        "_is_said(structured, texts)",
+        "False",
         (MCP,),
     ),
     Mutation(

@@ -1,0 +1,142 @@
+"""Answers of an MCP server in the form that the SDK accepts, whatever the server sent.
+
+In:  the result of a request, as parsed JSON.
+Out: a result that the SDK's models take. One bad tool, block or field does not spoil the others.
+
+The SDK refuses a complete list for one bad tool, and a result that does not fit the tool's output schema, although the
+tool has run. So output schemas are left out here, and results are rebuilt from the parts that are read (`results`).
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+Fields: TypeAlias = dict[str, Any]  # Any: parsed JSON of a stranger
+LeaveOut: TypeAlias = Callable[[str, str], None]
+"""Takes the name of a tool that is left out, and why."""
+
+TOOLS = 1000  # that one server may offer; no provider takes more
+_HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
+_LATER = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}  # what the protocol of 2026 demands
+
+
+def accepted(method: str, result: Fields, leave_out: LeaveOut) -> Fields:
+    """Return the result of a request as the SDK accepts it."""
+    match method:
+        case "tools/list":
+            return _listing(result, leave_out)
+        case "tools/call" if result.get("resultType", "complete") == "complete":
+            return _call_result(result)
+        case _:
+            return result
+
+
+def _listing(result: Fields, leave_out: LeaveOut) -> Fields:
+    listed = result.get("tools")
+    if not isinstance(listed, list):
+        return result
+    tools: list[Fields] = []
+    for entry in listed[:TOOLS]:
+        try:
+            tools.append(_tool(entry))
+        except ValueError as error:
+            name = entry.get("name") if isinstance(entry, dict) else None
+            leave_out(name if isinstance(name, str) else "", str(error))
+    cursor = result.get("nextCursor")
+    return {**_LATER, "tools": tools, **({"nextCursor": cursor} if isinstance(cursor, str) else {})}
+
+
+def _tool(entry: object) -> Fields:
+    """Return what is read of a tool.
+
+    Raises:
+        ValueError: It is no tool.
+    """
+    if not isinstance(entry, dict):
+        raise ValueError("it is not an object")
+    if not isinstance(entry.get("name"), str):
+        raise ValueError("it has no name")
+    tool: Fields = {"name": entry["name"], "inputSchema": _schema(entry.get("inputSchema"))}
+    for key in ("title", "description"):
+        if isinstance(entry.get(key), str):
+            tool[key] = entry[key]
+    hints = entry.get("annotations")
+    if isinstance(hints, dict):
+        tool["annotations"] = {key: hints[key] for key in _HINTS if isinstance(hints.get(key), bool)}
+        if isinstance(hints.get("title"), str):
+            tool.setdefault("title", hints["title"])
+    return tool
+
+
+def _schema(schema: object) -> Fields:
+    if not isinstance(schema, dict):
+        raise ValueError("its inputSchema is not an object")
+    schema = {"type": "object", **schema}
+    if schema["type"] != "object":
+        raise ValueError(f"its inputSchema has the type {json.dumps(schema['type'])[:40]}; it takes object")
+    properties, required = schema.get("properties", {}), schema.get("required", [])
+    if not isinstance(properties, dict):
+        raise ValueError("the properties of its inputSchema are not an object")
+    if odd := next((name for name, each in properties.items() if not isinstance(each, dict | bool)), None):
+        raise ValueError(f"the property {odd[:40]!r} of its inputSchema is not a schema")
+    if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
+        raise ValueError("required in its inputSchema is not a list of names")
+    if not isinstance(schema.get("$schema", ""), str):
+        del schema["$schema"]
+    return schema
+
+
+def _call_result(result: Fields) -> Fields:
+    content = result.get("content")
+    if not isinstance(content, list):
+        content = [] if content is None else [content]
+    made: Fields = {"resultType": "complete", "content": [_block(block) for block in content]}
+    if result.get("isError") is True:
+        made["isError"] = True
+    structured = result.get("structuredContent")
+    if isinstance(structured, dict):
+        made["structuredContent"] = structured
+    elif structured is not None:  # before 2026 only an object was one
+        made["content"].append(_text(structured))
+    return made
+
+
+_TEXTS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "text": (("text",), ()),
+    "image": (("data", "mimeType"), ()),
+    "audio": (("data", "mimeType"), ()),
+    "resource_link": (("uri",), ("name", "title", "description", "mimeType")),
+}
+"""By type of block: the texts that it must have, and those that it may have."""
+
+
+def _block(block: object) -> Fields:
+    """Return what is read of a block; one of another shape as text."""
+    if not isinstance(block, dict):
+        return _text(block)
+    kind = block.get("type")
+    if kind == "resource":
+        return _embedded(block)
+    if not isinstance(kind, str) or kind not in _TEXTS:
+        return _text(block)
+    needed, other = _TEXTS[kind]
+    if not all(isinstance(block.get(key), str) for key in needed):
+        return _text(block)
+    made = {key: block[key] for key in ("type", *needed, *other) if isinstance(block.get(key), str)}
+    return {"name": block["uri"], **made} if kind == "resource_link" else made
+
+
+def _embedded(block: Fields) -> Fields:
+    resource = block.get("resource")
+    if not isinstance(resource, dict) or not isinstance(resource.get("uri"), str):
+        return _text(block)
+    made = {key: resource[key] for key in ("uri", "mimeType") if isinstance(resource.get(key), str)}
+    for key in ("text", "blob"):
+        if isinstance(resource.get(key), str):
+            return {"type": "resource", "resource": {**made, key: resource[key]}}
+    return _text(block)
+
+
+def _text(value: object) -> Fields:
+    words = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return {"type": "text", "text": words}
