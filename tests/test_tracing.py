@@ -122,8 +122,9 @@ async def test_tokens_are_those_of_each_request_and_of_who_served_it() -> None:
     ]
     assert told == [("openai", "gpt", 100, 10), ("openai", "gpt", 0, 0), ("anthropic", "claude", 300, 30)]
     sums = {
-        (about["gen_ai.provider.name"], about["gen_ai.token.type"]): total
-        for about, total, _ in points(seen, "gen_ai.client.token.usage")
+        (about["gen_ai.provider.name"], kind): total
+        for kind in ("input", "output")
+        for about, total, _ in points(seen, f"gen_ai.client.inference.operation.{kind}_tokens")
         if about["gen_ai.operation.name"] == "chat" and about["gen_ai.request.model"]
     }
     assert sums == {
@@ -134,7 +135,7 @@ async def test_tokens_are_those_of_each_request_and_of_who_served_it() -> None:
     }
     first = {
         about["gen_ai.provider.name"]: count
-        for about, _, count in points(seen, "gen_ai.client.operation.time_to_first_chunk")
+        for about, _, count in points(seen, "gen_ai.client.inference.time_to_first_chunk")
     }
     assert first == {"anthropic": 1}  # one answer was a call alone, one was none
     (agent,) = [dict(span.attributes or {}) for span in seen.spans() if span.name == "invoke_agent"]
@@ -147,8 +148,8 @@ async def test_what_was_said_is_in_no_span_unless_it_was_asked_for(content: bool
     await asked(seen, OpenAIServer(TURNS))
     metrics = seen.reader.get_metrics_data()
     assert metrics is not None
-    assert "gen_ai.client.operation.duration" in metrics.to_json()
-    assert "gen_ai.client.token.usage" in metrics.to_json()
+    assert "gen_ai.client.inference.duration" in metrics.to_json()
+    assert "gen_ai.client.inference.usage.input_tokens" in metrics.to_json()
     everything = "".join(span.to_json() for span in seen.spans())
     assert (CANARY in everything) is content
     assert CANARY not in metrics.to_json()
@@ -184,7 +185,7 @@ async def test_a_request_that_was_too_long_is_a_span_that_says_so_and_the_next_i
             session = await runtime.open("openai:gpt-5.2", tools=[look])
             assert (await session.ask("Look.")).status == "complete"
     named = [(span.name, dict(span.attributes or {}).get("error.type")) for span in seen.spans()]
-    assert [error for name, error in named if name == "chat gpt-5.2"] == [None, "too_long", None, None]
+    assert [error for name, error in named if name == "chat gpt-5.2"] == [None, "400", None, None]
     assert [error for name, error in named if name == "execute_tool look"] == [None, None]
 
 
@@ -198,8 +199,12 @@ async def test_a_summary_ends_no_span_of_the_request_that_it_makes_room_for() ->
             answers = [await session.ask(words) for _ in range(2)]
             assert [answer.text for answer in answers] == ["a", "c"], answers[1].why
     errors = [dict(span.attributes or {}).get("error.type") for span in seen.spans() if "chat" in span.name]
-    assert errors == [None, "too_long", None]
-    told = sum(total for _, total, _ in points(seen, "gen_ai.client.token.usage"))
+    assert errors == [None, "400", None]
+    told = sum(
+        total
+        for kind in ("input_tokens", "output_tokens")
+        for _, total, _ in points(seen, f"gen_ai.client.inference.operation.{kind}")
+    )
     used = [answer.usage.input_tokens + answer.usage.output_tokens for answer in answers]
     assert told == sum(used)  # those of the summary among them
 

@@ -62,6 +62,7 @@ class Failure(Struct, frozen=True):
         retry_after: Seconds the provider asked to wait, 0 to a day; None if it did not say.
         rule: Rulebook id of the provider's rule, if the words are known.
         place: The part of the request that the provider names in a field of its own (`param`, `loc`), if it does.
+        error: The class of the error.
     """
 
     kind: Kind
@@ -72,6 +73,12 @@ class Failure(Struct, frozen=True):
     retry_after: float | None = None
     rule: str | None = None
     place: str | None = None
+    error: str = "StreamFault"
+
+    @property
+    def error_type(self) -> str:
+        """The HTTP status, or the class of the error where there is none: `error.type` in OpenTelemetry."""
+        return self.error if self.status is None else str(self.status)
 
 
 class AnswerFault(StreamFault):

@@ -22,8 +22,9 @@ from actors.adapters.request import Request
 from actors.backends.admission import Admission, Pace, Ticket
 from actors.core.asking import Asked
 from actors.core.content import Message
-from actors.core.feed import Sink, TextEvent, ThinkingEvent
+from actors.core.feed import Sink, StatusEvent, TextEvent, ThinkingEvent
 from actors.core.identity import Binding
+from actors.core.progress import Cause
 from actors.core.stream import (
     ArgumentsDelta,
     CallDone,
@@ -236,9 +237,10 @@ class Round:
                 return
             failure = _without_secrets(failure, query_secrets(self._query))
             wait = self._judged(_without_secrets(failure, (*self._auth_headers, *self._extra)), random)
+            assert self._failure is not None
+            self._report(self._failure, wait)
             if wait is None:
                 return
-            assert self._failure is not None
             self._tried.append(Tried(self._failure, self._wait))
             self._wait = wait
             await anyio.sleep(wait)
@@ -256,7 +258,8 @@ class Round:
         except (Overloaded, CircuitOpen) as refused:
             kind: Kind = "overloaded" if isinstance(refused, Overloaded) else "circuit_open"
             self._counters[kind] += 1
-            return Failure(kind, ACTIONS[kind], str(refused), retry_after=refused.retry_after)
+            error = type(refused).__name__
+            return Failure(kind, ACTIONS[kind], str(refused), retry_after=refused.retry_after, error=error)
         failure, usage = None, None
         try:
             failure = await self._attempt()
@@ -348,12 +351,13 @@ class Round:
         except AnswerFault as fault:
             return fault.failure
         except (ConfigError, CredentialFailed) as error:
-            return Failure("config", ACTIONS["config"], str(error))
+            return Failure("config", ACTIONS["config"], str(error), error=type(error).__name__)
         except (ProviderFailed, StreamFault) as error:
-            return Failure("transient", "retry", str(error))
+            return Failure("transient", "retry", str(error), error=type(error).__name__)
         except Exception as error:  # an answer nobody thought of ends its own round, not those of others
             telemetry.crashed(f"round {self._command.key}", error)
-            return Failure("transient", "retry", f"The answer could not be read: {type(error).__name__}")
+            name = type(error).__name__
+            return Failure("transient", "retry", f"The answer could not be read: {name}", error=name)
 
     async def _exchange(self) -> Failure | None:
         request, endpoint, total = self._command.request, self._endpoint, self._timeouts.total
@@ -376,7 +380,8 @@ class Round:
             with self._here.scope(deadline=until) as patience:  # until here the transport sees to that
                 await self._read(response, patience)
             if patience.cancelled_caught and not self._decoder.ended:
-                return Failure("transient", "retry", f"The answer took longer than {total} s.")
+                why = f"The answer took longer than {total} s."
+                return Failure("transient", "retry", why, error="TimeoutError")
         return None
 
     def _take(self) -> None:
@@ -430,6 +435,13 @@ class Round:
                     pass  # the decoder keeps them
                 case _:
                     assert_never(event)
+
+    def _report(self, failure: Failure, wait: float | None) -> None:
+        """Tell a watcher that the request failed, and the seconds until it is sent again, if it is."""
+        command, cause = self._command, Cause(failure.kind, failure.status)
+        if command.sink is not None and command.sink.is_watched:
+            place = (None, command.turn, command.round, failure.error_type)
+            command.sink.put(StatusEvent("request_failed", *place, cause=cause, wait=wait))
 
     def _emit(self, event: TextEvent | ThinkingEvent) -> None:
         self._visible = True

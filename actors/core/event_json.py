@@ -98,6 +98,8 @@ def _details(event: StatusEvent) -> Fields:
         details["request"] = _sent(event.sent)
     if event.usage is not None:
         details["usage"] = _usage(event.usage)
+    if event.wait is not None:
+        details["wait"] = event.wait
     return details
 
 

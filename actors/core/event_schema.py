@@ -95,6 +95,7 @@ _OWN: Final[tuple[Schema, ...]] = (
             "request",
             "repeated",
             "usage",
+            "wait",
         ),
         status={"enum": list(STATUSES)},
         detail=_STRING,
@@ -108,6 +109,7 @@ _OWN: Final[tuple[Schema, ...]] = (
         request=_REQUEST,
         repeated=_COUNT,
         usage=_USAGE,
+        wait=_SECONDS,
     ),
     _kind(
         "complete",

@@ -161,10 +161,12 @@ class CallProgress(Struct, frozen=True):
 class StatusEvent(Struct, frozen=True):
     """Something happened that the caller may want to know.
 
-    `STATUSES` says what `status` may be. Those with a number (`seq`) are durable; `rendered`, `progress` and `resync`
-    have none of their own. `more`: another event of the same number follows at once, so who reads on later does it from
-    an earlier number. `tools_off` is that of a request, `cause` that of a turn which failed, `repeated` how many calls
-    of the results were noticed to repeat, `usage` that of the request which a model's message answers.
+    `STATUSES` says what `status` may be. Those with a number (`seq`) are durable; `rendered`, `request_failed`,
+    `tool_failed`, `progress` and `resync` have none of their own. `more`: another event of the same number follows at
+    once, so who reads on later does it from an earlier number. `tools_off` is that of a request, `cause` that of a
+    turn or a request which failed, `repeated` how many calls of the results were noticed to repeat, `usage` that of the
+    request which a model's message answers. `wait`: the seconds until a request that failed is sent again; None if it
+    is not.
     """
 
     type: ClassVar[Literal["status"]] = "status"
@@ -185,6 +187,7 @@ class StatusEvent(Struct, frozen=True):
     cause: Cause | None = None
     repeated: int = 0
     usage: Usage | None = None
+    wait: float | None = None
 
 
 STATUSES: dict[str, str] = {
@@ -193,8 +196,12 @@ STATUSES: dict[str, str] = {
     "turn_started": "A turn began; `detail` is its binding.",
     "request": "A request is about to be sent; `detail` is its binding. `tools_off` says that its model may call none.",
     "rendered": "What that request carries (`request`), and what the render did for it. Ephemeral.",
+    "request_failed": "The request failed: `detail` is its HTTP status or the class of the error, `cause` its kind. "
+    "It is sent again after `wait` seconds, if that is given. Ephemeral.",
     "message": "The model's whole `message`, its request's `usage`; `detail` is the fault, if it was interrupted.",
     "progress": "A tool says how far a call has come (`progress`), in its words as `detail`. Ephemeral.",
+    "tool_failed": "A tool raised, or took too long: `detail` is the class of the exception, `results` names the call. "
+    "Ephemeral.",
     "tool_results": "Every call of the message is closed; `results` says how each ended, in call order.",
     "rewritten": "The lane is rewritten; `detail` says why: a refusal, or what changed.",
     "media_replaced": "Notes stand for attachments that the provider refused, in this lane; `detail` is its words.",

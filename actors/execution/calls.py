@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from actors.core.batch import Approve, Planned, denied
 from actors.core.events import CallEvent, Delegated, Failed, Returned, Started
+from actors.core.feed import StatusEvent
 from actors.core.fit import SizeLimits
 from actors.core.identity import CallId
 from actors.core.ingest import ingest
@@ -359,6 +360,9 @@ class Running:
 
     def _tell(self, error: BaseException) -> None:
         self.site.executor.failed(self.call.id, self.tool.name, error)
+        if (put := self.site.view.put) is not None:
+            place = (None, self.site.view.turn, self.site.view.round, type(error).__name__)
+            put(StatusEvent("tool_failed", *place, results=((self.call.id, "failed"),)))
 
 
 def for_model(error: BaseException) -> str:

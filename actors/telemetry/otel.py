@@ -7,16 +7,22 @@ An ask is a span `invoke_agent` under the caller's own; in it each request is a 
 those of each request, with the backend that served it. What was said and what tools were given is in them only with
 `content=True`.
 
+Names are those of github.com/open-telemetry/semantic-conventions-genai as of November 2026 (`cache_write`, one counter
+for each kind of token). A `chat` covers all tries of its request: each that failed and was sent again is an event
+`retry`, and `http.request.resend_count` is their number. `error.type` is the HTTP status, or else the class of the
+exception; a call or an ask that ended without an exception has the word of its end (`refused`, `cancelled`).
+
 The spans follow the events of the ask's stream, so they cost nothing where they are not switched on.
 """
 
+from collections.abc import Iterable
 from contextvars import Context as Variables
 from time import perf_counter
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from actors.core.content import Message
+from actors.core.content import Block, Message, Text, Thinking, ToolCall
 from actors.core.feed import (
     CompleteEvent,
     ErrorEvent,
@@ -30,8 +36,8 @@ from actors.core.feed import (
     TurnResult,
 )
 from actors.core.identity import Binding
-from actors.core.jsonio import dump
-from actors.core.state import WHY
+from actors.core.jsonio import JsonValue, dump
+from actors.core.progress import Cause
 from actors.core.stream import Usage
 from actors.errors import ConfigError
 
@@ -45,12 +51,15 @@ _PROVIDERS = {
     "openai_responses": "openai",
     "gemini": "gcp.gemini",
     "gemini_2": "gcp.gemini",
-    "vertex_gemini": "gcp.vertex_ai",
+    "vertex": "gcp.vertex_ai",
     "bedrock": "aws.bedrock",
     "mistral": "mistral_ai",
+    "kimi": "moonshot_ai",
     "xai": "x_ai",
 }
 """What the conventions call the provider of a dialect; others have the dialect's own name."""
+_FINISH = {"length": "length", "filter": "content_filter", "fault": "error"}
+"""The conventions' word for why an answer was cut."""
 
 
 class Tracing:
@@ -58,7 +67,7 @@ class Tracing:
 
     Args:
         tracer_provider, meter_provider: Where spans and metrics go; the program's global ones by default.
-        content: Whether spans carry what was said, and the arguments of tool calls.
+        content: Whether spans carry messages, as the conventions' JSON, and the arguments of tool calls.
 
     Raises:
         ConfigError: `opentelemetry-api` is not installed.
@@ -78,9 +87,16 @@ class Tracing:
         self.content = content
         self.tracer = trace.get_tracer(NAME, tracer_provider=tracer_provider)
         meter = metrics.get_meter(NAME, meter_provider=meter_provider)
-        self.duration = meter.create_histogram("gen_ai.client.operation.duration", unit="s")
-        self.tokens = meter.create_histogram("gen_ai.client.token.usage", unit="{token}")
-        self.first = meter.create_histogram("gen_ai.client.operation.time_to_first_chunk", unit="s")
+        self.duration = meter.create_histogram("gen_ai.client.inference.duration", unit="s")
+        self.first = meter.create_histogram("gen_ai.client.inference.time_to_first_chunk", unit="s")
+        self.counters = {
+            kind: meter.create_counter(f"gen_ai.client.inference.usage.{kind}", unit="{token}")
+            for kind in _counts(Usage())
+        }
+        self.histograms = {
+            kind: meter.create_histogram(f"gen_ai.client.inference.operation.{kind}", unit="{token}")
+            for kind in ("input_tokens", "output_tokens")
+        }
 
     def traced(self, session: str, sink: Sink, variables: Variables) -> Sink:
         """Return where the events of an ask go, whose span begins now. Tools run in `variables`, within that span."""
@@ -91,25 +107,37 @@ class Tracing:
             attributes={"gen_ai.operation.name": "invoke_agent", "gen_ai.conversation.id": session},
         )
         variables.run(context.attach, trace.set_span_in_context(span))
-        return TracedSink(self, span, sink)
+        return TracedSink(self, span, sink, session)
 
 
 class _Request(Struct):
-    """A request whose answer has not ended: its span, when that began, whose it is, and whether a piece has come."""
+    """A request whose answer has not ended.
+
+    Args:
+        began: When it was sent, in seconds of `perf_counter`.
+        about: The attributes of its metrics.
+        is_answered: Whether a piece of an answer has come.
+        resends: How often it was sent again.
+        error: The `error.type` of the last try that failed.
+    """
 
     span: "Span"
     began: float
     about: dict[str, str]
     is_answered: bool = False
+    resends: int = 0
+    error: str = ""
 
 
 class TracedSink:
     """An ask's sink, with the spans of what it is shown."""
 
-    def __init__(self, tracing: Tracing, ask: "Span", own: Sink) -> None:
-        self._tracing, self._ask, self._own = tracing, ask, own
+    def __init__(self, tracing: Tracing, ask: "Span", own: Sink, session: str) -> None:
+        self._tracing, self._ask, self._own, self._session = tracing, ask, own, session
         self._chat: _Request | None = None
         self._calls: dict[str, Span] = {}
+        self._raised: dict[str, str] = {}  # by call, the class of the exception that ended it
+        self._cause = ""  # the error of the last turn
 
     @property
     def is_watched(self) -> bool:
@@ -158,31 +186,60 @@ class TracedSink:
         self._calls[event.call_id] = span
 
     def _happened(self, event: StatusEvent) -> None:
-        if event.status == "rendered" and event.sent is not None:
+        if event.status == "submitted" and event.message is not None and self._tracing.content:
+            self._ask.set_attribute("gen_ai.input.messages", _messages("user", event.message.blocks))
+        elif event.status == "rendered" and event.sent is not None:
             self._asked(event.sent.binding)
+        elif event.status == "request_failed":
+            self._tried(event.detail, event.wait)
+        elif event.status == "tool_failed":
+            self._raised.update((call_id, event.detail) for call_id, _ in event.results)
         elif event.status == "message" and event.message is not None:
             self._said(event, event.message)
         elif event.status == "tool_results":
             for call_id, how in event.results:
                 self._returned(call_id, "" if how == "returned" else how)
-        elif event.status == "rewritten":  # with a request open, why that got no answer
-            self._answered("too_long" if event.detail == WHY["compaction"] else "refused")
+        elif event.status == "rewritten":
+            self._answered("refused")
         elif event.status == "turn_ended":
+            self._note_cause(event.cause)
             self._close(event.detail)
+
+    def _note_cause(self, cause: Cause | None) -> None:
+        """Keep the error of a turn: that of its last request, or the bound that ended it."""
+        last = "" if self._chat is None else self._chat.error
+        if cause is None:
+            self._cause = last
+        else:
+            self._cause = last or (cause.kind if cause.status is None else str(cause.status))
+
+    def _tried(self, error: str, wait: float | None) -> None:
+        """Note that a try of the request failed; `wait`: the seconds until the next, None if it was the last."""
+        if self._chat is None:
+            return
+        self._chat.error = error
+        if wait is not None:
+            self._chat.resends += 1
+            self._chat.span.add_event("retry", {"error.type": error, "actors.retry.wait": wait})
 
     def _said(self, event: StatusEvent, message: Message) -> None:
         if not event.round:  # a summary, asked for aside
             if message.origin is not None:
                 self._count(_about(message.origin), event.usage)
             return
-        if self._tracing.content and self._chat is not None:
-            self._chat.span.set_attribute("gen_ai.output.messages", message.text)
+        if self._chat is not None:
+            reason = _finish_reason(event, message)
+            self._chat.span.set_attribute("gen_ai.response.finish_reasons", [reason])
+            if self._tracing.content:
+                said = _messages("assistant", message.blocks, reason)
+                self._chat.span.set_attribute("gen_ai.output.messages", said)
         self._answered("interrupted" if event.detail else "", event.usage)
 
     def _asked(self, binding: Binding) -> None:
+        self._answered("refused")  # a request that is made again in another form
         about = _about(binding)
         span = self._begin(f"chat {binding.model}", about, is_remote=True)
-        span.set_attribute("actors.backend", binding.backend)
+        span.set_attributes({"actors.backend": binding.backend, "gen_ai.conversation.id": self._session})
         self._chat = _Request(span, perf_counter(), about)
 
     def _begun(self) -> None:
@@ -198,18 +255,26 @@ class TracedSink:
         request, self._chat = self._chat, None
         self._count(request.about, usage)
         _spend(request.span, usage or Usage())
+        if request.resends:
+            request.span.set_attribute("http.request.resend_count", request.resends)
+        error = error and (request.error or error)
         _fail(request.span, error)
         request.span.end()
         told = {"error.type": error} if error else {}
         self._tracing.duration.record(perf_counter() - request.began, request.about | told)
 
     def _count(self, about: dict[str, str], usage: Usage | None) -> None:
-        for kind, count in () if usage is None else _counts(usage):
-            self._tracing.tokens.record(count, {**about, "gen_ai.token.type": kind})
+        counts = _counts(usage or Usage())
+        for kind, counter in self._tracing.counters.items():
+            if counts[kind] or kind in self._tracing.histograms:
+                counter.add(counts[kind], {**about, "gen_ai.token.modality": "unknown"})
+        for kind, histogram in self._tracing.histograms.items():
+            histogram.record(counts[kind], about)
 
     def _returned(self, call_id: str, error: str) -> None:
+        raised = self._raised.pop(call_id, "")
         if (span := self._calls.pop(call_id, None)) is not None:
-            _fail(span, error)
+            _fail(span, raised if error == "failed" and raised else error)
             span.end()
 
     def _close(self, why: str) -> None:
@@ -224,8 +289,10 @@ class TracedSink:
         span.set_attributes({**_whom(binding), "gen_ai.response.model": binding.model})
         _spend(span, result.usage)
         if self._tracing.content:
-            span.set_attribute("gen_ai.output.messages", result.text)
-        _fail(span, "" if result.status == "complete" else result.status)
+            reason = "stop" if result.status == "complete" else "error"
+            span.set_attribute("gen_ai.output.messages", _messages("assistant", (Text(result.text),), reason))
+        if result.status in ("failed", "cancelled"):
+            _fail(span, self._cause if result.status == "failed" and self._cause else result.status)
         span.end()
 
 
@@ -237,16 +304,46 @@ def _whom(binding: Binding) -> dict[str, str]:
     return {"gen_ai.provider.name": _PROVIDERS.get(binding.dialect, binding.dialect)}
 
 
-def _counts(usage: Usage) -> tuple[tuple[str, int], ...]:
-    return ("input", usage.input_tokens), ("output", usage.output_tokens)
+def _counts(usage: Usage) -> dict[str, int]:
+    """Return the tokens of a usage by what the conventions call them."""
+    return {
+        "input_tokens": usage.input_tokens,
+        "output_tokens": usage.output_tokens,
+        "cache_read.input_tokens": usage.cache_read_tokens,
+        "cache_write.input_tokens": usage.cache_write_tokens,
+    }
 
 
 def _spend(span: "Span", usage: Usage) -> None:
-    for kind, count in _counts(usage):
-        span.set_attribute(f"gen_ai.usage.{kind}_tokens", count)
-    for kind, count in (("read", usage.cache_read_tokens), ("creation", usage.cache_write_tokens)):
-        if count:
-            span.set_attribute(f"gen_ai.usage.cache_{kind}.input_tokens", count)
+    for kind, count in _counts(usage).items():
+        if count or not kind.startswith("cache"):
+            span.set_attribute(f"gen_ai.usage.{kind}", count)
+
+
+def _finish_reason(event: StatusEvent, message: Message) -> str:
+    """Return the conventions' word for why an answer ended."""
+    if event.detail:
+        return "error"
+    return "tool_call" if message.calls else _FINISH.get(event.cut or "", "stop")
+
+
+def _messages(role: str, blocks: Iterable[Block], reason: str = "") -> str:
+    """Return one message as the JSON of the conventions; an answer has a reason for its end."""
+    message: dict[str, JsonValue] = {"role": role, "parts": [_part(block) for block in blocks]}
+    return dump([message | ({"finish_reason": reason} if reason else {})]).decode()
+
+
+def _part(block: Block) -> JsonValue:
+    match block:
+        case Text(text=text):
+            return {"type": "text", "content": text}
+        case Thinking(text=text):
+            return {"type": "reasoning", "content": text}
+        case ToolCall():
+            call: dict[str, JsonValue] = {"type": "tool_call", "id": block.id, "name": block.name}
+            return call | {"arguments": block.arguments}
+        case _:  # no bytes of attachments, and nothing that only its provider can read
+            return {"type": type(block).__name__.lower()}
 
 
 def _fail(span: "Span", error: str) -> None:
