@@ -14,6 +14,8 @@ from actors.testing import (
     AnthropicProfile,
     AnthropicServer,
     AnthropicSettings,
+    AzureServer,
+    BedrockAnthropicServer,
     BedrockProfile,
     BedrockServer,
     BedrockSettings,
@@ -27,6 +29,7 @@ from actors.testing import (
     ResponsesServer,
     ResponsesSettings,
     Script,
+    VertexAnthropicServer,
 )
 from actors.testing.loopback import HttpRequest, LoopbackAnswer
 from actors.testing.rules.base import CompatibleProfile
@@ -36,6 +39,7 @@ from actors.testing.server import LoopbackServer
 _THINKING = ("kimi", "deepseek")
 """Vendors whose models think unless told not to, and then want their reasoning back."""
 VERTEX = "/v1/projects/project-1/locations/global/publishers/google"
+CLAUDE_ON_VERTEX = "/v1/projects/project-1/locations/global/publishers/anthropic"
 
 
 def strict_host(
@@ -66,6 +70,11 @@ def strict_host(
             return GeminiServer(script, settings=old, host=host)
         case "bedrock":
             return BedrockServer(script, settings=BedrockSettings(BedrockProfile(behind)), host=host)
+        case "vertex_anthropic" | "bedrock_anthropic":
+            made = VertexAnthropicServer if name == "vertex_anthropic" else BedrockAnthropicServer
+            return made(script, settings=AnthropicSettings(behind), host=host)
+        case "azure":
+            return AzureServer(script, host=host)
         case _:
             vendors = CompatibleSettings(_profile(name))
             return CompatibleServer(script, vendor=name, settings=vendors, host=host)
@@ -75,20 +84,20 @@ def _profile(name: str) -> CompatibleProfile:
     profile = HOSTS[name].profile
     if name in _THINKING:
         return replace(profile, thinking="on")
-    if name == "vllm":
+    if name in ("vllm", "open_models"):
         return replace(profile, template="alternate_around_tools")
     return profile
 
 
 def endpoint(name: str, server: LoopbackServer) -> str:
     """Return the path below which the dialect of this name finds its server."""
-    return VERTEX if name == "vertex" else server.base_path
+    return {"vertex": VERTEX, "vertex_anthropic": CLAUDE_ON_VERTEX}.get(name, server.base_path)
 
 
 def backend(name: str, server: LoopbackServer) -> BackendSettings:
     """Return the settings that reach a server that runs, in its dialect."""
     kind = next((kind for kind, known in PROVIDERS.items() if known.dialect == name), "gemini")
-    url = server.endpoint if isinstance(server, GeminiServer) else server.base_url
+    url = server.endpoint
     limits = BackendLimits(attempts=1)
     return BackendSettings.model_validate(
         {"kind": kind, "dialect": name, "model": "model-1", "base_url": url, "limits": limits}

@@ -13,6 +13,8 @@ from actors import Runtime
 from actors.config.providers import PROVIDERS
 from actors.testing import (
     AnthropicServer,
+    AzureServer,
+    BedrockAnthropicServer,
     BedrockServer,
     Call,
     CompatibleServer,
@@ -27,6 +29,7 @@ from actors.testing import (
     ResponsesServer,
     Say,
     Turn,
+    VertexAnthropicServer,
     serve,
 )
 from actors.testing.server import LoopbackServer
@@ -45,13 +48,26 @@ SERVERS: dict[str, Callable[[Script], LoopbackServer]] = {
     "openai_chat": OpenAIServer,
     "openai_responses": ResponsesServer,
     "anthropic": AnthropicServer,
+    "vertex_anthropic": VertexAnthropicServer,
+    "bedrock_anthropic": BedrockAnthropicServer,
+    "foundry": AnthropicServer,
+    "azure": AzureServer,
+    "azure_responses": ResponsesServer,
     "gemini": GeminiServer,
     "vertex": partial(GeminiServer, vertex=True),
     "bedrock": BedrockServer,
     "mistral": MistralServer,
     "kimi": KimiServer,
     "deepseek": DeepSeekServer,
+    "mimo": DeepSeekServer,
     "openrouter": OpenRouterServer,
+    **{
+        kind: partial(CompatibleServer, vendor="open_models")
+        for kind in ("together", "fireworks", "cerebras", "nvidia", "huggingface", "sambanova")
+    },
+    "perplexity": partial(CompatibleServer, vendor="openai_compatible"),
+    "sglang": partial(CompatibleServer, vendor="vllm"),
+    "lm_studio": partial(CompatibleServer, vendor="ollama"),
     **{
         vendor: partial(CompatibleServer, vendor=vendor)
         for vendor in (
@@ -75,10 +91,6 @@ def streamed(exchange: Exchange) -> bool:
     return bool(json.loads(exchange.body).get("stream")) or "stream" in exchange.path.lower()
 
 
-def endpoint(server: LoopbackServer) -> str:
-    return server.endpoint if isinstance(server, GeminiServer) else server.base_url
-
-
 def test_every_kind_of_backend_has_a_strict_server() -> None:
     assert SERVERS.keys() == PROVIDERS.keys()
 
@@ -97,7 +109,7 @@ async def test_every_provider_gives_the_same_events_and_the_same_history_streame
         async with serve(server):
             path.write_text(
                 f'[backends.a]\nkind = "{kind}"\nmodel = "m"\n'
-                f'base_url = "{endpoint(server)}"\nstream = {str(stream).lower()}\n'
+                f'base_url = "{server.endpoint}"\nstream = {str(stream).lower()}\n'
             )
             async with Runtime(path, environ={}) as runtime:
                 session = await runtime.open("a", tools=[weather])

@@ -36,6 +36,8 @@ KEYS = (
     "MOONSHOT_API_KEY",
     "GATEWAY_TOKEN",
     "OPENROUTER_API_KEY",
+    "AZURE_OPENAI_API_KEY",
+    "ANTHROPIC_FOUNDRY_API_KEY",
 )
 """Variables that the files in the docs name."""
 

@@ -25,7 +25,7 @@ VENDORS = {
     for name in (*PROFILES, *ALIASES, *PROVIDERS, "claude", "gpt", "moonshot", "google", "aws", "amazon")
     for part in name.split("_")
     if part.isalpha()
-} - {"responses", "chat", "compatible", "api"}
+} - {"responses", "chat", "compatible", "api", "open", "models", "together"}
 """What a vendor, its models or its interface is called. `responses` and the like are words of their own."""
 GLOSSARY = ROOT.parent / "docs" / "reference" / "glossary.md"
 RETIRED = {

@@ -49,11 +49,15 @@ class Decoder(Assembly, ABC):
         super().__post_init__()
         self.ended = False
         self.late: list[StreamEvent] = []
-        self._parser = self.frames() if self.stream else None
+        self._parser = self.framing() if self.stream else None
         self._chunks: list[bytes] = []  # of a body
         self._size = 0
         self._fault: StreamFault | None = None
         self._closed = False
+
+    def framing(self) -> Frames:
+        """Return a new parser of the framing of the dialect's streams."""
+        return self.frames()
 
     @abstractmethod
     def event(self, name: str, payload: Fields) -> None:

@@ -49,12 +49,12 @@ EXPECTED: Counts = {
 """What must come out of the conversation between two providers."""
 
 AROUND: Counts = EXPECTED | {
-    "dialects": 20,
-    "requests": 55,
-    "tool calls": 31,
-    "real results": 26,
-    "switches asked": 24,
-    "switches applied": 24,
+    "dialects": 24,
+    "requests": 63,
+    "tool calls": 35,
+    "real results": 30,
+    "switches asked": 28,
+    "switches applied": 28,
 }
 """And of the one that goes on through every dialect."""
 

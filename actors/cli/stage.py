@@ -76,7 +76,7 @@ CLAUDE_SAYS = (
     Turn(Think("Spring in Rome."), Say("Take a light coat.")),
     Turn(Think("Nothing is missing."), Say("Ticket, passport, coat.")),
     Turn(Think("A short farewell."), Say("Have a good trip!")),
-    Turn(Think("All is in this conversation."), Say("Eighteen cities, and a night in Rome.")),
+    Turn(Think("All is in this conversation."), Say("Twenty-two cities, and a night in Rome.")),
 )
 
 

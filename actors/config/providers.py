@@ -14,6 +14,11 @@ Kind: TypeAlias = Literal[
     "openai_chat",
     "openai_responses",
     "anthropic",
+    "vertex_anthropic",
+    "bedrock_anthropic",
+    "foundry",
+    "azure",
+    "azure_responses",
     "gemini",
     "vertex",
     "mistral",
@@ -26,9 +31,19 @@ Kind: TypeAlias = Literal[
     "glm",
     "minimax",
     "groq",
+    "mimo",
+    "together",
+    "fireworks",
+    "cerebras",
+    "nvidia",
+    "huggingface",
+    "sambanova",
+    "perplexity",
     "vllm",
+    "sglang",
     "llama_cpp",
     "ollama",
+    "lm_studio",
     "openai_compatible",
 ]
 
@@ -93,6 +108,8 @@ def _provider(
 
 
 _OPENAI = "https://api.openai.com/v1"
+_BEDROCK = "https://bedrock-runtime.us-east-1.amazonaws.com"
+_BEDROCK_URL = "AWS_ENDPOINT_URL_BEDROCK_RUNTIME"
 
 PROVIDERS: Mapping[Kind, Provider] = {
     # Many servers copy Chat Completions and few the Responses API, which the newest models need for tools.
@@ -103,6 +120,15 @@ PROVIDERS: Mapping[Kind, Provider] = {
     "openai_responses": _provider("openai_responses", _OPENAI, "OPENAI"),
     "anthropic": Provider(
         "anthropic", "https://api.anthropic.com", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "x-api-key"
+    ),
+    "vertex_anthropic": Provider("vertex_anthropic", "", "VERTEX_ACCESS_TOKEN", "VERTEX_ANTHROPIC_BASE_URL"),
+    "bedrock_anthropic": Provider("bedrock_anthropic", _BEDROCK, "AWS_BEARER_TOKEN_BEDROCK", _BEDROCK_URL),
+    "foundry": Provider(
+        "anthropic", "", "ANTHROPIC_FOUNDRY_API_KEY", "ANTHROPIC_FOUNDRY_BASE_URL", "x-api-key"
+    ),
+    "azure": Provider("azure", "", "AZURE_OPENAI_API_KEY", "AZURE_OPENAI_BASE_URL", "api-key"),
+    "azure_responses": Provider(
+        "openai_responses", "", "AZURE_OPENAI_API_KEY", "AZURE_OPENAI_BASE_URL", "api-key"
     ),
     "gemini": Provider(
         "gemini",
@@ -115,21 +141,34 @@ PROVIDERS: Mapping[Kind, Provider] = {
     "mistral": _provider("mistral", "https://api.mistral.ai/v1", "MISTRAL"),
     "kimi": _provider("kimi", "https://api.moonshot.ai/v1", "MOONSHOT"),
     "deepseek": _provider("deepseek", "https://api.deepseek.com", "DEEPSEEK"),
-    "bedrock": Provider(
-        "bedrock",
-        "https://bedrock-runtime.us-east-1.amazonaws.com",
-        "AWS_BEARER_TOKEN_BEDROCK",
-        "AWS_ENDPOINT_URL_BEDROCK_RUNTIME",
-    ),
+    "bedrock": Provider("bedrock", _BEDROCK, "AWS_BEARER_TOKEN_BEDROCK", _BEDROCK_URL),
     "openrouter": _provider("openrouter", "https://openrouter.ai/api/v1", "OPENROUTER"),
     "xai": _provider("xai", "https://api.x.ai/v1", "XAI"),
     "qwen": _provider("qwen", "https://dashscope-intl.aliyuncs.com/compatible-mode/v1", "DASHSCOPE"),
     "glm": _provider("glm", "https://api.z.ai/api/paas/v4", "ZAI"),
     "minimax": _provider("minimax", "https://api.minimax.io/v1", "MINIMAX"),
     "groq": _provider("groq", "https://api.groq.com/openai/v1", "GROQ"),
+    "mimo": _provider("deepseek", "https://api.xiaomimimo.com/v1", "MIMO"),  # reasoning as DeepSeek wants it
+    "together": _provider("open_models", "https://api.together.ai/v1", "TOGETHER"),
+    "fireworks": _provider("open_models", "https://api.fireworks.ai/inference/v1", "FIREWORKS"),
+    "cerebras": _provider("open_models", "https://api.cerebras.ai/v1", "CEREBRAS"),
+    "nvidia": _provider("open_models", "https://integrate.api.nvidia.com/v1", "NVIDIA"),
+    "huggingface": Provider("open_models", "https://router.huggingface.co/v1", "HF_TOKEN", "HF_BASE_URL"),
+    "sambanova": _provider("open_models", "https://api.sambanova.ai/v1", "SAMBANOVA"),
+    # Perplexity itself ended Chat Completions on 2026-09-27; gateways go on with it.
+    "perplexity": _provider(
+        "openai_compatible",
+        "https://api.perplexity.ai/v1",
+        "PERPLEXITY",
+        own_host=OwnHost("api.perplexity.ai", "openai_responses"),
+    ),
     "vllm": _provider("vllm", "http://127.0.0.1:8000/v1", "VLLM", key=False),
+    "sglang": _provider("vllm", "http://127.0.0.1:30000/v1", "SGLANG", key=False),
     "llama_cpp": _provider("llama_cpp", "http://127.0.0.1:8080/v1", "LLAMA_CPP", key=False),
     "ollama": _provider("ollama", "http://127.0.0.1:11434/v1", "OLLAMA", key=False),
+    "lm_studio": _provider(
+        "ollama", "http://127.0.0.1:1234/v1", "LM_STUDIO", key=False
+    ),  # images by value alone
     "openai_compatible": _provider("openai_compatible", "", "OPENAI_COMPATIBLE", key=False),
 }
 

@@ -237,6 +237,15 @@ class AnthropicReasoning(ReasoningRules):
 
 
 class AnthropicRequest(FunctionRequest):
+    """The request of Messages.
+
+    Args:
+        route: The operation that takes the request. `messages` is Anthropic's own: the body names the model, a header
+            the version. `raw_predict` is Vertex AI's and `invoke_model` Bedrock's: the path names the model, the body
+            the version (ANT-60), and Bedrock streams binary frames.
+    """
+
+    route: Literal["messages", "raw_predict", "invoke_model"] = "messages"
     max_tokens_default: int = 8192
     top_p: Literal["beside", "alone"] = "alone"
     output_schema: Literal["closed"] = "closed"

@@ -57,6 +57,14 @@ OPENAI_CHAT = ChatDialect(
     ),
 )
 
+# Azure OpenAI. Its dated versions have neither `prompt_cache_key` nor custom tools, and refuse unknown parameters.
+AZURE = replace(
+    OPENAI_CHAT,
+    name="azure",
+    caching=ChatCaching(),
+    request=replace(OPENAI_CHAT.request, custom_tools=False),
+)
+
 _CLAUDE_LIKE = ModelFacts(
     sampling="without_thinking", forced_choice="without_thinking", schema_output=False
 )  # what copies of the API are sure to accept
@@ -83,6 +91,21 @@ ANTHROPIC = AnthropicDialect(
         output="schema",
         output_beside_tools=True,
     ),
+)
+
+# Claude on Vertex AI. What the clouds are not known to take stays out: addresses of media, and one mark for a request.
+VERTEX_ANTHROPIC = replace(
+    ANTHROPIC,
+    name="vertex_anthropic",
+    media=replace(ANTHROPIC.media, urls=False),
+    caching=replace(ANTHROPIC.caching, moving=False),
+    request=replace(ANTHROPIC.request, route="raw_predict", output="prompt"),
+)
+# Claude on Bedrock's InvokeModel. Models are named as in `eu.anthropic.claude-sonnet-4-5-20250929-v1:0`.
+BEDROCK_ANTHROPIC = replace(
+    VERTEX_ANTHROPIC,
+    name="bedrock_anthropic",
+    request=replace(VERTEX_ANTHROPIC.request, route="invoke_model"),
 )
 
 # Everything is sent inline with `store: false`; calls and results pair by `call_id`, and item ids are never sent. So no
@@ -309,6 +332,13 @@ VLLM = ChatDialect(
     ),
     # a grammar is made of schemas, and that of an answer leaves no room for calls
     request=ChatRequest(output="schema", patterns="plain"),
+)
+# Hosts of open models, whose chat templates judge as those of one's own server do. What they reason is only read.
+OPEN_MODELS = ChatDialect(
+    name="open_models",
+    turns=VLLM.turns,
+    reasoning=ChatReasoning(switch="effort"),
+    request=ChatRequest(patterns="plain"),
 )
 _WORDS_ALONE = replace(VLLM.request, named_choice=False)  # a tool choice that is no word is taken for `auto`
 LLAMA_CPP = replace(VLLM, name="llama_cpp", request=_WORDS_ALONE)

@@ -10,7 +10,9 @@ if TYPE_CHECKING:
     from actors.testing.anthropic_server import AnthropicServer
     from actors.testing.bedrock_server import BedrockServer
     from actors.testing.cache import PromptCache
+    from actors.testing.claude_servers import BedrockAnthropicServer, VertexAnthropicServer
     from actors.testing.compatible_server import (
+        AzureServer,
         CompatibleServer,
         DeepSeekServer,
         GroqServer,
@@ -69,6 +71,8 @@ __all__ = [
     "AnthropicServer",
     "AnthropicSettings",
     "AwsKey",
+    "AzureServer",
+    "BedrockAnthropicServer",
     "BedrockProfile",
     "BedrockServer",
     "BedrockSettings",
@@ -113,6 +117,7 @@ __all__ = [
     "StressReport",
     "Think",
     "Turn",
+    "VertexAnthropicServer",
     "serve",
     "simulate",
     "stress",
@@ -132,6 +137,8 @@ _HOMES |= {
     "CompatibleSettings": "rules",
     "CompatibleServer": "compatible_server",
 }
+_HOMES |= dict.fromkeys(("BedrockAnthropicServer", "VertexAnthropicServer"), "claude_servers")
+_HOMES |= {"AzureServer": "compatible_server"}
 _HOMES |= dict.fromkeys(
     ("DeepSeekServer", "GroqServer", "KimiServer", "MistralServer", "OpenRouterServer"), "compatible_server"
 )

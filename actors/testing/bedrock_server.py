@@ -17,6 +17,7 @@ from actors.testing.rules.prompts import Prompt, anthropic_prompt
 from actors.testing.script import Behaviour, Script, Turn
 from actors.testing.server import LoopbackServer, ServerLimits
 from actors.testing.sigv4 import AwsKey, verify
+from actors.testing.wire import Wire
 from actors.testing.wires.bedrock import BedrockWire
 
 _PATH = re.compile(r"/model/(?P<model>[^/]+)/converse(?P<stream>-stream)?")
@@ -91,16 +92,23 @@ class BedrockServer(LoopbackServer):
         return anthropic_prompt(passed_on(parsed, settings), minimum=profile.upstream.cache_minimum)
 
     def denied(self, request: HttpRequest) -> ServerRefusal | None:
-        if self.api_key is None and self._aws_key is None:
-            return None
-        kind, _, token = request.headers.get("authorization", "").partition(" ")
-        if self.api_key is not None and kind.lower() == "bearer":
-            if hmac.compare_digest(token.encode(), self.api_key.encode()):
-                return None
-            return replace(self.wire.failure(403), message="Authentication failed: API Key is not valid.")
-        if self._aws_key is not None:
-            return verify(request, self._aws_key, "bedrock")
-        return replace(self.wire.failure(403), message="Missing Authentication Token")
+        return denial(request, self.wire, self.api_key, self._aws_key)
 
     def refusal_headers(self, refusal: ServerRefusal) -> tuple[tuple[str, str], ...]:
         return (("x-amzn-errortype", f"{refusal.type}:http://internal.amazon.com/coral/com.amazon.bedrock/"),)
+
+
+def denial(
+    request: HttpRequest, wire: Wire, api_key: str | None, aws_key: AwsKey | None
+) -> ServerRefusal | None:
+    """Return Bedrock's refusal of a request without a bearer token or a signature that is let in, or None."""
+    if api_key is None and aws_key is None:
+        return None
+    kind, _, token = request.headers.get("authorization", "").partition(" ")
+    if api_key is not None and kind.lower() == "bearer":
+        if hmac.compare_digest(token.encode(), api_key.encode()):
+            return None
+        return replace(wire.failure(403), message="Authentication failed: API Key is not valid.")
+    if aws_key is not None:
+        return verify(request, aws_key, "bedrock")
+    return replace(wire.failure(403), message="Missing Authentication Token")

@@ -7,6 +7,7 @@ One class does it all; a vendor is a name, its rules, its manner of writing and 
 the vendors that have options of their own or a client library.
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeAlias, TypedDict, Unpack
@@ -209,6 +210,33 @@ class GroqServer(CompatibleServer):
             return super()._served(request, parsed, fault, order)
         self.script.advance()
         return self._refusal(failed, order)
+
+
+class AzureServer(CompatibleServer):
+    """Azure OpenAI: at `/openai/v1`, or with `deployment` in the classic form, which wants an `api-version`.
+
+    The key comes in the header `api-key`, or as a bearer token.
+    """
+
+    def __init__(self, script: Turns = None, *, deployment: str = "", **options: Unpack[Options]) -> None:
+        super().__init__(script, vendor="azure", **options)
+        self._deployment = deployment
+        self.base_path = f"/openai/deployments/{deployment}" if deployment else "/openai/v1"
+        self.paths = frozenset({f"{self.base_path}/chat/completions"})
+
+    @property
+    def endpoint(self) -> str:
+        return f"{self.base_url}?api-version=2024-10-21" if self._deployment else self.base_url
+
+    def routed(self, request: HttpRequest) -> bool:
+        has_version = re.search(r"(?:^|&)api-version=[^&]", request.query) is not None
+        return super().routed(request) and (has_version or not self._deployment)
+
+    def denied(self, request: HttpRequest) -> ServerRefusal | None:
+        key = request.headers.get("api-key") or bearer(request)
+        if self.api_key is None or same(key, self.api_key):
+            return None
+        return self.wire.failure(401)
 
 
 def _model_fault(turn: Turn, request: Json) -> ServerRefusal | None:

@@ -13,7 +13,14 @@ from typing import TypedDict, Unpack
 from actors.testing.anthropic_server import AnthropicServer
 from actors.testing.bedrock_server import BedrockServer
 from actors.testing.cache import PromptCache
-from actors.testing.compatible_server import CompatibleServer, GroqServer, OpenRouterServer, Turns
+from actors.testing.claude_servers import BedrockAnthropicServer, VertexAnthropicServer
+from actors.testing.compatible_server import (
+    AzureServer,
+    CompatibleServer,
+    GroqServer,
+    OpenRouterServer,
+    Turns,
+)
 from actors.testing.faults import Faults
 from actors.testing.gemini_server import GeminiServer
 from actors.testing.responses_server import ResponsesServer
@@ -36,6 +43,8 @@ class ServerOptions(TypedDict, total=False):
 _OWN: Mapping[str, Callable[..., LoopbackServer]] = {
     "openai_chat": OpenAIServer,
     "anthropic": AnthropicServer,
+    "vertex_anthropic": VertexAnthropicServer,
+    "bedrock_anthropic": BedrockAnthropicServer,
     "openai_responses": ResponsesServer,
     "gemini": GeminiServer,
     "vertex": partial(GeminiServer, vertex=True),
@@ -43,6 +52,7 @@ _OWN: Mapping[str, Callable[..., LoopbackServer]] = {
     "bedrock": BedrockServer,
     "openrouter": OpenRouterServer,
     "groq": GroqServer,
+    "azure": AzureServer,
 }
 
 SERVERS = DIALECTS

@@ -78,6 +78,10 @@ READERS: dict[str, Binding] = {
     "vertex": Binding("vertex", "vertex", "https://vertex.example", "account-1", "gemini-test"),
     "gemini_2": Binding("gemini_2", "gemini_2", "https://gemini.example", "account-1", "gemini-2-test"),
     "bedrock": Binding("bedrock", "bedrock", "https://bedrock.example", "account-1", "anthropic.claude-test"),
+    **{
+        name: Binding(name, name, f"https://{name}.example", "account-1", "anthropic.claude-test")
+        for name in ("vertex_anthropic", "bedrock_anthropic")
+    },
     "mistral": Binding("mistral", "mistral", "https://mistral.example/v1", "account-1", "magistral"),
     "kimi": Binding("kimi", "kimi", "https://kimi.example/v1", "account-1", "k3"),
     "deepseek": Binding("deepseek", "deepseek", "https://deepseek.example", "account-1", "v4"),
@@ -91,6 +95,8 @@ READERS: dict[str, Binding] = {
             "minimax",
             "groq",
             "vllm",
+            "open_models",
+            "azure",
             "llama_cpp",
             "ollama",
             "openai_compatible",

@@ -257,6 +257,10 @@ class AnthropicWire:
         return dumped({**message, "content": blocks, "stop_reason": _anthropic_stop(turn), **turn.extra})
 
     def events(self, turn: Turn, request: Json, number: int) -> list[bytes]:
+        return [_event(payload) for payload in self.payloads(turn, request, number)]
+
+    def payloads(self, turn: Turn, request: Json, number: int) -> list[Json]:
+        """Return the events of a stream, before they are framed."""
         message = self._message(turn, request, number)
         events: list[Json] = [{"type": "message_start", "message": message}]
         for at, (part, block) in enumerate(zip(turn.parts, self._blocks(turn, request, number), strict=True)):
@@ -265,7 +269,7 @@ class AnthropicWire:
         delta = {"stop_reason": _anthropic_stop(turn), "stop_sequence": None}
         usage = {"output_tokens": turn.usage[1]}
         events += [{"type": "message_delta", "delta": delta, "usage": usage}, {"type": "message_stop"}]
-        return [_event({**event, **turn.extra}) for event in events]
+        return [{**event, **turn.extra} for event in events]
 
     def error(self, refusal: ServerRefusal, number: int) -> bytes:
         error: Json = {"type": refusal.type, "message": refusal.message}

@@ -22,7 +22,7 @@ from actors.testing import validate
 from tests.marks import marks, unmarked
 
 TOOLS = tuple(ToolSpec(name, "Does it.", Json(b'{"type":"object"}')) for name in ("read", "write"))
-MARKED = ("anthropic", "bedrock", "openrouter")
+MARKED = ("anthropic", "vertex_anthropic", "bedrock_anthropic", "bedrock", "openrouter")
 KEYED = ("openai_chat", "openai_responses", "mistral", "kimi", "xai")
 MODELS = {"bedrock": "eu.anthropic.claude-sonnet-5-v1:0", "openrouter": "anthropic/claude-sonnet-5"}
 ASKED = (Message("human", [Text("Read both.")]),)
@@ -40,12 +40,20 @@ PLACES = {
         "messages.2.content.2",
     ],
     "openrouter": ["messages.0.content.0", "messages.1.content.0", "messages.4.content.0"],
+    **{
+        name: ["tools.1", "system.0", "messages.0.content.0", "messages.2.content.1"]
+        for name in ("vertex_anthropic", "bedrock_anthropic")
+    },
 }
 """Tools, system prompt, the end of what the first request sent, and of the second."""
 FIRST = {
     "anthropic": ["tools.1", "system.0", "request"],
     "bedrock": ["toolConfig.tools.2", "system.1", "messages.0.content.1"],
     "openrouter": ["messages.0.content.0", "messages.1.content.0"],
+    **{
+        name: ["tools.1", "system.0", "messages.0.content.0"]
+        for name in ("vertex_anthropic", "bedrock_anthropic")
+    },
 }
 
 

@@ -27,8 +27,9 @@ TOOLS = (ToolSpec("read", "Read.", SCHEMA), ToolSpec("find", "Find.", SCHEMA))
 MODELS = {"bedrock": "us.anthropic.claude-sonnet-4-5", "anthropic": "claude-sonnet-5"}
 FUNCTION = {"type": "function", "function": {"name": "find"}}
 GOOGLES = {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["find"]}}
+CLAUDES = ("anthropic", "vertex_anthropic", "bedrock_anthropic")
 FORMS: dict[str, object] = {
-    "anthropic": {"type": "tool", "name": "find"},
+    **{name: {"type": "tool", "name": "find"} for name in CLAUDES},
     "openai_responses": {"type": "function", "name": "find"},
     **dict.fromkeys(("gemini", "vertex", "gemini_2"), GOOGLES),
     "bedrock": {"tool": {"name": "find"}},

@@ -46,6 +46,7 @@ SCHEMA = dump({"type": "object", "properties": {"name": {"type": "string"}}, "re
 
 BEST = {
     "openai_chat": "schema",
+    "azure": "schema",
     "openai_responses": "schema",
     "anthropic": "schema",
     "gemini": "schema",
@@ -62,7 +63,7 @@ BEST = {
 """What a dialect has for the form of an answer; the others are told in words. DeepSeek: unless it thinks."""
 
 BESIDE_TOOLS = {
-    **dict.fromkeys(("openai_chat", "openai_responses", "anthropic", "bedrock"), "schema"),
+    **dict.fromkeys(("openai_chat", "azure", "openai_responses", "anthropic", "bedrock"), "schema"),
     "groq": "tool",
 }
 MODELS = {"anthropic": "claude-sonnet-5", "bedrock": "eu.anthropic.claude-sonnet-4-5-20250929-v1:0"}

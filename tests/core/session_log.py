@@ -60,7 +60,9 @@ from tests.at_scale import share
 
 VENDORS = tuple([name for name, profile in PROFILES.items() if profile.family == "openai_chat"][1:])
 TRUSTING: dict[str, HostSettings] = {
-    "anthropic": AnthropicSettings(signatures="trust"),
+    **dict.fromkeys(
+        ("anthropic", "vertex_anthropic", "bedrock_anthropic"), AnthropicSettings(signatures="trust")
+    ),
     "openai_responses": ResponsesSettings(signatures="trust"),
     "gemini": GeminiSettings(signatures="trust"),
     "vertex": GeminiSettings(signatures="trust", vertex=True),

@@ -12,7 +12,7 @@ import pytest
 from actors.core.check import check
 from actors.core.dialect import Dialect
 from actors.core.form import replace
-from actors.core.profiles import ANTHROPIC, OPENAI_CHAT
+from actors.core.profiles import ANTHROPIC, OPENAI_CHAT, PROFILES
 from actors.core.rulebook import FAULTS, RULES
 from tests.core import converse_rows
 
@@ -424,7 +424,12 @@ ANTHROPIC_WITH_MORE = [
     Row("ANT-33", messages(user(text("", cache_control=MARK))), OK, ANTHROPIC, ("ANT-20",)),
 ]  # fmt: skip
 
-ROWS = [*EVERYWHERE, *OPENAI, *(Row(*row, ANTHROPIC) for row in ANTHROPICS), *ANTHROPIC_WITH_MORE]
+HOSTED = {**without(messages(user(text())), "model"), "anthropic_version": "bedrock-2023-05-31"}
+CLOUDS = [
+    Row("ANT-60", {**HOSTED, "anthropic_version": version}, HOSTED, PROFILES["bedrock_anthropic"])
+    for version in (None, "2023-06-01", "vertex-2023-10-16")
+]
+ROWS = [*EVERYWHERE, *OPENAI, *(Row(*row, ANTHROPIC) for row in ANTHROPICS), *ANTHROPIC_WITH_MORE, *CLOUDS]
 ROWS += [Row(*row) for row in converse_rows.ROWS]
 
 

@@ -51,6 +51,7 @@ BESIDE = {
         "ANT-31",
         "ANT-48",
         "ANT-57",
+        "ANT-60",
         "BED-03",
         "GEM-07",
         "OAC-04",

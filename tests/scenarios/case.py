@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.scenarios.canon import Form
+from tests.scenarios.providers import CLOUDS
 from tests.scenarios.script import Details
 
 FORMS: tuple[Form, ...] = ("both", "ledger", "blocks")
@@ -42,6 +43,13 @@ class Case:
     tools: bool = True
     manual: bool = False
 
+    def __post_init__(self) -> None:
+        for table in ("rules", "shapes", "hosts"):
+            given = getattr(self, table)
+            if "anthropic" in given:
+                alike = {**dict.fromkeys(CLOUDS, given["anthropic"]), **given}
+                object.__setattr__(self, table, alike)
+
     def valid(self, dialect: str) -> str:
         """Return the valid shape in a dialect."""
         return self.shapes.get(dialect) or fitted(self.shape, dialect)
@@ -64,7 +72,7 @@ class Scenario:
     proofs: tuple[str, ...] = ()
 
 
-FILLED = frozenset({"mistral", "openrouter", "vllm", "llama_cpp", "ollama"})
+FILLED = frozenset({"mistral", "openrouter", "vllm", "open_models", "llama_cpp", "ollama"})
 """Hosts that refuse, themselves or by a chat template, a user message directly after a result (MIS-21)."""
 REASONED = frozenset({"kimi", "deepseek"})
 """Hosts that want some reasoning at the head of every message with calls (KIM-03, DSK-05)."""

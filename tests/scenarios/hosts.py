@@ -11,10 +11,12 @@ from actors.testing.rules.responses_rules import ResponsesProfile, ResponsesSett
 
 _VENDORS = (
     *("mistral", "kimi", "deepseek", "openrouter", "xai", "qwen", "glm", "minimax", "groq"),
-    *("vllm", "llama_cpp", "ollama"),
+    *("vllm", "open_models", "azure", "llama_cpp", "ollama"),
 )
 TRUSTING: Mapping[str, Any] = {  # Any: each dialect has settings of its own type
-    "anthropic": AnthropicSettings(signatures="trust"),
+    **dict.fromkeys(
+        ("anthropic", "vertex_anthropic", "bedrock_anthropic"), AnthropicSettings(signatures="trust")
+    ),
     "bedrock": BedrockSettings(signatures="trust"),
     "openai_responses": ResponsesSettings(signatures="trust"),
     "gemini": GeminiSettings(signatures="trust"),

@@ -2,11 +2,14 @@
 
 from collections.abc import Mapping
 
+CLOUDS = ("vertex_anthropic", "bedrock_anthropic")
+"""Who takes Anthropic's own form, under the rules of `anthropic`."""
+CLAUDES = ("anthropic", *CLOUDS)
 BLOCKS = ("anthropic", "bedrock", "gemini", "gemini_2", "vertex")
 """Who takes results as blocks of a user message."""
-TEMPLATED = ("vllm", "llama_cpp", "ollama")
+TEMPLATED = ("vllm", "open_models", "llama_cpp", "ollama")
 """Who hosts models whose chat template may demand strictly alternating roles."""
-LIKE_OPENAI = ("openai_chat", "openai_compatible", "openrouter", "xai", "groq")
+LIKE_OPENAI = ("openai_chat", "azure", "openai_compatible", "openrouter", "xai", "groq")
 """Who refuses in OpenAI's words."""
 
 UNANSWERED: Mapping[str, str | None] = {
@@ -45,11 +48,21 @@ ORPHANED: Mapping[str, str | None] = {
 
 NAMES: Mapping[str, str] = {
     **dict.fromkeys(
-        ("openai_chat", "openai_compatible", "openrouter", "xai", "groq", "glm", "minimax", *TEMPLATED),
+        (
+            "openai_chat",
+            "azure",
+            "openai_compatible",
+            "openrouter",
+            "xai",
+            "groq",
+            "glm",
+            "minimax",
+            *TEMPLATED,
+        ),
         r"[\w-]{1,64}",
     ),
     "openai_responses": r"[\w-]{1,128}",
-    "anthropic": r"[\w-]{1,128}",
+    **dict.fromkeys(CLAUDES, r"[\w-]{1,128}"),
     "bedrock": r"[\w-]{1,64}",
     **dict.fromkeys(("gemini", "gemini_2", "vertex"), r"[a-zA-Z_][\w.:-]{0,63}"),
     "mistral": r"[\w-]{1,64}",
@@ -61,12 +74,12 @@ NAMES: Mapping[str, str] = {
 
 IDS: Mapping[str, str] = {
     **dict.fromkeys(
-        ("openai_chat", "openai_compatible", "openrouter", "xai", "groq", "glm", "minimax", "qwen"),
+        ("openai_chat", "azure", "openai_compatible", "openrouter", "xai", "groq", "glm", "minimax", "qwen"),
         r".{1,40}",
     ),
     **dict.fromkeys(TEMPLATED, r".{1,40}"),
     "openai_responses": r".{1,64}",
-    "anthropic": r"[\w-]+",
+    **dict.fromkeys(CLAUDES, r"[\w-]+"),
     "bedrock": r"[\w.:-]{1,64}",
     "gemini": r".*",
     "gemini_2": r".*",

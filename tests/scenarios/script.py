@@ -167,7 +167,7 @@ def real(number: int) -> str:
 _IDS = {
     "mistral": "nine{n:05}",
     "kimi": "functions.{name}:{k}",
-    "anthropic": "toolu_{n:024}",
+    **dict.fromkeys(("anthropic", "vertex_anthropic", "bedrock_anthropic"), "toolu_{n:024}"),
     "bedrock": "tooluse_{n:022}",
     "gemini": "",
     "gemini_2": "",

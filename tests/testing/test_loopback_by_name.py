@@ -12,6 +12,8 @@ from actors.core.profiles import PROFILES
 from actors.testing import (
     SERVERS,
     AnthropicServer,
+    AzureServer,
+    BedrockAnthropicServer,
     BedrockServer,
     Call,
     CompatibleServer,
@@ -27,6 +29,7 @@ from actors.testing import (
     Stall,
     Think,
     Turn,
+    VertexAnthropicServer,
     serve,
     strict_server,
 )
@@ -39,6 +42,9 @@ pytestmark = pytest.mark.anyio
 OF_THEIR_OWN: dict[str, type[LoopbackServer]] = {
     "openai_chat": OpenAIServer,
     "anthropic": AnthropicServer,
+    "vertex_anthropic": VertexAnthropicServer,
+    "bedrock_anthropic": BedrockAnthropicServer,
+    "azure": AzureServer,
     "openai_responses": ResponsesServer,
     "gemini": GeminiServer,
     "vertex": GeminiServer,

@@ -13,12 +13,15 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
+from actors.adapters.anthropic.chunks import ChunkParser
 from actors.adapters.anthropic.encode import UNSIGNED
+from actors.adapters.anthropic.routes import route_of
 from actors.adapters.arriving import ArrivingCall, Own, Part, Words
-from actors.adapters.base import Decoder
+from actors.adapters.base import Decoder, Frames
 from actors.adapters.calls import Slot, real_word, slot_of
 from actors.adapters.failure import broken
 from actors.adapters.wire import Fields, fields, items, json_text, loaded, string
+from actors.core.dialect import AnthropicDialect
 
 _SERVER_ID = re.compile(r"srvtoolu_[a-zA-Z0-9_]+")
 _SERVER_RESULTS = frozenset(
@@ -43,6 +46,10 @@ class MessagesDecoder(Decoder):
         self._own: list[Own] = []
         self._given: dict[Part, str] = {}  # arguments that came with the start of a call
         self._early: Sequence[object] = ()  # blocks of `message_start`
+
+    def framing(self) -> Frames:
+        assert isinstance(self.dialect, AnthropicDialect)
+        return ChunkParser() if route_of(self.dialect).framing == "aws" else super().framing()
 
     def event(self, name: str, payload: Fields) -> None:
         match string(payload.get("type")) or name:

@@ -5,6 +5,7 @@ Only the fields named here are ever sent (rulebook ANT-28).
 
 from collections.abc import Mapping, Sequence
 
+from actors.adapters.anthropic.routes import route_of
 from actors.adapters.closed_schemas import closed
 from actors.adapters.marks import mark
 from actors.adapters.preamble import Preamble, Wire, chosen, system, written
@@ -16,7 +17,6 @@ from actors.core.dialect import AnthropicDialect
 from actors.core.jsonio import Json, is_blank, quote
 from actors.core.transcript import Titled
 
-VERSION = "2023-06-01"
 UNSIGNED = "unsigned"
 """Kind of the seal of thinking that came without a signature, from a copy that wants it back all the same."""
 
@@ -77,9 +77,9 @@ def _media(media: Media) -> bytes:
 def preamble(settings: Settings, dialect: AnthropicDialect, _: frozenset[str]) -> Preamble:
     """Return the preamble of a request; see `actors.adapters.codec.Codec`."""
     ends, most = mark(settings, dialect), answer_tokens(settings, dialect.request.max_tokens_default)
-    said, tools = system(settings), settings.tools
+    said, tools, route = system(settings), settings.tools, route_of(dialect)
     table: dict[str, Wire] = {
-        "model": settings.model,
+        **route.opening(settings),
         "max_tokens": most,
         "tools": [_tool(tool, ends if tool is tools[-1] else {}) for tool in tools],
         "tool_choice": _choice(settings),
@@ -89,10 +89,11 @@ def preamble(settings: Settings, dialect: AnthropicDialect, _: frozenset[str]) -
         "thinking": claude_thinking(settings, dialect),
         "output_config": {"effort": settings.effort, "format": _answer(settings)},
         "system": [{"type": "text", "text": said, **ends}] if said else None,
-        "stream": settings.stream or None,
+        "stream": (settings.stream and route.says_stream) or None,
     }
     assumed = () if settings.max_tokens == most else (f"max_tokens {most}",)
-    return Preamble("/v1/messages", written(table)[:-1], b',"messages":[', _HEADERS, assumed=assumed)
+    opening = written(table)[:-1]
+    return Preamble(route.path(settings), opening, b',"messages":[', route.headers, assumed=assumed)
 
 
 def _answer(settings: Settings) -> Wire:
@@ -101,7 +102,6 @@ def _answer(settings: Settings) -> Wire:
     return None if schema is None else {"type": "json_schema", "schema": schema}
 
 
-_HEADERS = (("anthropic-version", VERSION),)
 _CHOICES = {"required": "any", "none": "none", None: None}
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from actors.core.check.state import Turns, excerpt, inside, kind_of, shape
+from actors.core.dialect import AnthropicDialect
 from actors.core.jsonio import JsonValue
 
 _TOP = shape(
@@ -16,6 +17,14 @@ _TOP = shape(
     inference_geo max_tokens mcp_servers messages metadata model output_config service_tier speed stop_sequences stream
     system temperature thinking thread tool_choice tools top_k top_p user_profile_id workspace_id"""
 )
+_VERSIONS = {
+    "raw_predict": ("vertex-2023-10-16", "2026-10-21"),
+    "invoke_model": ("bedrock-2023-05-31", "2026-10-21"),
+}
+"""The versions that a body may name, by the route of a request whose path names the model."""
+_HOSTED = (_TOP.keys() - {"model"}) | {"anthropic_version", "anthropic_beta"}
+_KEYS = {"messages": _TOP.keys(), "raw_predict": _HOSTED, "invoke_model": _HOSTED - {"stream"}}
+"""Keys of a request, by its route."""
 _TOOL = shape(
     """name description input_schema type cache_control strict defer_loading allowed_callers
     eager_input_streaming input_examples"""
@@ -315,10 +324,21 @@ class Anthropic(Turns):
             self.fault("ANT-30", "", f"an image of {len(data)} bytes as base64, at most {_IMAGE_BYTES}")
         return None
 
+    def _routed(self, body: dict[str, JsonValue]) -> None:
+        """Judge what depends on the operation that takes the request: its keys, its model, its version."""
+        assert isinstance(self.dialect, AnthropicDialect)
+        route = self.dialect.request.route
+        self.allow_only("request", body, _KEYS[route])
+        if route == "messages":
+            self.modelled(body.get("model"))
+        elif (version := body.get("anthropic_version")) not in _VERSIONS[route]:
+            self.fault(
+                "ANT-60", "anthropic_version", f"{excerpt(version)} where {_VERSIONS[route][0]} belongs"
+            )
+
     def parameters(self, body: dict[str, JsonValue]) -> None:
-        self.allow_only("request", body, _TOP)
+        self._routed(body)
         limit, budget = body.get("max_tokens"), inside(body, "thinking", "budget_tokens")
-        self.modelled(body.get("model"))
         self.limited(limit, "max_tokens")
         self.moving = body.get("cache_control")
         manual = inside(body, "thinking", "type") == "enabled"

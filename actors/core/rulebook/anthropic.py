@@ -178,4 +178,7 @@ RULES = (
     Rule("ANT-57", "projection", "seen",
          "The key of every property at the root of a tool's schema matches `^[a-zA-Z0-9_.-]{1,64}$`.",
          "tools.0.custom.input_schema.properties: «Property keys should match pattern» '^[a-zA-Z0-9_.-]{1,64}$'"),
+    Rule("ANT-60", "projection", "documented",
+         "Where the path names the model (Vertex AI, Bedrock), the body names no model, but the version that the host "
+         "wants: `vertex-2023-10-16`, `bedrock-2023-05-31`. (Both take Anthropic's `2026-10-21` too.)"),
 )  # fmt: skip

@@ -10,7 +10,16 @@ official host takes today. Whatever `strict` accepts, `hosted` accepts.
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from actors.testing.rules import anthropic, bedrock, compatible, gemini, openai_chat, responses
+from actors.testing.rules import (
+    anthropic,
+    anthropic_hosts,
+    bedrock,
+    compatible,
+    gemini,
+    openai_chat,
+    responses,
+)
+from actors.testing.rules.anthropic_hosts import CLAUDE_HOSTS
 from actors.testing.rules.anthropic_rules import RULES as ANTHROPIC_RULES
 from actors.testing.rules.anthropic_thinking import sign
 from actors.testing.rules.base import (
@@ -80,9 +89,14 @@ def _vendor(name: str) -> _Walk:
     return lambda body, mode, settings: compatible.validate(body, name, mode, settings)
 
 
+def _cloud(name: str) -> _Walk:
+    return lambda body, mode, settings: anthropic_hosts.validate(body, name, mode, settings)
+
+
 _HOSTS: Mapping[str, tuple[Settings, _Walk]] = {
     "openai_chat": (OpenAISettings(), openai_chat.validate),
     "anthropic": (AnthropicSettings(), anthropic.validate),
+    **{name: (AnthropicSettings(), _cloud(name)) for name in CLAUDE_HOSTS},
     "openai_responses": (ResponsesSettings(), responses.validate),
     "gemini": (GeminiSettings(), gemini.validate),
     "vertex": (GeminiSettings(vertex=True), gemini.validate),

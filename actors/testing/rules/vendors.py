@@ -484,4 +484,19 @@ OLLAMA = replace(
 
 OPENAI_COMPATIBLE = replace(_own(_FAMILY, "openai_compatible", {}), checks=(check_signed,))
 
-VENDORS = (OPENAI_COMPATIBLE, XAI, QWEN, GLM, MINIMAX, GROQ, VLLM, LLAMA_CPP, OLLAMA)
+# ---- hosts of open models, which run the servers above
+
+OPEN_MODELS = replace(VLLM, name="open_models")
+
+# ---- Azure OpenAI, in its dated versions
+
+AZURE = replace(
+    any_answer(OPENAI),
+    name="azure",
+    rules={},
+    keys=KEYS - {"prompt_cache_key", "prompt_cache_retention", "prompt_cache_options"},
+    message_keys=_MESSAGES,
+    profile=CompatibleProfile(),
+)
+
+VENDORS = (OPENAI_COMPATIBLE, XAI, QWEN, GLM, MINIMAX, GROQ, VLLM, OPEN_MODELS, AZURE, LLAMA_CPP, OLLAMA)

@@ -49,6 +49,7 @@ MANNERS: Mapping[str, Manner] = {
     "openrouter": Manner("details", comment=b": OPENROUTER PROCESSING\n\n"),
     "groq": Manner("reasoning", usage="x_groq"),
     "vllm": Manner("reasoning"),
+    "open_models": Manner("reasoning"),
     "ollama": Manner("reasoning", whole_calls=True),
 }
 """By vendor. The others write as OpenAI does, with `reasoning_content`."""

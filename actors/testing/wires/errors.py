@@ -87,6 +87,7 @@ _BODIES: Mapping[str, Callable[[ServerRefusal], Json]] = {
     "glm": _glm,
     "groq": _groq,
     "vllm": _vllm,
+    "open_models": _vllm,
     "llama_cpp": _llama_cpp,
 }
 

@@ -14,6 +14,8 @@ __all__ = ["Asked", "naive"]
 
 _FAMILIES: dict[str, Callable[[Sequence[Said], Asked], dict[str, object]]] = {
     "anthropic": anthropic.request,
+    "vertex_anthropic": anthropic.on("vertex-2023-10-16"),
+    "bedrock_anthropic": anthropic.on("bedrock-2023-05-31"),
     "bedrock": converse.request,
     "gemini": gemini.request,
     "gemini_2": gemini.request,

@@ -1,6 +1,6 @@
 """Anthropic Messages, as it stands: one message for each that was said, results as blocks of the user's."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import assert_never
 
 from tests.scenarios.naive.request import SCHEMA, Asked, as_value
@@ -30,6 +30,17 @@ def request(said: Sequence[Said], asked: Asked) -> _Object:
     if asked.manual:
         body["thinking"] = {"type": "enabled", "budget_tokens": 1024}
     return body
+
+
+def on(version: str) -> Callable[[Sequence[Said], Asked], _Object]:
+    """Return what makes a body for a cloud: its path names the model, its body the version."""
+
+    def hosted(said: Sequence[Said], asked: Asked) -> _Object:
+        body = request(said, asked)
+        del body["model"]
+        return {"anthropic_version": version, **body}
+
+    return hosted
 
 
 def _message(said: Said, asked: Asked) -> _Object:

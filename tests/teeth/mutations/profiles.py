@@ -61,6 +61,7 @@ IDS: dict[str, Mutation] = {
         name: _blank(name)
         for name in (
             *("openai_chat", "openai_responses", "anthropic", "bedrock", "deepseek", "xai", "groq"),
+            *("vertex_anthropic", "bedrock_anthropic", "open_models", "azure"),
             *("minimax", "qwen", "glm", "vllm", "llama_cpp", "ollama", "openai_compatible"),
         )
     },
@@ -78,12 +79,23 @@ PLACES: dict[str, Mutation] = {
         name: _prefilled(name)
         for name in (
             *("openai_chat", "openai_responses", "xai", "groq", "minimax", "qwen", "glm"),
-            "openai_compatible",
+            *("azure", "openai_compatible"),
         )
     },
     **{
         name: _begun(name)
-        for name in ("anthropic", "bedrock", "gemini", "vertex", "gemini_2", "vllm", "llama_cpp", "ollama")
+        for name in (
+            *(
+                "anthropic",
+                "vertex_anthropic",
+                "bedrock_anthropic",
+                "bedrock",
+                "gemini",
+                "vertex",
+                "gemini_2",
+            ),
+            *("vllm", "open_models", "llama_cpp", "ollama"),
+        )
     },
     "mistral": _followed("mistral"),
     "openrouter": _followed("openrouter"),

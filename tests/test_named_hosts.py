@@ -1,0 +1,160 @@
+"""Hosts that are named without a file: their address, the variable of their key, and their answers."""
+
+from pathlib import Path
+
+import anyio
+import pytest
+
+from actors import Runtime, tool
+from actors.config import Key, load
+from actors.config.providers import PROVIDERS
+from actors.core.content import Thinking
+from actors.testing import (
+    AzureServer,
+    Call,
+    CompatibleServer,
+    DeepSeekServer,
+    ResponsesServer,
+    Say,
+    Think,
+    Turn,
+    serve,
+    validate,
+)
+from actors.testing.server import LoopbackServer
+from actors.testing.wires.compatible import Manner
+
+pytestmark = pytest.mark.anyio
+
+HOSTS = {
+    "together": ("TOGETHER_API_KEY", "https://api.together.ai/v1", "open_models"),
+    "fireworks": ("FIREWORKS_API_KEY", "https://api.fireworks.ai/inference/v1", "open_models"),
+    "cerebras": ("CEREBRAS_API_KEY", "https://api.cerebras.ai/v1", "open_models"),
+    "nvidia": ("NVIDIA_API_KEY", "https://integrate.api.nvidia.com/v1", "open_models"),
+    "huggingface": ("HF_TOKEN", "https://router.huggingface.co/v1", "open_models"),
+    "sambanova": ("SAMBANOVA_API_KEY", "https://api.sambanova.ai/v1", "open_models"),
+    "perplexity": ("PERPLEXITY_API_KEY", "https://api.perplexity.ai/v1", "openai_responses"),
+    "mimo": ("MIMO_API_KEY", "https://api.xiaomimimo.com/v1", "deepseek"),
+    "lm_studio": ("", "http://127.0.0.1:1234/v1", "ollama"),
+    "sglang": ("", "http://127.0.0.1:30000/v1", "vllm"),
+}
+
+
+@tool
+def weather(city: str) -> str:
+    """Current weather of a city."""
+    return f"{city}: 4 C"
+
+
+SCRIPT = (Turn(Think("I look."), Call("weather", {"city": "Oslo"})), Turn(Say("It is cold.")))
+
+
+@pytest.mark.parametrize("kind", HOSTS)
+def test_a_named_host_needs_nothing_but_its_key(kind: str) -> None:
+    variable, endpoint, dialect = HOSTS[kind]
+    backend = load(None, {variable: "sk-named"} if variable else {}).backend(f"{kind}:maker/model-1")
+    assert (backend.endpoint, backend.dialect, backend.model) == (endpoint, dialect, "maker/model-1")
+    if variable:
+        assert isinstance(backend.credential, Key)
+        assert backend.credential.header == "authorization"
+    else:
+        assert backend.credential is None
+    known = PROVIDERS[backend.kind]
+    moved = load(None, {known.url_variable: "http://127.0.0.1:9/v1"}).backend(f"{kind}:m")
+    assert (moved.endpoint, moved.credential) == ("http://127.0.0.1:9/v1", None)
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
+@pytest.mark.parametrize("written", ["reasoning", "reasoning_content"])
+async def test_reasoning_is_read_under_either_name_and_an_effort_is_sent(
+    tmp_path: Path, written: str, stream: bool
+) -> None:
+    manner = Manner("reasoning") if written == "reasoning" else Manner("reasoning_content")
+    host = CompatibleServer(list(SCRIPT), vendor="open_models", manner=manner, api_key="sk-named")
+    file = tmp_path / "actors.toml"
+    with anyio.fail_after(60):
+        async with serve(host):
+            file.write_text(
+                f'[backends.a]\nkind = "together"\nmodel = "openai/gpt-oss-120b"\nbase_url = "{host.endpoint}"\n'
+                f'auth = "K"\nreasoning = {{ effort = "low" }}\nstream = {str(stream).lower()}\n'
+            )
+            async with Runtime(file, environ={"K": "sk-named"}) as runtime:
+                session = await runtime.open("a", tools=[weather])
+                result = await session.ask("Weather in Oslo?")
+                history = await session.history()
+    assert (result.text, host.refusals) == ("It is cold.", [])
+    thoughts = [block.text for message in history for block in message.blocks if isinstance(block, Thinking)]
+    assert thoughts == ["I look."]
+    assert all(b'"reasoning_effort":"low"' in exchange.body for exchange in host.requests)
+
+
+AZURE = {
+    "v1": ("azure", lambda: AzureServer(list(SCRIPT), api_key="sk-azure")),
+    "classic": ("azure", lambda: AzureServer(list(SCRIPT), deployment="gpt-prod", api_key="sk-azure")),
+}
+
+
+@pytest.mark.parametrize("form", AZURE)
+async def test_azure_openai_is_reached_in_both_forms_with_its_own_header(tmp_path: Path, form: str) -> None:
+    kind, make = AZURE[form]
+    host, file = make(), tmp_path / "actors.toml"
+    with anyio.fail_after(60):
+        async with serve(host):
+            file.write_text(
+                f'[backends.a]\nkind = "{kind}"\nmodel = "gpt-5.2"\nbase_url = "{host.endpoint}"\nauth = "K"\n'
+            )
+            async with Runtime(file, environ={"K": "sk-azure"}) as runtime:
+                session = await runtime.open("a", tools=[weather])
+                result = await session.ask("Weather in Oslo?")
+                environ = {"AZURE_OPENAI_API_KEY": "sk-azure", "AZURE_OPENAI_BASE_URL": host.endpoint}
+                assert result.status == "complete"
+            async with Runtime(environ=environ) as runtime:
+                await (await runtime.open("azure:gpt-5.2")).ask("Hello.")
+    paths = {(exchange.path, exchange.query) for exchange in host.requests}
+    if form == "v1":
+        assert paths == {("/openai/v1/chat/completions", "")}
+    else:
+        assert paths == {("/openai/deployments/gpt-prod/chat/completions", "api-version=2024-10-21")}
+    assert [exchange.status for exchange in host.requests] == [200, 200, 200]
+    assert host.refusals == []
+
+
+@pytest.mark.parametrize("query", ["", "?api-version=", "?version=2024-10-21"])
+async def test_a_deployment_is_not_found_without_an_api_version(tmp_path: Path, query: str) -> None:
+    host, file = AzureServer(deployment="gpt-prod"), tmp_path / "actors.toml"
+    with anyio.fail_after(60):
+        async with serve(host):
+            file.write_text(
+                f'[backends.a]\nkind = "azure"\nmodel = "gpt-5.2"\nbase_url = "{host.base_url}{query}"\n'
+            )
+            async with Runtime(file, environ={}) as runtime:
+                result = await (await runtime.open("a")).ask("Hello.")
+    assert (result.status, [exchange.status for exchange in host.requests]) == ("failed", [404])
+
+
+def test_azure_refuses_the_cache_key_that_is_never_sent_to_it() -> None:
+    body = b'{"model":"m","messages":[{"role":"user","content":"Hi."}]%b}'
+    assert validate(body % b"", "azure") is None
+    refusal = validate(body % b',"prompt_cache_key":"k"', "azure")
+    assert refusal is not None
+    assert "prompt_cache_key" in refusal.message
+
+
+@pytest.mark.parametrize(
+    ("kind", "make"),
+    [
+        ("azure_responses", lambda: ResponsesServer(list(SCRIPT))),
+        ("perplexity", lambda: CompatibleServer(list(SCRIPT), vendor="openai_compatible")),
+        ("mimo", lambda: DeepSeekServer(list(SCRIPT))),
+    ],
+)
+async def test_a_host_speaks_the_dialect_of_its_kind(tmp_path: Path, kind: str, make: type) -> None:
+    host: LoopbackServer = make()
+    file = tmp_path / "actors.toml"
+    with anyio.fail_after(60):
+        async with serve(host):
+            file.write_text(f'[backends.a]\nkind = "{kind}"\nmodel = "m"\nbase_url = "{host.endpoint}"\n')
+            async with Runtime(file, environ={}) as runtime:
+                session = await runtime.open("a", tools=[weather])
+                result = await session.ask("Weather in Oslo?")
+    assert (result.text, host.refusals) == ("It is cold.", [])
