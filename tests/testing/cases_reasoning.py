@@ -123,6 +123,18 @@ KIMI = [
         "tool_choice 'specified' is incompatible with thinking enabled",
         body(USER, tools=[TOOL], tool_choice="auto"),
     ),
+    kimi(
+        "KIM-14",
+        body(USER, model="kimi-k3", thinking={"type": "disabled"}),
+        "invalid thinking: kimi-k3 does not accept the thinking parameter",
+        body(USER, model="kimi-k2.6", thinking={"type": "disabled"}),
+    ),
+    kimi(
+        "KIM-15",
+        body(USER, model="kimi-k3", reasoning_effort="medium"),
+        "invalid reasoning_effort: only low, high, max are allowed for this model",
+        body(USER, model="kimi-k3", reasoning_effort="high"),
+    ),
     kimi("KIM-11", body(), "Invalid request: messages must not be empty", body(USER)),
     kimi(
         "KIM-12",

@@ -106,6 +106,22 @@ VENDORS = [
     Case("glm", "GLM-02", body(USER, calls(call())), "messages 参数非法", ONE, GLM),
     Case("glm", "GLM-03", body(USER, n=0), "API 调用参数有误", body(USER, n=1), (PLAIN[0], "1210")),
     Case(
+        "glm",
+        "GLM-04",
+        body(USER, model="glm-5.3", thinking={"type": "disabled"}),
+        "API 调用参数有误: thinking.type",
+        body(USER, model="glm-5.2", thinking={"type": "disabled"}),
+        (PLAIN[0], "1210"),
+    ),
+    Case(
+        "minimax",
+        "MMX-04",
+        body(USER, model="minimax-m3", thinking={"type": "enabled"}),
+        "invalid params, thinking.type (2013)",
+        body(USER, model="minimax-m3", thinking={"type": "adaptive"}),
+        MINIMAX,
+    ),
+    Case(
         "minimax",
         "MMX-01",
         body(USER, result()),

@@ -411,6 +411,24 @@ CONFIG = [
         profile(efforts=frozenset({"low", "medium", "high", "max"})),
     ),
     Case(
+        "ANT-49-none",
+        body(user("u"), model="claude-haiku-4-5", output_config={"effort": "low"}),
+        "This model does not support the effort parameter.",
+        body(user("u"), model="claude-opus-4-5", output_config={"effort": "low"}),
+    ),
+    Case(
+        "ANT-49-between",
+        body(user("u"), thinking={"type": "between_tools"}, output_config={"effort": "max"}),
+        "thinking.type.between_tools is not supported with effort level 'max'.",
+        body(user("u"), thinking={"type": "between_tools"}, output_config={"effort": "high"}),
+    ),
+    Case(
+        "ANT-S31",
+        body(user("u"), model="claude-3-7-sonnet-20250219", output_config={"format": ANSWER}),
+        "output_config.format: structured outputs are not supported on this model.",
+        body(user("u"), model="claude-sonnet-4-5", output_config={"format": ANSWER}),
+    ),
+    Case(
         "ANT-50",
         body(user("u"), thinking={"type": "adaptive", "block_binding": {}}),
         "thinking.adaptive.block_binding: Extra inputs are not permitted",
@@ -564,6 +582,11 @@ COPIES = [
         profile(reasoning=True),
     ),
 ]
+
+ANSWER = {
+    "type": "json_schema",
+    "schema": {"type": "object", "properties": {}, "additionalProperties": False},
+}
 
 CASES = COPIES + PAIRING + CONTENT + CONFIG + SHAPES
 THREADS = {

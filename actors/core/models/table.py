@@ -355,25 +355,32 @@ ROWS: tuple[ModelRow, ...] = (
     ),
     ModelRow(
         maker="anthropic",
-        models=_claude(r"4(?:[-.][01])?"),
+        models=_claude(r"4(?:[-.]0)?"),
         facts=_CLAUDE_3_7,
         source="ANT-46, ANT-48",
-        sample=(
-            "claude-sonnet-4-20250514",
-            "claude-opus-4-1",
-        ),
+        sample=("claude-sonnet-4-20250514", "claude-opus-4-0"),
+    ),
+    ModelRow(
+        maker="anthropic",
+        models=_claude(r"4[-.]1"),
+        facts=_CLAUDE_3_7,
+        source="ANT-46, ANT-48",
+        sample=("claude-opus-4-1",),
         cautious=frozenset({"schema_output"}),
     ),
     ModelRow(
         maker="anthropic",
-        models=_claude(r"4[-.]5", "sonnet|haiku"),
+        models=_claude(r"4[-.]5", "sonnet"),
+        facts=replace(_CLAUDE_4_5, cache_minimum=1024),
+        source="ANT-46, ANT-48",
+        sample=("claude-sonnet-4-5",),
+    ),
+    ModelRow(
+        maker="anthropic",
+        models=_claude(r"4[-.]5", "haiku"),
         facts=_CLAUDE_4_5,
         source="ANT-46, ANT-48",
-        sample=(
-            "claude-sonnet-4-5",
-            "claude-haiku-4-5@20251001",
-        ),
-        cautious=frozenset({"cache_minimum"}),
+        sample=("claude-haiku-4-5@20251001",),
     ),
     ModelRow(
         maker="anthropic",
@@ -531,6 +538,7 @@ ROWS: tuple[ModelRow, ...] = (
             "kimi-k2.6",
             "kimi-k2.7-code",
         ),
+        cautious=frozenset({"forced_choice"}),
     ),
     ModelRow(
         maker="kimi",

@@ -26,6 +26,7 @@ from actors.testing.rules.base import (
     dumped,
     unknown_key,
 )
+from actors.testing.rules.model_checks import profile_of_model
 from actors.testing.rules.reading import came, fresh, parse, standard_of
 
 _KEYS = COUNTED_KEYS | OUTPUT_KEYS
@@ -186,7 +187,7 @@ def profile_of(request: dict[str, Json], settings: AnthropicSettings) -> Anthrop
     if not isinstance(model, str):
         raise RULES["ANT-S02"].refused(path="model", kind="string")
     if settings.models is None:
-        return settings.profile
+        return profile_of_model(settings.profile, model)
     if model not in settings.models:
         raise RULES["ANT-38"].refused(model=model)
     return settings.models[model]
@@ -210,7 +211,12 @@ def _check_values(request: dict[str, Json], profile: AnthropicProfile) -> None:
     effort = field(config, "effort", str, "output_config.", required=False)
     if effort is not None and effort not in profile.efforts:
         levels = ", ".join(sorted(profile.efforts))
-        raise RULES["ANT-49"].refused(effort=effort, levels=levels)
+        raise RULES["ANT-49" if levels else "ANT-49-none"].refused(effort=effort, levels=levels)
+    between = (request.get("thinking") or {}).get("type") == "between_tools"
+    if between and effort in ("xhigh", "max"):
+        raise RULES["ANT-49-between"].refused(effort=effort)
+    if config.get("format") is not None and not profile.schemas:
+        raise RULES["ANT-S31"].refused()
     anthropic_schema.check(config)
 
 
@@ -232,8 +238,17 @@ def _check_sampling(request: dict[str, Json], profile: AnthropicProfile) -> None
     if profile.one_sampling and None not in (top, request.get("temperature")):
         raise RULES["ANT-S15"].refused()
     thinks = isinstance(thinking, dict) and thinking.get("type") in ("enabled", "adaptive")
+    heat = request.get("temperature")
+    if profile.is_exact and heat not in (None, 1) and _thinks(request, profile):
+        raise RULES["ANT-S10"].refused()
     if top is not None and top < _LEAST_TOP and thinks:
         raise RULES["ANT-S16"].refused()
+
+
+def _thinks(request: dict[str, Json], profile: AnthropicProfile) -> bool:
+    """Return True if the model thinks before it answers a request."""
+    kind = (request.get("thinking") or {}).get("type")
+    return profile.thinks if kind is None else kind != "disabled"
 
 
 def _check_thinking(request: dict[str, Json], profile: AnthropicProfile, settings: AnthropicSettings) -> None:
@@ -325,7 +340,9 @@ def _check_choice(request: dict[str, Json], profile: AnthropicProfile) -> None:
         return
     if not profile.forced_tool_choice:
         raise RULES["ANT-48"].refused()
-    if (request.get("thinking") or {}).get("type") == "enabled":
+    if (request.get("thinking") or {}).get("type") == "enabled" or (
+        profile.is_exact and _thinks(request, profile)
+    ):
         raise RULES["ANT-48-thinking"].refused()
     if which == "tool":
         name = field(choice, "name", str, "tool_choice.tool.")

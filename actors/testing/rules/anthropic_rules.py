@@ -162,6 +162,17 @@ _THINKING = (
     ),
     ServerRule("ANT-50", "{path}.block_binding: Extra inputs are not permitted"),
     ServerRule("ANT-51", "{path}.content: all content must be type `text` if `is_error` is true"),
+    ServerRule("ANT-49-none", "This model does not support the effort parameter."),
+    ServerRule(
+        "ANT-49-between",
+        "thinking.type.between_tools is not supported with effort level '{effort}'.",
+        source=RECALLED,
+    ),
+    ServerRule(
+        "ANT-S31",
+        "output_config.format: structured outputs are not supported on this model.",
+        source=RECALLED,
+    ),
     ServerRule("ANT-52", "messages.{at}: The final block in an assistant message cannot be `thinking`."),
     ServerRule("DSK-06", "The `content[].thinking` in the thinking mode must be passed back to the API."),
     ServerRule("ANT-53", "{path}: content cannot be empty if `is_error` is true"),

@@ -153,6 +153,9 @@ class AnthropicProfile:
         reasoning: Every message with calls must begin with thinking, signed or not, as copies of the API want it.
         sampling: `temperature`, `top_p` and `top_k` are taken, as up to generation 4.6.
         one_sampling: `temperature` and `top_p` are not taken together, as since generation 4.5.
+        thinks: The model thinks when the request does not mention thinking.
+        is_exact: The model is known: sampling and a forced tool are refused whenever it thinks.
+        schemas: `output_config.format` is accepted.
     """
 
     prefill: bool = False
@@ -170,6 +173,9 @@ class AnthropicProfile:
     reasoning: bool = False
     sampling: bool = True
     one_sampling: bool = True
+    thinks: bool = False
+    is_exact: bool = False
+    schemas: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,7 @@ class BedrockSettings:
 
     profile: BedrockProfile = field(default_factory=BedrockProfile)
     models: Mapping[str, BedrockProfile] | None = None
-    model: str = "anthropic.claude-test"
+    model: str = "anthropic.claude"
     organisation: str = "organisation-1"
     secret: bytes = field(default=b"stand-in signing secret", repr=False)
     signatures: Literal["verify", "trust"] = "verify"

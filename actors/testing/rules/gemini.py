@@ -16,6 +16,7 @@ from actors.testing.rules import gemini_schema, gemini_signatures
 from actors.testing.rules.base import Json, Mode
 from actors.testing.rules.gemini_rules import NAME, RULES, GeminiProfile, GeminiSettings
 from actors.testing.rules.gemini_shape import shaped
+from actors.testing.rules.model_checks import check_gemini
 from actors.testing.rules.reading import came, fresh, parse, standard_of
 
 _NAME = re.compile(NAME)
@@ -68,7 +69,10 @@ def _check(request: Json, mode: Mode, profile: GeminiProfile, settings: GeminiSe
     contents = _check_contents(request, settings)
     names = _check_tools(request)
     _check_config(request, names)
-    _check_generation(request.get("generationConfig") or {}, names, profile, mode)
+    generation = request.get("generationConfig") or {}
+    _check_generation(generation, names, profile, mode)
+    if settings.models is None:
+        check_gemini(settings.model, generation.get("thinkingConfig") or {})
     turns = _turns(contents)
     _check_sequence(turns, mode, is_continued=request.get("continuationToken") is not None)
     gemini_signatures.check(turns, mode, profile, settings)

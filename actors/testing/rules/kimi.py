@@ -9,6 +9,8 @@ from dataclasses import replace
 
 from actors.testing.rules.base import RECALLED, CompatibleProfile, CompatibleSettings, Json, ServerRule, table
 from actors.testing.rules.host import RequestContext, VendorHost
+from actors.testing.rules.model_checks import RULES as OF_MODELS
+from actors.testing.rules.model_checks import check_kimi
 from actors.testing.rules.openai_chat import KEYS, OPENAI, any_answer, not_an_object
 from actors.testing.rules.openai_messages import MESSAGE_KEYS
 from actors.testing.rules.openai_messages import RULES as FAMILY
@@ -126,7 +128,7 @@ def _value_fault(schema: Json, path: str) -> str | None:
 KIMI: VendorHost = replace(
     any_answer(OPENAI),
     name="kimi",
-    rules=RULES,
+    rules={**RULES, "KIM-14": OF_MODELS["KIM-14"], "KIM-15": OF_MODELS["KIM-15"]},
     words={
         "OAC-01": "KIM-01",
         "OAC-02": "KIM-02",
@@ -154,7 +156,7 @@ KIMI: VendorHost = replace(
     enforced=frozenset({"OAC-S11"}),
     fixed={"temperature": 1, "top_p": 0.95, "n": 1, "presence_penalty": 0, "frequency_penalty": 0},
     schema=_moonshot_fault,
-    checks=(_check_empty, check_present, _check_ids),
+    checks=(_check_empty, check_present, _check_ids, lambda request, context: check_kimi(request)),
     reasoning="KIM-03",
     forced="KIM-10",
     profile=CompatibleProfile(id_length=None, thinking="on"),

@@ -19,6 +19,8 @@ from actors.testing.rules.base import (
     unknown_key,
 )
 from actors.testing.rules.host import RequestContext, VendorHost, thinks
+from actors.testing.rules.model_checks import RULES as OF_MODELS
+from actors.testing.rules.model_checks import check_chat, thinking_profile
 from actors.testing.rules.openai_messages import (
     MESSAGE_KEYS,
     NAME,
@@ -87,6 +89,8 @@ def _walk(request: dict[str, Json], context: RequestContext, size: int) -> None:
     if context.refuses_unknown_keys() and (key := unknown_key(request, context.host.keys)) is not None:
         raise RULES["OAC-12"].refused(key, path=key)
     _check_values(request, context)
+    if context.host is OPENAI and context.settings.models is None:
+        check_chat(request)
     _check_tools(request, context)
     openai_messages.check(request["messages"], context, long_strings=size > 1_048_576)
     answers.check(request, context)
@@ -114,7 +118,7 @@ def _profile(
     if not isinstance(model, str) or not model:
         raise RULES["OAC-19"].refused()
     if settings.models is None:
-        return settings.profile or host.profile
+        return settings.profile or thinking_profile(host.profile, model, host.name)
     if model not in settings.models:
         raise RULES["OAC-16"].refused(model=model)
     return settings.models[model]
@@ -309,7 +313,7 @@ def any_answer(host: VendorHost) -> VendorHost:
 
 OPENAI = VendorHost(
     name="openai_chat",
-    rules=RULES,
+    rules={**RULES, **OF_MODELS},
     keys=KEYS,
     message_keys=MESSAGE_KEYS,
     parts=PARTS,

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from actors.testing.rules import responses_items, responses_reasoning, strict_schema, tool_schemas
 from actors.testing.rules.base import Json, Mode, strings, unknown_key
+from actors.testing.rules.model_checks import check_responses
 from actors.testing.rules.reading import parse
 from actors.testing.rules.responses_items import check_type, only, require, stands_on_something
 from actors.testing.rules.responses_rules import RULES, ResponsesProfile, ResponsesSettings
@@ -64,6 +65,8 @@ def validate(
     if (key := unknown_key(request, keys)) is not None:
         raise RULES["OAR-S03"].refused(key, path=key)
     _check_values(request, profile)
+    if settings.models is None:
+        check_responses(request)
     request = request if request.get("input") is not None else {**request, "input": []}
     _check_tools(request)
     _check_text_form(request, mode)

@@ -7,6 +7,8 @@ from dataclasses import replace
 from actors.testing.rules import tool_schemas
 from actors.testing.rules.base import RECALLED, CompatibleProfile, Json, ServerRefusal, ServerRule, table
 from actors.testing.rules.host import RequestContext, VendorHost
+from actors.testing.rules.model_checks import RULES as OF_MODELS
+from actors.testing.rules.model_checks import check_glm, check_minimax
 from actors.testing.rules.openai_chat import KEYS, OPENAI, any_answer, not_an_object
 from actors.testing.rules.openai_messages import MESSAGE_KEYS, check_identity, check_sequence
 from actors.testing.rules.reasoning import check_signed
@@ -139,6 +141,7 @@ GLM = replace(
         "glm",
         table(
             ServerRule("GLM-01", "输入不能为空", code="1214"),
+            OF_MODELS["GLM-04"],
             ServerRule("GLM-02", _GLM_WRONG, code="1214"),
             ServerRule("GLM-03", "API 调用参数有误", RECALLED, code="1210"),
         ),
@@ -149,6 +152,7 @@ GLM = replace(
         OAC_12="GLM-03",
         OAC_S02="GLM-03",
     ),
+    checks=(lambda request, context: check_glm(request),),
     error_code="1214",
     keys=KEYS | {"thinking", "do_sample", "request_id", "user_id", "tool_stream"},
     own_tools=re.compile(r"web_search|retrieval|mcp"),
@@ -169,6 +173,7 @@ MINIMAX = replace(
                 "invalid params, tool result's tool id({id}) not found (2013)",
                 type="bad_request_error",
             ),
+            OF_MODELS["MMX-04"],
             ServerRule(
                 "MMX-02", "invalid params, context window exceeds limit (2013)", type="bad_request_error"
             ),
@@ -185,6 +190,7 @@ MINIMAX = replace(
         OAC_01="MMX-03",
     ),
     error_type="bad_request_error",
+    checks=(lambda request, context: check_minimax(request),),
     keys=KEYS | {"reasoning_split", "mask_sensitive_info", "thinking"},
     message_keys={
         role: keys | {"reasoning_details"} if role == "assistant" else keys

@@ -1,0 +1,137 @@
+"""The strict servers' own table of models, and the one that the encoders read: two readings of the same facts."""
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from actors import History, Ledger, dialect
+from actors.adapters.adapter import adapter
+from actors.adapters.request import Settings, ToolSpec
+from actors.core.asking import Choose
+from actors.core.content import Message, Text
+from actors.core.identity import Binding
+from actors.core.jsonio import Json
+from actors.core.models.facts import ModelFacts
+from actors.core.models.lookup import ModelRow
+from actors.core.models.narrow import for_model
+from actors.core.models.table import ROWS
+from actors.errors import ConfigError
+from actors.pure import render
+from actors.testing import BedrockSettings, GeminiSettings, validate
+from actors.testing.rules.models import SERVED, ServedModel, served_model
+
+WHEN = ("always", "without_thinking", "never")
+TOOLS = {"any": "always", "no_effort": "without_effort", "effort_none": "effort_none", "never": "never"}
+HOSTS: dict[str, tuple[str, ...]] = {
+    "openai": ("openai_chat", "openai_responses"),
+    "anthropic": ("anthropic",),
+    "google": ("gemini", "vertex"),
+    "amazon": ("bedrock",),
+}
+READ = ToolSpec("read", "Read a file.", Json(b'{"type":"object","properties":{}}'))
+HISTORY = History([Message("human", [Text("Read it.")])])
+
+
+def compared(facts: ModelFacts, served: ServedModel) -> dict[str, tuple[object, object]]:
+    """Return what each table says, by the field of the encoders' table."""
+    pairs: dict[str, tuple[object, object]] = {
+        "chat_tools": (facts.chat_tools, TOOLS[served.tools]),
+        "sampling": (facts.sampling, served.sampling),
+        "efforts": (facts.efforts, served.efforts),
+        "default_effort": (facts.default_effort, served.effort),
+        "thinks": (facts.thinks, served.thinks),
+        "forced_choice": (facts.forced_choice, served.forced),
+        "stops": (facts.stops, served.stops),
+        "schema_output": (facts.schema_output, served.form),
+        "cache_minimum": (facts.cache_minimum, served.cached),
+    }
+    if served.maker == "openai":
+        return pairs | {"cache": (facts.cache, served.cache or "automatic")}
+    return pairs | {"thinking": (facts.thinking, served.thinking)}
+
+
+def is_cautious(field: str, ours: Any, theirs: Any) -> bool:  # Any: values of a field
+    """Return True if the encoders' value leads to requests that the other one accepts too."""
+    if field in ("sampling", "forced_choice"):
+        return WHEN.index(ours) > WHEN.index(theirs)
+    if field == "thinking":
+        return set(ours) < set(theirs)
+    return ours is False and theirs is True
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.sample[0])
+def test_both_tables_say_the_same_or_the_encoders_are_more_cautious(row: ModelRow) -> None:
+    for name in row.sample:
+        served = served_model(name)
+        assert served is not None
+        assert served.maker == row.maker
+        pairs = compared(row.facts, served)
+        different = {field for field, (ours, theirs) in pairs.items() if ours != theirs}
+        assert different == row.cautious & pairs.keys()
+        assert all(is_cautious(field, *pairs[field]) for field in different)
+
+
+def test_every_row_of_the_servers_describes_a_model_of_the_other_table() -> None:
+    described = [served_model(name) for row in ROWS for name in row.sample]
+    assert [row.names for row in SERVED if row not in described] == []
+
+
+@pytest.mark.parametrize("name", ["gpt", "claude", "m", "qwen3-coder", "gpt-oss-120b", "my-deployment"])
+def test_a_bare_name_has_no_row(name: str) -> None:
+    assert served_model(name) is None
+
+
+def settings(model: str) -> Iterator[Settings]:
+    """Yield every combination of settings that a caller may ask for, alone and together."""
+    choices: list[dict[str, Any]] = [{}, {"tool_choice": "required"}, {"tool_choice": Choose("read")}]
+    thinking: list[dict[str, Any]] = [
+        {},
+        {"thinking": "off"},
+        {"thinking": "adaptive"},
+        {"thinking": "manual"},
+    ]
+    efforts: list[dict[str, Any]] = [{}, *({"effort": level} for level in ("none", "minimal", "high", "max"))]
+    others: list[dict[str, Any]] = [
+        {},
+        {"temperature": 0.2},
+        {"stop": ("END",), "top_p": 0.96, "cache": "long"},
+        {"output": Json(b'{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}')},
+    ]
+    for tools in ((), (READ,)):
+        for choice, think, effort, other in itertools.product(choices, thinking, efforts, others):
+            if tools or not choice:
+                yield Settings(model=model, tools=tools, **choice, **think, **effort, **other)
+
+
+def hosts(row: ModelRow) -> tuple[str, ...]:
+    also = ("bedrock",) if row.maker == "anthropic" else ()
+    return HOSTS.get(row.maker, (row.maker,)) + also
+
+
+@pytest.mark.parametrize(
+    ("name", "host"),
+    [(name, host) for row in ROWS for name in row.sample for host in hosts(row)],
+)
+def test_no_setting_of_any_model_meets_a_refusal(name: str, host: str) -> None:
+    binding = Binding("a", host, model=name)
+    narrowed = for_model(dialect(host), name)
+    rendered = render(HISTORY, Ledger(), narrowed, binding=binding)
+    codec = adapter(narrowed)
+    is_on_responses_alone = any(part in name for part in ("codex", "-pro")) and host == "openai_chat"
+    for asked in settings(name):
+        if host == "openai_chat" and asked.tools and narrowed.model.chat_tools == "never":
+            with pytest.raises(ConfigError, match="openai_responses"):
+                codec.request(rendered.segments, asked, rendered.facts)
+            continue
+        made = codec.request(rendered.segments, asked, rendered.facts)
+        refusal = validate(made.body, host, settings=of_path(host, name))
+        assert (refusal and refusal.rule) == ("OAC-21" if is_on_responses_alone else None), made.body
+
+
+def of_path(host: str, model: str) -> GeminiSettings | BedrockSettings | None:
+    """Return the settings of a host whose requests name the model in their path."""
+    if host in ("gemini", "vertex"):
+        return GeminiSettings(model=model, vertex=host == "vertex")
+    return BedrockSettings(model=model) if host == "bedrock" else None
