@@ -360,6 +360,11 @@ CONTENT = [
 MANUAL: Json = {"type": "enabled", "budget_tokens": 2048}
 FORCED: Json = {"type": "any"}
 
+ANSWER = {
+    "type": "json_schema",
+    "schema": {"type": "object", "properties": {}, "additionalProperties": False},
+}
+
 CONFIG = [
     Case(
         "ANT-45",
@@ -582,11 +587,6 @@ COPIES = [
         profile(reasoning=True),
     ),
 ]
-
-ANSWER = {
-    "type": "json_schema",
-    "schema": {"type": "object", "properties": {}, "additionalProperties": False},
-}
 
 CASES = COPIES + PAIRING + CONTENT + CONFIG + SHAPES
 THREADS = {

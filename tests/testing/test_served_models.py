@@ -31,6 +31,9 @@ HOSTS: dict[str, tuple[str, ...]] = {
     "amazon": ("bedrock",),
 }
 READ = ToolSpec("read", "Read a file.", Json(b'{"type":"object","properties":{}}'))
+FUNCTIONS = [
+    {"type": "function", "function": {"name": "read", "parameters": {"type": "object", "properties": {}}}}
+]
 HISTORY = History([Message("human", [Text("Read it.")])])
 
 
@@ -81,6 +84,61 @@ def test_every_row_of_the_servers_describes_a_model_of_the_other_table() -> None
 @pytest.mark.parametrize("name", ["gpt", "claude", "m", "qwen3-coder", "gpt-oss-120b", "my-deployment"])
 def test_a_bare_name_has_no_row(name: str) -> None:
     assert served_model(name) is None
+
+
+@pytest.mark.parametrize(
+    ("host", "body", "rule", "message"),
+    [
+        (
+            "openai_chat",
+            {"model": "gpt-5.6-terra", "tools": FUNCTIONS},
+            "OAC-20",
+            "Function tools with reasoning_effort are not supported for gpt-5.6-terra in /v1/chat/completions. To use "
+            "function tools, use /v1/responses or set reasoning_effort to 'none'.",
+        ),
+        (
+            "openai_chat",
+            {"model": "gpt-5.3-codex"},
+            "OAC-21",
+            "This model is only supported in v1/responses and not in v1/chat/completions.",
+        ),
+        (
+            "openai_responses",
+            {"model": "gpt-6-astra", "reasoning": {"effort": "none"}},
+            "OAC-23",
+            "Unsupported value: 'reasoning.effort' does not support 'none' with this model. Supported values are: "
+            "'low', 'medium', 'high', 'xhigh', 'max'.",
+        ),
+        (
+            "openai_responses",
+            {"model": "gpt-5.6", "temperature": 0.2},
+            "OAC-24",
+            "Unsupported value: 'temperature' does not support 0.2 with this model. Only the default (1) value is "
+            "supported.",
+        ),
+        (
+            "openai_chat",
+            {"model": "o3", "stop": ["END"]},
+            "OAC-22",
+            "Unsupported parameter: 'stop' is not supported with this model.",
+        ),
+    ],
+)
+def test_a_model_refuses_a_setting_in_its_providers_words(
+    host: str, body: dict[str, Any], rule: str, message: str
+) -> None:
+    said = [{"role": "user", "content": "u"}]
+    whole = {**body, "messages" if host == "openai_chat" else "input": said}
+    refusal = validate(json.dumps(whole).encode(), host)
+    assert refusal is not None
+    assert (refusal.rule, refusal.message) == (rule, message)
+
+
+def test_sampling_is_accepted_with_the_effort_none_where_real_hosts_accept_it() -> None:
+    said = [{"role": "user", "content": "u"}]
+    for more in ({"model": "gpt-5.2"}, {"model": "gpt-5.6", "reasoning": {"effort": "none"}}):
+        body = json.dumps({**more, "input": said, "temperature": 0.2}).encode()
+        assert validate(body, "openai_responses") is None
 
 
 def settings(model: str) -> Iterator[Settings]:
