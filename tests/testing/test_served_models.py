@@ -1,6 +1,7 @@
 """The strict servers' own table of models, and the one that the encoders read: two readings of the same facts."""
 
 import itertools
+import json
 from collections.abc import Iterator
 from typing import Any
 

@@ -151,7 +151,7 @@ def profile_of_model(profile: AnthropicProfile, model: str) -> AnthropicProfile:
         return profile
     return replace(
         profile,
-        thinking=profile.thinking & frozenset(row.thinking or ()),  # type: ignore[arg-type]  # the same words
+        thinking=profile.thinking & frozenset(row.thinking or ()),
         thinks=row.thinks,
         sampling=profile.sampling and row.sampling != "never",
         forced_tool_choice=profile.forced_tool_choice and row.forced != "never",
