@@ -371,7 +371,9 @@ class Session:
         backend = resolver.backend(resolver.pool(target).members[0])
         render = Render(backend.binding, state.history, ledger)
         rendered = await self._asked(render, lambda actors: actors.refs.renderer)
-        request = backend.request(rendered, state.session, said.tool_choice if said else None, said)
+        choice = said.tool_choice if said else None
+        omitted = backend.omissions(choice, said)
+        request = backend.request(rendered, state.session, choice, said, omitted)
         losses = dict(rendered.report.losses) | dict.fromkeys(request.losses, 1)
         kept, assumed = rendered.before, request.assumed
         full = too_full(resolver, state, ledger, backend.binding, state.history.length)

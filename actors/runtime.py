@@ -24,6 +24,7 @@ import anyio.to_thread
 from actors import telemetry
 from actors.adapters.adapter import adapter
 from actors.backends.budgets import RuntimeBudgets
+from actors.backends.learned import LearnedFacts
 from actors.backends.meters import Meters
 from actors.backends.pricing import Pricing
 from actors.backends.providers import Providers
@@ -151,6 +152,7 @@ class Runtime(Archive):
         """The calls that run on though they are closed."""
         self.prices = all_prices(prices or {}, self.config.settings.prices)
         self._pricing, self._calibrations = Pricing(self.config, self.prices), Calibrations()
+        self._learned = LearnedFacts()
         settings = self.config.settings
         self._allowances = allowances(budgets or {}, settings.tenants, settings.pools)
         self._budgets: RuntimeBudgets
@@ -403,9 +405,8 @@ class Runtime(Archive):
         held, slow = self.quarantine.by_tool(), self._meters.slow
         journal = self._meters.journal.stats(self.storage.level, host.journal.waiting)
         bytes_, budgets = host.held.total, self._budgets.stats
-        return RuntimeStats(
-            backends, open_, active, bytes_, self.refused, held, slow, self.stalls, journal, budgets
-        )
+        counted = backends, open_, active, bytes_, self.refused, held, slow, self.stalls, journal, budgets
+        return RuntimeStats(*counted, self._learned.stats())
 
     @property
     def stalls(self) -> Stalls:
@@ -451,6 +452,7 @@ class Runtime(Archive):
                 self.compaction,
                 self._calibrations,
                 self._budgets.of,
+                self._learned,
             )
         return known
 

@@ -16,18 +16,20 @@ from functools import lru_cache
 from msgspec import Struct
 from msgspec.structs import replace
 
-from actors.adapters.failure import ACTIONS, Failure, Kind
+from actors.adapters.failure import ACTIONS, Failure, Kind, RefusedParameter
 from actors.adapters.refusals import (
     AFTER_OVERFLOW,
     BEFORE_OVERFLOW,
     CUT_OF_FINISH,
     KIND_OF_FINISH,
     KIND_OF_STATUS,
+    PARAMETER_RULES,
     STATUS_OF_TYPE,
     WHOLE,
     Row,
     finish_word,
 )
+from actors.adapters.refused_parameters import refused_parameter
 from actors.adapters.waits import retry_after
 from actors.adapters.wire import Fields, fields, items, json_text, loaded, string
 from actors.core.dialect import Dialect
@@ -130,9 +132,11 @@ def _failure(
     words, status = f"{report.type} {report.code} {report.message}", report.status
     words += f" (at {report.place})" if report.place else ""
     row = next(row for row in _rows(dialect, status, bare=bare) if row.pattern.search(words))
+    parameter = _parameter(row, report)
+    kind: Kind = row.kind if parameter is None else "parameter"
     return Failure(
-        row.kind,
-        ACTIONS[row.kind],
+        kind,
+        ACTIONS[kind],
         _one_line(report.message)
         or (f"HTTP {status} without a message" if status else "an error without a message"),
         status=status,
@@ -140,7 +144,18 @@ def _failure(
         retry_after=retry_after(headers, report.text, now),
         rule=row.rule and cited(dialect, row.rule, row.case),
         place=_one_line(report.place) or None,
+        parameter=parameter,
     )
+
+
+def _parameter(row: Row, report: _Report) -> RefusedParameter | None:
+    """Return the optional parameter that was refused, if the words are those of no other rule."""
+    if row.kind not in ("transcript", "config") or report.status not in (400, 422):
+        return None
+    if row.rule is not None and row.rule not in PARAMETER_RULES:
+        return None
+    found = refused_parameter(report.message, report.place, f"{report.type} {report.code}")
+    return found and replace(found, otherwise=row.kind)
 
 
 @lru_cache(maxsize=256)

@@ -19,6 +19,7 @@ Kind: TypeAlias = Literal[
     "overflow",
     "transcript",
     "media",
+    "parameter",
     "model_fault",
     "too_long",
     "config",
@@ -35,6 +36,7 @@ ACTIONS: dict[Kind, Action] = {
     "overflow": "compact",
     "transcript": "our_bug",  # never sent again unchanged, and never hidden by a failover
     "media": "leave_out",
+    "parameter": "leave_out",
     "model_fault": "retry",  # the model wrote something its server could not read; it may do better
     "too_long": "next_backend",  # the same server would most likely say as much again
     "config": "next_backend",
@@ -50,6 +52,20 @@ BACKEND_KINDS: frozenset[Kind] = frozenset(("transient", "rate_limit", "quota", 
 """Kinds that say something of the backend, not of one request."""
 
 
+class RefusedParameter(Struct, frozen=True):
+    """An optional parameter that a provider refused.
+
+    Args:
+        settings: The settings behind it, by their names in `Settings.omitted`.
+        is_value: Whether the value is rejected; else the provider does not support the parameter at all.
+        otherwise: The kind of the failure where the request does not have the parameter.
+    """
+
+    settings: tuple[str, ...]
+    is_value: bool
+    otherwise: Kind = "transcript"
+
+
 class Failure(Struct, frozen=True):
     """A provider's failure, classified.
 
@@ -63,6 +79,7 @@ class Failure(Struct, frozen=True):
         rule: Rulebook id of the provider's rule, if the words are known.
         place: The part of the request that the provider names in a field of its own (`param`, `loc`), if it does.
         error: The class of the error.
+        parameter: The optional parameter that was refused; only of kind `parameter`.
     """
 
     kind: Kind
@@ -73,6 +90,7 @@ class Failure(Struct, frozen=True):
     retry_after: float | None = None
     rule: str | None = None
     place: str | None = None
+    parameter: RefusedParameter | None = None
     error: str = "StreamFault"
 
     @property

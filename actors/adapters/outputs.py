@@ -42,7 +42,7 @@ def means(settings: Settings, dialect: Dialect) -> OutputMeans:
     rules = dialect.request
     dialect = for_model(dialect, settings.model)
     facts = dialect.model
-    if rules.output == "prompt":
+    if "output" in settings.omitted or rules.output == "prompt":
         return "prompt"
     if rules.output == "tool":
         excluded = facts.forced_choice == "without_thinking" and will_think(settings, dialect)

@@ -54,6 +54,10 @@ _MEANS: dict[FaultClass, Kind] = {
 }
 _OF_MEDIA = frozenset(("ALL-10", "ALL-15", "ANT-30", "ANT-54", "BED-16", "BED-17", "MIS-18", "OAC-08"))
 """Rules about attachments: their type, size, number and place. A refused attachment can be left out of a lane."""
+_PARAMETERS = """ALL-14 ANT-28 ANT-34 ANT-35 ANT-45 ANT-46 ANT-47 ANT-48 ANT-49 ANT-50 ANT-56 BED-08 BED-10 BED-11
+    DSK-08 GEM-10 KIM-09 KIM-10 MIS-19 MIS-32 OAC-12 OAC-17 OAC-18 OAC-20"""
+PARAMETER_RULES = frozenset(_PARAMETERS.split())
+"""Rules whose words may name an optional parameter, which can be left out."""
 _TOLD = [
     _rule(rule.id, rule.words, kind="media" if rule.id in _OF_MEDIA else None)
     for rule in RULES.values()

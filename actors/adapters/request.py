@@ -67,6 +67,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         cache: What is asked of the host's prompt cache: `off` nothing, `long` the longest life it has.
         output: JSON Schema of the answer, an object; None where any will do.
         stream: Whether the answer comes as events.
+        omitted: Parameters to leave out because the provider refused them, by name (`actors.adapters.omissions`).
 
     Raises:
         ConfigError: A value that no provider takes, or a budget without `manual`.
@@ -88,6 +89,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     cache: Cache = "default"
     output: Json | None = None
     stream: bool = True
+    omitted: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         budget = self.thinking_tokens
@@ -121,6 +123,7 @@ class Request(Struct, frozen=True):
         keys: Properties that the provider knows by another key: by each tool's own name, that key to the tool's own.
         assumed: What nobody asked for and the dialect demands, in words (`max_tokens 8192`).
         tools: The declared tools by the names that the provider knows.
+        omitted: The losses that are left out because the provider refused them.
     """
 
     path: str
@@ -131,6 +134,7 @@ class Request(Struct, frozen=True):
     keys: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     assumed: tuple[str, ...] = ()
     tools: frozenset[str] = frozenset()
+    omitted: tuple[str, ...] = ()
 
     @property
     def body(self) -> bytes:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, get_args
 
 from msgspec.structs import replace
 
+from actors.adapters.omissions import leave_out
 from actors.adapters.outputs import asked_form
 from actors.adapters.request import TEXT, Settings, ToolSpec
 from actors.adapters.thinking import can_switch_off, fit_thinking, will_think
@@ -46,9 +47,10 @@ def fit(settings: Settings, dialect: Dialect) -> FittedSettings:
     Raises:
         ConfigError: The model accepts no function tools on this API.
     """
-    if settings.output is not None:
-        settings = asked_form(settings, dialect)
     losses: dict[str, None] = {}
+    if settings.output is not None:
+        losses |= {"output": None} if "output" in settings.omitted else {}
+        settings = asked_form(settings, dialect)
     form = _form(settings, dialect, losses)
     fitted = fit_thinking(settings, dialect, losses)
     fitted = _fit_choice(fitted, dialect, losses)
@@ -64,6 +66,8 @@ def fit(settings: Settings, dialect: Dialect) -> FittedSettings:
     keys = {own.name: renamed for own, (_, renamed) in pairs if renamed}
     choice = _renamed(fitted.tool_choice, names)
     sent = replace(fitted, tools=tools, cache=cache, output=form, tool_choice=choice)
+    sent, omitted = leave_out(sent, dialect)
+    losses |= dict.fromkeys(omitted)
     return FittedSettings(sent, names, keys, (*losses,))
 
 

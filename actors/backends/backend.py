@@ -1,6 +1,6 @@
 """What a session knows of a backend: what requests to it are made with, and who can tell what a target means."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from msgspec import Struct, field
@@ -11,11 +11,13 @@ from actors.adapters.outputs import means
 from actors.adapters.request import Request, Settings
 from actors.adapters.settings import can_force
 from actors.backends.budgets import SharedBudget
+from actors.backends.learned import BindingFacts
 from actors.core.asking import Asked, ToolChoice
 from actors.core.caching import lane_key
 from actors.core.compaction import WORTH, Compaction, saved
 from actors.core.diagnostics import Refusal
 from actors.core.estimate import Calibrations, estimated
+from actors.core.events import Omission
 from actors.core.identity import Binding
 from actors.core.lane import Rendered
 from actors.core.ledger import Ledger
@@ -38,7 +40,8 @@ class ResolvedBackend(Struct):
     adapter: Adapter
     settings: Settings
     counts: ToolCounts = field(default_factory=ToolCounts)
-    _prepared: tuple[tuple[ToolChoice | None, Asked | None, frozenset[str]], Prepared] | None = None
+    facts: BindingFacts = field(default_factory=BindingFacts)
+    _prepared: tuple[object, Prepared] | None = None
 
     def request(
         self,
@@ -46,21 +49,31 @@ class ResolvedBackend(Struct):
         session: str,
         choice: ToolChoice | None = None,
         asked: Asked | None = None,
+        omitted: Sequence[Omission] = (),
     ) -> Request:
-        """Return the request that sends what was rendered for a session, with the settings of its ask."""
+        """Return the request that sends what was rendered for a session, with the settings of its ask.
+
+        `omitted`: parameters that it leaves out because the provider refused them (`omissions`).
+        """
         facts = rendered.facts._replace(lane=lane_key(session, self.binding))
-        wanted = choice, asked, NO_FACTS.tools if self.settings.tools else facts.tools
+        wanted = choice, asked, omitted, NO_FACTS.tools if self.settings.tools else facts.tools
         if (
             self._prepared is None or self._prepared[0] != wanted
         ):  # most requests are made with what the last was
-            self._prepared = wanted, self.adapter.prepared(self._with(choice, asked), facts.tools)
+            settings = self.asked_settings(choice, asked)
+            if omitted:
+                settings = replace(settings, omitted=tuple([omission.name for omission in omitted]))
+            self._prepared = wanted, self.adapter.prepared(settings, facts.tools)
         return self._prepared[1].request(rendered.segments, facts)
 
     def needs_words(self, asked: Asked | None) -> bool:
         """Say whether the form of an ask's answer is told in words here; no if it has none."""
         if asked is None or asked.output is None:
             return False
-        return means(self._with(asked.tool_choice, asked), self.adapter.dialect) == "prompt"
+        settings = self.asked_settings(asked.tool_choice, asked)
+        if any(omission.name == "output" for omission in self.facts.omissions(settings)):
+            return True
+        return means(settings, self.adapter.dialect) == "prompt"
 
     def forces_in_words(self, asked: Asked | None) -> ToolChoice | None:
         """Return the tool choice of an ask if the model accepts none that forces a tool; None if it does, or need not.
@@ -69,10 +82,15 @@ class ResolvedBackend(Struct):
         """
         if asked is None or asked.tool_choice in (None, "auto", "none") or not self.settings.tools:
             return None
-        settings = self._with(asked.tool_choice, asked)
-        return None if can_force(settings, self.adapter.dialect) else asked.tool_choice
+        settings = self.asked_settings(asked.tool_choice, asked)
+        is_refused = any(omission.name == "tool_choice" for omission in self.facts.omissions(settings))
+        return asked.tool_choice if is_refused or not can_force(settings, self.adapter.dialect) else None
 
-    def _with(self, choice: ToolChoice | None, asked: Asked | None) -> Settings:
+    def omissions(self, choice: ToolChoice | None, asked: Asked | None) -> tuple[Omission, ...]:
+        """Return the parameters that a request leaves out because the provider refused them before."""
+        return self.facts.omissions(self.asked_settings(choice, asked))
+
+    def asked_settings(self, choice: ToolChoice | None, asked: Asked | None) -> Settings:
         """Return the backend's settings with those of an ask in their place."""
         changes = {} if asked is None else asked.of_request
         if choice is not None:

@@ -53,4 +53,5 @@ class Meters(Struct):
             sum(each.waiting for each in admitted),
             any(each.breaker.until is not None for each in admitted),
             sum(meter.counters["refused_media"] for meter in meters),
+            sum(meter.counters["refused_parameter"] for meter in meters),
         )

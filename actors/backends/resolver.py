@@ -10,6 +10,7 @@ from actors.adapters.request import Settings, ToolSpec
 from actors.backends.admission import Pace
 from actors.backends.backend import ResolvedBackend
 from actors.backends.budgets import SharedBudget
+from actors.backends.learned import LearnedFacts
 from actors.backends.pricing import Pricing
 from actors.backends.rounds import Endpoint, Retries
 from actors.core.compaction import Compaction
@@ -51,7 +52,9 @@ class BackendResolver:
         compaction: Compaction,
         calibrations: Calibrations,
         budgets: BudgetsOf,
+        learned: LearnedFacts,
     ) -> None:
+        self._learned = learned
         self.compaction, self.calibrations, self.budgets = compaction, calibrations, budgets
         self.rates, self.window, self.cost = pricing.rates, pricing.window, pricing.cost
         self._counts = counts
@@ -134,9 +137,8 @@ class BackendResolver:
             stream=backend.stream,
         )
         counts = self._counts.setdefault(backend.binding.backend, ToolCounts())
-        return ResolvedBackend(
-            backend.binding, adapter(self._config.dialect_of(backend.binding)), settings, counts
-        )
+        codec, facts = adapter(self._config.dialect_of(backend.binding)), self._learned.of(backend.binding)
+        return ResolvedBackend(backend.binding, codec, settings, counts, facts)
 
 
 def provider_at(

@@ -1,25 +1,35 @@
 """`actors doctor`: what is here, what is missing, and the way out: one line each.
 
 A key is only ever said to be there or not. Nothing leaves the machine without `--network`.
+
+What refusals have taught a runtime ends with its process (`runtime.stats().learned`). Another process can know it from
+a journal alone: requests are logged with the parameters that they leave out because these are not supported. So the
+sessions used last are read, and each binding of them is listed with the `[models]` table that would save the next
+process the refusal.
 """
 
 import argparse
 import os
 import platform
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from sqlite3 import sqlite_version
 from typing import Literal, TypeAlias
 
 import anyio
 
 from actors.cli.exits import Exit, of_error
-from actors.cli.journal import default
+from actors.cli.journal import default, kept, named
 from actors.cli.screen import Wish, safe, screen
 from actors.config import Backend, Config, load
 from actors.config.providers import PROVIDERS
+from actors.core.events import Event, RequestSent
+from actors.core.identity import Binding
+from actors.core.learned import models_entry
 from actors.core.segments import Segments
 from actors.errors import ActorsError
 from actors.transport import HttpTransport, Timeouts
@@ -36,6 +46,8 @@ EXTRAS = {
     "prometheus": ("prometheus-client",),
 }
 """The distributions of each extra."""
+SESSIONS = 50
+"""Sessions, those used last, in which the journal is read for what providers refused."""
 _TIMEOUTS = Timeouts(connect=5.0, first_byte=10.0)
 
 
@@ -58,6 +70,7 @@ def main(options: argparse.Namespace) -> Exit:
         findings.append(Symptom("FAIL", str(error), of_error(error)))
     if config is not None:
         findings += anyio.run(_asked, config, options.network)
+        findings += _learned(options, config)
     for finding in findings:
         print(safe(f"{finding.sign:<4}  {finding.text}"))
     return next((finding.code for finding in findings if finding.sign == "FAIL"), Exit.OK)
@@ -104,6 +117,43 @@ async def _backends(config: Config, network: bool) -> AsyncIterator[Symptom]:
         yield Symptom("ok", f"backend {name}: {backend.model} at {backend.endpoint}; {held}")
         if network:
             yield await _reached(backend)
+
+
+def _learned(options: argparse.Namespace, config: Config) -> Iterator[Symptom]:
+    """List what the sessions used last left out of requests because providers do not support it."""
+    if not _has_journal(options, config):
+        return
+    try:
+        with closing(kept(options, config)) as storage:
+            storage.open()
+            stored = storage.sessions(limit=SESSIONS)
+            unsupported = _unsupported(event for each in stored for event in storage.read(each.id))
+    except ActorsError as error:
+        yield Symptom("--", f"the journal cannot be read for what providers refused: {error}")
+        return
+    for binding, names in unsupported.items():
+        yield Symptom("--", f"{binding} refused {', '.join(names)}; in actors.toml this saves the refusal:")
+        yield from (Symptom("--", f"    {line}") for line in models_entry(binding, names).splitlines())
+
+
+def _has_journal(options: argparse.Namespace, config: Config) -> bool:
+    """Return True if there is a journal to read: to look for one must not make it."""
+    settings = config.settings.journal
+    if named(options) is not None or settings.url is not None:
+        return True
+    path = default(os.environ) if settings.path is None else Path(settings.path)
+    return path is not None and path.exists()
+
+
+def _unsupported(events: Iterable[Event]) -> dict[Binding, list[str]]:
+    """Return the parameters that requests left out because they are not supported, by binding."""
+    found: dict[Binding, list[str]] = {}
+    for event in events:
+        if isinstance(event, RequestSent):
+            names = [omission.name for omission in event.omitted if not omission.is_value]
+            if names:
+                found[event.binding] = list(dict.fromkeys((*found.get(event.binding, ()), *names)))
+    return found
 
 
 def _environment(config: Config) -> Iterator[Symptom]:

@@ -159,6 +159,7 @@ def _doctor(commands: "Commands") -> None:
     doctor = _command(commands, "doctor", "doctor", "say what is here, what is missing, and the way out")
     _file(doctor)
     doctor.add_argument("--network", action="store_true", help="see whether the backends' servers answer")
+    _journal(doctor)
 
 
 def _explain(commands: "Commands") -> None:

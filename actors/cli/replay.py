@@ -42,6 +42,7 @@ class Replayed(Struct, frozen=True):
         bytes: How long its body is.
         faults: What the dialect's rules say against it.
         losses: What it would not have shown, by kind.
+        omitted: Parameters that it left out when it was sent, because its provider had refused them.
     """
 
     seq: int
@@ -50,6 +51,7 @@ class Replayed(Struct, frozen=True):
     bytes: int
     faults: list[str]
     losses: dict[str, int]
+    omitted: list[str] = []
 
 
 def main(options: argparse.Namespace) -> Exit:
@@ -112,7 +114,8 @@ def replayed(events: Sequence[Event], to: str) -> Iterator[Replayed]:
             body = encode(rendered, model="model", system=history.system)
             found = [str(each) for each in check(body, target)]
             losses = dict(rendered.report.losses)
-            yield Replayed(seq, event.turn, event.round, len(body), found, losses)
+            omitted = [omission.name for omission in event.omitted]
+            yield Replayed(seq, event.turn, event.round, len(body), found, losses, omitted)
             lane = rendered.lane
         elif isinstance(event, Compacted | Shortened | EpochBegan):
             lane = None
@@ -137,6 +140,9 @@ def _line(request: Replayed, options: argparse.Namespace) -> str:
     lost = ", ".join(f"{count} {kind}" for kind, count in request.losses.items())
     how = "; ".join(request.faults) or "accepted"
     place = f"[{request.seq}] turn {request.turn}, round {request.round}"
-    return f"{place}: {request.bytes:,} bytes for {options.to}: {how}" + (
-        f"; left out: {lost}" if lost else ""
+    refused = ", ".join(request.omitted)
+    return (
+        f"{place}: {request.bytes:,} bytes for {options.to}: {how}"
+        + (f"; left out: {lost}" if lost else "")
+        + (f"; was sent without {refused}, which was refused" if refused else "")
     )

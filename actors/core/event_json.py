@@ -90,6 +90,8 @@ def _details(event: StatusEvent) -> Fields:
         }
     if event.tools_off:
         details["tools_off"] = True
+    if event.omitted:
+        details["omitted"] = list(event.omitted)
     if event.repeated:
         details["repeated"] = event.repeated
     if event.cause is not None:

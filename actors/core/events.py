@@ -85,6 +85,18 @@ class Bound(Happening, frozen=True):
     binding: Binding
 
 
+class Omission(Form, frozen=True):
+    """A parameter that a request leaves out because its provider refused it.
+
+    Args:
+        name: Its name (`actors.adapters.omissions`).
+        is_value: Whether the provider rejected its value; else it does not support the parameter at all.
+    """
+
+    name: str
+    is_value: bool = False
+
+
 class RequestSent(Happening, frozen=True):
     """A request is about to be sent: durable before its first byte. With it the binding's lane adopts its next version.
 
@@ -95,6 +107,7 @@ class RequestSent(Happening, frozen=True):
         seals: Synthetic results it carries for the first time, as (call id, reason).
         tools_off: It asks for a final text.
         aside: It asks for a summary, and no request continues it: its lane stays as it was.
+        omitted: Parameters that were asked for and that it leaves out because the provider refused them.
     """
 
     turn: int
@@ -105,6 +118,7 @@ class RequestSent(Happening, frozen=True):
     seals: tuple[tuple[CallId, Reason], ...] = ()
     tools_off: bool = False
     aside: bool = False
+    omitted: tuple[Omission, ...] = ()
 
 
 class RoundEnded(Happening, frozen=True):

@@ -166,7 +166,8 @@ class StatusEvent(Struct, frozen=True):
     once, so who reads on later does it from an earlier number. `tools_off` is that of a request, `cause` that of a
     turn or a request which failed, `repeated` how many calls of the results were noticed to repeat, `usage` that of the
     request which a model's message answers. `wait`: the seconds until a request that failed is sent again; None if it
-    is not.
+    is not. `omitted` are the parameters that a request leaves out because its
+    provider refused them.
     """
 
     type: ClassVar[Literal["status"]] = "status"
@@ -188,13 +189,15 @@ class StatusEvent(Struct, frozen=True):
     repeated: int = 0
     usage: Usage | None = None
     wait: float | None = None
+    omitted: tuple[str, ...] = ()
 
 
 STATUSES: dict[str, str] = {
     "opened": "The session began; `detail` is its target. Only in a session's events.",
     "submitted": "An ask began; with the user's `message`.",
     "turn_started": "A turn began; `detail` is its binding.",
-    "request": "A request is about to be sent; `detail` is its binding. `tools_off` says that its model may call none.",
+    "request": "A request is about to be sent; `detail` is its binding. `tools_off` says that its model may call none, "
+    "`omitted` what it leaves out because it was refused.",
     "rendered": "What that request carries (`request`), and what the render did for it. Ephemeral.",
     "request_failed": "The request failed: `detail` is its HTTP status or the class of the error, `cause` its kind. "
     "It is sent again after `wait` seconds, if that is given. Ephemeral.",

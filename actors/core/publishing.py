@@ -92,7 +92,8 @@ def begun(event: Bound, seq: int, *, is_failover: bool) -> tuple[SessionEvent, .
 def requested(event: RequestSent, seq: int) -> StatusEvent:
     """Return what is shown of a request before it is sent."""
     turn, number, binding = event.turn, event.round, event.binding
-    return StatusEvent("request", seq, turn, number, str(binding), tools_off=event.tools_off)
+    omitted = tuple([omission.name for omission in event.omitted])
+    return StatusEvent("request", seq, turn, number, str(binding), tools_off=event.tools_off, omitted=omitted)
 
 
 def rewriting(event: EpochBegan) -> str:

@@ -20,6 +20,7 @@ from actors.core.events import (
     RoundEnded,
     TurnEnded,
 )
+from actors.core.identity import Binding
 from actors.core.packed import unpack
 
 OUR_BUG = "transcript"
@@ -89,6 +90,7 @@ class BackendStats(Struct, frozen=True):
         waiting: Requests that wait for a place.
         is_open: Whether its breaker is open: it failed too often and is left alone.
         refused_media: Tries that it refused for an attachment.
+        refused_parameters: Tries that it refused for an optional parameter.
     """
 
     tools: ToolCounts
@@ -98,6 +100,21 @@ class BackendStats(Struct, frozen=True):
     waiting: int = 0
     is_open: bool = False
     refused_media: int = 0
+    refused_parameters: int = 0
+
+
+class LearnedFact(Struct, frozen=True):
+    """What refusals have taught of one binding: parameters that requests to it leave out for the life of the runtime.
+
+    Args:
+        binding: The binding: its endpoint, account and model. No other has learned from it.
+        parameters: Names of the parameters that the provider does not support, each with the provider's words.
+        entry: The `[models]` table of `actors.toml` that would make the facts permanent.
+    """
+
+    binding: Binding
+    parameters: dict[str, str]
+    entry: str
 
 
 class Stalls(Struct, frozen=True):
@@ -166,6 +183,7 @@ class RuntimeStats(Struct, frozen=True):
         stalls: How often, and for how long, an async tool did.
         journal: Whether it can write.
         budgets: Of tenants and pools, by `tenants.NAME` and `pools.NAME`.
+        learned: What refusals have taught of bindings, since the runtime was entered.
     """
 
     backends: dict[str, BackendStats]
@@ -178,6 +196,7 @@ class RuntimeStats(Struct, frozen=True):
     stalls: Stalls
     journal: JournalStats
     budgets: dict[str, BudgetStats] = field(default_factory=dict)
+    learned: tuple[LearnedFact, ...] = ()
 
     @property
     def hibernated(self) -> int:

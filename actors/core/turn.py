@@ -16,6 +16,7 @@ settings, tools), a test with a list. Its legal states are this table; anything 
                                            Answered, call unparsed  correcting, once; then closing
                                            Answered, not forced     correcting, once; then closing
                                            Unfit (400)              rewriting, or closing
+                                           ParameterRefused         rendering, thrice at most a round
                                            MediaRefused             rewriting, thrice at most a round; or closing
                                            Broke, too long          shrinking, thrice at most a round
                                            Broke, Stopped           closing
@@ -55,7 +56,7 @@ from msgspec.structs import replace
 
 from actors.core.asking import Choose, ToolChoice, forced_instruction
 from actors.core.content import Message, ToolCall
-from actors.core.events import TurnStatus
+from actors.core.events import Omission, TurnStatus
 from actors.core.guards import Repeats, checked_repeats
 from actors.core.no_content import EMPTY, NUDGE, unparsed_note
 from actors.core.progress import Cause, TurnProgress
@@ -65,6 +66,8 @@ SHRINKS: Final = 3
 """Times that a history is made shorter for one request because that is too long."""
 
 
+PARAMETER_REFUSALS: Final = 3
+"""Times that parameters are left out of one request because the provider refuses them, each time others."""
 MEDIA_REFUSALS: Final = 3
 """Times that attachments are left out for one request because the provider refuses them."""
 
@@ -93,11 +96,13 @@ class RenderStep(Struct, frozen=True):
     """Render the history for the turn's binding.
 
     `tools_off`: for a final text. `again`: why the request of the round before is sent again; empty if it is not.
+    `omitted`: parameters that this round's request leaves out since they were refused.
     """
 
     round: int
     tools_off: bool = False
     again: str = ""
+    omitted: tuple[Omission, ...] = ()
 
 
 class RewriteStep(Struct, frozen=True):
@@ -207,6 +212,16 @@ class Unfit(Struct, frozen=True):
     cause: Cause | None = None
 
 
+class ParameterRefused(Struct, frozen=True):
+    """The provider refused optional parameters, which the request can go without.
+
+    `forced`: the tool choice that the model was told in words instead, if that was refused.
+    """
+
+    omitted: tuple[Omission, ...]
+    forced: ToolChoice | None = None
+
+
 class MediaRefused(Struct, frozen=True):
     """The provider refused attachments, here by their names in the log.
 
@@ -296,8 +311,9 @@ class Stopped(Struct, frozen=True):
     awaited: tuple[ToolCall, ...] = ()
 
 
+Refused: TypeAlias = Unfit | ParameterRefused | MediaRefused
 Outcome: TypeAlias = (
-    Ready | HandedOver | Unfit | MediaRefused | Answered | Broke | Shrunk | Ran | Brought | Checked | Stopped
+    Ready | HandedOver | Refused | Answered | Broke | Shrunk | Ran | Brought | Checked | Stopped
 )
 
 
@@ -323,12 +339,13 @@ class _TurnRules:
         self._rewritten, self._shrinks, self._media = so_far.rewritten, 0, 0
         self._has_called = self._is_lacking = False
         self._forced = bounds.forced  # until it is met, or the model was corrected
+        self._refusals, self._omitted = 0, tuple[Omission, ...]()
         self._end = CloseStep(
             "complete", "", rounds=so_far.rounds, usage=so_far.usage, malformed=so_far.malformed
         )
 
     def render(self) -> RenderStep:
-        return RenderStep(self._end.rounds, self._tools_off)
+        return RenderStep(self._end.rounds, self._tools_off, omitted=self._omitted)
 
     def next(self, step: Step, outcome: Outcome) -> Step:  # noqa: C901  a case for each row
         """Return what follows; the table above, row by row."""
@@ -348,11 +365,17 @@ class _TurnRules:
                 return self.render()
             case RenderStep() | GenerateStep(), Unfit():
                 return self._rewrite(outcome)
+            case GenerateStep(), ParameterRefused() if self._refusals < PARAMETER_REFUSALS:
+                self._refusals += 1
+                self._omitted += outcome.omitted
+                self._forced = outcome.forced or self._forced
+                return self.render()
             case GenerateStep(), MediaRefused():
                 return self._leave_out(outcome)
             case GenerateStep(), Answered():
                 self._shrinks = 0
-                self._media = 0
+                self._media = self._refusals = 0
+                self._omitted = ()
                 return self._answered(outcome)
             case GenerateStep(), Broke(too_long=True) if self._shrinks < SHRINKS:
                 self._shrinks += 1

@@ -15,7 +15,7 @@ from actors.core.events import VERSION
 Step: TypeAlias = Callable[[list[Any]], list[Any]]
 """From an event of one version to the same of the next: its name, then its fields in order, as msgpack has them."""
 
-ADDED_IN_3: Mapping[str, list[Any]] = {"epoch_began": [[]]}  # Any: as msgpack has it
+ADDED_IN_3: Mapping[str, list[Any]] = {"epoch_began": [[]], "request_sent": [[]]}  # Any: as msgpack has it
 """Defaults of the fields that version 3 added at the end of events, by the event's name."""
 
 

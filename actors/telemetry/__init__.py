@@ -176,6 +176,15 @@ def media_refused(session: str, binding: str, why: str) -> None:
     _logger().warning("media_refused", session=session, binding=binding, why=why)
 
 
+def parameter_refused(binding: str, parameter: str, why: str, *, is_value: bool) -> None:
+    """Log that a provider refused an optional parameter, or its value. It is logged once: it is left out from now on.
+
+    `binding` is that of the request; no other leaves the parameter out.
+    """
+    what = "value" if is_value else "parameter"
+    _logger().warning("parameter_refused", binding=binding, parameter=parameter, what=what, why=why)
+
+
 def refused(refusal: Refusal) -> None:
     """Log that a provider or the judge refused a transcript for its structure: our bug, with what was done for it.
 

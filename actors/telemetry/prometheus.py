@@ -23,6 +23,7 @@ _HELP = {
     "requests": "Tries that were sent.",
     "retries": "Tries that were not their round's first.",
     "refused_media": "Tries that the provider refused for an attachment.",
+    "refused_parameters": "Tries that the provider refused for an optional parameter.",
 }
 _GAUGES = {
     "in_flight": "Requests that are being answered.",

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from actors.adapters.request import Request
 from actors.backends.backend import Resolver, expected, over_budget
 from actors.backends.budgets import Demand, Share
 from actors.backends.rounds import Answer, Generated
@@ -62,6 +63,7 @@ class Tally(Struct):
     seconds: float = 0.0  # its waits left out, and what its turn takes now
     report: Report | None = None
     lost: tuple[str, ...] = ()
+    omitted: dict[str, None] = field(default_factory=dict)  # parameters left out because they were refused
     refusals: list[RefusedRequest] = field(default_factory=list)
     malformed: int = 0  # answers that had not the form asked for, and were corrected
     _last: tuple[int, int] = (0, 0)
@@ -72,6 +74,14 @@ class Tally(Struct):
         if self._last != (turn, number):  # else it is the same round, written anew
             self._last = turn, number
             self.rounds += 1
+
+    def requested(self, report: Report, request: Request) -> None:
+        """Take note of what a request does not show or ask for. What was refused once stays in the ask's report."""
+        self.omitted |= dict.fromkeys(request.omitted)
+        self.lost = tuple(dict.fromkeys((*self.lost, *request.losses)))
+        known = dict(report.losses)
+        refused = tuple([(name, 1) for name in self.omitted if name not in known])
+        self.report = replace(report, losses=(*report.losses, *refused)) if refused else report
 
     def heard(self, generated: Generated, binding: Binding) -> None:
         """Take note of what a round brought: the last one says how the ask's answer ended."""

@@ -13,28 +13,32 @@ from typing import assert_never
 from msgspec import Struct
 from msgspec.structs import replace
 
-from actors.adapters.failure import TOO_LONG
+from actors.adapters.failure import TOO_LONG, Failure
+from actors.adapters.request import Request
 from actors.backends.backend import ResolvedBackend, expected
 from actors.backends.rounds import Aborted, Answer, Broken, Generate, Generated
 from actors.core import compaction
+from actors.core.asking import ToolChoice
 from actors.core.compaction import CompactionResult
 from actors.core.content import Message
 from actors.core.estimate import tokens_of_results
-from actors.core.events import Compacted, RequestSent, RoundEnded, Short, Shortened
+from actors.core.events import Compacted, EpochBegan, Omission, RequestSent, RoundEnded, Short, Shortened
 from actors.core.identity import CallId
 from actors.core.lane import Rendered, seals
 from actors.core.ledger import Ledger
 from actors.core.no_content import content_cut
-from actors.core.progress import Cause
-from actors.core.publishing import requested, said, shrunk
+from actors.core.progress import Cause, RefusedRequest
+from actors.core.publishing import requested, rewriting, said, shrunk
 from actors.core.stream import Usage
-from actors.errors import KernelError
+from actors.core.turn import PARAMETER_REFUSALS
+from actors.errors import Fault, KernelError
 from actors.journal import Told
 from actors.kernel import Ref
 from actors.ledger import Known, SealResults, Snapshot
 from actors.provider import Abort, ProviderCommand
 from actors.renderer import Invalidate, Render, Shrink
 from actors.turns.inflight import AskInFlight
+from actors.turns.refusals import learn, refused_media, refused_parameters
 
 NOTHING_LEFT = "nothing is left that could be made shorter"
 ENOUGH = 1 / 3
@@ -59,6 +63,7 @@ class Shrinker:
         self._ask, self._log, self._refs = ask, ask.log, ask.refs
         self._backend, self._provider, self._turn = backend, provider, turn
         self._settings = ask.resolver.compaction
+        self._omitted: tuple[Omission, ...] = ()
         self.cause: Cause | None = None
         """Why the backend wrote no summary, if it was asked and did not."""
 
@@ -173,15 +178,13 @@ class Shrinker:
         binding = self._backend.binding
         if (over := await self._ask.admitted(binding)) is not None:
             return _Written(why=over, cause=Cause("limit"))
-        rendered = await self._sent(before)
-        if rendered.report.faults:
-            return _Written(why=f"the request for a summary was refused here: {rendered.report.faults[0]}")
         try:
-            generated = await self._generated(rendered)
+            generated = await self._exchanged(before)
         except KernelError as error:
             return _Written(why=f"the provider's actor did not answer: {error}")
+        if isinstance(generated, Fault):
+            return _Written(why=f"the request for a summary was refused here: {generated}")
         tally = self._ask.tally
-        tally.heard(generated, binding)
         self._ask.settle(binding, generated.usage, is_round=True)
         fault = None if isinstance(generated, Answer) else "no summary"
         usage, calls, left_out = generated.usage, generated.calls, generated.left_out
@@ -189,11 +192,59 @@ class Shrinker:
         self._log.hold(event, partial(self._show_round, event))
         return _read(generated)
 
+    async def _exchanged(self, before: int) -> Generated | Fault:
+        """Send the request for a summary, again without what its provider refuses, and return how that ended."""
+        self._omitted, refusals = self._backend.omissions(self._choice, None), 0
+        while True:
+            rendered = await self._sent(before)
+            if rendered.report.faults:
+                return rendered.report.faults[0]
+            generated = await self._generated(rendered)
+            self._ask.tally.heard(generated, self._backend.binding)
+            refusals += 1
+            is_final = not isinstance(generated, Broken) or refusals > PARAMETER_REFUSALS
+            if is_final or not await self._leaves_out(generated.failure, rendered, refusals - 1):
+                return generated
+
+    async def _leaves_out(self, failure: Failure, rendered: Rendered, refusals: int) -> bool:
+        """Leave out of the next request what was refused; return False if the request can go without nothing of it."""
+        backend, history = self._backend, self._log.state.history
+        build = partial(self._request, rendered)
+        if omitted := refused_parameters(failure, self._omitted, refusals, build):
+            settings = backend.asked_settings(self._choice, None)
+            self._ask.tally.refusals.append(learn(backend, settings, omitted, failure.message))
+            self._omitted += omitted
+            return True
+        if failure.kind != "media":
+            return False
+        cause, known = Cause(failure.kind, failure.status), await self._known()
+        media = refused_media(failure, cause, build(self._omitted).body, history, known, history.length)
+        if media is None:
+            return False
+        state, binding = rendered.lane.state, backend.binding
+        begins = EpochBegan(
+            binding, state.epoch + 1, "media", state.plain, failure.message, media.media or media.others
+        )
+        self._log.hold(begins, self._ask.telling(rewriting(begins), failure.message))
+        await self._refs.renderer.tell(Invalidate(begins, history.length))
+        self._ask.tally.refusals.append(RefusedRequest(binding, "media", failure.message, ("media",)))
+        return True
+
+    @property
+    def _choice(self) -> ToolChoice | None:
+        """The tool choice of the request for a summary.
+
+        Where marks ask for the cache, a tool choice stands in front of the messages: it would be missed.
+        """
+        is_marked = self._backend.adapter.dialect.caching.marks in ("block", "part")
+        return None if is_marked else "none"
+
+    def _request(self, rendered: Rendered, omitted: tuple[Omission, ...]) -> Request:
+        return self._backend.request(rendered, self._log.state.session, self._choice, None, omitted)
+
     async def _generated(self, rendered: Rendered) -> Generated:
         ask, provider, state = self._ask, self._provider, self._log.state
-        # Where marks ask for the cache, a tool choice stands in front of the messages: it would be missed.
-        is_marked = self._backend.adapter.dialect.caching.marks in ("block", "part")
-        request = self._backend.request(rendered, state.session, None if is_marked else "none")
+        request = self._request(rendered, self._omitted)
         key = f"{state.session}/{self._turn}/summary"
         binding, first = self._backend.binding, state.calls + 1
         generate = Generate(key, request, binding, first, self._turn, 0, None, state.session, state.tenant)
@@ -225,7 +276,10 @@ class Shrinker:
     async def _sealed(self, rendered: Rendered, known: Known) -> bool:
         binding, state = self._backend.binding, rendered.lane.state
         sealed = seals(rendered, known.ledger)
-        sent = RequestSent(self._turn, 0, binding, state.epoch, state.cursor, sealed, aside=True)
+        names = self._request(rendered, self._omitted).omitted if self._omitted else ()
+        omitted = tuple([omission for omission in self._omitted if omission.name in names])
+        place = self._turn, 0, binding, state.epoch, state.cursor
+        sent = RequestSent(*place, sealed, aside=True, omitted=omitted)
         prelude = self._log.prelude()
         seq = await self._refs.ledger.ask(SealResults(sent, known.version, prelude))
         if seq is None:

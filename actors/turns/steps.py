@@ -8,7 +8,7 @@ Whatever happens is written before it is shown: the user's message before the re
 seals before its first byte, the model's message before its calls run.
 """
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Set
 from contextlib import suppress
 from functools import partial
 from typing import Literal, assert_never
@@ -16,25 +16,25 @@ from typing import Literal, assert_never
 from msgspec.structs import replace
 
 from actors import telemetry
-from actors.adapters.failure import Failure
+from actors.adapters.failure import ACTIONS, Failure
 from actors.adapters.request import Request
 from actors.backends.backend import ResolvedBackend
 from actors.backends.rounds import Aborted, Answer, Broken, Generate, Generated
 from actors.core import turn as turns
+from actors.core.asking import ToolChoice, forced_instruction
 from actors.core.awaiting import ends, repeated
 from actors.core.content import Message, Text, ToolCall
 from actors.core.diagnostics import Refusal, Report
-from actors.core.events import EpochBegan, Reason, RequestSent, RoundEnded
+from actors.core.events import EpochBegan, Omission, Reason, RequestSent, RoundEnded
 from actors.core.feed import Sent, StatusEvent
 from actors.core.guards import TurnGuard
 from actors.core.identity import Binding, CallId
 from actors.core.lane import Rendered, blamed, seals
 from actors.core.no_content import content_cut
-from actors.core.output import as_text, correction, shortfall
+from actors.core.output import as_text, correction, instruction, shortfall
 from actors.core.packed import pack
 from actors.core.progress import Attempt, Cause, RefusedRequest
 from actors.core.publishing import requested, rewriting, said
-from actors.core.render import names_since
 from actors.core.stream import Usage
 from actors.core.turn import CloseStep, Outcome
 from actors.errors import KernelError
@@ -45,6 +45,7 @@ from actors.provider import Abort, ProviderCommand
 from actors.renderer import Adopt, Invalidate, Render
 from actors.scheduler import CloseCalls, RunBatch, StopBatch
 from actors.turns.inflight import AskInFlight
+from actors.turns.refusals import learn, refused_media, refused_parameters
 from actors.turns.shrinking import Shrinker
 
 NO_USAGE = Usage()
@@ -74,6 +75,7 @@ class TurnSteps:
         self._tools_off = False
         self._round = 0
         self._was_limited = self._has_answered = False
+        self._omitted, self._refusals = tuple[Omission, ...](), 0  # of this round's request
         self._history, self._ledger = ask.log.state.history, NO_VIEW.ledger  # as the turn begins
         self._bounds, self._known = bounds, NO_VIEW.ledger
         self._guard = self._guarding()
@@ -151,6 +153,10 @@ class TurnSteps:
         self._round, self._tools_off = step.round, step.tools_off
         if step.again:
             tally.retried.append(Attempt(binding, "retried", step.again, Cause("model_fault"), tally.wait))
+        before = self._backend.omissions(self._choice, self._log.state.asked)
+        names = {omission.name for omission in before}
+        self._omitted = (*before, *(each for each in step.omitted if each.name not in names))
+        self._refusals = len(step.omitted)
         while True:
             known = await self._refs.ledger.ask(Snapshot())
             self._known = known.ledger
@@ -172,7 +178,9 @@ class TurnSteps:
         """Write that a request is sent, with what was held until now; say no if it was rendered too early."""
         binding, state = self._backend.binding, rendered.lane.state
         sealed = seals(rendered, known.ledger)
-        sent = RequestSent(self._number, number, binding, state.epoch, state.cursor, sealed, self._tools_off)
+        omitted = self._omitted and self._asked_of(self._omitted, rendered)
+        place = self._number, number, binding, state.epoch, state.cursor
+        sent = RequestSent(*place, sealed, self._tools_off, omitted=omitted)
         prelude = self._log.prelude()
         seq = await self._refs.ledger.ask(SealResults(sent, known.version, prelude))
         if seq is None:
@@ -187,6 +195,11 @@ class TurnSteps:
             self._backend.counts.tool_loop_max_iterations += 1
         self._show_request(sent, rendered, seq)
         return True
+
+    def _asked_of(self, omitted: tuple[Omission, ...], rendered: Rendered) -> tuple[Omission, ...]:
+        """Return the omissions without which the request would have had something else to say."""
+        names = self._request(rendered, omitted).omitted
+        return tuple([omission for omission in omitted if omission.name in names])
 
     def _show_request(self, event: RequestSent, rendered: Rendered, seq: int) -> None:
         if self._sink.is_watched:
@@ -222,20 +235,24 @@ class TurnSteps:
         rendered = await self._refs.renderer.ask(render)
         return rendered.lane.state.epoch
 
-    def _request(self, rendered: Rendered) -> Request:
+    @property
+    def _choice(self) -> ToolChoice | None:
+        """The tool choice of this round's request; after a call the model is free to answer in words."""
+        if self._tools_off:
+            return "none"
+        asked = self._log.state.asked
+        return asked.tool_choice if asked is not None and not self._has_answered else None
+
+    def _request(self, rendered: Rendered, omitted: tuple[Omission, ...]) -> Request:
         state = self._log.state
-        asked, choice = state.asked, None
-        if asked is not None and not self._has_answered:  # after a call the model is free to answer in words
-            choice = asked.tool_choice
-        return self._backend.request(rendered, state.session, "none" if self._tools_off else choice, asked)
+        return self._backend.request(rendered, state.session, self._choice, state.asked, omitted)
 
     async def _generate(self, number: int) -> Outcome:
         """Send the request, and write what came of it."""
         assert self._rendered is not None
         backend, provider = self._backend, self._provider
-        request = self._request(self._rendered)
-        tally = self._ask.tally
-        tally.report, tally.lost = self._rendered.report, tuple(dict.fromkeys((*tally.lost, *request.losses)))
+        request = self._request(self._rendered, self._omitted)
+        self._ask.tally.requested(self._rendered.report, request)
         key = f"{self._log.state.session}/{self._number}/{number}"
         generate = Generate(
             key,
@@ -314,11 +331,11 @@ class TurnSteps:
     async def _broke(self, number: int, broken: Broken) -> Outcome:
         failure = broken.failure
         cause = Cause(failure.kind, failure.status)
-        if failure.action == "leave_out" and not broken.visible:
-            if (refused := self._refused_media(failure, cause)) is not None:
-                return refused
-            failure = replace(failure, kind="transcript", action="our_bug")  # there is nothing to leave out
-            cause = Cause("transcript", failure.status)
+        if (left_out := self._left_out(broken, cause)) is not None:
+            return left_out
+        if failure.action == "leave_out" and not broken.visible:  # the request has nothing of it
+            kind = failure.parameter.otherwise if failure.parameter else "transcript"
+            failure, cause = replace(failure, kind=kind, action=ACTIONS[kind]), Cause(kind, failure.status)
         if failure.action == "our_bug":
             self._backend.counts.tool_api_400_total += 1
             assert self._rendered is not None
@@ -335,24 +352,45 @@ class TurnSteps:
             too_long=failure.action == "compact" and message is None,
         )
 
-    def _refused_media(self, failure: Failure, cause: Cause) -> turns.MediaRefused | None:
-        """Return the attachments that the provider refused, None if the request has none."""
-        from actors.adapters.refused_media import media_parts, named_media  # few requests are refused
-
-        assert self._rendered is not None
-        parts = media_parts(self._request(self._rendered).body)
-        if not parts:
+    def _left_out(self, broken: Broken, cause: Cause) -> turns.ParameterRefused | turns.MediaRefused | None:
+        """Return what the next request goes without, of what was refused; None if it can go without nothing of it."""
+        failure, state, rendered = broken.failure, self._log.state, self._rendered
+        assert rendered is not None
+        if failure.action != "leave_out" or broken.visible:
             return None
-        state, binding = self._log.state, self._backend.binding
+        if failure.kind == "parameter":
+            return self._without_parameters(failure, rendered)
         start = state.asked_at if self._round == 1 else state.history.length - 1
-        fresh = names_since(state.history, self._known, start)
-        named = named_media(f"{failure.place or ''} {failure.message}", parts)
-        names = dict.fromkeys(item.name for item in parts)
-        others = [name for name in names if name in fresh] or list(names)
-        telemetry.media_refused(state.session, str(binding), failure.message)
-        self._ask.tally.refusals.append(RefusedRequest(binding, "media", failure.message, ("media",)))
-        rest = tuple([name for name in others if name not in named])
-        return turns.MediaRefused(failure.message, named, rest, cause)
+        body = self._request(rendered, self._omitted).body
+        media = refused_media(failure, cause, body, state.history, self._known, start)
+        if media is not None:
+            telemetry.media_refused(state.session, str(self.binding), failure.message)
+            refusal = RefusedRequest(self.binding, "media", failure.message, ("media",))
+            self._ask.tally.refusals.append(refusal)
+        return media
+
+    def _without_parameters(self, failure: Failure, rendered: Rendered) -> turns.ParameterRefused | None:
+        omitted = refused_parameters(failure, self._omitted, self._refusals, partial(self._request, rendered))
+        if not omitted:
+            return None
+        settings = self._backend.asked_settings(self._choice, self._log.state.asked)
+        self._ask.tally.refusals.append(learn(self._backend, settings, omitted, failure.message))
+        forced = self._in_words({omission.name for omission in omitted})
+        return turns.ParameterRefused(omitted, forced)
+
+    def _in_words(self, omitted: Set[str]) -> ToolChoice | None:
+        """Tell the model in words what a refused parameter would have said; return a forced tool choice."""
+        asked, ask = self._log.state.asked, self._ask
+        if asked is None:
+            return None
+        if "output" in omitted and asked.output is not None and not ask.is_instructed:
+            ask.is_instructed = True
+            ask.instruct(instruction(asked.output))
+        forced = self._choice if "tool_choice" in omitted and self._choice not in ("auto", "none") else None
+        if forced is not None and not ask.is_forced:
+            ask.is_forced = True
+            ask.instruct(forced_instruction(forced))
+        return forced
 
     def _unfit(
         self,
@@ -367,7 +405,7 @@ class TurnSteps:
 
         assert self._rendered is not None
         self._declined = b"".join(self._rendered.segments), why
-        request = self._request(self._rendered)
+        request = self._request(self._rendered, self._omitted)
         session, binding = self._log.state.session, self._backend.binding
         self._ask.resolver.refused(Refusal(session, binding, by, why, request.body, report))
         self._ask.tally.refusals.append(RefusedRequest(binding, "transcript", why))

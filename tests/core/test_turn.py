@@ -6,6 +6,7 @@ from itertools import pairwise
 import pytest
 
 from actors.core.content import Message, Text, ToolCall
+from actors.core.events import Omission
 from actors.core.progress import Cause
 from actors.core.stream import Usage
 from actors.core.turn import (
@@ -22,6 +23,7 @@ from actors.core.turn import (
     InstructStep,
     MediaRefused,
     Outcome,
+    ParameterRefused,
     Ran,
     Ready,
     RenderStep,
@@ -57,6 +59,7 @@ POSSIBLE: dict[type[Step], tuple[Outcome, ...]] = {
         Answered(WORDS, ONE, "unparsed"),
         Unfit("400"),
         Unfit("400", reasoning=True),
+        ParameterRefused((Omission("effort"),)),
         MediaRefused("400", ("a",), ("b",)),
         Broke("503", usage=ONE),
         Broke("cut", message=CALLS, visible=True),
@@ -75,7 +78,7 @@ FOLLOWS: dict[type[Step], tuple[type[Step], ...]] = {
     RenderStep: (GenerateStep, RewriteStep, CloseStep),
     RewriteStep: (RenderStep, CloseStep),
     InstructStep: (RenderStep, CloseStep),
-    GenerateStep: (BatchStep, RenderStep, InstructStep, RewriteStep, ShrinkStep, CloseStep),
+    GenerateStep: (RenderStep, BatchStep, RenderStep, InstructStep, RewriteStep, ShrinkStep, CloseStep),
     ShrinkStep: (RenderStep, CloseStep),
     BatchStep: (RenderStep, AwaitStep, CloseStep),
     AwaitStep: (RenderStep, BatchStep, CloseStep),

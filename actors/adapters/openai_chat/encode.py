@@ -155,6 +155,9 @@ def preamble(settings: Settings, dialect: ChatDialect, _: frozenset[str]) -> Pre
     """Return the preamble of a request; see `actors.adapters.codec.Codec`."""
     losses: list[str] = []
     counted = settings.stream and dialect.request.stream_usage
+    if counted and "stream_options" in settings.omitted:
+        counted = False
+        losses.append("stream_options")
     table: dict[str, Wire] = {
         "model": settings.model,
         "tools": [_tool(tool, dialect, losses) for tool in settings.tools],

@@ -169,7 +169,10 @@ def preamble(settings: Settings, dialect: ResponsesDialect, _: frozenset[str]) -
     """Return the preamble of a request; see `actors.adapters.codec.Codec`."""
     effort = "none" if settings.thinking == "off" else settings.effort
     most = None if settings.max_tokens is None else max(settings.max_tokens, MIN_TOKENS)
-    sealed = dialect.reasoning.carrier == "reasoning_item"
+    sealed, losses = dialect.reasoning.carrier == "reasoning_item", list[str]()
+    if sealed and "include" in settings.omitted:
+        sealed = False
+        losses.append("include")
     table: dict[str, Wire] = {
         "model": settings.model,
         "store": False,
@@ -185,7 +188,7 @@ def preamble(settings: Settings, dialect: ResponsesDialect, _: frozenset[str]) -
     }
     assumed = () if most == settings.max_tokens else (f"max_output_tokens {most}",)
     after = b',"stream":true,"input":[' if settings.stream else b',"input":['
-    return Preamble("/responses", written(table)[:-1], after, assumed=assumed)
+    return Preamble("/responses", written(table)[:-1], after, losses=tuple(losses), assumed=assumed)
 
 
 def _answer(settings: Settings) -> Wire:

@@ -54,6 +54,7 @@ OF_A_BACKEND: Mapping[str, Callable[[Recount, str], int]] = {
     "in_flight": lambda seen, name: 0,
     "waiting": lambda seen, name: 0,
     "refused_media": lambda seen, name: 0,
+    "refused_parameters": lambda seen, name: 0,
     **{f"tools.{name}": _of_tools(name) for name in COUNTERS},
 }
 """Figures of each backend that are counted again."""
@@ -77,6 +78,7 @@ EXCUSED: Mapping[str, str] = {
     "memory": "which sessions have lanes is nothing that a log knows; `judge` compares each part with what was folded",
     "slow_handlers": "by the clock of the machine, which no run decides",
     "stalls": "by the clock of the machine, which no run decides",
+    "learned": "words of servers, none of which refuses a parameter here",
     "journal.level": "a name",
     "journal.unavailable_since": "a state and no count",
     "journal.why": "words",

@@ -1,0 +1,130 @@
+"""Recognise the optional parameter that a provider refuses, by its words.
+
+In:  the words of a refusal, and the field in which the provider names a part of the request (`param`, `loc`).
+Out: the settings behind that parameter, and whether the provider calls it unsupported or rejects its value.
+
+Hosts copy each other's wordings, and each names parameters as its own wire does, so there is one table of names and one
+of wordings for all. Names are compared without case, underscores and indices: `reasoning_effort`, `topP` and
+`generationConfig.thinkingConfig.thinkingLevel` are found by their last parts. A place inside the messages or the tools
+is no parameter, except for cache marks, which stand there.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from actors.adapters.failure import RefusedParameter
+
+_WIRE_NAMES: Mapping[tuple[str, ...], str] = {
+    ("effort",): "effort reasoningeffort reasoning.effort outputconfig.effort thinkinglevel",
+    ("thinking",): "thinking thinkingconfig thinkingbudget budgettokens includethoughts enablethinking"
+    " reasoning.enabled reasoning.maxtokens additionalmodelrequestfields",
+    ("effort", "thinking"): "reasoning",
+    ("effort", "output"): "outputconfig",
+    ("temperature",): "temperature",
+    ("top_p",): "topp",
+    ("stop",): "stop stopsequences stopsequence",
+    ("max_tokens",): "maxtokens maxcompletiontokens maxoutputtokens",
+    ("tool_choice",): "toolchoice functioncallingconfig allowedfunctionnames",
+    (
+        "output",
+    ): "responseformat text.format outputconfig.format outputconfig.textformat textformat responseschema"
+    " responsejsonschema responsemimetype",
+    ("cache",): "promptcachekey cachecontrol cachepoint promptcaching",
+    ("cache_life",): "promptcacheretention promptcacheoptions cachecontrol.ttl",
+    ("stream",): "stream",
+    ("stream_options",): "streamoptions includeusage",
+    ("include",): "include",
+    ("upstream",): "provider",
+}
+SETTINGS: Mapping[str, tuple[str, ...]] = {
+    name: settings for settings, names in _WIRE_NAMES.items() for name in names.split()
+}
+"""The settings behind each parameter, by its name on a wire without case and underscores."""
+
+_INSIDE = frozenset(("messages", "contents", "input", "tools", "system", "systeminstruction"))
+"""Where places begin that are no parameters."""
+_CACHE = frozenset(("cachecontrol", "cachepoint"))
+_PREFIXES = frozenset(
+    ("body", "request", "generatecontentrequest", "generationconfig", "inferenceconfig", "toolconfig")
+)
+
+_PATHS = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        r"(?P<name>tool_choice) forces",
+        r"unknown name \W*(?P<name>\w+)\W+at '(?P<at>[\w.\[\]]*)'",  # Google
+        r"#/?(?P<at>[\w/]*): extraneous key \[(?P<name>\w+)\]",  # Bedrock
+        r"extraneous key \[(?P<name>\w+)\]",
+        r"loc\W+body\W+(?P<name>\w+)",  # pydantic's own words, quoted by vLLM
+        r"(?:unsupported|unknown|unrecognized|unexpected|invalid) (?:request )?(?:parameter|param|argument|value|field|"
+        r"keyword argument)s?(?: supplied)?:? *[\"'`]?(?P<name>[a-z_][\w.\[\]]*)",
+        r"^(?P<name>[a-z_][\w.\[\]]*): ",  # Anthropic
+        r"errors: (?P<name>[a-z_][\w.\[\]]*): ",  # Anthropic behind Bedrock
+        r"\b(?:parameter|param|field|argument)s?(?: not supported on this model)?:? [\"'`]?(?P<name>[a-z_][\w.]*)",
+        r"\bthe (?P<name>[\w.]+) (?:parameter|param|field|argument|setting)\b",
+        r"[\"'`](?P<name>[a-z_][\w.]*)[\"'`]",
+        r"\b(?P<name>[a-z]+(?:_[a-z]+)+|(?-i:[a-z]+[A-Z]\w+))\b",
+        r"\b(?P<name>temperature|top_p|effort|tool choice|thinking (?:budget|level|config)|prompt caching|"
+        r"response (?:format|schema|mime type)|stop sequences?|thinking)\b",
+    )
+)
+"""Ways to name a parameter, the plainest first."""
+
+_VALUE = re.compile(
+    r"unsupported[ _]value|invalid[ _]value|supported (?:values|levels|types)|is invalid|one of|\bboth\b|"
+    r"\bonly\b.{0,40}\b(?:allowed|supported|works)|only the default|\b(?:must|should) be|may only|input should|"
+    r"incompatible|cannot (?:both )?be|greater than|less than|exceed|out of range|maximum|minimum|at most|"
+    r"too (?:many|long|large|small)|[<>] ?\d|effort level|does not support [\"'\d]|this tool_choice|thinking\.type\.|"
+    r"type \W?(?:tool|any|required|function)|'(?:specified|required)'|when (?:thinking|tool|using)|tools with|"
+    r"with (?:thinking|tools|reasoning)|(?:adaptive|manual|extended) thinking is",
+    re.IGNORECASE,
+)
+_UNSUPPORTED = re.compile(
+    r"unsupported|not (?:\w+ )?support|n't support|deprecat|not permitted|unknown|unrecognized|unexpected|extraneous|"
+    r"extra_forbidden|extra inputs|no longer|not (?:available|accepted|allowed)|cannot find field|does not accept|"
+    r"did not allow|removed",
+    re.IGNORECASE,
+)
+
+
+def refused_parameter(message: str, place: str, code: str = "") -> RefusedParameter | None:
+    """Return the parameter that a refusal names, None if it names none that is known.
+
+    Args:
+        message: The provider's words.
+        place: The part of the request that the provider names in a field of its own; empty if it names none.
+        code: The provider's type and code of the refusal.
+    """
+    words = f"{code} {message}"
+    is_value = _VALUE.search(words) is not None or _UNSUPPORTED.search(words) is None
+    for parts in map(_parts, (place, *_paths(message))):
+        if len(parts) > 1 and parts[0] in _INSIDE:
+            return RefusedParameter(("cache",), is_value) if _CACHE.intersection(parts) else None
+        if settings := _settings(parts):
+            return RefusedParameter(settings, is_value)
+    return None
+
+
+def _paths(words: str) -> Iterator[str]:
+    for pattern in _PATHS:
+        for match in pattern.finditer(words):
+            named = match.groupdict()
+            yield f"{named.get('at') or ''}.{named['name']}"
+
+
+def _parts(path: str) -> list[str]:
+    """Return the keys of a path, such as `body.generation_config.thinkingConfig[0]`, as the table has them."""
+    plain = re.sub(r"[_ -]", "", path.lower())
+    parts = [part for part in re.split(r"[./\[\]#]+", plain) if part and not part.isdecimal()]
+    while parts and parts[0] in _PREFIXES:
+        del parts[0]
+    return parts
+
+
+def _settings(parts: list[str]) -> tuple[str, ...]:
+    """Return the settings behind a path: by its last keys, or by those before them, of which they are a part."""
+    for end in range(len(parts), 0, -1):
+        for start in range(max(0, end - 2), end):
+            if found := SETTINGS.get(".".join(parts[start:end])):
+                return found
+    return ()

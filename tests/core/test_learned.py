@@ -1,0 +1,29 @@
+"""What refusals teach of a model is said in the form of the table that makes it permanent."""
+
+import tomllib
+
+import pytest
+
+from actors.adapters.omissions import DEFAULTS
+from actors.config import FileSettings
+from actors.core.identity import Binding
+from actors.core.learned import FIELDS, models_entry, overrides
+from actors.core.models.facts import ModelFacts, merge
+
+HERE = Binding("house", "openai_chat", model="m[1]*")
+BACKEND = {"kind": "openai_compatible", "model": "m", "base_url": "http://127.0.0.1/v1"}
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_the_entry_of_each_parameter_is_a_table_that_a_configuration_accepts(name: str) -> None:
+    tables = tomllib.loads(models_entry(HERE, [name]))
+    assert [*tables["models"]] == ["house:m[[]1][*]"]
+    FileSettings.model_validate({**tables, "backends": {"house": BACKEND}})
+    facts = merge(ModelFacts(), overrides([name]))
+    assert (facts != ModelFacts()) == (name in FIELDS)
+
+
+def test_an_entry_holds_all_facts_and_mentions_those_that_no_field_says() -> None:
+    assert models_entry(
+        Binding("house", "openai_chat", model="m"), ["temperature", "top_p", "stream_options"]
+    ) == ('[models."house:m"]\nsampling = "never"\n# stream_options was refused; no field says so')
