@@ -30,7 +30,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "asking: a forced tool is forced in every request",
-        "actors/turns/steps.py:TurnSteps._request",
+        "actors/turns/steps.py:TurnSteps._choice",
         "asked is not None and not self._has_answered",
         "asked is not None",
         (SETTINGS,),

@@ -110,9 +110,9 @@ MUTATIONS = (
     ),
     Mutation(
         "compaction: a request for a summary forbids tools where that misses the cache",
-        f"{SHRINKING}:Shrinker._generated",
-        'self._backend.request(*..., None if is_marked else "none")',
-        'self._backend.request(*..., "none")',
+        f"{SHRINKING}:Shrinker._choice",
+        'None if is_marked else "none"',
+        '"none"',
         (f"{SESSIONS}::test_a_history_is_made_shorter_by_hand_and_the_next_request_is_accepted",),
     ),
     Mutation(

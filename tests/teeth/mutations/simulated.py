@@ -100,8 +100,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "simulated: an ask's settings are in none of its requests",
         "actors/turns/steps.py:TurnSteps._request",
-        "self._backend.request(*..., asked)",
-        "self._backend.request(*..., None)",
+        "self._backend.request(*..., state.asked, omitted)",
+        "self._backend.request(*..., None, omitted)",
         SEEDS,
     ),
     Mutation(

@@ -1,0 +1,95 @@
+"""Mistakes in what is done when a provider refuses a part of a request."""
+
+from tests.teeth.mutations.mutation import Mutation
+
+TURN = "tests/core/test_turn.py"
+PARAMETERS = "tests/test_refused_parameters.py"
+MEDIA = "tests/test_refused_media.py"
+FAILOVER = "tests/test_failover.py"
+
+MUTATIONS: tuple[Mutation, ...] = (
+    Mutation(
+        "refusals: a rejected value teaches that the parameter is not supported",
+        "actors/backends/learned.py:BindingFacts.learn",
+        "not omission.is_value",
+        "True",
+        (PARAMETERS,),
+    ),
+    Mutation(
+        "refusals: nothing is learned from a parameter that is not supported",
+        "actors/backends/learned.py:BindingFacts.learn",
+        "self.unsupported[omission.name] = why",
+        "pass",
+        (PARAMETERS,),
+    ),
+    Mutation(
+        "refusals: all accounts learn from one",
+        "actors/backends/learned.py:LearnedFacts.of",
+        "facts = self._facts[binding] = self._facts.pop(binding, None) or BindingFacts()",
+        "facts = self._facts.setdefault(Binding('all', ''), BindingFacts())",
+        (PARAMETERS,),
+    ),
+    Mutation(
+        "refusals: a request is not logged with what it leaves out",
+        "actors/turns/steps.py:TurnSteps._sealed",
+        "omitted = self._omitted and self._asked_of(self._omitted, rendered)",
+        "omitted = ()",
+        (PARAMETERS,),
+    ),
+    Mutation(
+        "refusals: parameters are left out of one request as often as it is refused",
+        "actors/turns/refusals.py:refused_parameters",
+        "parameter is None or refusals >= PARAMETER_REFUSALS",
+        "parameter is None",
+        (PARAMETERS,),
+    ),
+    Mutation(
+        "refusals: a request is sent again as it was",
+        "actors/turns/refusals.py:refused_parameters",
+        "(before.path, before.body) == (after.path, after.body)",
+        "False",
+        (PARAMETERS,),
+    ),
+    Mutation(
+        "refusals: no words stand for the schema that was refused",
+        "actors/turns/steps.py:TurnSteps._in_words",
+        "ask.instruct(instruction(asked.output))",
+        "pass",
+        (PARAMETERS,),
+    ),
+    Mutation(
+        "refusals: media are left out for one request as often as it is refused",
+        "actors/core/turn.py:_TurnRules._leave_out",
+        "self._media == MEDIA_REFUSALS",
+        "False",
+        (TURN,),
+    ),
+    Mutation(
+        "refusals: an epoch forgets the attachments that were refused before it",
+        "actors/core/lane.py:begun",
+        "old.refused.union(event.media)",
+        "frozenset(event.media)",
+        (MEDIA,),
+    ),
+    Mutation(
+        "refusals: all attachments become notes where one is pointed at",
+        "actors/adapters/refused_media.py:_is_at",
+        "part[:least] == place[:least]",
+        "True",
+        (MEDIA, "tests/adapters/test_refused_media.py"),
+    ),
+    Mutation(
+        "refusals: no other backend answers after a structural refusal",
+        "actors/core/turn.py:_TurnRules._rewrite",
+        'self._close("failed", unfit.why, elsewhere=True)',
+        'self._close("failed", unfit.why)',
+        (FAILOVER, TURN),
+    ),
+    Mutation(
+        "refusals: another backend answers although the pool forbids it",
+        "actors/turns/driver.py:TurnDriver._next",
+        "ended.refused and not pool.failover_on_refusal",
+        "False",
+        (FAILOVER,),
+    ),
+)
