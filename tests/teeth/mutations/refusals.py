@@ -60,8 +60,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "refusals: media are left out for one request as often as it is refused",
         "actors/core/turn.py:_TurnRules._leave_out",
-        "self._media == MEDIA_REFUSALS",
-        "False",
+        "if self._media == MEDIA_REFUSALS:\n    ...",
+        "",
         (TURN,),
     ),
     Mutation(
