@@ -21,8 +21,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "scale: events do not say that a request had its tools off",
         "actors/core/publishing.py:requested",
-        "StatusEvent(*..., tools_off=event.tools_off)",
-        "StatusEvent(*...)",
+        "StatusEvent(*..., tools_off=event.tools_off, omitted=omitted)",
+        "StatusEvent(*..., omitted=omitted)",
         (COUNTED,),
     ),
     Mutation(
