@@ -1,6 +1,5 @@
 """The wall clock may jump, stand still or go backwards: nothing changes by that but what people are told."""
 
-import ast
 import re
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -22,6 +21,7 @@ from actors.storage.sqlite import SqliteStorage
 from actors.testing import OpenAIServer, serve
 from actors.testing.server import LoopbackServer
 from tests.killing.scenarios import COMPACTION, OTHER, TARGET, acted, spoken, tools
+from tests.source import references
 
 NOW, YEARS = 1_800_000_000.0, 10 * 365 * 86_400.0
 CLOCKS: dict[str, Callable[[], Iterator[float]]] = {
@@ -30,9 +30,13 @@ CLOCKS: dict[str, Callable[[], Iterator[float]]] = {
     "jumps": lambda: (NOW + Random(step).uniform(-YEARS, YEARS) for step in count()),
 }
 WALL = Path(actors.__file__).parent / "wall.py"
-OF_TIME = {"time", "time_ns", "localtime", "gmtime", "ctime", "strftime", "clock_gettime"}
+OF_TIME = ("time", "time_ns", "localtime", "gmtime", "ctime", "strftime", "clock_gettime")
 MENTIONED = re.compile(r"import time|from time|datetime")
-OF_DATETIME = {"now", "utcnow", "today"}
+READINGS = {
+    *(f"time.{name}" for name in OF_TIME),
+    *(f"datetime.{kind}.{name}" for kind in ("datetime", "date") for name in ("now", "utcnow", "today")),
+}
+"""What reads a wall clock, by the names in the standard library."""
 
 
 @dataclass
@@ -46,24 +50,13 @@ class Clock:
         return next(self.readings)
 
 
-def read_in(tree: ast.AST) -> Iterator[int]:
-    """Yield the lines where a wall clock is read, or taken from its module."""
-    for node in ast.walk(tree):
-        match node:
-            case ast.ImportFrom(module="time", names=names) if OF_TIME & {each.name for each in names}:
-                yield node.lineno
-            case ast.Attribute(value=ast.Name(id="time"), attr=name) if name in OF_TIME:
-                yield node.lineno
-            case ast.Attribute(value=ast.Name(id="datetime" | "date"), attr=name) if name in OF_DATETIME:
-                yield node.lineno
-
-
 def test_the_wall_clock_is_read_in_one_module() -> None:
     read = {
-        f"{path}:{line}"
+        f"{path}:{getattr(node, 'lineno', 0)}"
         for path in WALL.parent.rglob("*.py")
-        if MENTIONED.search(text := path.read_text())
-        for line in read_in(ast.parse(text))
+        if MENTIONED.search(path.read_text())
+        for node, name in references(path)
+        if name in READINGS
     }
     assert read == {f"{WALL}:13"}
 

@@ -136,6 +136,11 @@ class ReasoningRules(Demands):
     placeholder: str = ""
     switch: Literal["none", "anthropic", "type", "effort", "reasoning", "gemini", "gemini_budget"] = "none"
 
+    @property
+    def is_fixed_in_loop(self) -> bool:
+        """True if a tool loop that began without thinking must end without it (ANT-40)."""
+        return self.switch == "anthropic"
+
 
 OVERFLOW = (
     r"context_length_exceeded",

@@ -1,6 +1,5 @@
 """Encoders: a transcript to bytes, shape for shape, and nothing mended on the way."""
 
-import ast
 import json
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from actors.core.ledger import Ledger
 from actors.core.segments import Segments
 from actors.errors import ConfigError, ProjectionFault
 from tests.core.recorded import Answer, Called, Said, written
+from tests.source import references
 
 CLAUDE = Binding("claude", "anthropic", "https://x.example", "", "m")
 CALL = Called("call_1", "read", Json(b'{"p": 1}'))
@@ -179,13 +179,10 @@ def test_an_adapter_mends_nothing_and_the_judge_refuses_what_it_wrote(name: str)
 
 @pytest.mark.requirement("REQ-915-037")
 def test_no_adapter_knows_the_ledger_or_the_renderer() -> None:
-    known: set[str] = set()
-    for path in Path(actors.adapters.__file__).parent.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and node.module:
-                known.add(node.module)
+    paths = Path(actors.adapters.__file__).parent.rglob("*.py")
+    known = {name for path in paths for _, name in references(path)}
     forbidden = ("actors.core.ledger", "actors.core.render", "actors.core.door", "actors.core.lane")
-    assert not [module for module in known if module.startswith(forbidden)]
+    assert not [name for name in known if name.startswith(forbidden)]
 
 
 @pytest.mark.requirement("U-07")

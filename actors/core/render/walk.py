@@ -82,11 +82,11 @@ class RenderWalk:
         self._orders = dialect.turns.calls_last or dialect.reasoning.required != "no"
         self._always_reasons = dialect.reasoning.required == "every"
         self._leads = dialect.turns.alternation == "merge_same" and dialect.reasoning.first
-        self._closes = target.budgeted and dialect.reasoning.switch == "anthropic"
+        self._closes = target.budgeted and dialect.reasoning.is_fixed_in_loop
         self._parts = (
             dialect.turns.user_after_tool == "filler" or dialect.turns.alternation == "fill" or self._closes
         )
-        self._follows = dialect.reasoning.switch == "anthropic"
+        self._follows = dialect.reasoning.is_fixed_in_loop
         self._answers: Role = "user" if dialect.turns.result_carrier == "user_block" else "tool"
 
     def fragments(self) -> Iterator[list[bytes]]:

@@ -1,0 +1,100 @@
+"""Find what the names in a module's source refer to, whatever they are called there.
+
+A reference is a dotted name of the definition: `actors.core.events.Returned`, also where a module imports it by another
+name, through its package, from a module that only passes it on, or gives it another name by an assignment.
+"""
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import actors
+
+ROOT = Path(actors.__file__).parent.parent
+_HOPS = 8
+"""Modules that pass a name on, at most."""
+
+
+@cache
+def tree_of(path: Path) -> ast.Module:
+    """Return the syntax tree of a module."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def nodes_of(path: Path) -> tuple[ast.AST, ...]:
+    """Return every node of a module that says more than where it stands."""
+    return tuple(node for node in ast.walk(tree_of(path)) if node._fields)
+
+
+@cache
+def names_in(path: Path) -> dict[str, str]:
+    """Return what each imported or assigned name of a module refers to, one hop away."""
+    names = dict[str, str]()
+    for node in nodes_of(path):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                first = alias.name.partition(".")[0]
+                names[alias.asname or first] = alias.name if alias.asname else first
+        elif isinstance(node, ast.ImportFrom):
+            names |= {alias.asname or alias.name: f"{_base(node, path)}.{alias.name}" for alias in node.names}
+    for node in nodes_of(path):
+        if isinstance(node, ast.Assign) and (value := _dotted(node.value, names)):
+            names |= {target.id: value for target in node.targets if isinstance(target, ast.Name)}
+    return names
+
+
+@cache
+def references(path: Path) -> tuple[tuple[ast.AST, str], ...]:
+    """Return each import, name and attribute of a module that refers to something imported, and its definition."""
+    return tuple(_references(path))
+
+
+def _references(path: Path) -> Iterator[tuple[ast.AST, str]]:
+    names = names_in(path)
+    for node in nodes_of(path):
+        if isinstance(node, ast.Import):
+            yield from ((node, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from ((node, definition(f"{_base(node, path)}.{alias.name}")) for alias in node.names)
+        elif isinstance(node, ast.Name | ast.Attribute) and (dotted := _dotted(node, names)):
+            yield node, definition(dotted)
+
+
+@cache
+def definition(dotted: str) -> str:
+    """Return the dotted name of what a dotted name refers to, in the module that defines it."""
+    for _ in range(_HOPS):
+        module, _, name = dotted.rpartition(".")
+        path = _path(module)
+        further = None if path is None or _path(dotted) is not None else names_in(path).get(name)
+        if further is None or further == dotted:
+            return dotted
+        dotted = further
+    return dotted
+
+
+def _base(node: ast.ImportFrom, path: Path) -> str:
+    """Return the module that an import takes names from, a relative one too."""
+    if not node.level or not path.is_relative_to(ROOT):
+        return node.module or ""
+    package = path.relative_to(ROOT).parts[: -node.level]
+    return ".".join((*package, *([node.module] if node.module else [])))
+
+
+def _dotted(node: ast.AST, names: dict[str, str]) -> str | None:
+    if isinstance(node, ast.Name):
+        return names.get(node.id)
+    if isinstance(node, ast.Attribute) and (owner := _dotted(node.value, names)):
+        return f"{owner}.{node.attr}"
+    return None
+
+
+@cache
+def _path(module: str) -> Path | None:
+    """Return the file of a module of the package, or None."""
+    if module.partition(".")[0] != "actors":
+        return None
+    plain = ROOT / module.replace(".", "/")
+    return next((path for path in (plain.with_suffix(".py"), plain / "__init__.py") if path.exists()), None)
