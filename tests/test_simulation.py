@@ -55,6 +55,7 @@ FEATURES = (
     "answers_with_form",
     "answers_corrected",
     "answers_without_form",
+    "answers_without_content",
     "edited_approvals",
     "parts_in_requests",
     "parts_noted",
@@ -108,7 +109,7 @@ def test_what_was_shown_is_not_said_again_where_answers_break_off_all_the_time()
     report = simulate(1, sessions=40, turns=6, odds=replace(NOTHING, fault=0.25))
     assert report.problems == ()
     assert report.counts["faults"] > 100
-    assert report.counts["complete"] > 150
+    assert report.counts["complete"] > 140
 
 
 def test_the_same_seed_is_the_same_run_in_every_process() -> None:

@@ -3,14 +3,18 @@
 from collections.abc import Mapping
 
 import pytest
+from msgspec.structs import replace
 
 from actors.core import events
 from actors.core.content import Message, Text, ToolCall
+from actors.core.feed import TurnResult
 from actors.core.identity import Binding, CallId
 from actors.core.jsonio import Json
 from actors.core.packed import pack
+from actors.core.stream import Usage
 from actors.storage import Entry
 from actors.testing.simulation.invariants.below import EndedSubagents
+from actors.testing.simulation.invariants.content import AnswerContent
 from actors.testing.simulation.invariants.too_long import TooLongRequests
 from actors.testing.simulation.witness import Problems, Witness
 
@@ -35,7 +39,7 @@ class Logs:
         self.problems = Problems()
         self._witness = Witness(self.problems, {"a": frozenset({"a"})})
         self.below = EndedSubagents(self._witness)
-        self.too_long = TooLongRequests(self._witness)
+        self.too_long, self.content = TooLongRequests(self._witness), AnswerContent(self._witness)
         self._fences: Mapping[str, int] = {name: self._witness.claim(name).fence for name in ("s1", "s1-c1")}
 
     def write(self, session: str, *happened: events.Event) -> list[str]:
@@ -101,3 +105,36 @@ def test_what_is_too_long_may_be_tried_again_thrice(behind: str) -> None:
     refused(2)
     told = [f"what is too long is tried again thrice at most: s1: {n} times" for n in range(5, 9)]
     assert logs.problems.lines == (told if behind == "a summary" else [])
+
+
+NOBODY = TurnResult("", "complete", HERE, (), 1, Usage())
+EMPTY = events.RoundEnded(1, 1, None, cut="empty")
+
+
+def test_an_ask_that_is_complete_without_a_word_or_a_reason_is_told() -> None:
+    for result in (NOBODY, replace(NOBODY, text=" \n")):
+        logs = Logs()
+        logs.content.came("s1", "1.0", result)
+        assert [line.partition(":")[0] for line in logs.problems.lines] == [
+            "a complete ask has an answer, or says why not"
+        ]
+    for result in (replace(NOBODY, text="Hi."), replace(NOBODY, cut="empty"), replace(NOBODY, why="a limit")):
+        logs = Logs()
+        logs.content.came("s1", "1.0", result)
+        assert logs.problems.lines == []
+
+
+def test_an_empty_answer_that_ends_its_turn_at_once_is_told_and_the_second_is_not() -> None:
+    begun = events.Opened("s1", "a"), SAID, events.Bound(1, 1, HERE)
+    logs, ended = Logs(), events.TurnEnded(1, "complete")
+    assert logs.write("s1", *begun, EMPTY, ended) == ["an answer without content is asked for once more"]
+    logs = Logs()
+    assert logs.write("s1", *begun, EMPTY, events.RoundEnded(1, 2, None, cut="empty"), ended) == []
+    assert logs.content.counts["answers_without_content"] == 2
+
+
+def test_an_empty_answer_that_the_history_keeps_is_told() -> None:
+    kept = events.RoundEnded(1, 1, pack(Message("model", (Text(" "),), 1, HERE)), cut="empty")
+    logs = Logs()
+    begun = events.Opened("s1", "a"), SAID, events.Bound(1, 1, HERE)
+    assert logs.write("s1", *begun, kept) == ["the history keeps no empty answer"]

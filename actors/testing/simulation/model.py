@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from random import Random
@@ -32,6 +33,8 @@ ASKED = re.compile(rb"\[(?:ask|task) ([\w.]+)\]")
 ABOUT = re.compile(rb"That is all about ([\w.]+)\.")
 """How a summary names the last one that it stands for."""
 CORRECTIONS = 3
+BLANK = 0.02
+"""How often a model says nothing, or only thinks, before it says what is planned."""
 GUESS = 0.3
 """How often a model finds out by itself what was wrong with its call."""
 
@@ -53,6 +56,7 @@ class Progress:
         answers: How many answers began, so that no two calls are named alike.
         tries: Answers in which the calls of that round were wrong.
         last: Answers without the form that was asked for.
+        blanks: Answers without content, by the place at which the model gave them.
     """
 
     requests: int = 0
@@ -60,6 +64,12 @@ class Progress:
     answers: int = 0
     tries: int = 0
     last: int = 0
+    blanks: Counter[tuple[int, int]] = field(default_factory=Counter)
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Where the ask stands: its round, and the wrong answers before."""
+        return self.round, self.tries + self.last
 
 
 @dataclass(slots=True)
@@ -123,6 +133,8 @@ class Model:
         if self.summarises or known is None:
             return Turn(Say(f"That is all about {self.now}."), usage=self._usage)
         talk, ask = known
+        if self._is_blank(ask, progress):
+            return Turn(*([Think("Let me see.")] if talk.heeds else []), usage=self._usage)
         if progress.round >= len(ask.rounds):
             return Turn(Say(self._last_words(talk, ask, progress)), fragment=60, usage=self._usage)
         round_ = ask.rounds[progress.round]
@@ -141,6 +153,9 @@ class Model:
         if known is None or progress is None:
             return
         talk, ask = known
+        if self._is_blank(ask, progress):
+            progress.blanks[progress.place] += 1
+            return
         if progress.round >= len(ask.rounds):
             progress.last += 1
             return
@@ -151,6 +166,12 @@ class Model:
             progress.tries += 1
         else:
             progress.round, progress.tries = progress.round + 1, 0
+
+    def _is_blank(self, ask: Ask, progress: Progress) -> bool:
+        """Say whether the model says nothing this time. At one place it does so once, or twice."""
+        place = progress.place
+        chance = Random(f"{self.plan.seed}/{ask.name}/{place}/blank").random()  # noqa: S311  as in the plan
+        return progress.blanks[place] < (chance < BLANK) + (chance < BLANK / 4)
 
     @property
     def _usage(self) -> tuple[int, int]:

@@ -162,7 +162,7 @@ class Player:
 
     def _stands(self, session: Session, name: str, result: TurnResult) -> None:
         self.counts[result.status] += 1
-        self._world.features.answers.came(session.id, name, result)
+        self._world.features.came(session.id, name, result)
 
     def _came(self, session: Session, name: str, result: TurnResult) -> None:
         self._stands(session, name, result)

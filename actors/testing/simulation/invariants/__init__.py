@@ -7,11 +7,13 @@ met is counted, so that a run that never played one shows it.
 from collections.abc import Collection, Mapping
 from typing import Protocol
 
+from actors.core.feed import TurnResult
 from actors.testing.simulation.invariants.answers import AnswerForms
 from actors.testing.simulation.invariants.arguments import GivenArguments
 from actors.testing.simulation.invariants.below import EndedSubagents
 from actors.testing.simulation.invariants.budgets import SessionBudgets
 from actors.testing.simulation.invariants.configured import ConfiguredRequests
+from actors.testing.simulation.invariants.content import AnswerContent
 from actors.testing.simulation.invariants.handing_over import HandoverTurns
 from actors.testing.simulation.invariants.order import ResourceWriters
 from actors.testing.simulation.invariants.parts import OrderedParts
@@ -48,7 +50,7 @@ class FeatureInvariants:
         self.configured = ConfiguredRequests(witness, own, self.handing.is_handing)
         self.below = EndedSubagents(witness)
         self.arguments = GivenArguments(witness)
-        self.answers = AnswerForms(witness, wish_of)
+        self.answers, self.content = AnswerForms(witness, wish_of), AnswerContent(witness)
         self.parts = OrderedParts(witness, wish_of)
         self.order = ResourceWriters(witness)
         self.program = ProgramCalls(witness)
@@ -60,11 +62,16 @@ class FeatureInvariants:
     @property
     def counts(self) -> dict[str, int]:
         """How often each feature was met."""
-        of_asks = self.answers, self.parts, self.limits, self.budgets, self.shared
+        of_asks = self.answers, self.content, self.parts, self.limits, self.budgets, self.shared
         of_calls = self.arguments, self.order, self.program, self.below, self.handing
         of_requests = self.configured, self.media, self.too_long
         every = (*of_requests, *of_asks, *of_calls)
         return {name: count for each in every for name, count in each.counts.items()}
+
+    def came(self, session: str, ask: str, result: TurnResult) -> None:
+        """Hold how an ask ended against what each feature promises."""
+        self.answers.came(session, ask, result)
+        self.content.came(session, ask, result)
 
     def request(self, session: str, ask: str, body: bytes) -> None:
         """Hold a body against what each feature promises."""

@@ -8,6 +8,7 @@ import anyio
 from actors.core import events
 from actors.core.asking import Asked
 from actors.testing.simulation.invariants.answers import CORRECTIONS
+from actors.testing.simulation.invariants.content import WITHOUT_CONTENT
 from actors.testing.simulation.plan import WishOf
 from actors.testing.simulation.saying import SETTINGS, SHORT
 from actors.testing.simulation.witness import Witness
@@ -20,12 +21,17 @@ LATE = 1.0
 
 @dataclass(slots=True)
 class _LimitedAsk:
-    """The ask that runs in a session. `waited`: for its caller, and no time limit ran meanwhile."""
+    """The ask that runs in a session.
+
+    `waited`: for its caller, and no time limit ran meanwhile. `extra`: rounds of its turn beyond the limit, each for an
+    answer without content.
+    """
 
     asked: Asked
     began: float
     waited: bool = False
     tokens: int = 0
+    extra: int = 0
     aside: bool = False
 
 
@@ -58,7 +64,7 @@ class AskLimits:
         if event.aside:
             return
         self.counts["round_limits"] += event.tools_off
-        most = (asked.rounds or ROUNDS) + (CORRECTIONS if asked.output is not None else 0)
+        most = (asked.rounds or ROUNDS) + (CORRECTIONS if asked.output is not None else 0) + now.extra
         if event.round >= most and not event.tools_off:
             about = f"{session}: turn {event.turn}, round {event.round}"
             self._problems.add("the last round of a turn has its tools off", about)
@@ -69,6 +75,7 @@ class AskLimits:
     def _answered(self, session: str, event: events.RoundEnded) -> None:
         if (now := self._running.get(session)) is not None:
             now.tokens += event.usage.input_tokens + event.usage.output_tokens
+            now.extra += event.cut in WITHOUT_CONTENT
 
     def _scheduled(self, session: str, event: events.Scheduled) -> None:
         if (now := self._running.get(session)) is not None and now.asked.tool_choice == "none":
@@ -80,6 +87,7 @@ class AskLimits:
         took, most = anyio.current_time() - now.began, now.asked.total
         if most is not None and not now.waited and took > most + LATE:
             self._problems.add("an ask ends when its time is over", f"{session}: {took:.1f} s of {most:g}")
+        now.extra = 0
         if event.status != "handed_over":
             del self._running[session]
         self.counts["time_limits"] += "longer than" in event.why

@@ -1,0 +1,44 @@
+"""Answers without content: they are asked for once more, and no ask is complete with one that says nothing of it."""
+
+from collections import Counter
+
+from actors.core import events
+from actors.core.feed import TurnResult
+from actors.testing.simulation.witness import Witness
+
+WITHOUT_CONTENT = ("empty", "unparsed")
+
+
+class AnswerContent:
+    """Watches what becomes of answers without content."""
+
+    def __init__(self, witness: Witness) -> None:
+        self._problems = witness.problems
+        self._running = Counter[str]()  # answers without content, one behind the other, by session
+        self.counts = Counter[str](answers_without_content=0)
+        witness.tell(events.Bound, self._bound)
+        witness.tell(events.RoundEnded, self._answered)
+        witness.tell(events.TurnEnded, self._ended)
+
+    def _bound(self, session: str, event: events.Bound) -> None:
+        self._running[session] = 0
+
+    def _answered(self, session: str, event: events.RoundEnded) -> None:
+        if not event.round:  # a summary
+            return
+        lacks = event.cut in WITHOUT_CONTENT
+        self.counts["answers_without_content"] += lacks
+        self._running[session] = self._running[session] + 1 if lacks else 0
+        if event.cut == "empty" and event.message is not None:
+            self._problems.add("the history keeps no empty answer", f"{session}: turn {event.turn}")
+
+    def _ended(self, session: str, event: events.TurnEnded) -> None:
+        if event.status == "complete" and self._running[session] == 1:
+            about = f"{session}: turn {event.turn}"
+            self._problems.add("an answer without content is asked for once more", about)
+
+    def came(self, session: str, ask: str, result: TurnResult) -> None:
+        """Hold how an ask ended against what it says of its answer."""
+        is_plain = result.status == "complete" and result.cut is None and not result.why
+        if is_plain and not result.text.strip():
+            self._problems.add("a complete ask has an answer, or says why not", f"{session}: {ask}")
