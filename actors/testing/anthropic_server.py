@@ -97,8 +97,9 @@ class AnthropicServer(LoopbackServer):
         profile = profile_of(parsed, self._settings)
         return anthropic_prompt(parsed, _betas(request), minimum=profile.cache_minimum)
 
-    def looked_up(self, request: HttpRequest) -> bytes | None:
-        return dumped(anthropic_models(self._settings.models)) if request.path == "/v1/models" else None
+    def stored(self, request: HttpRequest) -> bytes | None:
+        is_list = (request.method, request.path) == ("GET", "/v1/models")
+        return dumped(anthropic_models(self._settings.models)) if is_list else None
 
     def denied(self, request: HttpRequest) -> ServerRefusal | None:
         if self.oauth is not None:
@@ -112,7 +113,7 @@ class AnthropicServer(LoopbackServer):
             return replace(self.wire.failure(400), message="anthropic-version: header is required")
         return None
 
-    def counted(self, request: HttpRequest) -> bytes | None:
+    def direct_answer(self, request: HttpRequest) -> bytes | None:
         if not request.path.endswith("/count_tokens"):
             return None
         tokens = len(request.body) // 4

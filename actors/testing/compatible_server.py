@@ -122,9 +122,10 @@ class CompatibleServer(LoopbackServer):
             return anthropic_prompt(in_anthropics_form(parsed), lane=parsed.get("prompt_cache_key") or "")
         return super().prompt(request, parsed)
 
-    def looked_up(self, request: HttpRequest) -> bytes | None:
+    def stored(self, request: HttpRequest) -> bytes | None:
         listed = {path.removesuffix("/chat/completions") + "/models" for path in self.paths}
-        return dumped(openai_models(self.settings.models)) if request.path in listed else None
+        is_list = request.method == "GET" and request.path in listed
+        return dumped(openai_models(self.settings.models)) if is_list else None
 
     def denied(self, request: HttpRequest) -> ServerRefusal | None:
         if self.api_key is None or same(bearer(request), self.api_key):

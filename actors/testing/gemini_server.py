@@ -118,15 +118,15 @@ class GeminiServer(LoopbackServer):
             return refused.refusal
         return None
 
-    def counted(self, request: HttpRequest) -> bytes | None:
+    def direct_answer(self, request: HttpRequest) -> bytes | None:
         route = self._route(request)
         if route is None or route["method"] != "countTokens":
             return None
         return dumped({"totalTokens": len(request.body) // 4})
 
-    def looked_up(self, request: HttpRequest) -> bytes | None:
-        named = _MODELS.fullmatch(request.path) and not self._settings.vertex
-        return dumped(gemini_models(self._settings.models)) if named else None
+    def stored(self, request: HttpRequest) -> bytes | None:
+        is_list = request.method == "GET" and _MODELS.fullmatch(request.path) and not self._settings.vertex
+        return dumped(gemini_models(self._settings.models)) if is_list else None
 
     def denied(self, request: HttpRequest) -> ServerRefusal | None:
         if self.oauth is not None:

@@ -1,6 +1,5 @@
 """A strict loopback server that speaks OpenAI Responses."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -8,28 +7,32 @@ from actors.testing.cache import PromptCache
 from actors.testing.catalogue import openai_models
 from actors.testing.faults import Faults
 from actors.testing.loopback import HttpRequest
+from actors.testing.responses_resources import ResponsesResources
 from actors.testing.rules import responses
 from actors.testing.rules.base import Json, Mode, RuleBroken, ServerRefusal, dumped
 from actors.testing.rules.responses_rules import ResponsesProfile, ResponsesSettings
+from actors.testing.rules.responses_shapes import COMPACTED_KEYS, COUNTED_KEYS, KEYS
 from actors.testing.rules.responses_store import ResponsesStore, expanded
 from actors.testing.script import Behaviour, Script, Turn
 from actors.testing.server import LoopbackServer, ServerLimits, bearer, same
 from actors.testing.wires.responses import ResponsesWire
 
-_KEPT = re.compile(r"/v1/responses/(?P<id>[^/]+)")
+_ANSWER, _COUNT, _COMPACT = "/v1/responses", "/v1/responses/input_tokens", "/v1/responses/compact"
+_KEYS = {_ANSWER: KEYS, _COUNT: COUNTED_KEYS, _COMPACT: COMPACTED_KEYS}
 
 
 class ResponsesServer(LoopbackServer):
-    """OpenAI Responses at `base_url` + `/responses`, and its token count.
+    """OpenAI Responses at `base_url` + `/responses`, its token count and its compaction, and conversations.
 
     `models` names the models that exist and what each takes; None lets any name in, under the profile of
     `settings`, which also says for which account reasoning is encrypted. What a request asks to have stored, as it
     does unless it says `store: false`, is kept: it may be named by id later, and is there at `/responses/ID`.
+    Conversations are at `/conversations`.
     """
 
     dialect = "openai_responses"
     base_path = "/v1"
-    paths = frozenset({"/v1/responses", "/v1/responses/input_tokens"})
+    paths = frozenset(_KEYS)
     request_id_header = "x-request-id"
 
     def __init__(
@@ -61,18 +64,25 @@ class ResponsesServer(LoopbackServer):
             cache=cache,
         )
         self._store = ResponsesStore(self._limits.recordings)
+        self._resources = ResponsesResources(self._store, self._settings.profile)
 
     def read(self, request: HttpRequest) -> Json:
         """Return the parsed body; what it names by id stands in its place where it is kept."""
         parsed = super().read(request)
+        if not isinstance(parsed, dict):
+            return parsed
+        # The template that a prompt names says what is missing here.
+        parsed = {"model": "unnamed", **parsed, "input": parsed.get("input") or []}
         try:
             return {**parsed, "input": expanded(parsed, self._store)[0]}
-        except (RuleBroken, TypeError, KeyError, AttributeError):  # the rules say what is wrong with it
+        except (RuleBroken, TypeError, KeyError, AttributeError):  # the rules report the fault
             return parsed
 
     def judge(self, request: HttpRequest) -> ServerRefusal | None:
+        mode: Mode = "hosted" if request.path == _COMPACT else self._mode  # no copy of the API compacts
+        keys = _KEYS[request.path]
         try:
-            responses.validate(request.body, self._mode, self._settings, self._store)
+            responses.validate(request.body, mode, self._settings, self._store, keys=keys)
         except RuleBroken as refused:
             return refused.refusal
         return None
@@ -82,21 +92,23 @@ class ResponsesServer(LoopbackServer):
             return None
         return self.wire.failure(401)
 
-    def counted(self, request: HttpRequest) -> bytes | None:
-        if not request.path.endswith("/input_tokens"):
-            return None
-        return dumped({"object": "response.input_tokens", "input_tokens": len(request.body) // 4})
+    def direct_answer(self, request: HttpRequest) -> bytes | None:
+        if request.path == _COUNT:
+            return dumped({"object": "response.input_tokens", "input_tokens": len(request.body) // 4})
+        if request.path == _COMPACT:
+            return dumped(self._writer.compacted(self.read(request), self.received - 1))
+        return None
 
-    def looked_up(self, request: HttpRequest) -> bytes | None:
-        if request.path == "/v1/models":
+    def stored(self, request: HttpRequest) -> bytes | ServerRefusal | None:
+        if (request.method, request.path) == ("GET", "/v1/models"):
             return dumped(openai_models(self._settings.models))
-        named = _KEPT.fullmatch(request.path)
-        kept = self._store.response(named["id"]) if named else None
-        return None if kept is None else dumped(kept)
+        try:
+            return self._resources.answer(request)
+        except RuleBroken as refused:
+            return refused.refusal
 
     def _parts(self, turn: Turn, request: Json, order: int, streamed: bool) -> list[bytes]:
         response = self._writer.whole(turn, request, order)
         self._store.made(response["output"])
-        if request.get("store") is not False:
-            self._store.keep(request, response)
+        self._store.keep(request, response)
         return super()._parts(turn, request, order, streamed)

@@ -197,7 +197,11 @@ class LoopbackServer:
         parsed = self.read(request)
         fault = fault_for(self.faults, order, parsed)
         verdict: ServerRefusal | None = None
-        answer = self._before_judging(request, fault, order)
+        answer = self._barred(request, order)
+        if answer is None and (found := self.stored(request)) is not None:
+            verdict = found if isinstance(found, ServerRefusal) else None
+            answer = self._refusal(verdict, order) if verdict else self._plain(found, order)
+        answer = answer or self._misrouted(request, fault, order)
         if answer is None:
             verdict = self.judge(request)
             answer = self._refusal(verdict, order) if verdict else self._served(request, parsed, fault, order)
@@ -233,30 +237,30 @@ class LoopbackServer:
         """Return the refusal of the request's credentials and version headers, or None."""
         raise NotImplementedError
 
-    def counted(self, request: HttpRequest) -> bytes | None:
-        """Return the body of a token count if the request asks for one."""
+    def direct_answer(self, request: HttpRequest) -> bytes | None:
+        """Return the answer to an accepted request that the model does not see, such as a token count, or None."""
         return None
 
     def prompt(self, request: HttpRequest, parsed: Json) -> Prompt | None:
         """Return what the host's cache sees of an accepted request, or None if it has no cache."""
         return automatic_prompt(parsed, self.dialect) if self.dialect in AUTOMATIC else None
 
-    def looked_up(self, request: HttpRequest) -> bytes | None:
-        """Return the body of what a GET asks for, or None if there is no such thing."""
+    def stored(self, request: HttpRequest) -> "bytes | ServerRefusal | None":
+        """Return the answer about something that the host keeps, such as its models, or its refusal; else None."""
         return None
 
     def refusal_headers(self, refusal: ServerRefusal) -> tuple[tuple[str, str], ...]:
         """Return the headers in which the provider says what kind of refusal it is."""
         return ()
 
-    def _before_judging(self, request: HttpRequest, fault: Fault | None, order: int) -> LoopbackAnswer | None:
+    def _barred(self, request: HttpRequest, order: int) -> LoopbackAnswer | None:
         if request.too_large:
             refusal = self._refusal(self.wire.failure(413), order)
             return replace(refusal, headers=(*refusal.headers, ("connection", "close")))
-        if (denied := self.denied(request)) is not None:
-            return self._refusal(denied, order)
-        if request.method == "GET" and (found := self.looked_up(request)) is not None:
-            return LoopbackAnswer(200, (_JSON, self._mark(order)), (found,))
+        denied = self.denied(request)
+        return None if denied is None else self._refusal(denied, order)
+
+    def _misrouted(self, request: HttpRequest, fault: Fault | None, order: int) -> LoopbackAnswer | None:
         if not self.routed(request):
             return self._refusal(self.wire.failure(404), order)
         if "upgrade" in request.headers:  # to a websocket; a client that hears so at once goes on without
@@ -270,9 +274,9 @@ class LoopbackServer:
         if isinstance(fault, ErrorInStream) and not streamed:
             return self._refusal(self._told(fault), order)
         if isinstance(fault, Garbage):
-            return LoopbackAnswer(200, (_JSON, self._mark(order)), (fault.body,))
-        if (counted := self.counted(request)) is not None:
-            return _broken(LoopbackAnswer(200, (_JSON, self._mark(order)), (counted,)), fault)
+            return self._plain(fault.body, order)
+        if (direct := self.direct_answer(request)) is not None:
+            return _broken(self._plain(direct, order), fault)
         turn = self.script.turn(parsed)
         if fault is None or isinstance(fault, Reframed):
             self.script.advance()
@@ -282,6 +286,9 @@ class LoopbackServer:
             parts = fault.written(parts)
         headers = (("content-type", self.stream_type) if streamed else _JSON, self._mark(order))
         return _broken(LoopbackAnswer(200, headers, tuple(parts), streamed), fault)
+
+    def _plain(self, body: bytes, order: int) -> LoopbackAnswer:
+        return LoopbackAnswer(200, (_JSON, self._mark(order)), (body,))
 
     def _billed(self, turn: Turn, prompt: Prompt | None) -> Turn:
         """Return the turn with what the cache read and wrote; without either with the figures of the script."""
@@ -381,8 +388,9 @@ class OpenAIServer(LoopbackServer):
             return None
         return self.wire.failure(401)
 
-    def looked_up(self, request: HttpRequest) -> bytes | None:
-        return dumped(openai_models(self._models)) if request.path == "/v1/models" else None
+    def stored(self, request: HttpRequest) -> bytes | None:
+        is_list = (request.method, request.path) == ("GET", "/v1/models")
+        return dumped(openai_models(self._models)) if is_list else None
 
 
 @asynccontextmanager

@@ -172,6 +172,18 @@ def test_openrouter_accepts_server_tools_and_cache_marks_on_tools() -> None:
     assert refused(USER, vendor="openrouter", tools=[search], tool_choice="auto") is None
 
 
+def test_openrouter_judges_schemas_as_openai_only_for_models_of_openai() -> None:
+    loose = {
+        "type": "function",
+        "function": {"name": "x", "parameters": {"properties": {"a": {"type": "array"}}}},
+    }
+    form = {"type": "json_schema", "json_schema": {"name": "x", "strict": True, "schema": {"type": "object"}}}
+    for model in ("anthropic/claude-sonnet-5", "google/gemini-4"):
+        assert refused(USER, vendor="openrouter", model=model, tools=[loose], response_format=form) is None
+    assert refused(USER, vendor="openrouter", model="openai/gpt-5.6", tools=[loose]) is not None
+    assert refused(USER, vendor="openrouter", model="openai/gpt-5.6", response_format=form) is not None
+
+
 def test_openrouter_accepts_its_own_answers_again() -> None:
     made = {**call("toolu_01ABCDEFGHIJKLMNOPQRSTUVWX_0123456789012345678"), "index": 0}
     answer: Json = {

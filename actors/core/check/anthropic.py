@@ -14,8 +14,9 @@ from actors.core.jsonio import JsonValue
 
 _TOP = shape(
     """billing_policy cache_control compaction container context_management diagnostics fallback_credit_token fallbacks
-    inference_geo max_tokens mcp_servers messages metadata model output_config service_tier speed stop_sequences stream
-    system temperature thinking thread tool_choice tools top_k top_p user_profile_id workspace_id"""
+    inference_geo max_tokens mcp_servers messages metadata model output_config output_format service_tier speed
+    stop_sequences stream system temperature thinking thread tool_choice tools top_k top_p user_profile_id
+    workspace_id"""
 )
 _VERSIONS = {
     "raw_predict": ("vertex-2023-10-16", "2026-10-21"),

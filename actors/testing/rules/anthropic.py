@@ -215,7 +215,9 @@ def _check_values(request: dict[str, Json], profile: AnthropicProfile) -> None:
     between = (request.get("thinking") or {}).get("type") == "between_tools"
     if between and effort in ("xhigh", "max"):
         raise RULES["ANT-49-between"].refused(effort=effort)
-    if config.get("format") is not None and not profile.schemas:
+    # Before `output_config` the beta of structured outputs had the form of the answer in a parameter of its own.
+    config = {"format": request.get("output_format"), **config}
+    if config["format"] is not None and not profile.schemas:
         raise RULES["ANT-S31"].refused()
     anthropic_schema.check(config)
 

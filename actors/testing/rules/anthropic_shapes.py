@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 COUNTED_KEYS = frozenset(
-    """billing_policy cache_control compaction context_management mcp_servers messages model output_config speed
-    system thinking tool_choice tools user_profile_id workspace_id""".split()  # noqa: SIM905  as a list it is a page
+    """billing_policy cache_control compaction context_management mcp_servers messages model output_config
+    output_format speed system thinking tool_choice tools user_profile_id workspace_id""".split()  # noqa: SIM905  as a list it is a page
 )
 """Keys of a request for a token count."""
 OUTPUT_KEYS = frozenset(

@@ -162,7 +162,7 @@ def upstreams_rules(hosts: Mapping[str, VendorHost]) -> VendorHost:
     def check_upstream(request: Json, context: RequestContext) -> None:
         settings = context.settings
         name = settings.upstream_vendor if isinstance(settings, CompatibleSettings) else "openai_chat"
-        host = hosts[name]
+        host = _ANOTHER_VENDOR if name == "openai_chat" and _is_of_another_vendor(request) else hosts[name]
         inner = replace(context, host=host, profile=replace(context.profile, id_length=None))
         try:
             openai_chat.judge(_passed_on(request, host), inner, 0)
@@ -171,6 +171,12 @@ def upstreams_rules(hosts: Mapping[str, VendorHost]) -> VendorHost:
             raise RuleBroken(refusal, refused.values) from None
 
     return replace(OPENROUTER, checks=(_check_tools, check_upstream, _check_details, _check_marks))
+
+
+def _is_of_another_vendor(request: Json) -> bool:
+    """Return True if the model's name says that OpenAI does not serve it."""
+    vendor, named, _ = request["model"].rpartition("/")
+    return bool(named) and vendor != "openai"
 
 
 def _passed_on(request: Json, host: VendorHost) -> Json:
@@ -216,6 +222,9 @@ def _wrapped(refusal: ServerRefusal, request: Json, values: Mapping[str, object]
     return replace(refusal, detail={"vendor": "anthropic"}) if refusal.rule in _UPSTREAMS else refusal
 
 
+_ANOTHER_VENDOR: VendorHost = replace(any_answer(OPENAI), schema=lambda function: None)
+"""Behind the gateway a vendor of which nothing but the family's rules is known: schemas are its own matter."""
+
 OPENROUTER: VendorHost = replace(
     any_answer(OPENAI),
     name="openrouter",
@@ -228,6 +237,7 @@ OPENROUTER: VendorHost = replace(
     parts=PARTS
     | {role: frozenset({"text", "image_url"}) for role in ("tool", "system", "developer")}
     | {"user": PARTS["user"] | {_VIDEO}},
+    schema=lambda function: None,  # the upstream judges it
     own_tools=_OWN_TOOLS,
     tool_marks=frozenset({"cache_control"}),
     identity=lambda messages, context: None,

@@ -152,6 +152,17 @@ RULES = table(
         "Response input messages must contain the word 'json' in some form to use 'text.format' of type "
         "'json_object'.",
     ),
+    ServerRule("OAR-S16", "Response with id '{id}' not found.", source=RECALLED, status=404),
+    ServerRule("OAR-S17", "Cannot cancel a synchronous response.", source=RECALLED),
+    ServerRule("OAR-S18", "Item with id '{id}' not found.", source=RECALLED, status=404),
+    ServerRule(
+        "OAR-S24",
+        "Mutually exclusive parameters: 'previous_response_id' and 'conversation'. Ensure you are only providing "
+        "one of them.",
+        source=RECALLED,
+        code="mutually_exclusive_parameters",
+    ),
+    ServerRule("OAR-S25", "Conversation with id '{id}' not found.", source=RECALLED, status=404),
     ServerRule("OAR-S20", "invalid tool call arguments", source=COPIES, strict_only=True),
     ServerRule("OAR-S21", "Duplicate tool call id {id}", source=COPIES, strict_only=True),
     ServerRule("OAR-S22", "The last item of the input is the assistant's.", source=COPIES, strict_only=True),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from actors.testing.rules.base import Json, ServerRefusal, dumped
 from actors.testing.rules.responses_reasoning import encrypted
 from actors.testing.rules.responses_rules import ResponsesSettings
-from actors.testing.rules.responses_store import listed
+from actors.testing.rules.responses_store import conversation_of, listed
 from actors.testing.script import Builtin, Call, Redacted, Say, Think, Turn
 from actors.testing.wire import (
     _CREATED,
@@ -62,6 +62,33 @@ class ResponsesWire:
             for sequence, event in enumerate(events)
         ]
 
+    def compacted(self, request: Json, number: int) -> Json:
+        """Return the compacted form of a conversation: the messages of the user, and one item for all else."""
+        users = [
+            {
+                "id": minted("msg_", self.host, number, at),
+                "status": "completed",
+                **item,
+                "content": _parts(item["content"]),
+            }
+            for at, item in enumerate(listed(request["input"]))
+            if item.get("role") == "user"
+        ]
+        usage = {
+            "input_tokens": 0,
+            "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+            "output_tokens": 0,
+            "output_tokens_details": {"reasoning_tokens": 0},
+            "total_tokens": 0,
+        }
+        return {
+            "id": minted("resp_", self.host, number, 0),
+            "object": "response.compaction",
+            "created_at": _CREATED,
+            "output": [*users, _compaction(minted("cmp_", self.host, number, 0))],
+            "usage": usage,
+        }
+
     def error(self, refusal: ServerRefusal, number: int) -> bytes:
         error = {"message": refusal.message, "type": refusal.type, "param": refusal.param}
         return dumped({"error": {**error, "code": refusal.code}})
@@ -83,7 +110,7 @@ class ResponsesWire:
             "incomplete_details": None,
             "instructions": request.get("instructions"),
             "max_output_tokens": request.get("max_output_tokens"),
-            "metadata": {},
+            "metadata": request.get("metadata") or {},
             "model": request["model"],
             "output": output,
             "parallel_tool_calls": True,
@@ -97,6 +124,8 @@ class ResponsesWire:
             "top_p": 1.0,
             "truncation": "disabled",
             "usage": None,
+            **({} if (named := conversation_of(request)) is None else {"conversation": {"id": named}}),
+            **({"background": True} if request.get("background") else {}),
         }
 
     def _ended(self, turn: Turn, request: Json, number: int, output: list[Json]) -> Json:
@@ -158,6 +187,10 @@ class ResponsesWire:
         if state is None and _ENCRYPTED in (request.get("include") or ()):
             state = encrypted(request, before, item_id, self.settings)
         return {"id": item_id, "type": "reasoning", "summary": summary, "encrypted_content": state}
+
+
+def _parts(content: Json) -> Json:
+    return [{"type": "input_text", "text": content}] if isinstance(content, str) else content
 
 
 def _message(item_id: str, said: Say) -> Json:
