@@ -74,15 +74,15 @@ class ResponsesResources:
     def _create_conversation(self, request: HttpRequest, named: Mapping[str, str]) -> Json:
         body = _object(request)
         made = self._store.converse(self._judged(body.get("items") or []), body.get("metadata"))
-        return _shown(made)
+        return _conversation_body(made)
 
     def _show_conversation(self, request: HttpRequest, named: Mapping[str, str]) -> Json:
-        return _shown(self._conversation(named))
+        return _conversation_body(self._conversation(named))
 
     def _update_conversation(self, request: HttpRequest, named: Mapping[str, str]) -> Json:
         found = self._conversation(named)
         found.metadata = _object(request).get("metadata") or {}
-        return _shown(found)
+        return _conversation_body(found)
 
     def _delete_conversation(self, request: HttpRequest, named: Mapping[str, str]) -> Json:
         found = self._conversation(named)
@@ -103,7 +103,7 @@ class ResponsesResources:
     def _delete_item(self, request: HttpRequest, named: Mapping[str, str]) -> Json:
         found, item = self._conversation(named), self._item(named)
         found.items.remove(item)
-        return _shown(found)
+        return _conversation_body(found)
 
     def _conversation(self, named: Mapping[str, str]) -> StoredConversation:
         found = self._store.conversation(named["conversation"])
@@ -158,7 +158,7 @@ def _object(request: HttpRequest) -> Json:
     return body
 
 
-def _shown(conversation: StoredConversation) -> Json:
+def _conversation_body(conversation: StoredConversation) -> Json:
     return {
         "id": conversation.id,
         "object": "conversation",

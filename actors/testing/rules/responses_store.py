@@ -26,7 +26,7 @@ _PREFIXES = {
 class _StoredResponse:
     previous: str | None
     given: tuple[Json, ...]
-    shown: tuple[Json, ...]
+    listing: tuple[Json, ...]
     body: Json
 
     @property
@@ -78,8 +78,8 @@ class ResponsesStore:
             self.append(conversation, [*new, *response["output"]])
         if is_stored:
             previous = request.get("previous_response_id")
-            shown = tuple(map(self.whole, new))
-            self._responses[response["id"]] = _StoredResponse(previous, tuple(new), shown, response)
+            listing = tuple(map(self.whole, new))
+            self._responses[response["id"]] = _StoredResponse(previous, tuple(new), listing, response)
         if is_stored or conversation is not None:
             self._items.update((item["id"], item) for item in response["output"] if "id" in item)
         self._bound()
@@ -106,7 +106,7 @@ class ResponsesStore:
     def given(self, response_id: str) -> Sequence[Json] | None:
         """Return the input items of a kept response as the host shows them, None if there is none of this id."""
         kept = self._responses.get(response_id)
-        return None if kept is None else kept.shown
+        return None if kept is None else kept.listing
 
     def forget(self, response_id: str) -> bool:
         """Forget a response, and return whether it was kept."""

@@ -10,7 +10,91 @@ CACHED = "tests/testing/test_prompt_cache.py"
 ACCOUNTS = "tests/testing/test_oauth.py"
 CLIENTS = "tests/testing/test_real_clients.py"
 
+_BLOCKS = "actors/testing/rules/anthropic_messages.py"
+_SHAPES = "actors/testing/rules/anthropic_shapes.py"
+_THREADS = "actors/testing/rules/anthropic_threads.py"
+_GOOGLE = "actors/testing/rules/gemini.py"
+SERVER_TOOLS = "tests/testing/test_loopback_anthropic_server_tools.py"
+RESOURCES = "tests/testing/test_loopback_responses_resources.py"
+RESPONSES_PARAMS = "tests/testing/test_sdk_params_openai_responses.py"
+CHAT_PARAMS = "tests/testing/test_sdk_params_chat.py"
+GOOGLE = "tests/testing/test_loopback_gemini_client.py"
+
 MUTATIONS = (
+    Mutation(
+        "anthropic: a turn that the provider paused is taken for a prefill",
+        f"{_BLOCKS}:_check_sequence",
+        "not turns[-1].uses_server_tools",
+        "True",
+        (f"{SERVER_TOOLS}::test_what_the_host_accepts_is_accepted_in_both_modes",),
+    ),
+    Mutation(
+        "anthropic: an open call of a server tool is forgotten with its turn",
+        f"{_BLOCKS}:_check_server_calls",
+        "_check_server_results(turn, pending)",
+        "_check_server_results(turn, {})",
+        (f"{SERVER_TOOLS}::test_what_the_host_accepts_is_accepted_in_both_modes",),
+    ),
+    Mutation(
+        "anthropic: any tool of the provider is known",
+        f"{_SHAPES}:is_provider_tool",
+        "return ...",
+        "return True",
+        (
+            "tests/testing/test_sdk_params_anthropic.py::test_names_that_the_api_does_not_have_are_still_refused",
+        ),
+    ),
+    Mutation(
+        "anthropic: an answer is continued twice",
+        f"{_THREADS}:ThreadStore.keep",
+        "previous.is_continued = True",
+        "pass",
+        (f"{SERVER_TOOLS}::test_the_sdk_reads_the_refusals_of_threads",),
+    ),
+    Mutation(
+        "responses: an output of a shell needs no call",
+        f"{_ITEMS}:_check_pairs",
+        "answered not in in_container and (not is_open)",
+        "False",
+        (f"{RESPONSES_PARAMS}::test_structure_is_still_judged_where_such_items_stand",),
+    ),
+    Mutation(
+        "responses: a conversation does not grow",
+        f"{_STORE}:ResponsesStore.keep",
+        'self.append(conversation, [*new, *response["output"]])',
+        "pass",
+        (f"{RESOURCES}::test_a_conversation_grows_with_each_response",),
+    ),
+    Mutation(
+        "responses: a page begins with the item that it follows",
+        "actors/testing/responses_resources.py:_page",
+        'ids.index(asked["after"]) + 1',
+        'ids.index(asked["after"])',
+        (f"{RESOURCES}::test_the_input_of_a_response_is_listed_in_pages",),
+    ),
+    Mutation(
+        "gemini: the pieces of a stream are turns of their own",
+        f"{_GOOGLE}:_turns",
+        'turns and content.get("role") == turns[last].get("role") == "model"',
+        "False",
+        (f"{GOOGLE}::test_the_vendors_client_calls_functions_by_itself",),
+    ),
+    Mutation(
+        "gemini: a response needs the id of its call",
+        f"{_GOOGLE}:_paired",
+        'by_id.get(named) if named and call.get("id") else call',
+        "by_id.get(named)",
+        (
+            "tests/testing/test_sdk_params_google.py::test_what_the_host_accepted_in_recorded_conversations_is_accepted",
+        ),
+    ),
+    Mutation(
+        "openrouter: the upstream sees the tools of the gateway",
+        "actors/testing/rules/openrouter.py:_passed_on",
+        "not OPENROUTER.runs(tool)",
+        "True",
+        (f"{CHAT_PARAMS}::test_openrouter_accepts_server_tools_and_cache_marks_on_tools",),
+    ),
     Mutation(
         "cache: a mark finds an entry one position too far back",
         f"{_CACHE}:LOOKBACK",
@@ -96,28 +180,28 @@ MUTATIONS = (
     ),
     Mutation(
         "store: what a request forbids to keep is kept",
-        "actors/testing/responses_server.py:ResponsesServer._parts",
+        f"{_STORE}:ResponsesStore.keep",
         'request.get("store") is not False',
         "True",
         (f"{CLIENTS}::test_g03_what_is_not_stored_may_not",),
     ),
     Mutation(
         "store: only what is asked for is kept",
-        "actors/testing/responses_server.py:ResponsesServer._parts",
+        f"{_STORE}:ResponsesStore.keep",
         'request.get("store") is not False',
         'request.get("store")',
         (f"{CLIENTS}::test_g03_what_is_stored_may_be_named_by_id",),
     ),
     Mutation(
         "store: a chain is only its last response",
-        f"{_STORE}:ResponsesStore.conversation",
+        f"{_STORE}:ResponsesStore.history",
         "kept.previous",
         "None",
         (f"{CLIENTS}::test_g05_a_chain_is_restored_and_named",),
     ),
     Mutation(
         "store: nothing is ever forgotten",
-        f"{_STORE}:ResponsesStore.keep",
+        f"{_STORE}:ResponsesStore._bound",
         "len(held) > self._limit",
         "False",
         (f"{CLIENTS}::test_g05_only_the_latest_responses_are_kept",),
