@@ -144,3 +144,16 @@ def test_lines_cut_anywhere_are_the_same_messages(size: int) -> None:
     heard = [item for at in range(0, len(said), size) for item in lines.feed(said[at : at + size])]
     read = [item.message.id for item in heard if not isinstance(item, Exception)]  # type: ignore[union-attr]  # answers
     assert read == [number for number, message in enumerate(messages) if len(json.dumps(message)) <= 1_500]
+
+
+def test_values_are_counted_outside_of_texts() -> None:
+    limits = McpLimits(max_values=1_000)
+    commas = "," * 100_000
+    assert limits.excess(json.dumps({"result": {"text": commas}}).encode()) is None
+    excess = limits.excess(json.dumps({"result": {"values": [0] * 100_000}}).encode())
+    assert excess is not None
+    assert (excess.setting, excess.value) == ("max_values", 100_000)
+    texts = limits.excess(json.dumps({"result": {"values": ['\\", a'] * 100_000}}).encode())
+    assert texts is not None
+    assert texts.setting == "max_values"
+    assert limits.excess(b'{"result": "' + b'\\",' * 1_000_000) is None

@@ -23,6 +23,8 @@ _LATER = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}  # what
 def accepted(method: str, result: Fields, leave_out: LeaveOut) -> Fields:
     """Return the result of a request as the SDK accepts it."""
     match method:
+        case "initialize":
+            return {"capabilities": {}, "serverInfo": {"name": "", "version": ""}, **result}
         case "tools/list":
             return _listing(result, leave_out)
         case "tools/call" if result.get("resultType", "complete") == "complete":

@@ -56,12 +56,12 @@ class GuardedTransport(AsyncBaseTransport):
             said = f"The server sent an answer with the encoding {encoding[:40]!r}, which was not asked for"
             return _error(asked, ErrorData(code=INVALID_REQUEST, message=said))
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if kind == "text/event-stream":
+        if kind == "text/event-stream" and response.status_code < 300:
             events = BoundedEvents(response, self._limits, self._name, asked)
             return Response(
                 response.status_code, headers=_plain(response), stream=events, extensions=response.extensions
             )
-        return await self._judged(response, asked) if kind == "application/json" else response
+        return await self._judged(response, asked)
 
     async def _judged(self, response: Response, asked: RequestId | None) -> Response:
         """Return an answer with all of its body, or the error that takes its place."""

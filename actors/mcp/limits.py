@@ -4,16 +4,12 @@ Pydantic, which the SDK parses with, took 28 s for 300,000 blocks, and no other 
 the bytes takes milliseconds. `child` and `guard` call this module for both transports.
 """
 
-import re
 from dataclasses import dataclass
 
 from msgspec import DecodeError, Raw
 from msgspec.json import decode
 
 from actors.errors import AnswerTooLarge
-
-SMALL = 64 * 1024  # bytes in which no count is worth a look
-_TEXTS = re.compile(rb'"(?:[^"\\]|\\.)*"')
 
 
 @dataclass(frozen=True)
@@ -34,17 +30,26 @@ class McpLimits:
         """Return why a message is not read; None if it is within the limits."""
         if len(data) > self.max_bytes:
             return self.too_long(len(data))
-        if len(data) <= SMALL and data.count(b"{") <= self.max_blocks:
-            return None
-        if (blocks := _blocks(data)) > self.max_blocks:
+        if data.count(b"{") > self.max_blocks and (blocks := _blocks(data)) > self.max_blocks:
             return answer_too_large("max_blocks", blocks, self.max_blocks)
-        if data.count(b",") > self.max_values and (values := _values(data)) > self.max_values:
+        if data.count(b",") > self.max_values and (values := self._values(data)) > self.max_values:
             return answer_too_large("max_values", values, self.max_values)
         return None
 
     def too_long(self, size: int) -> AnswerTooLarge:
         """Return the error of a message of so many bytes, or more."""
         return answer_too_large("max_bytes", size, self.max_bytes)
+
+    def _values(self, data: bytes) -> int:
+        """Return how many JSON values a message has, about: the commas outside of its texts.
+
+        Every step is one pass in C, and texts are only told apart while there are few enough: a regular expression took
+        3 s for 700,000 short texts.
+        """
+        plain = data.replace(b"\\\\", b"").replace(b'\\"', b"")
+        if (quotes := plain.count(b'"')) > 4 * self.max_values:  # a member has two texts, and so four quotes
+            return quotes // 4
+        return b"".join(plain.split(b'"')[::2]).count(b",") + 1
 
 
 def answer_too_large(setting: str, value: int, limit: int) -> AnswerTooLarge:
@@ -64,8 +69,3 @@ def _blocks(data: bytes) -> int:
         return len(decode(result["content"], type=list[Raw]))
     except (DecodeError, KeyError, RecursionError):
         return 0
-
-
-def _values(data: bytes) -> int:
-    """Return how many JSON values a message has, about: the commas outside of its texts."""
-    return _TEXTS.sub(b"", data).count(b",") + 1

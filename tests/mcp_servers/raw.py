@@ -36,7 +36,8 @@ def answer(table: Json, request: Json) -> Json:
         server = {"name": "raw", "version": "1"}
         capabilities: Json = {"tools": {}}
         version = params["protocolVersion"]
-        result = {"protocolVersion": version, "capabilities": capabilities, "serverInfo": server}
+        result = result or {"capabilities": capabilities, "serverInfo": server}
+        result = {"protocolVersion": version, **result}
     elif method == "tools/call" and isinstance(result, dict) and params["name"] in result:
         result = result[params["name"]]
     said = {"jsonrpc": "2.0", "id": request["id"]}
