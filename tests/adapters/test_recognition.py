@@ -190,6 +190,11 @@ FOREIGN: dict[str, Json] = {
         {"id": "1", "role": "user", "parts": [{"type": "text", "text": USER}]},
         {"id": "2", "role": "assistant", "parts": [{"type": "text", "text": MODEL}]},
     ],
+    "AI SDK, one message": [{"id": "1", "role": "user", "parts": [{"type": "text", "text": USER}]}],
+    "rows of a database": [
+        {"role": "user", "content": USER, "deleted": False},
+        {"role": "assistant", "content": MODEL, "deleted": True},
+    ],
     "AI SDK, of a model": [
         {"role": "user", "content": [{"type": "text", "text": USER}]},
         {
