@@ -42,6 +42,7 @@ class Settling:
         self._about: Iterator[int | None] = iter(())
         self._count = 0  # of messages
         self._behind = -1  # the number of the message that results would stand directly behind
+        self._completions: dict[CallId, set[tuple[object, ...]]] = {}  # of calls with several results
         self._early: dict[int, list[tuple[str, ToolResult]]] = {}
         self._latest: dict[CallId, CallId] = {}
         self._restored: dict[CallId, CallId] = {}
@@ -170,10 +171,12 @@ class Settling:
     def _answer(self, name: CallId, result: ToolResult, place: str) -> None:
         key, tool = self._key(result)
         known, kept = self._known[name], replace(result, call_id=name)
-        if (first := known.completion) is None:
+        if known.completion is None:
             self._known[name] = replace(known, started=True, end=kept, cancelled=None)
         else:
-            again = _completing(kept) in map(_completing, (first, *known.duplicates))
+            said = self._completions.setdefault(name, set(_completions(known)))
+            again = _completing(kept) in said
+            said.add(_completing(kept))
             self.remarks.dedupe.append((name, "duplicate" if again else "conflicting_duplicate"))
             self.remarks.add(place, "another result for call %s kept as a duplicate", _quoted(key or tool))
             if not again:

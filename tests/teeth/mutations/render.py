@@ -77,7 +77,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "door: the last real result wins",
         "actors/core/door/settle.py:Settling._answer",
         "replace(known, duplicates=(*known.duplicates, kept))",
-        "replace(known, end=kept, duplicates=(*known.duplicates, first))",
+        "replace(known, end=kept, duplicates=(*known.duplicates, known.completion))",
         (DOOR,),
     ),
     Mutation(
