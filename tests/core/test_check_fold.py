@@ -371,7 +371,7 @@ def test_any_bytes_are_judged_without_an_exception(body: object, raw: bytes, dia
 
 
 def test_the_judge_reads_the_rulebook_and_nothing_that_renders() -> None:
-    allowed = {"check", "dialect", "jsonio", "models", "rulebook", "table"}
+    allowed = {"check", "dialect", "form", "jsonio", "models", "rulebook", "table"}
     for file in Path(actors.core.check.__file__).parent.glob("*.py"):
         for _, name in references(file):
             if name.startswith("actors."):

@@ -46,6 +46,8 @@ BESIDE = {
         "ALL-01",
         "ALL-13",
         "ALL-14",
+        "ALL-16",
+        *("ANT-45", "ANT-46", "ANT-47", "ANT-49", "ANT-56"),
         "ANT-09",
         "ANT-25",
         "ANT-31",
@@ -57,7 +59,21 @@ BESIDE = {
         "OAC-04",
         "OAC-09",
     ),
-    *("CMP-03", "OAC-11", "OAC-12", "OAC-17", "OAC-19", "KIM-07", "KIM-08", "KIM-10", "KIM-11", "DSK-08"),
+    *(
+        "CMP-03",
+        "OAC-11",
+        "OAC-12",
+        "OAC-17",
+        "OAC-18",
+        "OAC-19",
+        "OAC-20",
+        "KIM-07",
+        "KIM-09",
+        "KIM-08",
+        "KIM-10",
+        "KIM-11",
+        "DSK-08",
+    ),
 }
 """Rules that are broken beside the messages, by their absence or by bytes that are not JSON; others in a fragment."""
 

@@ -195,6 +195,12 @@ ROWS = [
     Row("ALL-11", body(say(), say("", "assistant"), say()), HI),
     Row("ALL-12", body(say(SURROGATE)), HI),
     Row("ALL-13", {**HI, "tools": [tool(), tool()]}, {**HI, "tools": [tool(), tool("run")]}),
+    Row(
+        "ALL-16",
+        {**HI, "model": "gpt-6-astra", "reasoning": {"effort": "none"}},
+        {**HI, "model": "gpt-6-astra", "reasoning": {"effort": "max"}},
+    ),
+    Row("ALL-16", {**HI, "model": "o3", "temperature": 0.2}, {**HI, "model": "o3", "temperature": 1}),
     Row("ALL-14", {**HI, "tool_choice": "required"}, {**HI, "tools": [tool()], "tool_choice": "required"}),
     Row(
         "ALL-14",

@@ -124,6 +124,7 @@ KIMIS: list[tuple[Any, ...]] = [
      chat(USER, tools=[typed(x={"type": "object", "patternProperties": {"^a": STRING}})])),
     ("KIM-07", chat(USER, tools=[typed(["y"], x=STRING)]), chat(USER, tools=[typed(["x"], x=STRING)])),
     ("KIM-08", chat(USER, tools=[CUSTOM]), chat(USER, tools=[function_tool()])),
+    ("KIM-09", chat(USER, model="kimi-k3", temperature=0.2), chat(USER, model="kimi-k3", temperature=1)),
     ("KIM-10", chat(USER, **FORCED), chat(USER, **FREE)),
     ("KIM-10", chat(USER, **FORCED, thinking={"type": "disabled"}), chat(USER, thinking={"type": "enabled"})),
     ("KIM-11", chat(), HI),

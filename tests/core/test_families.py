@@ -124,7 +124,7 @@ def test_a_profile_says_only_what_its_family_can_write(name: str) -> None:
 @pytest.mark.parametrize("name", sorted(PROFILES))
 def test_fields_changed_together_are_written_and_judged_sound(name: str) -> None:
     random, tried = Random(name), 0
-    for _ in range(150):
+    for _ in range(300):
         tables = random.sample(VARIANTS, 3)
         if (house := possible(name, *tables)) is not None:
             tried += 1

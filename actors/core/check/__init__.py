@@ -32,6 +32,7 @@ from importlib import import_module
 
 import msgspec
 
+from actors.core.check.model_settings import setting_faults
 from actors.core.check.state import CheckState, excerpt, inside
 from actors.core.dialect import Dialect
 from actors.core.jsonio import JsonRefused, JsonValue, parse
@@ -155,6 +156,8 @@ def check(body: bytes, dialect: Dialect) -> list[Fault]:
         return state.faults
     state.names = set()
     state.parameters(request)
+    for rule, where, what in setting_faults(request, dialect):
+        state.fault(rule, where, what)
     messages = request.get(state.container)
     if type(messages) is list:
         state.read(messages)

@@ -5,7 +5,7 @@ from actors.core.rulebook.rule import PROVIDER_MODELS, SECRET, TOKENS, Rule
 RULES = (
     Rule("OAR-01", "rendering", "seen",
          "Every function_call has a function_call_output.",
-         "«No tool output found for function call» call_1."),
+         "«No tool output found for ⟦function ⟧call» call_1."),
     Rule("OAR-02", "rendering", "seen",
          "A function_call_output answers an earlier function_call that has no output yet.",
          "«No tool call found for ⟦function ⟧call output» with call_id call_1."),

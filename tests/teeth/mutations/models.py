@@ -86,6 +86,27 @@ MUTATIONS = (
         (FORCED,),
     ),
     Mutation(
+        "judge: sampling of a model that accepts none is no fault",
+        "actors/core/check/model_settings.py:_sampling",
+        'facts.sampling != "never"',
+        "True",
+        ("tests/core/test_check.py",),
+    ),
+    Mutation(
+        "judge: tools stand beside any effort",
+        "actors/core/check/model_settings.py:_refuses_tools",
+        'effort != "none"',
+        "False",
+        ("tests/core/test_check.py",),
+    ),
+    Mutation(
+        "servers: a strict server knows no models",
+        "actors/testing/rules/models.py:served_model",
+        "_begins(plain, each)",
+        "False",
+        ("tests/testing/test_served_models.py",),
+    ),
+    Mutation(
         "models: ids of older models go back on Vertex",
         "actors/core/models/narrow.py:apply_facts",
         "facts.native_ids and not dialect.ids.native_passthrough",
