@@ -56,7 +56,8 @@ def what_is_awaited(calls: Iterable[ToolCall]) -> str:
 def what_is_missing(result: TurnResult) -> Iterator[str]:
     """Give what is to be said of an answer that is not whole, and what it held beside its words."""
     if result.cut in NO_CONTENT:
-        yield f"no whole answer from {result.served_by}: {NO_CONTENT[result.cut]}"
+        if result.status == "complete":  # else the reason of the failure says it
+            yield f"no whole answer from {result.served_by}: {NO_CONTENT[result.cut]}"
     elif result.cut is not None:
         yield f"the answer was cut ({result.cut}): {result.served_by} stopped with {result.finish!r}"
     if result.left_out:

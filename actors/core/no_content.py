@@ -20,7 +20,7 @@ from actors.core.template_tokens import holds_call, without_reasoning, without_t
 EMPTY: Final = "the answer was empty: it had neither text nor a tool call"
 """Why a request is tried again, in words for people."""
 
-NO_CONTENT: Final[Mapping[Cut, str]] = {
+NO_CONTENT: Final[Mapping[Cut | None, str]] = {
     "empty": EMPTY,
     "unparsed": "the answer holds a tool call as text, which was not run",
 }

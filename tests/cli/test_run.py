@@ -7,14 +7,17 @@ from pathlib import Path
 
 import pytest
 
+from actors.cli.answer import what_is_missing
 from actors.cli.exits import Exit
 from actors.cli.options import parser
 from actors.cli.run import AnswerText, _has_input
 from actors.cli.targets import target
 from actors.config.providers import PROVIDERS
 from actors.core.content import Message, Text, Thinking
-from actors.core.feed import StatusEvent, TextEvent, ThinkingEvent
+from actors.core.feed import StatusEvent, TextEvent, ThinkingEvent, TurnResult
+from actors.core.identity import Binding
 from actors.core.profiles import ALIASES, PROFILES, dialect
+from actors.core.stream import Usage
 from actors.testing import (
     OVERLOADED,
     AnthropicServer,
@@ -132,6 +135,25 @@ def test_any_dialect_makes_a_backend_of_its_provider(name: str, monkeypatch: pyt
     assert backend.dialect == dialect(name).name
     assert PROFILES[PROVIDERS[backend.kind].dialect].family == dialect(name).family
     assert PROVIDERS[backend.kind].dialect in (backend.dialect, "gemini")
+
+
+async def test_a_person_is_told_that_the_answer_was_empty() -> None:
+    server = OpenAIServer([Turn(), Turn(Think("I could read."))])
+    async with serve(server):
+        done = await actors("run", "x", "--base-url", server.base_url, "-m", "m")
+    assert (done.code, done.out) == (Exit.FAILED, "")
+    assert (
+        done.complaint
+        == "server:m gave no answer: the answer was empty: it had neither text nor a tool call, twice"
+    )
+
+
+def test_a_person_is_told_that_a_call_was_not_parsed() -> None:
+    result = TurnResult(
+        "<tool_call>{}", "complete", Binding("server", "openai_chat"), (), 2, Usage(), cut="unparsed"
+    )
+    (line,) = what_is_missing(result)
+    assert line.endswith(": the answer holds a tool call as text, which was not run")
 
 
 @pytest.mark.requirement("PROMISE-13")
