@@ -368,19 +368,18 @@ class Session:
         self._activation.configuration.check(said)
         state, ledger = await self._told()
         equipment, resolver = self._actors.equipment, self._actors.equipment.resolver
-        backend = resolver.backend(resolver.pool(target).members[0])
+        pool = resolver.pool(target)
+        backend = resolver.backend(pool.members[0])
         render = Render(backend.binding, state.history, ledger)
         rendered = await self._asked(render, lambda actors: actors.refs.renderer)
         choice = said.tool_choice if said else None
         omitted = backend.omissions(choice, said)
         request = backend.request(rendered, state.session, choice, said, omitted)
         losses = dict(rendered.report.losses) | dict.fromkeys(request.losses, 1)
-        kept, assumed = rendered.before, request.assumed
-        full = too_full(resolver, state, ledger, backend.binding, state.history.length)
+        full = too_full(resolver, state, ledger, backend.binding, state.history.length) is not None
         over = equipment.why_over(state, target) or ""
-        return Preview(
-            backend.binding, request.body, rendered.report, losses, kept, assumed, full is not None, over
-        )
+        sent = backend.binding, request.body, rendered.report, losses, rendered.before, request.assumed
+        return Preview(*sent, full, over, pool.skipped)
 
     async def _told(self) -> tuple[SessionState, Ledger]:
         """Return what the session knows at one moment, of calls that are about to run too."""

@@ -4,6 +4,7 @@ from msgspec import Struct
 
 from actors.core.diagnostics import Report
 from actors.core.identity import Binding
+from actors.core.routing import SkippedMember
 
 
 class Preview(Struct, frozen=True):
@@ -19,6 +20,7 @@ class Preview(Struct, frozen=True):
         compacts: Whether an ask would make the history shorter first, since it nearly fills the window of the target.
         over: Why no request would be sent: the budget that is used up. Empty while there is some of each left.
         assumed: Settings that the target demands and nobody gave, such as `max_tokens 8192`. Fillers are in `report`.
+        skipped: Members of the target's pool that take none of the session's tools, and so would not be asked.
     """
 
     binding: Binding
@@ -29,6 +31,7 @@ class Preview(Struct, frozen=True):
     assumed: tuple[str, ...] = ()
     compacts: bool = False
     over: str = ""
+    skipped: tuple[SkippedMember, ...] = ()
 
     @property
     def size(self) -> int:

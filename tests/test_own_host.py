@@ -183,3 +183,20 @@ async def test_an_open_turn_fails_clearly_after_its_backend_became_one_of_anothe
         f"{GATEWAY}; configure the backend as it was, or cancel the turn"
     )
     assert len(server.requests) == 1
+
+
+async def test_an_open_turn_goes_on_where_a_new_one_could_not_begin(tmp_path: Path) -> None:
+    responses = ResponsesServer([Turn(Call("look", {"n": 1})), Turn(Say("It is done."))])
+    began = BackendSettings(kind="openai", model="gpt-6-astra", base_url=OFFICIAL)
+    moved = began.model_copy(update={"base_url": GATEWAY})
+    with anyio.fail_after(60):
+        async with serve(responses):
+            journal, way = tmp_path / "log.sqlite", ByPath(responses)
+            await waiting(journal, Config(FileSettings(backends={"a": began}), KEY), way)
+            config = Config(FileSettings(backends={"a": moved}), KEY)
+            async with Runtime(config, journal=journal, transport=way) as runtime:
+                session = await runtime.resume("trip", tools=[LOOK])
+                assert (await session.provide({ONE: "found"})).text == "It is done."
+                later = await session.ask("And now?")
+    assert (later.status, responses.refusals) == ("failed", [])
+    assert "use openai_responses:gpt-6-astra" in later.why

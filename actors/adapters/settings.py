@@ -144,18 +144,30 @@ def _renamed(choice: ToolChoice, names: Mapping[str, str]) -> ToolChoice:
     return next((Choose(made) for made, own in names.items() if own == choice.tool), choice)
 
 
+def why_no_tools(model: str, dialect: Dialect) -> str:
+    """Return why no request to a model may declare tools, with the fix; empty if one may (OAC-21)."""
+    if not _has_chat_rule(dialect) or dialect.model.chat_tools != "never":
+        return ""
+    return (
+        f"Model {model!r} accepts no tools on Chat Completions; use openai_responses:{model}, or open the session "
+        "without tools"
+    )
+
+
+def _has_chat_rule(dialect: Dialect) -> bool:
+    """Return True if tools and effort depend on each other: on hosts that take the effort as OpenAI does."""
+    return dialect.family == "openai_chat" and dialect.reasoning.switch == "effort"
+
+
 def _fit_chat_tools(
     settings: Settings, asked: Settings, dialect: Dialect, losses: dict[str, None]
 ) -> Settings:
     """Return settings with the effort that Chat Completions accepts beside function tools (OAC-20)."""
     rule = dialect.model.chat_tools
-    if dialect.family != "openai_chat" or dialect.reasoning.switch != "effort" or not settings.tools:
+    if not _has_chat_rule(dialect) or not settings.tools:
         return settings
-    if rule == "never":
-        raise ConfigError(
-            f"Model {settings.model!r} accepts no tools on Chat Completions; "
-            f"use openai_responses:{settings.model}, or open the session without tools"
-        )
+    if why := why_no_tools(settings.model, dialect):
+        raise ConfigError(why)
     if rule == "always" or (settings.thinking == "off" and rule == "without_effort"):
         return settings
     if asked.effort not in (None, "none"):

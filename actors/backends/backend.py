@@ -98,15 +98,17 @@ class ResolvedBackend(Struct):
         return replace(self.settings, **changes) if changes else self.settings
 
 
-def check_priced(resolver: "Resolver", target: str, tenant: str, budget: Budget | None) -> None:
+def check_priced(
+    resolver: "Resolver", target: str, tenant: str, budget: Budget | None, *, fits: bool = True
+) -> None:
     """Refuse a target that a budget of money cannot count: the session's own, or that of its tenant or pool.
 
-    So is a pool of the cheapest where nobody knows a price.
+    So is a pool of the cheapest where nobody knows a price. `fits` is that of `Resolver.pool`.
 
     Raises:
         ConfigError: A member of it has no price, or none has; or what `Resolver.pool` raises.
     """
-    pool = resolver.pool(target)
+    pool = resolver.pool(target, fits=fits)
     if pool.policy == "cheapest" and not any(
         resolver.rates(resolver.backend(member).binding) for member in pool.members
     ):
@@ -190,7 +192,8 @@ class Resolver(Protocol):
 
         Args:
             target: As the user named it.
-            fits: Refuse it if a member takes fewer tools than there are. Else that is found when it is asked.
+            fits: Refuse it if a member takes fewer tools than there are, or no member takes any. Else that is found
+                when it is asked. In a pool, members that take no tools are skipped.
 
         Raises:
             ConfigError: There is no such target, or it cannot be used.

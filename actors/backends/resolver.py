@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from actors.adapters.adapter import Adapter, adapter
 from actors.adapters.request import Settings, ToolSpec
+from actors.adapters.settings import why_no_tools
 from actors.backends.admission import Pace
 from actors.backends.backend import ResolvedBackend
 from actors.backends.budgets import SharedBudget
@@ -17,10 +18,10 @@ from actors.core.compaction import Compaction
 from actors.core.diagnostics import Refusal
 from actors.core.estimate import Calibrations
 from actors.core.identity import Binding, content_name
-from actors.core.routing import Pool
+from actors.core.routing import Pool, SkippedMember
 from actors.core.stats import ToolCounts
 from actors.credentials import Credentials, Headers
-from actors.errors import ToolDefinitionError
+from actors.errors import ConfigError, ToolDefinitionError
 from actors.kernel import Ref
 from actors.provider import Meter, ProviderActor, ProviderCommand
 from actors.tools import Toolset
@@ -87,21 +88,35 @@ class BackendResolver:
         """Return the pool of a target; see `actors.backends.backend.Resolver`."""
         members = self._config.resolve(target).members
         for member in members if fits else ():
-            self._check_tools(member)
+            self._check_count(member)
         settings = self._config.settings.pools.get(target)
         if settings is None:
+            if fits and (why := self._why_no_tools(members[0])):
+                raise ConfigError(why)
             return Pool(target, (target,))
+        reasons = dict(zip(settings.members, map(self._why_no_tools, members), strict=True))
+        usable = tuple(name for name in settings.members if not reasons[name])
+        if fits and not usable:
+            raise ConfigError(f"No member of pool {target!r} takes tools. {next(iter(reasons.values()))}")
+        served = usable or settings.members
         return Pool(
             target,
-            settings.members,
+            served,
             settings.policy,
             settings.cooldown,
             settings.failover_after_output,
             settings.failover_on_refusal,
-            tuple(settings.weights.get(name, 1) for name in settings.members) if settings.weights else (),
+            tuple(settings.weights.get(name, 1) for name in served) if settings.weights else (),
+            tuple(SkippedMember(name, reasons[name]) for name in settings.members if name not in served),
         )
 
-    def _check_tools(self, backend: "Backend") -> None:
+    def _why_no_tools(self, backend: "Backend") -> str:
+        """Return why a backend takes none of the session's tools, with the fix; empty if it takes them."""
+        if not self._tools:
+            return ""
+        return why_no_tools(backend.model, self._config.dialect_of(backend.binding))
+
+    def _check_count(self, backend: "Backend") -> None:
         """Refuse a backend whose dialect takes fewer tools than the session has."""
         most = self._config.dialect_of(backend.binding).request.max_tools
         if most is not None and (count := len(self._tools)) > most:
@@ -121,7 +136,9 @@ class BackendResolver:
         return known[1]
 
     def _made(self, backend: "Backend") -> ResolvedBackend:
-        self._check_tools(backend)
+        self._check_count(backend)
+        if why := self._why_no_tools(backend):
+            raise ConfigError(why)
         settings = Settings(
             model=backend.model,
             system=self._system,

@@ -16,6 +16,7 @@ from actors.core.events import SwitchApplied, SwitchFailed
 from actors.core.identity import Binding, CallId
 from actors.core.jsonio import JsonValue
 from actors.core.progress import Attempt, Cause, RefusedRequest
+from actors.core.routing import SkippedMember
 from actors.core.stream import Cut, LeftOut, Usage
 
 if TYPE_CHECKING:
@@ -66,8 +67,9 @@ class TurnResult(Struct, Generic[Value], frozen=True):
         report: What the render of the last request did, and why; None if there was none.
         losses: What the last request did not show or ask for, by kind, as in `Preview.losses`.
         refusals: Requests of the ask that a provider or the judge refused, in order, also where the ask completed.
+        skipped: Members of the target's pool that take none of the session's tools, and so were not asked.
 
-    A result that is read from the log later has no value, cost, report, losses or refusals.
+    A result that is read from the log later has no value, cost, report, losses, refusals or skipped members.
     """
 
     text: str
@@ -86,6 +88,7 @@ class TurnResult(Struct, Generic[Value], frozen=True):
     report: Report | None = None
     losses: dict[str, int] = {}
     refusals: tuple[RefusedRequest, ...] = ()
+    skipped: tuple[SkippedMember, ...] = ()
 
 
 class Applied(Struct, frozen=True):
@@ -161,13 +164,13 @@ class CallProgress(Struct, frozen=True):
 class StatusEvent(Struct, frozen=True):
     """Something happened that the caller may want to know.
 
-    `STATUSES` says what `status` may be. Those with a number (`seq`) are durable; `rendered`, `request_failed`,
-    `tool_failed`, `progress` and `resync` have none of their own. `more`: another event of the same number follows at
-    once, so who reads on later does it from an earlier number. `tools_off` is that of a request, `cause` that of a
-    turn or a request which failed, `repeated` how many calls of the results were noticed to repeat, `usage` that of the
-    request which a model's message answers. `wait`: the seconds until a request that failed is sent again; None if it
-    is not. `omitted` are the parameters that a request leaves out because its
-    provider refused them.
+    `STATUSES` says what `status` may be. Those with a number (`seq`) are durable; `member_skipped`, `rendered`,
+    `request_failed`, `tool_failed`, `progress` and `resync` have none of their own. `more`: another event of the same
+    number follows at once, so who reads on later does it from an earlier number. `tools_off` is that of a request,
+    `cause` that of a turn or a request which failed, `repeated` how many calls of the results were noticed to repeat,
+    `usage` that of the request which a model's message answers. `wait`: the seconds until a request that failed is
+    sent again; None if it is not. `omitted` are the parameters that a request leaves out because its provider refused
+    them.
     """
 
     type: ClassVar[Literal["status"]] = "status"
@@ -196,6 +199,8 @@ STATUSES: dict[str, str] = {
     "opened": "The session began; `detail` is its target. Only in a session's events.",
     "submitted": "An ask began; with the user's `message`.",
     "turn_started": "A turn began; `detail` is its binding.",
+    "member_skipped": "A member of the pool takes none of the session's tools and is not asked; `detail` is its name "
+    "and the reason. Ephemeral.",
     "request": "A request is about to be sent; `detail` is its binding. `tools_off` says that its model may call none, "
     "`omitted` what it leaves out because it was refused.",
     "rendered": "What that request carries (`request`), and what the render did for it. Ephemeral.",

@@ -35,13 +35,20 @@ REQUEST, ANSWER = 8000, 2000
 """Bytes that a request and an answer are taken to have where costs are compared; what was sent is counted as it was."""
 
 
+class SkippedMember(Struct, frozen=True):
+    """A member of a pool that is not asked, and why in one line: it takes none of the session's tools."""
+
+    member: str
+    why: str
+
+
 class Pool(Struct, frozen=True):
     """Backends that stand in for each other, in order of preference; or a single one, under its own name.
 
     A member that failed for good is passed over for `cooldown` seconds, or until it answered somebody.
     `failover_after_output`: a continuation may follow an answer that was partly shown. `failover_on_refusal`: it may
     follow a transcript that a member, or the judge, refused for its structure. `weights` are those of the members, in
-    their order; 1 each if there are none.
+    their order; 1 each if there are none. `skipped`: members of the configuration that are not among `members`.
     """
 
     name: str
@@ -51,6 +58,7 @@ class Pool(Struct, frozen=True):
     failover_after_output: bool = False
     failover_on_refusal: bool = True
     weights: tuple[int, ...] = ()
+    skipped: tuple[SkippedMember, ...] = ()
 
     def order(self, start: int) -> tuple[str, ...]:
         """Return all members, beginning with the one at `start`."""

@@ -155,7 +155,9 @@ class Sessions:
                 system=log.state.history.system if system is ... else system,
                 target=target or log.state.target,
             )
-            activation = await self._equipped(host, opened, fence, equipped)
+            # An open turn goes on in its own dialect, whatever the target takes now.
+            fits = log.state.pause is None
+            activation = await self._equipped(host, opened, fence, equipped, fits=fits)
             return await self._resumed(activation, log, target, form)
         finally:
             self._reserved.discard(name)
@@ -183,13 +185,14 @@ class Sessions:
             raise
 
     async def _equipped(
-        self, host: SessionHost, opened: Opened, fence: int, equipped: Equipped
+        self, host: SessionHost, opened: Opened, fence: int, equipped: Equipped, *, fits: bool = True
     ) -> Activation:
         """Return a session that is claimed, its toolsets open, without actors yet."""
         target, system, tenant, budget = opened.target, opened.system, opened.tenant, opened.budget
         bounds = host.bounds.heeding(equipped.repeats)
         offer = await host.toolsets.open(
-            equipped.tools, lambda made: check_priced(host.resolver(made, system), target, tenant, budget)
+            equipped.tools,
+            lambda made: check_priced(host.resolver(made, system), target, tenant, budget, fits=fits),
         )
         approve, deps = equipped.approve, equipped.deps
         return Activation(opened, fence, host, offer, approve, deps, below_caller(), bounds)

@@ -361,9 +361,10 @@ class TurnDriver:
     def _pool(self, target: str) -> Pool:
         """Return a target's pool; of a target that cannot be used any more, one that fails when it is served."""
         try:
-            return self.ask.resolver.pool(target, fits=False)
+            pool = self.ask.resolver.pool(target, fits=False)
         except ConfigError:
             return Pool(target, (target,))
+        return self.ask.tally.note_skipped(pool)
 
     async def _served(self, member: str) -> "_Served":
         """Drive one turn on a pool's member. Its end is not yet written."""
@@ -419,7 +420,10 @@ class TurnDriver:
 
         def told(seq: int) -> None:
             if self.ask.sink.is_watched:
-                for event in begun(bound, seq, is_failover=is_failover):
+                for event in (
+                    *begun(bound, seq, is_failover=is_failover),
+                    *self.ask.tally.newly_skipped(bound.turn),
+                ):
                     self.ask.sink.put(event)
 
         self.ask.log.hold(bound, told)
@@ -479,10 +483,10 @@ class _Served(Struct, frozen=True):
 
 def _moved(step: CloseStep | AwaitStep, began: Binding, now: Binding) -> CloseStep | AwaitStep:
     """Return how a turn ended that went on at another base URL; a failure names both and the dialect."""
-    if not isinstance(step, CloseStep) or step.status != "failed" or began.endpoint == now.endpoint:
-        return step
-    moved = f"the turn began at {began.endpoint} in dialect {now.dialect!r} and went on at {now.endpoint}"
-    return replace(step, why=f"{step.why} ({moved})")
+    if isinstance(step, CloseStep) and step.status == "failed" and began.endpoint != now.endpoint:
+        moved = f"the turn began at {began.endpoint} in dialect {now.dialect!r} and went on at {now.endpoint}"
+        return replace(step, why=f"{step.why} ({moved})")
+    return step
 
 
 def stopped(outcome: Outcome) -> turns.Stopped:

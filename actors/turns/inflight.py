@@ -1,6 +1,6 @@
 """The ask in flight: what its turns share while it is driven, and what they have brought so far."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextvars import Context as Variables
 from typing import Any, TypeAlias
 
@@ -20,6 +20,7 @@ from actors.core.identity import Binding
 from actors.core.packed import pack
 from actors.core.progress import AskProgress, Attempt, Cause, RefusedRequest
 from actors.core.publishing import instructed
+from actors.core.routing import Pool, SkippedMember
 from actors.core.spending import total
 from actors.core.stream import Cut, Usage
 from actors.core.turn import CloseStep
@@ -65,8 +66,21 @@ class Tally(Struct):
     lost: tuple[str, ...] = ()
     omitted: dict[str, None] = field(default_factory=dict)  # parameters left out because they were refused
     refusals: list[RefusedRequest] = field(default_factory=list)
+    skipped: tuple[SkippedMember, ...] = ()
+    _reported_skips: int = 0
     malformed: int = 0  # answers that had not the form asked for, and were corrected
     _last: tuple[int, int] = (0, 0)
+
+    def note_skipped(self, pool: Pool) -> Pool:
+        """Note which members of a pool are not asked; return the pool."""
+        self.skipped += tuple(each for each in pool.skipped if each not in self.skipped)
+        return pool
+
+    def newly_skipped(self, turn: int) -> Iterator[StatusEvent]:
+        """Yield a status for each member that is not asked, once in the ask."""
+        new, self._reported_skips = self.skipped[self._reported_skips :], len(self.skipped)
+        for each in new:
+            yield StatusEvent("member_skipped", None, turn, detail=f"{each.member}: {each.why}")
 
     def sent(self, turn: int, number: int) -> None:
         """Take note of a request: how the answers before it ended says nothing any more."""
@@ -151,6 +165,7 @@ class Tally(Struct):
             report=self.report,
             losses={} if self.report is None else dict(self.report.losses) | dict.fromkeys(self.lost, 1),
             refusals=tuple(self.refusals),
+            skipped=self.skipped,
         )
 
 

@@ -71,8 +71,8 @@ MUTATIONS = (
     Mutation(
         "budgets: a preview does not say that an ask makes room first",
         "actors/handle.py:Session.preview",
-        "Preview(*..., full is not None, over)",
-        "Preview(*..., False, over)",
+        "too_full(*...) is not None",
+        "False",
         (SUMMARY,),
     ),
     Mutation(

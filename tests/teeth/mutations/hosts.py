@@ -1,0 +1,117 @@
+"""Mistakes in hosts: which dialect is spoken where, queries of base URLs, and Claude on clouds."""
+
+from tests.teeth.mutations.mutation import Mutation
+
+CLAUDE = "tests/test_claude_hosts.py"
+NAMED = "tests/test_named_hosts.py"
+OWN = "tests/test_own_host.py"
+QUERIES = "tests/test_queries.py"
+TOOLS = "tests/test_tools_on_chat.py"
+
+MUTATIONS: tuple[Mutation, ...] = (
+    Mutation(
+        "hosts: a host whose name ends like a vendor's is taken for the vendor's own",
+        "actors/config/providers.py:OwnHost.serves",
+        'host.endswith(f".{self.domain}")',
+        "host.endswith(self.domain)",
+        (f"{OWN}::test_openai_speaks_responses_at_its_own_hosts_and_chat_completions_elsewhere",),
+    ),
+    Mutation(
+        "hosts: an open turn goes on in the dialect of now",
+        "actors/turns/driver.py:TurnDriver._resumed",
+        "self._steps(member, self.ask.log.state.turns, binding.dialect)",
+        "self._steps(member, self.ask.log.state.turns)",
+        (f"{OWN}::test_an_open_turn_is_resumed_in_its_dialect_after_the_base_url_has_changed",),
+    ),
+    Mutation(
+        "hosts: an open turn goes on in a dialect of another family",
+        "actors/config/__init__.py:Config.speaking",
+        "known is None or known.family not in spoken",
+        "known is None",
+        (f"{OWN}::test_an_open_turn_fails_clearly_after_its_backend_became_one_of_another_family",),
+    ),
+    Mutation(
+        "hosts: the answers of an open turn are read in the dialect of now",
+        "actors/backends/providers.py:Providers.provider",
+        "config.dialect_of(binding)",
+        "config.dialect_of(backend.binding)",
+        (f"{OWN}::test_an_open_turn_is_resumed_in_its_dialect_after_the_base_url_has_changed",),
+    ),
+    Mutation(
+        "hosts: a session with an open turn is refused by what its target takes now",
+        "actors/hosting/sessions.py:Sessions.resume",
+        "log.state.pause is None",
+        "True",
+        (f"{OWN}::test_an_open_turn_goes_on_where_a_new_one_could_not_begin",),
+    ),
+    Mutation(
+        "hosts: a pool asks a member that takes no tools",
+        "actors/backends/resolver.py:BackendResolver.pool",
+        "not reasons[name]",
+        "True",
+        (f"{TOOLS}::test_a_pool_skips_such_members_and_reports_them",),
+    ),
+    Mutation(
+        "hosts: a pool without a member that takes tools is opened",
+        "actors/backends/resolver.py:BackendResolver.pool",
+        "fits and not usable",
+        "False",
+        (f"{TOOLS}::test_open_switch_and_configure_name_the_api_that_takes_tools",),
+    ),
+    Mutation(
+        "hosts: a member that is skipped is shown with every turn",
+        "actors/turns/inflight.py:Tally.newly_skipped",
+        "self.skipped[self._reported_skips:]",
+        "()",
+        (f"{TOOLS}::test_a_pool_skips_such_members_and_reports_them",),
+    ),
+    Mutation(
+        "hosts: a query takes the place of the path's own",
+        "actors/credentials/queries.py:with_query",
+        "'&' if '?' in url else '?'",
+        "'?'",
+        (f"{QUERIES}::test_a_query_goes_with_every_request_beside_one_that_the_path_has",),
+    ),
+    Mutation(
+        "hosts: a query is part of the binding",
+        "actors/config/backend.py:divided",
+        "return place, ...",
+        "return url, ...",
+        (f"{QUERIES}::test_a_query_is_no_part_of_the_binding_and_in_no_repr",),
+    ),
+    Mutation(
+        "hosts: a query that a server repeats is told",
+        "actors/credentials/queries.py:query_secrets",
+        "name.lower() not in _VERSIONS",
+        "name.lower() in _VERSIONS",
+        (f"{QUERIES}::test_no_error_log_or_journal_shows_a_query",),
+    ),
+    Mutation(
+        "hosts: a cloud is told the model in the body too",
+        "actors/adapters/anthropic/routes.py:Route.opening",
+        "{'anthropic_version': self.version}",
+        "{'anthropic_version': self.version, 'model': settings.model}",
+        (f"{CLAUDE}::test_a_conversation_with_thinking_and_tools_meets_no_refusal",),
+    ),
+    Mutation(
+        "hosts: Bedrock is asked for a stream in the body too",
+        "actors/adapters/anthropic/encode.py:preamble",
+        "settings.stream and route.says_stream",
+        "settings.stream",
+        (f"{CLAUDE}::test_a_conversation_with_thinking_and_tools_meets_no_refusal",),
+    ),
+    Mutation(
+        "hosts: a fault in a binary stream loses the text before it",
+        "actors/adapters/anthropic/chunks.py:ChunkParser.feed",
+        "not events",
+        "True",
+        (f"{CLAUDE}::test_a_frame_without_a_chunk_is_a_fault_that_keeps_the_text_before_it",),
+    ),
+    Mutation(
+        "hosts: a cloud may be told any version",
+        "actors/core/check/anthropic.py:Anthropic._routed",
+        "(version := body.get('anthropic_version')) not in _VERSIONS[route]",
+        "(version := body.get('anthropic_version')) is None",
+        (f"{CLAUDE}::test_server_and_judge_refuse_what_a_cloud_refuses",),
+    ),
+)
