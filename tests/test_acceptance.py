@@ -76,7 +76,7 @@ async def test_five_calls_of_which_one_returned_are_sent_as_one_real_and_four_sy
     assert_prefixes(server)
 
 
-@pytest.mark.requirement("REQ-915-004", "REQ-915-010", "REQ-915-041", "PROMISE-1", "PROMISE-4")
+@pytest.mark.requirement("REQ-915-004", "REQ-915-041", "PROMISE-1", "PROMISE-4")
 async def test_the_reference_sequence_goes_on_at_another_family_and_back() -> None:
     one, two = (
         anthropic(*REFERENCE, Turn(Think("Back."), Say("Here again."))),

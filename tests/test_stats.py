@@ -1,5 +1,6 @@
 """`runtime.stats()`: what it counts is what a recount of the logs gives, and what Prometheus is shown."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import anyio
@@ -19,6 +20,7 @@ from actors.core.stats import COUNTERS, Stalls, ToolCounts, recount
 from actors.runtime import Runtime
 from actors.telemetry.prometheus import PrometheusCollector
 from actors.testing import SERVER_ERROR, Call, Disconnect, Say, Stall, Status, Turn
+from actors.testing.server import LoopbackServer
 from tests.runtime_support import Gate, anthropic, gathered, hosting, log, openai
 from tests.test_rebuild import crash
 
@@ -88,6 +90,30 @@ async def test_a_recount_of_the_logs_and_one_of_the_events_give_the_counters() -
         assert b.tool_loop_max_iterations > 0
         assert 0 < b.invalid_rate < a.invalid_rate == 0.5
         assert runtime.stats().total == a.plus(b)
+
+
+@pytest.mark.requirement("U-08")
+@pytest.mark.parametrize("made", [openai, anthropic])
+async def test_a_call_of_a_tool_that_is_not_declared_counts_as_invalid_with_its_backend(
+    made: Callable[..., LoopbackServer],
+) -> None:
+    unknown = (Call("search", {"name": "a"}), Call("lookup", {}), Call("look ", {"name": "b"}))
+    server = made(Turn(*unknown, Call("look", {"name": "c"})), Turn(Call("LOOK", {"name": "d"})), ENDING)
+    shown = list[Fields]()
+    async with hosting(a=server, b=openai(ENDING)) as runtime:
+        session = await runtime.open("a", tools=[look])
+        shown += map(event_json, await gathered(session, "Do it."))
+        await session.switch("b")
+        await session.ask("And?")
+        assert counted(runtime) == {"a": ToolCounts(tool_calls_total=5, tool_calls_invalid_args=4)}
+        assert counted(runtime) == recounted(runtime) == recount_events(shown) == retold(runtime)
+        ends = [known.status for known in (await session.ledger()).interactions()]
+        assert ends.count("complete") == 1
+        registry = CollectorRegistry()
+        registry.register(PrometheusCollector(runtime))
+        lines = generate_latest(registry).decode().splitlines()
+    assert 'actors_tool_calls_invalid_args_total{backend="a"} 4.0' in lines
+    assert 'actors_tool_calls_invalid_args_total{backend="b"} 0.0' in lines
 
 
 @pytest.mark.requirement("U-08")

@@ -188,7 +188,7 @@ async def test_a_switch_is_in_force_for_an_ask_that_was_already_waiting() -> Non
             assert [event async for event in second][-1].result.served_by.backend == "b"  # type: ignore[union-attr]  # terminal
 
 
-@pytest.mark.requirement("REQ-915-010", "PROMISE-4")
+@pytest.mark.requirement("PROMISE-4")
 async def test_going_back_to_a_backend_continues_what_it_was_sent_before() -> None:
     gate = Gate()
     gate.open("a", "b")

@@ -45,7 +45,7 @@ def known(*events: CallEvent | RequestSent) -> Interaction:
     return found
 
 
-@pytest.mark.requirement("REQ-915-009", "REQ-915-046")
+@pytest.mark.requirement("REQ-915-046")
 @examples(300)
 @given(logs, st.data())
 def test_knowing_an_event_already_changes_nothing(

@@ -1,5 +1,6 @@
 """The ids that a provider sees of calls it did not make have its own form, in every dialect that has one."""
 
+import json
 import re
 from collections import defaultdict
 
@@ -62,6 +63,26 @@ def test_the_ids_of_foreign_calls_have_the_form_of_the_dialect(name: str, form: 
         if each.kind == "result":
             answers[each.id].append(each.content)
     assert [answers[call_id] for call_id in calls] == [[f"R<{call_id}>"] for call_id in FOREIGN]
+
+
+@pytest.mark.requirement("REQ-915-019", "REQ-915-017")
+@pytest.mark.parametrize(
+    "name", [name for name, dialect in PROFILES.items() if dialect.family == "anthropic"]
+)
+def test_foreign_calls_and_their_results_have_one_toolu_id_on_the_anthropic_wire(name: str) -> None:
+    history = History(conversation(FOREIGN))
+    body = encode(render(history, Ledger(), PROFILES[name], binding=READERS[name]), model="m")
+    blocks = [
+        block
+        for message in json.loads(body)["messages"]
+        for block in message["content"]
+        if isinstance(block, dict)
+    ]
+    calls = [block["id"] for block in blocks if block["type"] == "tool_use"]
+    results = [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"]
+    assert calls == results
+    assert len(set(calls)) == len(FOREIGN)
+    assert [call_id for call_id in calls if not re.fullmatch(r"toolu_[A-Za-z0-9]{24}", call_id)] == []
 
 
 @pytest.mark.parametrize(("name", "form"), MINTING)

@@ -78,3 +78,34 @@ def test_the_thinking_of_such_a_message_goes_back_or_is_counted_as_lost(name: st
     sent = any(mark in encode(rendered, model="m") for mark in (b"a thought", SIGNED.encode()))
     assert sent != (dict(rendered.report.losses).get("thinking") == 1)
     assert own or not sent
+
+
+@pytest.mark.requirement("REQ-915-025")
+@pytest.mark.parametrize("own", [True, False], ids=["own", "foreign"])
+@every_dialect
+def test_text_before_between_and_after_calls_is_sent_once_and_in_order(name: str, own: bool) -> None:
+    dialect, reader = PROFILES[name], READERS[name]
+    calls = [ToolCall(CallId(f"c{path}"), "read", {"path": path}) for path in "ab"]
+    blocks: list[Block] = [Text("alpha"), calls[0], Text("beta"), calls[1], Text("gamma")]
+    history = [
+        Message("human", [Text("go")]),
+        Message("model", blocks, 0, reader if own else OTHER),
+        Message("tool", [ToolResult(call.id, f"R{call.id}") for call in calls]),
+        Message("human", [Text("on")]),
+    ]
+    body = encode(render(History(history), Ledger(), dialect, binding=reader), model="m")
+    assert check(body, dialect) == []
+    said = [(each.kind, "call" if each.kind == "call" else each.content) for each in read(body)]
+    start, stop = said.index(("words", "go")), [kind for kind, _ in said].index("result")
+    assert [content for _, content in said[start + 1 : stop]] == sent_as(dialect)
+    assert [content for kind, content in said if kind == "result"] == ["Rca", "Rcb"]
+    assert said[-1] == ("words", "on")
+
+
+def sent_as(dialect: Dialect) -> list[str]:
+    """Return the order of texts and calls that a family's messages can express."""
+    if dialect.family == "openai_chat":  # text stands in one field, calls in another
+        return ["alpha\n\nbeta\n\ngamma", "call", "call"]
+    if dialect.turns.calls_last:  # items behind a call would part it from its result (OAR-04)
+        return ["alpha", "beta", "gamma", "call", "call"]
+    return ["alpha", "call", "beta", "call", "gamma"]

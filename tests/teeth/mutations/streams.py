@@ -161,4 +161,56 @@ MUTATIONS: tuple[Mutation, ...] = (
         "Generate(*..., self._sink if self._sink.is_watched else None, *..., asked=self._log.state.asked)",
         (WITHIN,),
     ),
+    Mutation(
+        "tracing: tokens written to the cache have an old name",
+        "actors/telemetry/otel.py:_counts",
+        '{**..., "cache_write.input_tokens": ...}',
+        '{**..., "cache_creation.input_tokens": ...}',
+        (
+            "tests/test_tracing_conventions.py::test_tokens_of_the_cache_are_read_and_written_ones_and_part_of_the_input",
+        ),
+    ),
+    Mutation(
+        "tracing: a retry leaves no event",
+        "actors/telemetry/otel.py:TracedSink._tried",
+        "wait is not None",
+        "False",
+        (
+            "tests/test_tracing_conventions.py::test_a_request_that_is_sent_again_is_one_span_with_an_event_for_each_retry",
+        ),
+    ),
+    Mutation(
+        "tracing: a request that is sent again and answered is an error",
+        "actors/telemetry/otel.py:TracedSink._answered",
+        "error and (request.error or error)",
+        "request.error or error",
+        (
+            "tests/test_tracing_conventions.py::test_a_request_that_is_sent_again_is_one_span_with_an_event_for_each_retry",
+        ),
+    ),
+    Mutation(
+        "tracing: an error without a status has its kind for a type",
+        "actors/adapters/failure.py:Failure.error_type",
+        "self.error",
+        "self.kind",
+        (
+            "tests/test_tracing_conventions.py::test_the_error_of_a_request_is_its_status_or_the_class_of_the_exception",
+        ),
+    ),
+    Mutation(
+        "tracing: the exception of a tool is not named",
+        "actors/execution/calls.py:Running._tell",
+        "type(error).__name__",
+        '"error"',
+        (
+            "tests/test_tracing_conventions.py::test_the_error_of_a_tool_is_the_class_of_what_it_raised_or_how_its_call_ended",
+        ),
+    ),
+    Mutation(
+        "tracing: a message is its text alone",
+        "actors/telemetry/otel.py:_part",
+        "case ToolCall(): ...",
+        "",
+        ("tests/test_tracing_conventions.py::test_messages_are_json_in_the_form_of_the_conventions",),
+    ),
 )

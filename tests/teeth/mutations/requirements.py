@@ -1,0 +1,40 @@
+"""Mistakes that only a test of one requirement notices."""
+
+from tests.teeth.mutations.mutation import Mutation
+
+_BATCHES = "tests/core/test_partial_batches.py"
+_MIXED = "tests/core/test_mixed_messages.py"
+
+MUTATIONS: tuple[Mutation, ...] = (
+    Mutation(
+        "results: trailing blanks are stripped",
+        "actors/core/content.py:in_words",
+        "json if json.startswith(b'\"') else nest(json)",
+        "Json(json.rstrip(b' \"') + b'\"') if json.startswith(b'\"') else nest(json)",
+        (f"{_BATCHES}::test_the_blanks_of_a_real_result_in_a_partly_answered_batch_are_sent",),
+    ),
+    Mutation(
+        "results: of several for one call the last is sent",
+        "actors/core/door/settle.py:Settling._answer",
+        "replace(known, duplicates=(*known.duplicates, kept))",
+        "replace(known, end=kept, duplicates=(*known.duplicates, first))",
+        (f"{_BATCHES}::test_of_several_results_for_one_call_the_first_is_the_one_that_is_sent",),
+    ),
+    Mutation(
+        "mixed: of several texts in a message with calls only the first is sent",
+        "actors/core/render/order.py:calls_last",
+        "[*words, *calls, *thought]",
+        "[*words[:1], *calls, *thought]",
+        (f"{_MIXED}::test_text_before_between_and_after_calls_is_sent_once_and_in_order",),
+    ),
+    Mutation(
+        "stats: a call of an unknown tool is no invalid call",
+        "actors/scheduler.py:_Batch._record",
+        "self._counts.tool_calls_invalid_args += isinstance(event, Refused)",
+        "self._counts.tool_calls_invalid_args += isinstance(event, Refused) and b'unknown_tool' not in event.error",
+        (
+            "tests/test_stats.py"
+            "::test_a_call_of_a_tool_that_is_not_declared_counts_as_invalid_with_its_backend",
+        ),
+    ),
+)
