@@ -16,6 +16,7 @@ from collections.abc import Collection
 from typing import TypeAlias
 
 from actors.adapters.arriving import ArrivingCall
+from actors.adapters.settling import repaired
 
 Slot: TypeAlias = int | str | None
 """Where a fragment says that its call is; None if it does not say."""
@@ -52,6 +53,7 @@ class CallTable:
         self.tools = tools
         self.makes_ids = False  # whether a fragment of a call came under an id of its own
         self._latest: ArrivingCall | None = None
+        self._reopened: ArrivingCall | None = None  # a whole call that was named again
         self._by_slot: dict[Slot, ArrivingCall] = {}
         self._by_id: dict[tuple[Slot, str], ArrivingCall] = {}
 
@@ -85,40 +87,51 @@ class CallTable:
 
     def _continued(self, slot: Slot, native_id: str, text: str) -> ArrivingCall | None:
         """Return the call that a fragment without a name continues."""
-        latest = self._latest
         if native_id and (same := self._by_id.get((slot, native_id))):
             return same
-        call = self._by_slot.get(slot)
-        if call is None and native_id:
-            call = self._by_id.get((None, native_id))
-        if call is None:
-            return None if latest is None or _has_all(latest) else latest
+        latest, call = self._latest, self._by_slot.get(slot)
+        is_placed = call is not None
+        call = call or self._by_id.get((None, native_id)) or latest
+        if call is None or latest is None:
+            return None
+        if call.is_closed and not text.strip():
+            return None  # the beginning of a block whose name was lost
+        is_foreign = bool(native_id) and call.native_id not in ("", native_id)
         if (
-            latest is not None
-            and call is not latest
-            and text.strip()
-            and _has_all(call)
-            and not _has_all(latest)
+            (is_foreign or not is_placed)
+            and call is not self._reopened
+            and (call.is_closed or _has_all(call))
         ):
+            return None
+        if is_foreign:
+            if not is_placed and not text.strip():
+                return None  # the beginning of a call whose name was lost
+            self.makes_ids = True
+        if call is not latest and text.strip() and _has_all(call) and not _has_all(latest):
             return latest  # the index began again
         return call
 
     def _goes_on(self, call: ArrivingCall, native_id: str, name: str, text: str) -> bool:
         """Say whether a fragment with a name continues a call at its place instead of beginning another."""
         has_other_id = bool(native_id and call.native_id and native_id != call.native_id)
-        if not call.wire_name:
-            return not (has_other_id and _has_all(call))
         if call.is_closed:
             return False
+        if not call.wire_name:
+            return native_id in ("", call.native_id) or not _has_all(call)
         if call.wire_name != name:
             return bool(self.grown_name(call, native_id, name))
         if has_other_id:
             begun = not call.pieces.is_blank and not _has_all(call)
             self.makes_ids = self.makes_ids or begun
             return begun
-        if not text.strip() or not _has_all(call):
+        if not _has_all(call):
             return True
-        return call.pieces.whole().strip() == "{}" != text.strip()  # `{}` opens a block at some relays
+        if not text.strip():
+            self._reopened = call  # it may be sent again from its start
+            return bool(call.native_id)
+        if call.native_id and not native_id:
+            return True  # sent again: another call would have an id too
+        return call.pieces.whole().strip() == "{}" != text.strip()  # some relays open a block with it
 
     def grown_name(self, call: ArrivingCall, native_id: str, name: str) -> str:
         """Return the name of a call with a further piece of it; empty if that would be another call's name.
@@ -142,4 +155,7 @@ class CallTable:
 
 def _has_all(call: ArrivingCall) -> bool:
     """Say whether a call has all of its arguments, as far as that is seen while it arrives."""
-    return call.told or (call.pieces.size < _SMALL and call.pieces.ends_with("}") and call.is_whole)
+    if call.told:
+        return True
+    pieces = call.pieces
+    return pieces.size < _SMALL and pieces.ends_with("}") and repaired(pieces.kept) is not None

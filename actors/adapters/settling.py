@@ -10,7 +10,8 @@ its own. A call never gets `{}` because its arguments went astray.
 
 import json
 from collections.abc import Collection, Sequence
-from itertools import pairwise
+from functools import partial
+from itertools import pairwise, takewhile
 
 from actors.adapters.arriving import ArrivingCall
 from actors.core.jsonio import parse_object
@@ -41,15 +42,32 @@ class AnswerCalls:
 
     def settle(self, *, is_proper: bool) -> None:
         """Settle the calls. `is_proper`: the answer ended as it should, so that a call may have no arguments."""
+        if any(call.native_id for call in self._calls) and not all(call.native_id for call in self._calls):
+            self._join_without_ids()
         if not all(call.wire_name and (call.told or call.free or call.is_whole) for call in self._calls):
+            self._drop_echoes()
             self._place_strays()
             self._join_fragments()
             for call in self._calls:
                 self._repair(call)
             self._join_empty()
+            if self.left_out and any(call.pieces.is_blank and not call.is_closed for call in self._calls):
+                self.is_lost = True  # what was sent again may be another call's
             if self.is_lost or not is_proper:
                 self._drop_empty()
         self._drop_copies()
+
+    def _drop_echoes(self) -> None:
+        """Drop a call without arguments that is one before it by id and name: an empty fragment of that one."""
+        known: dict[tuple[str, str], ArrivingCall] = {}
+        for call in self._calls:
+            key = call.native_id, call.wire_name
+            if not call.pieces.is_blank:
+                known[key] = call
+            elif key in known and not call.is_closed and (call.native_id or known[key].slot == call.slot):
+                call.dropped = True
+                self.is_lost = self.is_lost or not call.native_id or known[key].slot != call.slot
+        self._keep()
 
     def _place_strays(self) -> None:
         """Give arguments without a name to the call before them if that makes an object of the two."""
@@ -57,14 +75,35 @@ class AnswerCalls:
         for call in self._calls:
             if call.wire_name:
                 before = call
-            elif call.pieces.is_blank:
+            elif call.pieces.is_blank and not (call.told or call.is_closed):
                 call.dropped = True
-            elif before is not None and repaired([*before.pieces.kept, *call.pieces.kept]) is not None:
+            elif before is not None and self._goes_on(before, call):
+                is_copy = _arguments(before) == _arguments(call)
+                self.is_lost = self.is_lost or (before.is_whole and not is_copy)
                 _absorb(before, call)
             else:
-                call.dropped = True
+                call.dropped = self.is_lost = True
                 self.left_out.append("stray_arguments")
-                self.is_lost = True
+        self._keep()
+
+    def _goes_on(self, before: ArrivingCall, stray: ArrivingCall) -> bool:
+        """Say whether arguments without a name are more of the call before them: they have no id of their own."""
+        if before.is_closed or (stray.native_id and not self._makes_ids):
+            return False
+        return repaired([*before.pieces.kept, *stray.pieces.kept]) is not None
+
+    def _join_without_ids(self) -> None:
+        """Join a call that has an id with those of its name behind it that have none, if they are more of it."""
+        at = 0
+        while at < len(self._calls):
+            call, behind = self._calls[at], self._calls[at + 1 :]
+            is_more = partial(_is_without_id, call.wire_name)
+            more = list(takewhile(is_more, behind))
+            pieces = [piece for each in (call, *more) for piece in each.pieces.kept]
+            if call.native_id and not (call.free or call.is_closed) and more and repaired(pieces) is not None:
+                for other in more:
+                    _absorb(call, other)
+            at += 1 + len(more)
         self._keep()
 
     def _join_fragments(self) -> None:
@@ -96,28 +135,25 @@ class AnswerCalls:
         for call, other in pairwise(self._calls):
             if call.free or call.is_closed or not call.pieces.is_blank:
                 continue
-            is_same = bool(call.native_id) and call.native_id == other.native_id
-            if call.wire_name == other.wire_name and not other.pieces.is_blank:
-                has_ids = bool(call.native_id and other.native_id)
-                if is_same or (has_ids and call.slot == other.slot):
-                    self.is_lost = self.is_lost or not (
-                        self._makes_ids or (is_same and call.slot == other.slot)
-                    )
+            if call.wire_name != other.wire_name:
+                if self._may_be_piece(call, other):
+                    call.dropped = self.is_lost = True
+                    self.left_out.append("cut_call")
+            elif call.native_id and not other.pieces.is_blank:
+                is_same, is_there = call.native_id == other.native_id, call.slot == other.slot
+                if is_same or is_there or not other.native_id:
+                    is_certain = self._makes_ids or not other.native_id or (is_same and is_there)
+                    self.is_lost = self.is_lost or not is_certain
                     _absorb(call, other)
-            elif (
-                call.wire_name != other.wire_name
-                and call.slot == other.slot
-                and self._may_be_piece(call, other)
-            ):
-                call.dropped = self.is_lost = True
-                self.left_out.append("cut_call")
         self._keep()
 
     def _may_be_piece(self, call: ArrivingCall, other: ArrivingCall) -> bool:
         """Say whether a call's name may be the beginning of the next one's, as far as is known."""
         if self._tools is None:
-            return not other.native_id
-        return call.wire_name not in self._tools and other.wire_name not in self._tools
+            return call.slot == other.slot and not other.native_id
+        whole, is_known = call.wire_name + other.wire_name, call.wire_name in self._tools
+        grows = any(tool.startswith(whole) for tool in self._tools)
+        return other.wire_name not in self._tools and (grows or not is_known)
 
     def _drop_empty(self) -> None:
         for call in self._calls:
@@ -160,9 +196,19 @@ def repaired(pieces: Sequence[str]) -> str | None:
         return rest or "{}"
     if (end := object_end(rest)) and _is_object(first := rest[:end]) and not rest.replace(first, "").strip():
         return first
-    told = [piece for piece in pieces if piece.strip() and piece.strip() != "{}"]
-    is_growing = all(later.startswith(earlier) for earlier, later in pairwise(told))
-    return told[-1].strip() if told and is_growing and _is_object(told[-1].strip()) else None
+    told = [piece.strip() for piece in pieces if piece.strip()]
+    return _last_grown(told) or _last_grown([piece for piece in told if piece != "{}"])
+
+
+def _last_grown(pieces: Sequence[str]) -> str | None:
+    """Return the last piece if it is an object, and each begins with the one before it."""
+    if (
+        pieces
+        and all(later.startswith(earlier) for earlier, later in pairwise(pieces))
+        and _is_object(pieces[-1])
+    ):
+        return pieces[-1]
+    return None
 
 
 def object_end(text: str) -> int:
@@ -205,6 +251,10 @@ def _fragments(calls: Sequence[ArrivingCall]) -> int:
         if _is_object(text.strip()):
             return at
     return 0
+
+
+def _is_without_id(name: str, call: ArrivingCall) -> bool:
+    return not call.native_id and call.wire_name == name
 
 
 def _is_followed(pieces: Sequence[str]) -> bool:

@@ -122,7 +122,5 @@ class GenerateContentDecoder(Decoder):
         call = self.fragment(None, given.get("id"), given.get("name"), text)
         if signature and self.minted > before:
             self.sign(call, self.dialect.reasoning.carrier, signature)
-        call.told = call.is_closed = bool(
-            call.wire_name
-        )  # `{}` is said of no arguments, and of those that never came
+        call.told = call.is_closed = True  # `{}` is said of no arguments, and of those that never came
         self.end(call)

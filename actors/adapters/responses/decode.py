@@ -68,7 +68,8 @@ class ResponsesDecoder(Decoder):
     def begin(self) -> None:
         super().begin()
         self._items: list[_Item] = []
-        self._by_id: dict[tuple[str, str], _Item] = {}  # by kind, and item id or call id
+        self._by_id: dict[tuple[str, str], _Item] = {}  # by kind and id
+        self._by_call_id: dict[tuple[str, str], _Item] = {}
         self._by_index: dict[tuple[str, Slot], _Item] = {}
         self._latest: dict[str, _Item] = {}  # by kind
         reasoning = self.dialect.reasoning
@@ -119,7 +120,7 @@ class ResponsesDecoder(Decoder):
         Relays number and name them otherwise here. One without a known id is the next of its kind that can be the same.
         """
         told = [fields(item) for item in output]
-        known = [self._identified(string(item.get("type")), item) for item in told]
+        known = [self._identified(item) for item in told]
         left = [item for item in self._items if not any(item is each for each in known)]
         place = 0
         for whole, item in zip(told, known, strict=True):
@@ -133,21 +134,24 @@ class ResponsesDecoder(Decoder):
                 self._take_whole(self._begin(whole, None), whole)
                 place = self.move_parts(count, place)
 
-    def _identified(self, kind: str, told: Fields) -> _Item | None:
-        """Return the item that has this id, or this call id."""
-        ids = (real_word(told.get("id")), real_word(told.get("call_id")))
-        return next((item for each in ids if each and (item := self._by_id.get((kind, each)))), None)
+    def _identified(self, told: Fields) -> _Item | None:
+        """Return the item that a whole item is by its id; else by its call id, if it can be."""
+        kind = string(told.get("type"))
+        if item := self._by_id.get((kind, real_word(told.get("id")))):
+            return item
+        item = self._by_call_id.get((kind, real_word(told.get("call_id"))))
+        return item if item is not None and _may_be(item, told) else None
 
-    def _find(self, kind: str, told: Fields, index: Slot) -> _Item | None:
+    def _find(self, kind: str, item_id: object, index: Slot) -> _Item | None:
         """Return the item that an event is about, as its id, its index or its position says."""
-        if item := self._identified(kind, told) or self._by_index.get((kind, index)):
+        if item := self._by_id.get((kind, real_word(item_id))) or self._by_index.get((kind, index)):
             return item
         latest = self._latest.get(kind)
         return latest if latest is not None and not latest.done else None
 
     def _begun(self, told: Fields, index: Slot) -> None:
         """Take the start of an item, which a relay may send again."""
-        item = self._identified(string(told.get("type")), told)
+        item = self._by_id.get((string(told.get("type")), real_word(told.get("id"))))
         if item is None:
             self._begin(told, index)
         elif isinstance(item.part, ArrivingCall):
@@ -175,18 +179,18 @@ class ResponsesDecoder(Decoder):
 
     def _note(self, item: _Item, told: Fields, index: Slot) -> None:
         self._latest[item.kind] = item
-        for each in (real_word(told.get("id")), real_word(told.get("call_id"))):
-            if each:
-                self._by_id.setdefault((item.kind, each), item)
+        if item_id := real_word(told.get("id")):
+            self._by_id[item.kind, item_id] = item
+        if call_id := real_word(told.get("call_id")):
+            self._by_call_id.setdefault((item.kind, call_id), item)
         if index is not None:
             self._by_index[item.kind, index] = item
 
     def _whole(self, told: Fields, index: Slot) -> None:
         """Take a whole item, whatever came of it before."""
-        kind = string(told.get("type"))
-        item = self._identified(kind, told)
+        item = self._identified(told)
         if item is None:
-            item = self._find(kind, {}, index)
+            item = self._find(string(told.get("type")), "", index)
             if item is None or (item.done and not _may_be(item, told)):
                 item = self._begin(told, index)
         self._take_whole(item, told)
@@ -233,13 +237,13 @@ class ResponsesDecoder(Decoder):
     def _piece(self, what: str, step: str, payload: Fields) -> None:
         """Take a delta of an item, or its `done`; begin an item that was never announced."""
         kind, index = _OF_EVENT[what], slot_of(payload.get("output_index"))
-        told = {"id": payload.get("item_id")}
-        item = self._find(kind, told, index)
+        item = self._find(kind, payload.get("item_id"), index)
         if item is None:
             if step == "delta" and kind in _CALLS and not payload.get("name"):
                 self.fragment(index, "", "", string(payload.get("delta")))
                 return
-            item = self._begin({"type": kind, **told, "name": payload.get("name")}, index)
+            told = {"type": kind, "id": payload.get("item_id"), "name": payload.get("name")}
+            item = self._begin(told, index)
         delta = string(payload.get("delta"))
         match kind, step, item.part:
             case "message", "delta", Words(kind="text") as words:

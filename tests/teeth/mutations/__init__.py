@@ -4,6 +4,7 @@ Each is a misunderstanding someone could have, not a syntax error. `tests.teeth.
 """
 
 from tests.teeth.mutations import (
+    answers,
     asking,
     bench,
     budgets,
@@ -56,6 +57,7 @@ __all__ = ["MUTATIONS", "Mutation"]
 
 MUTATIONS: tuple[Mutation, ...] = (
     *render.MUTATIONS,
+    *answers.MUTATIONS,
     *core.MUTATIONS,
     *dialects.MUTATIONS,
     *hibernation.MUTATIONS,

@@ -1,0 +1,66 @@
+"""What a fragment says of its call: an index in any form, an id that is one, and a name on every fragment."""
+
+import pytest
+
+from actors.adapters.calls import Slot, real_word, slot_of
+from actors.adapters.codec import decode
+from actors.core.content import Message
+from actors.core.profiles import OPENAI_CHAT
+from actors.core.stream import CallStarted
+from tests.adapters.wire_streams import calls, chunk, fragment, openai_stream, run
+
+
+@pytest.mark.parametrize(
+    ("value", "word"),
+    [
+        ("call_1", "call_1"),
+        (" call 1 ", " call 1 "),
+        (7, "7"),
+        ("nullable", "nullable"),
+        *((value, "") for value in ("null", "None", "NONE", "undefined", "", " ", None, True, 1.5, [], {})),
+    ],
+)
+def test_placeholders_and_blanks_are_no_ids(value: object, word: str) -> None:
+    assert real_word(value) == word
+
+
+@pytest.mark.parametrize(
+    ("index", "slot"),
+    [
+        (0, 0),
+        (3, 3),
+        ("3", 3),
+        (" 3", 3),
+        ("b", "b"),
+        (3.0, 3),
+        (3.5, None),
+        ("", None),
+        (None, None),
+        (True, None),
+    ],
+)
+def test_an_index_may_be_text(index: object, slot: Slot) -> None:
+    assert slot_of(index) == slot
+
+
+@pytest.mark.parametrize("name", ["f", None])
+def test_a_fresh_id_on_each_fragment_begins_no_call(name: str | None) -> None:
+    first, second, third = '{"a":', "[1,", "2]}"
+    fragments = [fragment(0, "x", "f", first), fragment(0, "y", name, second), fragment(0, "z", name, third)]
+    events, message = run(
+        decode(OPENAI_CHAT), [openai_stream(*map(calls, fragments), chunk({}, "tool_calls"))]
+    )
+    assert isinstance(message, Message)
+    assert [call.arguments for call in message.calls] == [{"a": [1, 2]}]
+    assert sum(isinstance(event, CallStarted) for event in events) == 1
+
+
+def test_an_object_inside_a_string_is_no_argument_of_its_own() -> None:
+    for index in (0, None):
+        texts = ('{"command":"before ', "{}", ' after"}')
+        fragments = [fragment(index, "x", "f"), *(fragment(index, text=text) for text in texts)]
+        _, message = run(
+            decode(OPENAI_CHAT), [openai_stream(*map(calls, fragments), chunk({}, "tool_calls"))]
+        )
+        assert isinstance(message, Message)
+        assert [call.arguments for call in message.calls] == [{"command": "before {} after"}]

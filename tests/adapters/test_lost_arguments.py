@@ -1,0 +1,95 @@
+"""A call whose arguments went astray never runs with `{}`: it is left out, and the answer is incomplete."""
+
+from collections.abc import Sequence
+
+import pytest
+
+from actors.adapters.base import Decoder
+from actors.adapters.codec import decode
+from actors.core.content import Message
+from actors.core.profiles import OPENAI_CHAT, OPENAI_RESPONSES
+from tests.adapters.wire_streams import (
+    Fields,
+    added,
+    calls,
+    chunk,
+    fragment,
+    function_call,
+    openai_stream,
+    responses_stream,
+    run,
+    told,
+)
+
+A, B = '{"a":1}', '{"b":2}'
+TOOLS = frozenset({"f", "g", "fg"})
+
+
+def read(
+    *fragments: Fields, finish: str | None = "tool_calls", tools: frozenset[str] | None = TOOLS
+) -> Decoder:
+    """Return the decoder that has read a stream of these fragments, and its message."""
+    decoder = decode(OPENAI_CHAT, tools=tools)
+    _, message = run(decoder, [openai_stream(*(calls(each) for each in fragments), chunk({}, finish))])
+    assert isinstance(message, Message)
+    return decoder
+
+
+def said(decoder: Decoder) -> list[tuple[str, str]]:
+    return [(call.name, call.raw or call.json.decode()) for call in decoder.close().calls]
+
+
+LOST: dict[str, tuple[Sequence[Fields], list[tuple[str, str]]]] = {
+    "arguments ahead of any call": ([fragment(0, "x", text=A), fragment(1, "y", "g")], []),
+    "a call behind arguments that belong to none": (
+        [fragment(0, "x", "f", A), fragment(1, "y", text=B), fragment(2, "z", "g")],
+        [("f", A)],
+    ),
+    "arguments alone": ([fragment(0, "x", text="{}")], []),
+    "arguments of a second call whose name was lost": (
+        [fragment(0, "x", "f", A), fragment(1, "y", text=""), fragment(1, text=B)],
+        [("f", A)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LOST)
+def test_arguments_that_belong_to_no_call_make_the_answer_incomplete(name: str) -> None:
+    fragments, expected = LOST[name]
+    decoder = read(*fragments)
+    assert said(decoder) == expected
+    assert decoder.cut == "fault"
+    assert decoder.left_out["stray_arguments"] == 1
+
+
+def test_a_call_without_arguments_counts_only_in_an_answer_that_ended_as_it_should() -> None:
+    assert said(read(fragment(0, "x", "f"))) == [("f", "{}")]
+    assert read(fragment(0, "x", "f")).cut is None
+    for finish, cut in ((None, "fault"), ("length", "length"), ("brand_new", "unknown")):
+        decoder = read(fragment(0, "x", "f", A), fragment(1, "y", "g"), finish=finish)
+        assert said(decoder) == [("f", A)]
+        assert (decoder.cut, decoder.left_out) == (cut, {"cut_call": 1})
+
+
+def test_a_piece_of_a_name_is_no_call_where_the_tools_are_not_known() -> None:
+    pieces = [fragment(0, "", "f"), fragment(0, "", "g", B)]
+    decoder = read(*pieces, tools=None)
+    assert said(decoder) == [("g", B)]
+    assert (decoder.cut, decoder.left_out) == ("fault", {"cut_call": 1})
+    assert said(read(*pieces)) == [("fg", B)]
+    assert said(read(*pieces, tools=frozenset({"f", "g"}))) == [("f", "{}"), ("g", B)]
+
+
+def test_a_call_under_another_id_and_the_same_name_may_be_the_end_of_one_without_arguments() -> None:
+    decoder = read(fragment(0, "x", "f"), fragment(0, "y", "f", B))
+    assert (said(decoder), decoder.cut) == ([("f", B)], "fault")
+
+
+def test_an_item_that_never_ended_and_has_no_arguments_is_no_call() -> None:
+    half = added(0, **function_call("fc_1", "call_A", "read", "", "in_progress"))
+    for more in ((), (told("function_call_arguments", 0, "fc_1", '{"p": 1'),)):
+        decoder = decode(OPENAI_RESPONSES)
+        _, message = run(decoder, [responses_stream(half, *more)])
+        assert isinstance(message, Message)
+        assert message.calls == ()
+        assert (decoder.cut, decoder.left_out) == ("fault", {"cut_call": 1})

@@ -1,0 +1,117 @@
+"""Mistakes in how the fragments of an answer are put together."""
+
+from tests.teeth.mutations.mutation import Mutation
+
+CALLS = "tests/adapters/test_calls.py"
+REPORTED = "tests/adapters/test_reported_streams.py"
+DISTORTED = "tests/test_distortions.py"
+RESPONSES = "tests/adapters/test_responses_decode.py"
+REASONS = "tests/adapters/test_reasons_to_stop.py"
+
+MUTATIONS: tuple[Mutation, ...] = (
+    Mutation(
+        "answers: a placeholder is an id",
+        "actors/adapters/calls.py:_PLACEHOLDERS",
+        'frozenset({"null", "none", "undefined", "nil"})',
+        "frozenset()",
+        (CALLS,),
+    ),
+    Mutation(
+        "answers: an index that is text is none",
+        "actors/adapters/calls.py:slot_of",
+        "isinstance(index, str) and (word := index.strip())",
+        "not isinstance(index, str) and (word := str(index))",
+        (CALLS,),
+    ),
+    Mutation(
+        "answers: a fresh id begins a call",
+        "actors/adapters/calls.py:CallTable._goes_on",
+        "not call.pieces.is_blank and (not _has_all(call))",
+        "False",
+        (CALLS,),
+    ),
+    Mutation(
+        "answers: a name never comes in pieces",
+        "actors/adapters/calls.py:CallTable.grown_name",
+        "not call.pieces.is_blank",
+        "True",
+        (REPORTED,),
+    ),
+    Mutation(
+        "answers: a finished call that is sent again is a second call",
+        "actors/adapters/settling.py:AnswerCalls._drop_copies",
+        "same and _arguments(call) in map(_arguments, same)",
+        "False",
+        (REPORTED,),
+    ),
+    Mutation(
+        "answers: of two calls under one id with other arguments the second is gone",
+        "actors/adapters/settling.py:AnswerCalls._drop_copies",
+        "same and _arguments(call) in map(_arguments, same)",
+        "same",
+        ("tests/adapters/test_anthropic_decode.py",),
+    ),
+    Mutation(
+        "answers: an empty object in front of the arguments spoils them",
+        "actors/adapters/settling.py:_without_empty",
+        'text.startswith("{}")',
+        "False",
+        (REPORTED,),
+    ),
+    Mutation(
+        "answers: cumulative arguments are malformed",
+        "actors/adapters/settling.py:_last_grown",
+        "later.startswith(earlier)",
+        "later == earlier",
+        (REPORTED,),
+    ),
+    Mutation(
+        "answers: arguments that belong to no call are gone without a mark",
+        "actors/adapters/assembly.py:Assembly._settle",
+        "self._is_lost or answered.is_lost",
+        "False",
+        ("tests/adapters/test_anthropic_decode.py", DISTORTED),
+    ),
+    Mutation(
+        "answers: a call without arguments runs although the answer did not end as it should",
+        "actors/adapters/settling.py:AnswerCalls.settle",
+        "self.is_lost or not is_proper",
+        "False",
+        ("tests/adapters/test_lost_arguments.py",),
+    ),
+    Mutation(
+        "answers, responses: the start of an item has the last word on its name",
+        "actors/adapters/responses/decode.py:ResponsesDecoder._take_whole",
+        "self.identify(part, string(told.get('call_id')), _name_of(told), is_final=True)",
+        "self.identify(part, string(told.get('call_id')), _name_of(told))",
+        (REPORTED,),
+    ),
+    Mutation(
+        "answers, responses: what the last event holds is not read",
+        "actors/adapters/responses/decode.py:ResponsesDecoder._end_response",
+        'self._merge(items(response.get("output")))',
+        "pass",
+        (REPORTED, RESPONSES),
+    ),
+    Mutation(
+        "answers, anthropic: the blocks of message_start are not read",
+        "actors/adapters/anthropic/decode.py:MessagesDecoder._message_start",
+        'items(message.get("content"))',
+        "()",
+        (REPORTED,),
+    ),
+    Mutation(
+        "answers: a reason to stop that nobody knows is a plain end",
+        "actors/adapters/classify.py:cut",
+        '"unknown"',
+        "None",
+        (REASONS,),
+    ),
+    Mutation(
+        "answers: a plain reason to stop makes up for a cut",
+        "actors/adapters/assembly.py:Assembly.finish",
+        "self.finish_reason and cut(self.finish_reason) and (not cut(reason))",
+        "False",
+        (REASONS,),
+    ),
+)
