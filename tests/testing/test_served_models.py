@@ -194,3 +194,46 @@ def of_path(host: str, model: str) -> GeminiSettings | BedrockSettings | None:
     if host in ("gemini", "vertex"):
         return GeminiSettings(model=model, vertex=host == "vertex")
     return BedrockSettings(model=model) if host == "bedrock" else None
+
+
+@pytest.mark.parametrize(
+    ("model", "prefill", "pair", "mid_system"),
+    [
+        ("claude-3-5-sonnet-20241022", True, True, False),
+        ("claude-sonnet-4-5", True, False, False),
+        ("claude-opus-4-6", False, False, False),
+        ("claude-opus-4-8", False, False, True),
+        ("claude-sonnet-5-5", False, False, True),
+        ("m", False, False, True),
+    ],
+)
+def test_what_older_models_of_anthropic_accept_is_accepted_for_them_alone(
+    model: str, prefill: bool, pair: bool, mid_system: bool
+) -> None:
+    said: list[dict[str, Any]] = [{"role": "user", "content": "u"}]
+
+    def is_accepted(*more: dict[str, Any], **settings: Any) -> bool:  # any message and any setting
+        whole = {"model": model, "max_tokens": 9, "messages": [*said, *more], **settings}
+        return validate(json.dumps(whole).encode(), "anthropic") is None
+
+    assert is_accepted()
+    assert is_accepted({"role": "assistant", "content": "It is"}) is prefill
+    assert is_accepted(temperature=1, top_p=1) is pair
+    assert is_accepted({"role": "system", "content": "s"}) is mid_system
+
+
+@pytest.mark.parametrize(
+    ("model", "accepted"), [("gemini-2.5-pro", False), ("gemini-3-pro", True), ("m", True)]
+)
+def test_vertex_accepts_call_ids_from_generation_3_on(model: str, accepted: bool) -> None:
+    call = {"functionCall": {"name": "read", "args": {}, "id": "a"}, "thoughtSignature": "c2ln"}
+    response = {"functionResponse": {"name": "read", "response": {}, "id": "a"}}
+    contents = [
+        {"role": "user", "parts": [{"text": "u"}]},
+        {"role": "model", "parts": [call]},
+        {"role": "user", "parts": [response]},
+    ]
+    settings = GeminiSettings(vertex=True, model=model, signatures="trust")
+    refusal = validate(json.dumps({"contents": contents}).encode(), "vertex", settings=settings)
+    assert (refusal is None) is accepted
+    assert accepted or (refusal is not None and refusal.rule == "GEM-09")

@@ -17,6 +17,7 @@ from actors.testing.rules.base import Json, Mode
 from actors.testing.rules.gemini_rules import NAME, RULES, GeminiProfile, GeminiSettings
 from actors.testing.rules.gemini_shape import shaped
 from actors.testing.rules.model_checks import check_gemini
+from actors.testing.rules.models import served_model
 from actors.testing.rules.reading import came, fresh, parse, standard_of
 
 _NAME = re.compile(NAME)
@@ -61,8 +62,9 @@ def validate_count(body: bytes, settings: GeminiSettings) -> None:
 
 
 def takes_ids(settings: GeminiSettings, profile: GeminiProfile) -> bool:
-    """Return True if calls and responses may have an id."""
-    return not settings.vertex or profile.call_ids
+    """Return True if calls and responses may have an id: on Vertex AI by the model of the path, if it is known."""
+    row = served_model(settings.model)
+    return not settings.vertex or (profile.call_ids and (row is None or row.call_ids))
 
 
 def _check(request: Json, mode: Mode, profile: GeminiProfile, settings: GeminiSettings) -> None:

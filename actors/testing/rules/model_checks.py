@@ -158,6 +158,9 @@ def profile_of_model(profile: AnthropicProfile, model: str) -> AnthropicProfile:
         is_exact=True,
         efforts=profile.efforts & frozenset(row.efforts or ()),
         schemas=row.form,
+        prefill=profile.prefill or row.prefill,
+        one_sampling=profile.one_sampling and not row.sampling_pair,
+        mid_system=profile.mid_system and row.mid_system,
         cache_minimum=row.cached if row.cached > profile.cache_minimum else profile.cache_minimum,
     )
 

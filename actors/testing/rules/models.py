@@ -34,6 +34,10 @@ class ServedModel:
         cache: The field by which a longer-lived prompt cache is requested, if there is one.
         cached: Fewest tokens of a prompt that is cached; 0 where that is not known.
         levels: Thinking has levels and no budget of tokens (Gemini 3 and later).
+        prefill: A conversation may end with a message of the assistant (Claude before 4.6).
+        sampling_pair: `temperature` and `top_p` are accepted together (Claude before Opus 4.1).
+        mid_system: System messages are accepted between the turns (Claude since 4.7 or 4.8).
+        call_ids: Vertex AI accepts ids of calls (Gemini since 3).
     """
 
     maker: str
@@ -50,6 +54,10 @@ class ServedModel:
     cache: Literal["", "retention", "options"] = ""
     cached: int = 0
     levels: bool = False
+    prefill: bool = False
+    sampling_pair: bool = False
+    mid_system: bool = False
+    call_ids: bool = True
 
     def made_for(self, *names: str) -> "ServedModel":
         """Return the same facts under other names."""
@@ -137,6 +145,8 @@ _CLAUDE_3 = ServedModel(
     efforts=(),
     thinking=(),
     form=False,
+    prefill=True,
+    sampling_pair=True,
 )
 _HAIKU_3_5 = replace(_CLAUDE_3, names=("claude-3-5-haiku",), cached=2048)
 _CLAUDE_3_7 = replace(
@@ -154,7 +164,9 @@ _CLAUDE_3_7 = replace(
     forced="without_thinking",
     cached=1024,
 )
-_CLAUDE_4_1 = replace(_CLAUDE_3_7, names=("claude-sonnet-4-0", "claude-opus-4-1"), form=True)
+_CLAUDE_4_1 = replace(
+    _CLAUDE_3_7, names=("claude-sonnet-4-0", "claude-opus-4-1"), form=True, sampling_pair=False
+)
 _CLAUDE_4_5 = replace(_CLAUDE_4_1, names=("claude-sonnet-4-5",))
 _HAIKU_4_5 = replace(_CLAUDE_4_5, names=("claude-haiku-4-5",), cached=4096)
 _OPUS_4_5 = replace(_HAIKU_4_5, names=("claude-opus-4-5",), efforts=("low", "medium", "high"), effort="high")
@@ -163,6 +175,7 @@ _CLAUDE_4_6 = replace(
     names=("claude-opus-4-6", "claude-sonnet-4-6"),
     efforts=("low", "medium", "high", "max"),
     thinking=("adaptive", "enabled", "disabled"),
+    prefill=False,
 )
 _CLAUDE_4_7 = replace(
     _CLAUDE_4_6,
@@ -170,6 +183,7 @@ _CLAUDE_4_7 = replace(
     sampling="never",
     efforts=("low", "medium", "high", "xhigh", "max"),
     thinking=("adaptive", "disabled"),
+    mid_system=True,
 )
 _CLAUDE_5 = replace(
     _CLAUDE_4_7,
@@ -190,14 +204,25 @@ _SONNET_5_5 = replace(
 _CLAUDE_5_5 = replace(_FABLE_5, names=("claude-",), forced="never")
 
 _GEMINI_1 = ServedModel(
-    "google", ("gemini-1", "gemini-pro-1", "gemini-flash-1"), efforts=(), thinking=(), cached=1024
+    "google",
+    ("gemini-1", "gemini-pro-1", "gemini-flash-1"),
+    efforts=(),
+    thinking=(),
+    cached=1024,
+    call_ids=False,
 )
 _GEMINI_2_PRO = replace(
     _GEMINI_1, names=("gemini-2.5-pro", "gemini-2.0-pro"), thinking=("adaptive", "enabled"), thinks=True
 )
 _GEMINI_2 = replace(_GEMINI_2_PRO, names=("gemini-2",), thinking=("adaptive", "enabled", "disabled"))
 _GEMINI_3 = replace(
-    _GEMINI_2_PRO, names=("gemini-3-pro",), efforts=("low", "high"), effort="high", cached=4096, levels=True
+    _GEMINI_2_PRO,
+    names=("gemini-3-pro",),
+    efforts=("low", "high"),
+    effort="high",
+    cached=4096,
+    levels=True,
+    call_ids=True,
 )
 _GEMINI_3_FLASH = replace(
     _GEMINI_3,
