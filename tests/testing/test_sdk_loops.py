@@ -1,0 +1,32 @@
+"""The vendors' SDKs work against the strict servers as against the vendors: nothing of theirs is refused by mistake."""
+
+import json
+
+import anyio
+import anyio.to_thread
+import pytest
+
+from actors.testing import RATE_LIMITED, Script, serve, strict_server
+from actors.testing.script_file import turns
+from tests.testing.sdk_loops import LIMITED, LOOPS, TURNS
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.filterwarnings(
+        "ignore::ResourceWarning"
+    ),  # Google's SDK closes connections when it is collected
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+]
+
+
+@pytest.mark.parametrize("mode", ["strict", "hosted"])
+@pytest.mark.parametrize("dialect", LOOPS)
+async def test_the_sdk_of_a_vendor_does_its_daily_work(dialect: str, mode: str) -> None:
+    script = Script(turns(json.dumps(TURNS).encode()))
+    server = strict_server(dialect, script, mode=mode, faults={LIMITED: RATE_LIMITED})
+    with anyio.fail_after(60):
+        async with serve(server):
+            await anyio.to_thread.run_sync(LOOPS[dialect], server.base_url)
+    assert [exchange.status for exchange in server.requests] == [200] * 8 + [400, 429]
+    assert len(server.refusals) == 1  # the one that each loop provokes
