@@ -1,0 +1,93 @@
+"""The `[models]` tables of `actors.toml`: which one wins, what a wrong one says, and that requests follow it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from actors.config import load
+from actors.core.identity import Binding
+from actors.core.models.facts import ModelFacts
+from actors.errors import ConfigError
+from actors.runtime import Runtime
+from actors.testing import OpenAIServer, Say, Turn, serve
+
+BACKEND = '[backends.gpt]\nkind = "openai"\nmodel = "gpt-6-nova"\nbase_url = "https://a.example/v1"\n'
+
+
+def facts(tmp_path: Path, tables: str, binding: Binding) -> ModelFacts:
+    path = tmp_path / "actors.toml"
+    path.write_text(BACKEND + tables)
+    return load(path, {}).dialect_of(binding).model
+
+
+NOVA = Binding("gpt", "openai_chat", model="gpt-6-nova")
+
+
+@pytest.mark.parametrize("provider", ["gpt", "openai", "*"])
+def test_a_table_names_a_backend_a_kind_or_every_provider(tmp_path: Path, provider: str) -> None:
+    found = facts(tmp_path, f'[models."{provider}:gpt-6*"]\nchat_tools = "effort_none"\n', NOVA)
+    assert (found.chat_tools, found.sampling) == ("effort_none", "never")
+
+
+def test_the_most_specific_table_wins_field_by_field(tmp_path: Path) -> None:
+    tables = """
+[models."openai:gpt-6-nova"]
+chat_tools = "always"
+
+[models."openai:*"]
+chat_tools = "never"
+sampling = "always"
+stops = true
+
+[models."openai:gpt-6*"]
+sampling = "without_thinking"
+"""
+    found = facts(tmp_path, tables, NOVA)
+    assert (found.chat_tools, found.sampling, found.stops) == ("always", "without_thinking", True)
+
+
+def test_a_table_of_another_provider_or_model_changes_nothing(tmp_path: Path) -> None:
+    plain = facts(tmp_path, "", NOVA)
+    tables = '[models."anthropic:gpt-6*"]\nstops = true\n[models."openai:gpt-5*"]\nstops = true\n'
+    assert facts(tmp_path, tables, NOVA) == plain
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ('[models."gpt-6*"]\nstops = true', "is not named PROVIDER:MODEL"),
+        ('[models."opneai:gpt-6*"]\nstops = true', "has no backend 'opneai'; did you mean 'openai'?"),
+        ('[models."openai:*"]\nstop = true', "has no field 'stop'; did you mean 'stops'?"),
+        ('[models."openai:*"]\nstops = "yes"', "Expected `bool`, got `str` at stops"),
+        ('[models."openai:*"]\nsampling = "no"', "Invalid enum value 'no' at sampling"),
+        ('[models."openai:*"]\nefforts = ["hihg"]', "efforts: no level 'hihg'; did you mean 'high'?"),
+    ],
+)
+def test_a_wrong_table_is_rejected_in_one_line(tmp_path: Path, table: str, message: str) -> None:
+    path = tmp_path / "actors.toml"
+    path.write_text(BACKEND + table + "\n")
+    with pytest.raises(ConfigError) as rejected:
+        load(path, {})
+    assert message in str(rejected.value)
+    assert "\n" not in str(rejected.value)
+
+
+@pytest.mark.anyio
+async def test_requests_follow_the_table_of_the_user(tmp_path: Path) -> None:
+    def read() -> str:
+        """Read."""
+        return "read"
+
+    server = OpenAIServer([Turn(Say("Done."))])
+    async with serve(server):
+        path = tmp_path / "actors.toml"
+        backend = f'[backends.own]\nkind = "openai"\nmodel = "house-7"\nbase_url = "{server.endpoint}"\n'
+        path.write_text(backend + '[models."own:house-*"]\nchat_tools = "effort_none"\nsampling = "never"\n')
+        async with Runtime(str(path)) as runtime:
+            session = await runtime.open("own", tools=[read])
+            answer = await session.ask("Go.", temperature=0.2)
+            assert answer.losses == {"temperature": 1}
+    (request,) = server.requests
+    assert json.loads(request.body)["reasoning_effort"] == "none"
+    assert "temperature" not in json.loads(request.body)
