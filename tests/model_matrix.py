@@ -22,8 +22,7 @@ from actors.core.models.lookup import ModelRow
 from actors.core.models.table import ROWS
 from actors.core.profiles import dialect
 from actors.errors import ConfigError
-from actors.testing import serve, strict_server
-from actors.testing.standin import model
+from actors.testing import serve, standin, strict_server
 
 HOSTS: dict[str, tuple[str, ...]] = {
     "openai": ("openai_chat", "openai_responses"),
@@ -74,7 +73,7 @@ def look() -> str:
 
 async def refusals(cell: Cell) -> list[str]:
     """Return what went wrong in a session: the refusals of the server, and asks that did not complete."""
-    server = strict_server(cell.host, model(cell.host))
+    server = strict_server(cell.host, standin.model(cell.host))
     async with serve(server):
         settings = BackendSettings.model_validate(
             {
@@ -97,7 +96,9 @@ async def refusals(cell: Cell) -> list[str]:
 
 def main(arguments: Sequence[str]) -> int:
     """Run the matrix, print what was refused, and return 1 if anything was."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--share", type=int, default=1, help="every so many of the cells (1)")
     options = parser.parse_args(arguments)
     chosen = [*cells()][:: options.share]
@@ -107,8 +108,8 @@ def main(arguments: Sequence[str]) -> int:
             found = anyio.run(refusals, cell, backend=backend)
             failed += bool(found)
             for line in found:
-                print(f"{cell} on {backend}: {line}")
-    print(f"{len(chosen)} models on their hosts, on asyncio and trio: {failed} refused")
+                sys.stdout.write(f"{cell} on {backend}: {line}" + "\n")
+    sys.stdout.write(f"{len(chosen)} models on their hosts, on asyncio and trio: {failed} refused" + "\n")
     return bool(failed)
 
 
