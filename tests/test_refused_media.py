@@ -14,7 +14,7 @@ from actors.core.content import Block, Message, Text
 from actors.core.events import EpochBegan
 from actors.core.feed import StatusEvent
 from actors.core.render import media_name
-from actors.testing import Call, Say, Script, Status, Turn
+from actors.testing import Call, ErrorInStream, Say, Script, Status, Turn
 from actors.testing.rules.base import Json
 from actors.testing.server import LoopbackServer
 from tests.runtime_support import gathered, hosting, log
@@ -191,6 +191,20 @@ async def test_the_ledger_keeps_a_result_whose_image_was_refused(name: str, stre
     assert "A picture:" in sent(server)[-1]
     assert NOTE in sent(server)[-1]
     assert server.refusals == []
+
+
+async def test_an_image_that_is_refused_inside_an_answer_becomes_a_note_too() -> None:
+    for name in ("openai_chat", "anthropic", "openai_responses"):
+        server = host(name, Turn(Say("I see.")))
+        server.faults = lambda number, request: (
+            ErrorInStream(0, 400, message="Could not process image")
+            if BAD.data in json.dumps(request)
+            else None
+        )
+        async with hosting(a=server) as runtime:
+            answer = await (await runtime.open("a")).ask(human(BAD))
+            assert (answer.status, answer.text) == ("complete", "I see.")
+        assert NOTE in sent(server)[-1]
 
 
 async def test_another_backend_is_shown_an_image_that_one_backend_refused() -> None:

@@ -10,7 +10,7 @@ from actors.config import Config, FileSettings
 from actors.core.events import EpochBegan, Omission, RequestSent
 from actors.core.feed import StatusEvent
 from actors.runtime import Runtime
-from actors.testing import Call, OpenAIServer, Say, Script, Status, Turn
+from actors.testing import Call, ErrorInStream, OpenAIServer, Say, Script, Status, Turn
 from actors.testing.rules.base import Json
 from actors.testing.server import LoopbackServer, serve
 from actors.tools import Tool, tool
@@ -100,6 +100,27 @@ UNSUPPORTED: Mapping[str, tuple[str, str, Status, dict[str, Any], str]] = {  # A
         Status(400, message="Extra inputs are not permitted, field: 'stream_options', value: {}"),
         {},
         "stream_options",
+    ),
+    "chat stream": (
+        "openai_chat",
+        "stream",
+        Status(400, message="Unsupported parameter: 'stream'.", param="stream"),
+        {},
+        "stream",
+    ),
+    "responses include": (
+        "openai_responses",
+        "include",
+        Status(400, message="Unsupported parameter: 'include'.", param="include"),
+        {},
+        "include",
+    ),
+    "responses cache": (
+        "openai_responses",
+        "prompt_cache_key",
+        Status(400, message="Unsupported parameter: 'prompt_cache_key'.", param="prompt_cache_key"),
+        {},
+        "cache",
     ),
     "chat max tokens": (
         "openai_chat",
@@ -229,8 +250,8 @@ async def test_an_unsupported_parameter_is_left_out_of_this_request_and_of_later
     case: str, stream: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     name, path, refusal, settings, loss = UNSUPPORTED[case]
-    if loss == "stream_options" and not stream:
-        return
+    if loss in ("stream", "stream_options") and not stream:
+        pytest.skip("nothing of it is in a request that is not streamed")
     server = host(name, Turn(Say("One.")), Turn(Say("Two.")), faults=refusing(path, refusal))
     async with hosting(a=server, stream=stream, models=MODELS) as runtime:
         session = await runtime.open("a")
@@ -257,6 +278,33 @@ async def test_an_unsupported_parameter_is_left_out_of_this_request_and_of_later
     assert server.refusals == []
     logged = [record for record in caplog.records if "parameter_refused" in record.getMessage()]
     assert len(logged) == 1
+
+
+@STREAMED
+async def test_cache_marks_are_left_out_where_they_are_refused(stream: bool) -> None:
+    words = "messages.0.content.0.text.cache_control: Extra inputs are not permitted"
+    server = host("anthropic", Turn(Say("One.")), Turn(Say("Two.")))
+    server.faults = lambda number, request: (
+        Status(400, message=words) if "cache_control" in str(request) else None
+    )
+    async with hosting(a=server, stream=stream, models=MODELS) as runtime:
+        session = await runtime.open("a", system="Be short.", tools=[look])
+        first = await session.ask("Hello.")
+        assert (first.status, first.losses["cache"]) == ("complete", 1)
+        assert (await session.ask("And?")).status == "complete"
+    assert ["cache_control" in str(body) for body in sent(server)] == [True, False, False]
+
+
+async def test_a_parameter_that_is_refused_inside_an_answer_is_left_out_too() -> None:
+    words = "Unsupported parameter: 'temperature' is not supported with this model."
+    for name in ("openai_chat", "anthropic", "openai_responses"):
+        server = host(name, Turn(Say("One.")))
+        server.faults = lambda number, request: (
+            ErrorInStream(0, 400, message=words) if "temperature" in request else None
+        )
+        async with hosting(a=server, models=MODELS) as runtime:
+            answer = await (await runtime.open("a")).ask("Hello.", temperature=0.2)
+            assert (answer.status, answer.text, answer.losses["temperature"]) == ("complete", "One.", 1)
 
 
 VALUE = Status(

@@ -64,7 +64,7 @@ _TOLD = [
     if rule.words
 ]
 
-_UNACCEPTED = (400, 404, 415, 422)
+_UNACCEPTED = (400, 415, 422)
 _ATTACHMENT = (
     r"\b(?:images?|pictures?|pdfs?|documents?|mime ?types?|attachments?|multimodal|videos?|audio|"
     r"image_url|inline_?data|input_file|file_data|file_url|media[_ ]type)\b"

@@ -62,7 +62,8 @@ class LearnedFacts:
 
     def of(self, binding: Binding) -> BindingFacts:
         """Return what is known of a binding, to be added to."""
-        facts = self._facts[binding] = self._facts.pop(binding, None) or BindingFacts()
+        known = self._facts.pop(binding, None)
+        facts = self._facts[binding] = BindingFacts() if known is None else known
         if len(self._facts) > BINDINGS:
             del self._facts[next(iter(self._facts))]
         return facts

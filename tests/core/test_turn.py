@@ -353,7 +353,7 @@ def test_what_does_not_answer_a_step_is_a_programming_error(step: type[Step], wr
 def test_refused_media_are_replaced_where_they_are_named_and_all_at_the_third_refusal() -> None:
     refused = MediaRefused("400", ("a",), ("b", "c"))
     unnamed = MediaRefused("400", (), ("b",))
-    outcomes = [
+    outcomes: list[Outcome] = [
         Ready(),
         unnamed,
         Ready(),

@@ -25,8 +25,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "refusals: all accounts learn from one",
         "actors/backends/learned.py:LearnedFacts.of",
-        "facts = self._facts[binding] = self._facts.pop(binding, None) or BindingFacts()",
-        "facts = self._facts.setdefault(Binding('all', ''), BindingFacts())",
+        "known = self._facts.pop(binding, None)",
+        "binding = Binding('all', '')\nknown = self._facts.pop(binding, None)",
         (PARAMETERS,),
     ),
     Mutation(
