@@ -18,6 +18,7 @@ from actors.backends.dumps import OnRefusal
 from actors.config import BackendLimits, BackendSettings, Config, FileSettings, PoolSettings, RuntimeLimits
 from actors.config.providers import kind_of
 from actors.core.codec import decode_event, encode_event
+from actors.core.content import Message
 from actors.core.events import Closed, Event, Interaction
 from actors.core.feed import SessionEvent
 from actors.core.form import replace
@@ -343,7 +344,7 @@ class _Tapped:
                     self._tap.received.set()
 
 
-async def gathered(session: Session, words: str) -> list[SessionEvent]:
+async def gathered(session: Session, words: str | Message) -> list[SessionEvent]:
     """Return all events of an ask."""
     async with session.stream(words) as events:
         return [event async for event in events]

@@ -77,7 +77,7 @@ UNSUPPORTED: Mapping[str, tuple[str, str, Status, dict[str, Any], str]] = {  # A
         "openai_chat",
         "stop",
         Status(400, message="Unsupported parameter: 'stop' is not supported with this model.", param="stop"),
-        {"stop": ["x"]},
+        {"stop": ("x",)},
         "stop",
     ),
     "chat effort": (
@@ -174,7 +174,7 @@ UNSUPPORTED: Mapping[str, tuple[str, str, Status, dict[str, Any], str]] = {  # A
         "anthropic",
         "stop_sequences",
         Status(400, message="stop_sequences: Extra inputs are not permitted"),
-        {"stop": ["x"]},
+        {"stop": ("x",)},
         "stop",
     ),
     "gemini temperature": (
@@ -202,7 +202,7 @@ UNSUPPORTED: Mapping[str, tuple[str, str, Status, dict[str, Any], str]] = {  # A
             400,
             message="This model doesn't support the stopSequences field. Remove stopSequences and try again.",
         ),
-        {"stop": ["x"]},
+        {"stop": ("x",)},
         "stop",
     ),
     "bedrock thinking": (
@@ -350,7 +350,7 @@ async def test_another_account_learns_nothing_from_a_refusal() -> None:
 
 async def test_at_most_three_parameters_are_left_out_of_one_request() -> None:
     names = ("temperature", "top_p", "stop", "reasoning_effort")
-    settings: dict[str, Any] = {"temperature": 0.2, "top_p": 0.5, "stop": ["x"], "effort": "low"}
+    settings: dict[str, Any] = {"temperature": 0.2, "top_p": 0.5, "stop": ("x",), "effort": "low"}
 
     def fault(_: int, request: Json) -> Status | None:
         name = next((name for name in names if name in request), None)
@@ -480,7 +480,7 @@ async def test_the_entry_of_a_learned_fact_is_the_table_that_makes_it_permanent(
     refusals = {name: Status(400, message=f"Unsupported parameter: '{name}'.", param=name) for name in names}
     server.faults = lambda number, request: next((refusals[name] for name in names if name in request), None)
     async with hosting(a=server, models=MODELS) as runtime:
-        await (await runtime.open("a")).ask("Hello.", temperature=0.2, stop=["x"])
+        await (await runtime.open("a")).ask("Hello.", temperature=0.2, stop=("x",))
         (fact,) = runtime.stats().learned
         assert fact.entry == '[models."a:house-model"]\nsampling = "never"\nstops = false'
         assert fact.parameters["stop"] == "Unsupported parameter: 'stop'."

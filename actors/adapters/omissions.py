@@ -71,5 +71,8 @@ def setting_value(settings: Settings, name: str) -> str:
     if name == "tool_choice":
         choice = settings.tool_choice
         return choice if isinstance(choice, str) else "named"
-    value = ", ".join([repr(getattr(settings, key)) for key in DEFAULTS[name]])
+    keys = (
+        (*DEFAULTS[name], "thinking") if name == "effort" else DEFAULTS[name]
+    )  # some hosts have an effort for both
+    value = ", ".join([repr(getattr(settings, key)) for key in keys])
     return value if len(value) <= 64 else content_name(value)

@@ -202,8 +202,9 @@ class Shrinker:
             generated = await self._generated(rendered)
             self._ask.tally.heard(generated, self._backend.binding)
             refusals += 1
-            is_final = not isinstance(generated, Broken) or refusals > PARAMETER_REFUSALS
-            if is_final or not await self._leaves_out(generated.failure, rendered, refusals - 1):
+            if not isinstance(generated, Broken) or refusals > PARAMETER_REFUSALS:
+                return generated
+            if not await self._leaves_out(generated.failure, rendered, refusals - 1):
                 return generated
 
     async def _leaves_out(self, failure: Failure, rendered: Rendered, refusals: int) -> bool:

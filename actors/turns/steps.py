@@ -25,7 +25,7 @@ from actors.core.asking import ToolChoice, forced_instruction
 from actors.core.awaiting import ends, repeated
 from actors.core.content import Message, Text, ToolCall
 from actors.core.diagnostics import Refusal, Report
-from actors.core.events import EpochBegan, Omission, Reason, RequestSent, RoundEnded
+from actors.core.events import EpochBegan, EpochReason, Omission, Reason, RequestSent, RoundEnded
 from actors.core.feed import Sent, StatusEvent
 from actors.core.guards import TurnGuard
 from actors.core.identity import Binding, CallId
@@ -211,7 +211,8 @@ class TurnSteps:
     async def _rewrite(self, step: turns.RewriteStep) -> Outcome:
         """Begin an epoch: with notes for attachments, without the reasoning of the old one, or conservatively."""
         binding = self._backend.binding
-        epoch, reason = 1 + await self._epoch(), "refusal" if step.plain else "thinking"
+        epoch = 1 + await self._epoch()
+        reason: EpochReason = "refusal" if step.plain else "thinking"
         event = EpochBegan(binding, epoch, reason, step.plain, step.why)
         if step.media:
             assert self._rendered is not None
