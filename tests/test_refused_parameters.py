@@ -379,6 +379,17 @@ async def test_a_parameter_that_the_request_does_not_have_is_not_left_out_again_
     assert server.received <= 3
 
 
+async def test_a_parameter_that_the_model_was_not_sent_is_not_left_out() -> None:
+    refusal = Status(400, message="Unsupported parameter: 'temperature'.", param="temperature")
+    server = host("openai_responses", faults=lambda number, request: refusal)
+    async with hosting(a=server, models={"a": "gpt-5.6-sol"}) as runtime:
+        answer = await (await runtime.open("a")).ask("Hello.", temperature=0.2)
+        assert answer.status == "failed"
+        assert "parameter" not in [each.kind for each in answer.refusals]
+        assert runtime.stats().learned == ()
+    assert not ["temperature" for body in sent(server) if "temperature" in body]
+
+
 @STREAMED
 async def test_a_refused_tool_choice_falls_to_auto_and_the_loss_outlives_the_first_round(
     stream: bool,

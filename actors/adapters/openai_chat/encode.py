@@ -189,7 +189,8 @@ def preamble(settings: Settings, dialect: ChatDialect, _: frozenset[str]) -> Pre
 def _assumed(settings: Settings, dialect: ChatDialect) -> tuple[str, ...]:
     """Return the effort that the model demands beside tools, where nobody asked for it (OAC-20)."""
     demands = dialect.model.chat_tools == "effort_none" and dialect.reasoning.switch == "effort"
-    return ("reasoning_effort none",) if demands and settings.tools and settings.thinking != "off" else ()
+    sends = settings.effort == "none" and settings.thinking != "off"
+    return ("reasoning_effort none",) if demands and settings.tools and sends else ()
 
 
 def _answer(settings: Settings) -> Wire:
