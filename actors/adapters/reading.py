@@ -232,6 +232,11 @@ class Reading:
         json, error = (None, held.json) if failed else (held.json, None)
         self.say(kept(ToolResult, result_key(key, name), json, error, None, tuple(media)))
 
+    def pending(self, key: str, name: str = "") -> None:
+        """Take the block of a call that had begun and had no result yet."""
+        self.note("result of call %s had not come when the transcript was made", repr(key)[:80])
+        self.say(kept(ToolResult, result_key(key, name), None, None, False, ()))
+
     # ---- contents
 
     def parts(self, message: WireObject) -> None:

@@ -155,6 +155,17 @@ def test_broken_pairs_are_read_as_they_stand() -> None:
     assert len(imported.report.notes) == 4
 
 
+@pytest.mark.requirement("REQ-915-048")
+@pytest.mark.parametrize("status", ["in_progress", "incomplete"])
+def test_the_end_of_a_call_whose_output_had_not_come_is_unknown(status: str) -> None:
+    imported = read(call("a"), {"type": "function_call_output", "call_id": "a", "status": status})
+    (known,) = imported.ledger.interactions()
+    assert (known.status, known.reason, known.started) == ("unknown", "outcome_unknown", True)
+    assert len(imported.report.notes) == 1
+    given = read(call("a"), {**gave("a"), "status": status})
+    assert [item.status for item in given.ledger.interactions()] == ["complete"]
+
+
 def test_a_call_without_a_call_id_goes_by_its_item_id() -> None:
     assert outline(read(call(None, id="fc_1"), gave("fc_1"))) == ["model: call1", "tool: result1(ok)"]
 

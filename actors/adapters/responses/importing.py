@@ -51,7 +51,10 @@ class ItemsReading(Reading):
                 item.says("role", "tool")
                 key = item.native_id("call_id", "tool_call_id")
                 name = flat_name(item.text("namespace"), item.text("name"))
-                self.result(key, *self.spread(item, "output", "content"), name=name)
+                if item.says("status", "in_progress", "incomplete") and not item.fields.get("output"):
+                    self.pending(key, name)
+                else:
+                    self.result(key, *self.spread(item, "output", "content"), name=name)
             case _ if kind in _LEFT_OUT:
                 self.note(f"item of type {kind!r} left out")
                 item.whole()
