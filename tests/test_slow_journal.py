@@ -137,7 +137,7 @@ async def test_the_ledger_the_history_and_a_preview_show_a_result_only_once_it_i
 async def shown(session: Session) -> tuple[str, bool, bool]:
     """Return how the session's one call stands, and whether history and preview show its result."""
     (known,) = (await session.ledger()).interactions()
-    status = known.reason if known.completion is None else known.completion.status
+    status = str(known.reason if known.completion is None else known.completion.status)
     blocks = [block for message in await session.history() for block in message.blocks]
     has_result = any(isinstance(block, ToolResult) and block.status == "complete" for block in blocks)
     return status, has_result, b"x is done" in (await session.preview("a")).body

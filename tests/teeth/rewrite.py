@@ -149,7 +149,9 @@ def _patterns(old: str, new: str) -> tuple[Nodes, Nodes]:
 
 def _tree(source: str) -> Nodes:
     if source.startswith("case "):
-        return list(ast.walk(ast.parse("match _:\n" + indent(source, " "))))[1].cases  # type: ignore[attr-defined]
+        (match,) = ast.parse("match _:\n" + indent(source, " ")).body
+        assert isinstance(match, ast.Match)
+        return match.cases
     return ast.parse(source).body
 
 
@@ -174,6 +176,10 @@ class _Entry(ast.AST):
     """A key of a dict and its value; `ast.Dict` keeps them in two lists."""
 
     _fields = ("key", "value")
+
+    def __init__(self, key: ast.expr | None, value: ast.expr) -> None:
+        super().__init__()
+        self.key, self.value = key, value
 
 
 def _fields(node: ast.AST) -> dict[str, Any]:

@@ -46,10 +46,10 @@ def edited(name: str, old: str, new: str, source: str = SOURCE) -> str:
     return Edit(f"a.py:{name}", old, new).apply(source)
 
 
-def assert_same(source: str, *replacement: str) -> None:
+def assert_same(source: str, old: str, new: str) -> None:
     """Assert that the source has the syntax tree of SOURCE with one text replaced by another."""
-    assert SOURCE.count(replacement[0]) == 1
-    assert ast.dump(ast.parse(source)) == ast.dump(ast.parse(SOURCE.replace(*replacement)))
+    assert SOURCE.count(old) == 1
+    assert ast.dump(ast.parse(source)) == ast.dump(ast.parse(SOURCE.replace(old, new)))
 
 
 @pytest.mark.parametrize(
