@@ -198,9 +198,11 @@ class LoopbackServer:
         fault = fault_for(self.faults, order, parsed)
         verdict: ServerRefusal | None = None
         answer = self._barred(request, order)
-        if answer is None and (found := self.stored(request)) is not None:
-            verdict = found if isinstance(found, ServerRefusal) else None
-            answer = self._refusal(verdict, order) if verdict else self._plain(found, order)
+        found = self.stored(request) if answer is None else None
+        if isinstance(found, ServerRefusal):
+            verdict, answer = found, self._refusal(found, order)
+        elif found is not None:
+            answer = self._plain(found, order)
         answer = answer or self._misrouted(request, fault, order)
         if answer is None:
             verdict = self.judge(request)
@@ -245,7 +247,7 @@ class LoopbackServer:
         """Return what the host's cache sees of an accepted request, or None if it has no cache."""
         return automatic_prompt(parsed, self.dialect) if self.dialect in AUTOMATIC else None
 
-    def stored(self, request: HttpRequest) -> "bytes | ServerRefusal | None":
+    def stored(self, request: HttpRequest) -> bytes | ServerRefusal | None:
         """Return the answer about something that the host keeps, such as its models, or its refusal; else None."""
         return None
 

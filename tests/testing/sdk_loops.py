@@ -66,8 +66,9 @@ def loop_openai_chat(base_url: str) -> None:
             with client.chat.completions.stream(**asked) as events:
                 return events.get_final_completion().choices[0].message
 
+        talk: list[Json] = []
         for streamed in (False, True):
-            talk: list[Json] = [{"role": "user", "content": QUESTION}]
+            talk = [{"role": "user", "content": QUESTION}]
             made = ask(streamed, *talk, tools=tools)
             assert made.content == "Looking."
             assert [call.function.parsed_arguments for call in made.tool_calls] == [
@@ -105,8 +106,10 @@ def loop_openai_responses(base_url: str) -> None:
             with client.responses.stream(**asked) as events:
                 return events.get_final_response()
 
+        talk: list[Any] = []
+        made: Any = None
         for streamed in (False, True):
-            talk: list[Any] = [{"role": "user", "content": QUESTION}]
+            talk = [{"role": "user", "content": QUESTION}]
             made = ask(streamed, *talk, tools=tools)
             calls = [item for item in made.output if item.type == "function_call"]
             assert [item.type for item in made.output[:2]] == ["reasoning", "message"]
@@ -139,8 +142,9 @@ def loop_anthropic(base_url: str) -> None:
             with client.messages.stream(**asked) as events:
                 return events.get_final_message()
 
+        talk: list[Json] = []
         for streamed in (False, True):
-            talk: list[Json] = [{"role": "user", "content": QUESTION}]
+            talk = [{"role": "user", "content": QUESTION}]
             made = ask(streamed, *talk, tools=tools)
             calls = [block for block in made.content if block.type == "tool_use"]
             assert [block.type for block in made.content[:2]] == ["thinking", "text"]
@@ -188,6 +192,7 @@ def loop_google(base_url: str) -> None:
     def user(*parts: types.Part) -> types.Content:
         return types.Content(role="user", parts=list(parts))
 
+    talk: list[types.Content] = []
     for streamed in (False, True):
         talk = [user(types.Part(text=QUESTION))]
         made = ask(streamed, *talk, tools=tools)
@@ -217,7 +222,7 @@ def loop_mistral(base_url: str) -> None:
     image = {"type": "image_url", "image_url": DOT_URL}
     with mistralai.client.Mistral(api_key="key", server_url=base_url) as client:
 
-        def ask(streamed: bool, *messages: Json, **more: Any) -> Json:
+        def ask(streamed: bool, *messages: Json, **more: Any) -> Any:  # a message
             asked: Any = {"model": "m", "messages": list(messages), **more}
             if not streamed:
                 return (
@@ -228,8 +233,10 @@ def loop_mistral(base_url: str) -> None:
             with client.chat.stream(**asked) as events:
                 return _gathered([event.data.choices[0].delta for event in events])
 
+        talk: list[Json] = []
+        calls: list[Json] = []
         for streamed in (False, True):
-            talk: list[Json] = [{"role": "user", "content": QUESTION}]
+            talk = [{"role": "user", "content": QUESTION}]
             made = ask(streamed, *talk, tools=tools, prompt_mode="reasoning")
             calls = made["tool_calls"]
             assert [call["function"]["arguments"] for call in calls] == ['{"city":"Oslo"}', '{"city":"Rome"}']

@@ -17,21 +17,26 @@ _WRAPPERS = (Required, NotRequired, Annotated)
 _PLAIN: Mapping[type, Sample] = {str: "x", int: 1024, float: 1.0, bool: True, bytes: "AAAA", object: {}}
 
 
+def origin_of(kind: Sample) -> Sample:
+    """Return the generic type that a type was made of, None if it was not. Its own type says less than it returns."""
+    return get_origin(kind)
+
+
 def arms(kind: Sample) -> Iterator[Sample]:
     """Yield the types that a union is made of, or the type itself."""
-    while get_origin(kind) in _WRAPPERS or hasattr(kind, "__value__"):  # the value of a type alias
+    while origin_of(kind) in _WRAPPERS or hasattr(kind, "__value__"):  # the value of a type alias
         kind = kind.__value__ if hasattr(kind, "__value__") else get_args(kind)[0]
-    if get_origin(kind) in (Union, types.UnionType):
+    if origin_of(kind) in (Union, types.UnionType):
         for arm in get_args(kind):
             yield from arms(arm)
-    elif not (isinstance(kind, type) and issubclass(kind, str) and kind is not str):
+    elif not (isinstance(kind, type) and kind is not str and issubclass(kind, str)):
         yield kind  # not a word that the SDK itself does not recognise
 
 
 def dictionaries(kind: Sample) -> list[type]:
     """Return the typed dictionaries of a union, or of the items of a list of them."""
     found = [arm for arm in arms(kind) if is_typeddict(arm)]
-    items = [get_args(arm)[0] for arm in arms(kind) if get_origin(arm) is not None and get_args(arm)]
+    items = [get_args(arm)[0] for arm in arms(kind) if origin_of(arm) is not None and get_args(arm)]
     return found or [arm for item in items for arm in arms(item) if is_typeddict(arm)]
 
 
@@ -45,7 +50,7 @@ def fields(kind: type) -> dict[str, Sample]:
 def required(kind: type) -> tuple[str, ...]:
     """Return the keys that a typed dictionary must have. Its own list is wrong where annotations are strings."""
     stated: Iterable[str] = kind.__required_keys__  # type: ignore[attr-defined]  # typed dictionaries have it
-    wrapped = {name: get_origin(inner) for name, inner in fields(kind).items()}
+    wrapped = {name: origin_of(inner) for name, inner in fields(kind).items()}
     return tuple(
         name
         for name, origin in wrapped.items()
@@ -58,7 +63,7 @@ def tags(kind: type, key: str = "type") -> tuple[str, ...]:
     return tuple(
         word
         for arm in arms(fields(kind).get(key, type(None)))
-        if get_origin(arm) is Literal
+        if origin_of(arm) is Literal
         for word in get_args(arm)
     )
 
@@ -68,11 +73,11 @@ def least(kind: Sample, words: Mapping[str, Sample] = types.MappingProxyType({})
     kind = next(arms(kind))
     if is_typeddict(kind):
         return {name: least(fields(kind)[name], words, name) for name in required(kind)}
-    if get_origin(kind) is Literal:
+    if origin_of(kind) is Literal:
         return get_args(kind)[0]
     if kind in _PLAIN and key in words:
         return words[key]
-    if (origin := get_origin(kind)) is not None:
+    if (origin := origin_of(kind)) is not None:
         return {} if issubclass(origin, Mapping) else [least(get_args(kind)[0], words, key)]
     return None if kind is type(None) or kind not in _PLAIN else _PLAIN[kind]
 
@@ -90,7 +95,7 @@ def variants(kind: type, words: Mapping[str, Sample] = types.MappingProxyType({}
 
 
 def _is_list(kind: Sample) -> bool:
-    origin = get_origin(kind)
+    origin = origin_of(kind)
     return origin not in (None, Literal) and not issubclass(origin, Mapping)
 
 

@@ -214,15 +214,16 @@ async def test_the_sdk_counts_tokens_of_a_request_with_tools() -> None:
             anthropic.AsyncAnthropic(base_url=server.base_url, api_key="key", max_retries=0) as client,
         ):
             ask: Any = {"model": "m", "messages": body(user("u"), said(use()), user(answer()))["messages"]}
+            read: Any = TOOL  # the SDK's own type is narrower than a dictionary
             search: Any = {"type": "web_search_20260318", "name": "web_search"}
-            counted = await client.messages.count_tokens(**ask, tools=[TOOL, search])
+            counted = await client.messages.count_tokens(**ask, tools=[read, search])
             edited = await client.beta.messages.count_tokens(
                 **ask,
-                tools=[TOOL, search],
+                tools=[read, search],
                 context_management={"edits": [{"type": "clear_tool_uses_20250919"}]},
             )
             with pytest.raises(anthropic.BadRequestError, match="Tool names must be unique"):
-                await client.messages.count_tokens(**ask, tools=[TOOL, TOOL])
+                await client.messages.count_tokens(**ask, tools=[read, read])
     assert counted.input_tokens > 0
     assert edited.context_management is not None
     assert edited.context_management.original_input_tokens == edited.input_tokens

@@ -7,6 +7,7 @@ import anyio.to_thread
 import pytest
 
 from actors.testing import RATE_LIMITED, Script, serve, strict_server
+from actors.testing.rules import Mode
 from actors.testing.script_file import turns
 from tests.testing.sdk_loops import LIMITED, LOOPS, TURNS
 
@@ -22,7 +23,7 @@ pytestmark = [
 
 @pytest.mark.parametrize("mode", ["strict", "hosted"])
 @pytest.mark.parametrize("dialect", LOOPS)
-async def test_the_sdk_of_a_vendor_does_its_daily_work(dialect: str, mode: str) -> None:
+async def test_the_sdk_of_a_vendor_does_its_daily_work(dialect: str, mode: Mode) -> None:
     script = Script(turns(json.dumps(TURNS).encode()))
     server = strict_server(dialect, script, mode=mode, faults={LIMITED: RATE_LIMITED})
     with anyio.fail_after(60):

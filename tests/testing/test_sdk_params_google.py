@@ -8,7 +8,7 @@ import json
 import warnings
 from collections.abc import Iterator
 from enum import Enum
-from typing import Any, get_args, get_origin
+from typing import Any, get_args
 
 import pydantic
 import pytest
@@ -19,7 +19,7 @@ from google.oauth2.credentials import Credentials
 from actors.core.check import check
 from actors.core.profiles import dialect
 from actors.testing.rules import GeminiSettings, validate
-from tests.testing.sdk_samples import arms
+from tests.testing.sdk_samples import arms, origin_of
 
 Json = dict[str, Any]  # a body under test
 
@@ -50,7 +50,7 @@ def filled(kind: Any) -> Iterator[Any]:
 def values(annotation: Any) -> Iterator[Any]:
     """Yield a value of each arm of a type."""
     for arm in arms(annotation):
-        origin = get_origin(arm)
+        origin = origin_of(arm)
         if arm in PLAIN:
             yield PLAIN[arm]
         elif origin is list:

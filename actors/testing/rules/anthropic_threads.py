@@ -70,7 +70,9 @@ def assumed(request: Json) -> Json:
     content = messages[0].get("content") if messages and isinstance(messages[0], dict) else None
     results = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
     ids = [block.get("tool_use_id") for block in results if block.get("type") == "tool_result"]
-    calls = [{"type": "tool_use", "id": call_id, "name": "unknown", "input": {}} for call_id in ids]
+    calls: list[Json] = [
+        {"type": "tool_use", "id": call_id, "name": "unknown", "input": {}} for call_id in ids
+    ]
     paused = {"type": "server_tool_use", "id": "srvtoolu_unknown", "name": "unknown", "input": {}}
     text = {"type": "text", "text": "unknown"}
     answer = {"role": "assistant", "content": calls or ([text] if messages else [paused])}

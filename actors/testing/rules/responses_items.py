@@ -109,7 +109,7 @@ def _check_shape(item: Json, path: str) -> None:
     check_type(item, dict, path, "an object")
     if item.get("type") is None and "role" not in item and "id" not in item:
         raise RULES["OAR-S02"].refused(f"{path}.type", path=f"{path}.type")
-    which = item_kind(item)
+    which: Json = item_kind(item)
     if not isinstance(which, str) or which not in ITEMS:
         values = ", ".join(repr(name) for name in ITEMS)
         raise RULES["OAR-S04"].refused(f"{path}.type", value=which, values=values)

@@ -145,7 +145,7 @@ class ResponsesStore:
             kept["id"] = f"{_PREFIXES.get(which, 'item')}_{self._numbered:032x}"
         if which == "message":
             part = "output_text" if item["role"] == "assistant" else "input_text"
-            more = {"annotations": [], "logprobs": []} if part == "output_text" else {}
+            more: Json = {"annotations": [], "logprobs": []} if part == "output_text" else {}
             content = item["content"]
             parts = [{"type": part, "text": content, **more}] if isinstance(content, str) else content
             kept |= {"content": parts, "status": item.get("status") or "completed"}
