@@ -10,8 +10,9 @@ from opentelemetry.trace import StatusCode
 
 from actors import Runtime, tool
 from actors.config import Config, FileSettings
-from actors.testing import SERVER_ERROR, Call, Disconnect, OpenAIServer, Say, Turn, serve
+from actors.testing import SERVER_ERROR, Call, Disconnect, OpenAIServer, Say, Status, Turn, serve
 from actors.testing.faults import Fault
+from actors.testing.rules.base import Json
 from tests.runtime_support import backend_at
 from tests.test_tracing import Seen, asked
 
@@ -19,6 +20,12 @@ pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("short_waits")]
 
 USAGE = "gen_ai.usage"
 METRIC = "gen_ai.client.inference.usage"
+UNSUPPORTED = Status(
+    400,
+    message="Unsupported parameter: 'temperature' is not supported with this model.",
+    code="unsupported_parameter",
+    param="temperature",
+)
 
 
 def about(span: ReadableSpan) -> dict[str, Any]:  # Any: values of attributes
@@ -170,3 +177,17 @@ async def test_messages_are_json_in_the_form_of_the_conventions() -> None:
         {"role": "user", "parts": [{"type": "text", "content": "Look."}]}
     ]
     assert json.loads(agent["gen_ai.output.messages"])[0]["parts"] == said[1]
+
+
+async def test_a_request_that_is_made_again_without_a_refused_parameter_is_a_span_of_its_own() -> None:
+    def refuses(_: int, request: Json | None) -> Fault | None:
+        return UNSUPPORTED if request is not None and "temperature" in request else None
+
+    seen, server = Seen(), OpenAIServer([Turn(Say("Here."))], faults=refuses)
+    async with serve(server):
+        config = Config(FileSettings(backends={"a": backend_at(server)}), {})
+        async with Runtime(config, tracing=seen.tracing, seed=1) as runtime:
+            session = await runtime.open("a")
+            assert (await session.ask("Hello?", temperature=0.2)).status == "complete"
+    assert [about(span).get("error.type") for span in named(seen, "chat ")] == ["400", None]
+    assert "error.type" not in about(named(seen, "invoke_agent")[0])

@@ -125,7 +125,9 @@ _BY_BOUND = {"limit": Exit.LIMIT, "time": Exit.TIMEOUT}
 BY_KIND = {
     **dict.fromkeys(("transient", "rate_limit", "quota", "overloaded", "circuit_open"), Exit.OVERLOADED),
     "config": Exit.CONFIG,
-    **dict.fromkeys(("too_big_for_bucket", "overflow", "transcript", "model_fault"), Exit.FAILED),
+    **dict.fromkeys(
+        ("too_big_for_bucket", "overflow", "transcript", "model_fault", "parameter", "media"), Exit.FAILED
+    ),
     **dict.fromkeys(("too_long", "refusal"), Exit.FAILED),
 }
 """The exit code of each kind of failure (`actors.adapters.failure`, which is not imported to leave)."""

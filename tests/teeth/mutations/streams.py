@@ -213,4 +213,14 @@ MUTATIONS: tuple[Mutation, ...] = (
         "",
         ("tests/test_tracing_conventions.py::test_messages_are_json_in_the_form_of_the_conventions",),
     ),
+    Mutation(
+        "tracing: a request that is made again leaves the span of the first open",
+        "actors/telemetry/otel.py:TracedSink._asked",
+        "self._answered('refused')",
+        "pass",
+        (
+            "tests/test_tracing_conventions.py"
+            "::test_a_request_that_is_made_again_without_a_refused_parameter_is_a_span_of_its_own",
+        ),
+    ),
 )
