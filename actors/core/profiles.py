@@ -318,7 +318,12 @@ GLM = ChatDialect(
     reasoning=ChatReasoning(switch="type"),
     request=ChatRequest(stream_usage=False),  # it comes on the last chunk unasked
 )
-MINIMAX = ChatDialect(name="minimax", makers=(*_MAKERS, "minimax"), reasoning=ChatReasoning(switch="type"))
+MINIMAX = ChatDialect(
+    name="minimax",
+    makers=(*_MAKERS, "minimax"),
+    # Thinking stands in the text, which goes back as it is; where a host splits it off, its details go back.
+    reasoning=ChatReasoning(carrier="reasoning_details", binding="model", switch="type"),
+)
 GROQ = ChatDialect(
     name="groq",
     media=ChatMedia(max_count=5),  # documented for images

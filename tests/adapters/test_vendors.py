@@ -105,6 +105,13 @@ def test_calls_without_reasoning_of_the_readers_own_have_words_in_its_place(
     assert without.get("reasoning_content") == required
 
 
+def test_minimax_is_sent_back_the_details_of_its_reasoning() -> None:
+    details = quote('[{"type":"reasoning.text","text":"hm"}]')
+    own = Thinking("hm", Seal("reasoning_details", details, READERS["minimax"]))
+    message = said("minimax", own, Text("t"), ToolCall("c", "read"), reader=READERS["minimax"])
+    assert message["reasoning_details"] == [{"type": "reasoning.text", "text": "hm"}]
+
+
 NOT_THEIRS = [
     name for name in READERS if dialect(name).family == "openai_chat" and name not in ("kimi", "deepseek")
 ]
