@@ -16,6 +16,7 @@
     │   ├── UnknownTarget           a backend, pool or provider that does not exist
     │   ├── MissingKey              a credential that is not there
     │   └── ToolDefinitionError     tools that cannot be offered
+    ├── MediaError                  an image or a document that cannot be read
     ├── TranscriptError             a transcript file or value that cannot be read
     ├── HostFull                    as many sessions are open as may be, or they hold all the memory they may
     ├── SessionError                a session cannot do what was asked
@@ -145,6 +146,10 @@ class MissingKey(ConfigError):
 
 class ToolDefinitionError(ConfigError):
     """A tool that cannot be offered: its schema is impossible, its name is taken, or there are too many."""
+
+
+class MediaError(ActorsError):
+    """An image or a document that cannot be read: it is cut off, has no readable header, or is no base64."""
 
 
 class TranscriptError(ActorsError):

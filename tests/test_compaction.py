@@ -22,6 +22,7 @@ from actors.errors import CompactionFailed
 from actors.handle import Session
 from actors.storage.memory import MemoryStorage
 from actors.testing import SERVER_ERROR, Call, OpenAIServer, Say, Script, Stall, Status, Think, Turn
+from actors.testing.images import png
 from actors.testing.rules.base import Json
 from actors.testing.server import LoopbackServer, serve
 from actors.testing.windows import DIALECTS, window
@@ -160,7 +161,7 @@ async def test_room_is_made_before_the_window_is_full_and_no_request_is_too_long
 @tool(name="read")
 async def scan(path: str) -> list[str | Media]:
     """Scan a page."""
-    pages = (Media.from_bytes(f"{path} {n}".encode() * 500, "image/png") for n in range(3))
+    pages = (Media.from_bytes(png(note=f"{path} {n}" * 500), "image/png") for n in range(3))
     return ["line of a file", *pages]
 
 

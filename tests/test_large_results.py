@@ -14,6 +14,7 @@ from actors.core.jsonio import Json
 from actors.core.returned import LARGE_PARTS, LARGE_TEXT, is_large, parted
 from actors.execution import calls
 from actors.testing import Call, Say, Turn
+from actors.testing.images import png_base64
 from actors.tools import tool
 from tests.runtime_support import bodies, hosting, openai, results
 
@@ -80,7 +81,7 @@ def test_of_a_subclass_of_a_simple_type_nothing_but_the_value_is_read() -> None:
 
 def test_a_list_of_more_than_may_be_kept_is_not_searched_for_media_beyond_that() -> None:
     most = DEFAULT_LIMITS.max_items
-    image = Media("image/png", "aaaa")
+    image = Media("image/png", png_base64())
     beyond = [*["x"] * most, image]
     assert parted(beyond) == (ingest(beyond).json, ())
     words, media = parted([image, *["x"] * most])

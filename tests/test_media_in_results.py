@@ -13,6 +13,7 @@ from actors.core.content import Message, Text, ToolResult
 from actors.core.events import Returned
 from actors.core.profiles import PROFILES
 from actors.testing import Call, ResponsesServer, Say, Turn
+from actors.testing.images import png_base64
 from actors.testing.rules import validate
 from actors.testing.server import LoopbackServer
 from tests.core.session_log import TRUSTING
@@ -26,7 +27,7 @@ from tests.runtime_support import (
     openai,
 )
 
-PIXEL = "iVBORw0KGgo="
+PIXEL = png_base64()
 DATA_URL = f"data:image/png;base64,{PIXEL}"
 IMAGE = Media("image/png", PIXEL)
 FOLLOWS = "[Attachment 1, of type image/png, follows the tool results.]"

@@ -13,6 +13,7 @@ from actors.core.content import Block, Message, Text
 from actors.handle import Session
 from actors.runtime import Runtime
 from actors.testing import Call, Say, Script, Turn
+from actors.testing.images import png_base64
 from actors.testing.rules.base import Json
 from actors.testing.server import LoopbackServer
 from tests.runtime_support import bodies, hosting
@@ -20,7 +21,7 @@ from tests.strict_hosts import strict_host
 
 pytestmark = pytest.mark.anyio
 
-IMAGE = Media("image/png", "iVBORw0KGgo=")
+IMAGE = Media("image/png", png_base64())
 PLAN = Media("application/pdf", "cGxhbg==")
 NOTED = "stood here; the conversation holds as many as can be shown.]"
 NAMES = ("gemini", "vertex", "bedrock")

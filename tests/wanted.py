@@ -16,10 +16,11 @@ from actors.core.jsonio import Json
 from actors.core.ledger import Ledger
 from actors.core.render import ThinkingPolicy
 from actors.pure import render, requested
+from actors.testing.images import png
 from actors.turns.output import output_of
 
 READ = ToolSpec("read", "Read.", Json(b'{"type":"object","properties":{}}'))
-PNG = Media.from_bytes(b"\x89PNG", "image/png")
+PNG = Media.from_bytes(png(), "image/png")
 PDF = Media.from_bytes(b"%PDF-1.7", "application/pdf")
 PARTS: list[Text | Media] = [Text("What are these?"), PNG, PDF, Text("Be brief.")]
 """A message in parts, as a caller may ask with it."""

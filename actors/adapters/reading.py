@@ -163,9 +163,16 @@ class Reading:
     def attached(self, what: str, part: WireObject) -> None:
         """Take what is an attachment, or else of a type that is not known: as labelled text."""
         if found := self.media(part):
-            self.say(found)
+            self.say(self.readable(found))
         else:
             self.fold(f"{what} of type {part.text('type')[:40]!r}", part.whole())
+
+    def readable(self, media: Media) -> Media | Text:
+        """Return an attachment; a note in place of one that cannot be read, which no provider would accept."""
+        if not media.data or (damage := media.damage) is None:
+            return media
+        self.note("attachment of type %s left out: %s", repr(media.mime)[:40], damage)
+        return Text(f"[An attachment of type {media.mime[:40]} stood here that cannot be read: {damage}.]")
 
     def think(self, text: str, kind: str = "", state: str = "") -> None:
         """Take reasoning, sealed if the provider left its state."""
@@ -264,7 +271,11 @@ class Reading:
             if not isinstance(part, WireObject):
                 texts.append(as_text(part))
             elif found := self.media(part):
-                media.append(found)
+                held = self.readable(found)
+                if isinstance(held, Media):
+                    media.append(held)
+                else:
+                    texts.append(held.text)
             else:
                 words = self.words(part)
                 texts.append(as_text(part.whole()) if words is None else words)

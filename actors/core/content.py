@@ -12,8 +12,10 @@ from typing import Literal, Self, TypeAlias
 
 from actors.core.form import Form, Public, kept
 from actors.core.identity import Binding, CallId
+from actors.core.image_header import find_damage, media_type
 from actors.core.ingest import ingest
 from actors.core.jsonio import Json, JsonObject, JsonValue, Quoted, dump, nest, parse, quote, unquote
+from actors.errors import MediaError
 
 Speaker: TypeAlias = Literal["human", "model", "tool"]
 Status: TypeAlias = Literal["pending", "complete", "error", "cancelled", "unknown"]
@@ -171,22 +173,44 @@ def _free(text: str) -> Json:
     return Json(b'{"input":%b}' % quote(text))
 
 
-class Media(Form, frozen=True, tag="m"):
-    """An image or a document of a media type such as `image/png`: by value, as base64 text, or by address."""
+class Media(Form, frozen=True, tag="m", init=False, metaclass=Public):
+    """An image or a document of a media type such as `image/png`: by value, as base64 text, or by address.
+
+    Where the bytes tell their type, it is that one, whatever `mime` says: providers refuse a wrong label (ANT-60).
+    """
 
     mime: str
     data: str = ""
     url: str = ""
 
+    def __new__(cls, mime: str, data: str = "", url: str = "") -> Self:
+        has_bytes = bool(data) and type(data) is type(mime) is str
+        return kept(cls, media_type(mime, data) if has_bytes else mime, data, url)
+
     @classmethod
     def from_bytes(cls, data: bytes, mime: str) -> "Media":
-        """Return an image or a document by its bytes."""
-        return cls(mime, b64encode(data).decode())
+        """Return an image or a document by its bytes.
+
+        Raises:
+            MediaError: It is an image that is cut off or has no readable header, or there are no bytes.
+        """
+        made = cls(mime, b64encode(data).decode())
+        if (damage := made.damage) is not None:
+            raise MediaError(f"Media of type {made.mime} cannot be used: {damage}; give the whole file")
+        return made
 
     @classmethod
     def from_url(cls, url: str, mime: str) -> "Media":
         """Return an image or a document by its address. Who does not fetch addresses is shown a note in its place."""
         return cls(mime, url=url)
+
+    @property
+    def damage(self) -> str | None:
+        """Why a file given by value cannot be read, in words; None if nothing is wrong with it.
+
+        Of PNG, JPEG, GIF and WebP the header is read, and whether all of the file is there; of others the base64.
+        """
+        return find_damage(self.mime, self.data) if self.data or not self.url else None
 
 
 class ToolResult(Form, frozen=True, tag="r", init=False, metaclass=Public):

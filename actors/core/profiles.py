@@ -78,7 +78,10 @@ ANTHROPIC = AnthropicDialect(
         tool_name_pattern=r"[a-zA-Z0-9_-]{1,128}",  # ANT-08
     ),
     turns=BlockTurns(),  # ANT-24
-    media=PartMedia(max_bytes=5 * 1024 * 1024, max_count=100),  # ANT-54
+    # ANT-54, ANT-58, ANT-59
+    media=PartMedia(
+        max_bytes=5 * 1024 * 1024, max_count=100, image_side=8000, many_images=20, many_images_side=2000
+    ),
     reasoning=AnthropicReasoning(
         binding="prefix",  # ANT-44: treated as bound everywhere, which older models accept too
         followed=True,  # ANT-52
@@ -177,6 +180,9 @@ BEDROCK = ConverseDialect(
         max_bytes=3_750_000 * 4 // 3,  # documented for images; documents may have 4.5 MB
         max_count=20,  # BED-17; some models take more by now, some fewer
         max_documents=5,  # BED-16
+        image_side=8000,
+        many_images=20,
+        many_images_side=2000,
     ),
     reasoning=ConverseReasoning(
         binding="prefix",  # signatures are those of the model behind it

@@ -89,4 +89,6 @@ def _why_not(media: Media, room: int, count: int) -> str | None:
     size = len(data) + len(url)
     if size > room or count >= MAX_MEDIA:
         return f"[An attachment of type {mime} stood here; its {size} bytes were too much for one result.]"
+    if (damage := media.damage) is not None:
+        return f"[An attachment of type {mime} stood here that cannot be read: {damage}.]"
     return None

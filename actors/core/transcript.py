@@ -60,12 +60,14 @@ _LOOPS = {True: Loop(True), False: Loop(False)}
 class EpochUsage(NamedTuple):
     """What a lane's epoch has used up of what a request may hold so often and no more.
 
-    `titles` says how many documents have a name, which numbers tell apart; `items` are the ids of what goes out once:
-    reasoning items (`ReasoningRules.once`), calls of a provider's own tools.
+    `large` counts the images that a request with many of them may not hold (`MediaRules.many_images_side`). `titles`
+    says how many documents have a name, which numbers tell apart; `items` are the ids of what goes out once: reasoning
+    items (`ReasoningRules.once`), calls of a provider's own tools.
     """
 
     media: int = 0  # images and documents
     documents: int = 0
+    large: int = 0
     titles: Table[str, int] = NOTHING
     items: Table[str, None] = NOTHING
 

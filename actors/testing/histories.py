@@ -22,7 +22,6 @@ A result's content holds a mark of its own, `R<n>.` in ASCII, unless it is too o
 counted in the bytes it ends up in. So can an image of a result, whose bytes are `I<n>.`.
 """
 
-from base64 import b64encode
 from collections.abc import Callable, Iterable, Sequence
 from random import Random
 from typing import TypeAlias, TypeVar
@@ -45,6 +44,7 @@ from actors.core.jsonio import Json, quote
 from actors.core.ledger import Ledger
 from actors.core.projection import mint as projected
 from actors.testing.bookkeeper import Bookkeeper, Draw
+from actors.testing.images import png_base64
 from actors.testing.stock import (
     ARGUMENTS,
     ASIDE,
@@ -260,7 +260,7 @@ class _Author:
         if self.rarely(3):
             return self.pick(ATTACHED)
         self._marks += 1
-        return Media("image/png", b64encode(b"I%d." % self._marks).decode())
+        return Media("image/png", png_base64(note=f"I{self._marks}."))
 
     def _marked(self, call_id: str) -> ToolResult:
         mark = self.mark()

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from actors.core.content import Block, Code, Media, Speaker, Text, ToolCall, ToolResult
 from actors.core.events import Reason
 from actors.core.jsonio import Json, quote
+from actors.testing.images import png_base64
 
 TEXTS: tuple[Text, ...] = tuple(
     map(
@@ -166,7 +167,7 @@ ASIDE: tuple[tuple[str, str, str], ...] = (
     ("no JSON", "part", "{"),
 )
 """What of an answer goes back to nobody: its name, the kind of its seal, and its JSON. The last of them are broken."""
-IMAGE = Media("image/png", "aGk=")
+IMAGE = Media("image/png", png_base64())
 DOCUMENTS = (
     Media("application/pdf", "aGk="),
     Media("application/pdf", "cGxhbg=="),
@@ -182,6 +183,9 @@ MEDIA: tuple[Block, ...] = (
     Media("audio/wav", "aGk="),
     Media("", ""),
     Media("image/png", ""),
+    Media("image/png", "aGk="),
+    Media("image/jpeg", png_base64(9000, 800)),
+    Media("image/png", png_base64(2500, 1000)),
     Media("im\ud800ge/png", "aGk="),
     Media("application/pdf", url="https://example.test/a\ud800.pdf"),
     Code("", ""),

@@ -66,6 +66,7 @@ from actors.core.progress import AskProgress, Attempt, TurnProgress
 from actors.core.spending import Used
 from actors.core.stream import Usage
 from actors.testing.histories import conversation
+from actors.testing.images import png_base64
 from actors.testing.stock import REASONS, SPEAKERS
 
 if TYPE_CHECKING:
@@ -179,7 +180,7 @@ def call_events(ids: "SearchStrategy[str] | None" = None) -> "SearchStrategy[Cal
     call_ids = (st.sampled_from(["c1", "c2", ""]) if ids is None else ids).map(CallId)
     reasons = st.sampled_from(REASONS)
     ends = st.sampled_from([quote("one"), quote("two"), Json(b"null"), Json(b'{"a":[1]}')])
-    attached = st.sampled_from([(), (Media("image/png", "aGk="),)])
+    attached = st.sampled_from([(), (Media("image/png", png_base64()),)])
     binding = Binding("b", "openai_chat")
     return st.one_of(
         st.builds(

@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 from actors.core.content import Media, Message, Text
 from actors.core.packed import Packed, pack, packed_for_host
-from actors.errors import SessionError
+from actors.errors import MediaError, SessionError
 
 Words: TypeAlias = str | Message | Sequence[str | Text | Media]
 """What an ask says: a text, a message, or texts, images and documents in their order."""
@@ -40,5 +40,7 @@ def _taken(message: object) -> Packed:
     if message.speaker != "human":
         raise SessionError(f"An ask takes what a human says, not a message of speaker {message.speaker!r}")
     for number, block in enumerate(message.blocks):
-        _part(number, block)
+        part = _part(number, block)
+        if isinstance(part, Media) and (damage := part.damage) is not None:
+            raise MediaError(f"Part {number} of the ask, of type {part.mime!r}, cannot be used: {damage}")
     return packed

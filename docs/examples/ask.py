@@ -4,6 +4,7 @@ import anyio
 
 from actors import Budget, Media, Price, Runtime
 from actors.testing import AnthropicServer, Say, Turn, serve
+from actors.testing.images import png
 
 
 @dataclass
@@ -32,7 +33,7 @@ async def main() -> None:
             city = await session.ask("Tell me more.", output=City, corrections=1)
             print(city.output, "after", city.rounds, "rounds")
 
-            square = Media.from_bytes(b"\x89PNG...", "image/png")
+            square = Media.from_bytes(png(64, 64), "image/png")
             seen = await session.ask(["What is this?", square])
             print(seen.text)
 

@@ -13,8 +13,11 @@ from actors.core.history import History
 from actors.core.profiles import BEDROCK
 from actors.testing import BedrockSettings, validate
 from actors.testing.histories import READERS, history
+from actors.testing.images import png, png_base64
 from tests.core.converse_rows import DOCUMENT, IMAGE, answer, model, redacted, text, thought, use, user
 from tests.core.session_log import body, cold, refused
+
+PIXEL = png_base64()
 
 TRUSTING = BedrockSettings(signatures="trust")
 
@@ -36,7 +39,7 @@ def test_a_whole_transcript_keeps_everything() -> None:
     first, said, results, last = found
     assert first.blocks == (
         Text("u"),
-        Media("image/png", "aGk="),
+        Media("image/png", PIXEL),
         Media("application/pdf", "aGk="),
     )
     assert [type(block) for block in said.blocks] == [Thinking, Thinking, Text, ToolCall, ToolCall]
@@ -54,9 +57,9 @@ def test_a_json_result_is_its_value() -> None:
 
 
 def test_a_clients_bytes_are_read_like_base64() -> None:
-    image = {"image": {"format": "png", "source": {"bytes": b"hi"}}}
+    image = {"image": {"format": "png", "source": {"bytes": png()}}}
     found = read(user(text("u"), image), model(redacted(b"sec")))
-    assert found[0].blocks[1] == Media("image/png", "aGk=")
+    assert found[0].blocks[1] == Media("image/png", PIXEL)
     (thinking,) = found[1].blocks
     assert isinstance(thinking, Thinking)
     assert thinking.seal is not None

@@ -11,6 +11,7 @@ from actors import History, from_wire
 from actors.core.content import Block, Code, Media, Message, Native, Text, Thinking, ToolCall, ToolResult
 from actors.core.identity import Binding
 from actors.errors import TranscriptError, UnknownTarget
+from actors.testing.images import png_base64
 
 Wire = dict[str, object]
 
@@ -84,7 +85,9 @@ def test_a_sound_chat_transcript_is_read_without_a_remark() -> None:
         asked("call_A", "call_B", content="t", reasoning_content="hm"),
         answered("call_B", "b"),
         answered("call_A", "a"),
-        user([text("go"), {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}]),
+        user(
+            [text("go"), {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{png_base64()}"}}]
+        ),
     )
     assert outline(imported) == [
         "human: 'u'",
@@ -233,7 +236,7 @@ SCENARIOS: dict[str, tuple[History, list[str], list[str]]] = {
                             text("see"),
                             {
                                 "type": "image",
-                                "source": {"type": "base64", "media_type": "image/gif", "data": "AA"},
+                                "source": {"type": "base64", "media_type": "image/gif", "data": png_base64()},
                             },
                         ],
                     ),
@@ -241,7 +244,7 @@ SCENARIOS: dict[str, tuple[History, list[str], list[str]]] = {
                 ]
             ),
         ),
-        ["model: call1", "tool: result1(see + image/gif)", "human: '?'"],
+        ["model: call1", "tool: result1(see + image/png)", "human: '?'"],
         [],
     ),
     "43 a lone surrogate": (
@@ -321,10 +324,12 @@ SCENARIOS: dict[str, tuple[History, list[str], list[str]]] = {
     ),
     "parts of odd kinds": (
         openai(
-            user([text("a"), "b", {"type": "file", "file": {"file_data": "data:application/pdf;base64,AA"}}]),
+            user(
+                [text("a"), "b", {"type": "file", "file": {"file_data": "data:application/pdf;base64,AAAA"}}]
+            ),
             user(
                 [
-                    {"type": "input_audio", "input_audio": {"data": "AA", "format": "wav"}},
+                    {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}},
                     {"type": "video"},
                 ]
             ),

@@ -19,6 +19,7 @@ from actors.core.profiles import PROFILES, dialect
 from actors.core.segments import PAGE, SHARED
 from actors.pure import encode, render
 from actors.testing import validate
+from actors.testing.images import png_base64
 from tests.marks import marks, unmarked
 
 TOOLS = tuple(ToolSpec(name, "Does it.", Json(b'{"type":"object"}')) for name in ("read", "write"))
@@ -135,7 +136,7 @@ def test_only_models_with_a_cache_are_marked(name: str, model: str, taken: bool)
 
 
 def test_media_at_the_end_of_a_message_is_marked_with_it() -> None:
-    photo = Message("human", [Text("Look:"), Media("image/png", "aGVs")])
+    photo = Message("human", [Text("Look:"), Media("image/png", png_base64())])
     made = request("openrouter", rendered("openrouter", photo))
     assert marks(made.body) == ["messages.0.content.0", "messages.1.content.1"]
     assert validate(made.body, "openrouter") is None

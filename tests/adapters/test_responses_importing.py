@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from actors import History, check, dialect, encode, from_wire, render
 from actors.core.content import Thinking
+from actors.testing.images import png_base64
 from tests.adapters.test_importing import outline
 
 Wire = dict[str, object]
@@ -176,7 +177,7 @@ def test_a_tool_message_of_the_other_api_is_a_result() -> None:
 
 
 def test_images_and_files_are_media_wherever_they_stand() -> None:
-    image = {"type": "input_image", "image_url": "data:image/png;base64,aGk="}
+    image = {"type": "input_image", "image_url": f"data:image/png;base64,{png_base64()}"}
     file = {"type": "input_file", "filename": "d.pdf", "file_data": "data:application/pdf;base64,aGk="}
     there = {"type": "input_file", "file_url": "https://x.example/d.pdf"}
     imported = read(

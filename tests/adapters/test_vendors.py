@@ -24,6 +24,7 @@ from actors.core.profiles import OPENAI_CHAT
 from actors.core.segments import Segments
 from actors.testing import validate
 from actors.testing.histories import READERS
+from actors.testing.images import png_base64
 from tests.adapters.wire_streams import (
     Fields,
     calls,
@@ -328,7 +329,10 @@ def test_a_template_sees_roles_that_alternate() -> None:
 
 
 def test_ollama_is_sent_images_by_value_only() -> None:
-    by_url, by_value = Media("image/png", url="https://a.example/i.png"), Media("image/png", data="aGk=")
+    by_url, by_value = (
+        Media("image/png", url="https://a.example/i.png"),
+        Media("image/png", data=png_base64()),
+    )
     body = encode(
         render(History([Message("human", [by_url, by_value])]), Ledger(), dialect("ollama")), model="m"
     )

@@ -7,13 +7,14 @@ import pytest
 from actors import Media, Message, Text
 from actors.errors import SessionError
 from actors.testing import Say, Turn
+from actors.testing.images import png, png_base64
 from tests.runtime_support import anthropic, bodies, hosting, openai
 
-PNG = Media.from_bytes(b"\x89PNG", "image/png")
+PNG = Media.from_bytes(png(), "image/png")
 
 
 def test_media_are_made_of_bytes_or_of_an_address() -> None:
-    assert Media("image/png", "iVBORw==") == PNG
+    assert Media("image/png", png_base64()) == PNG
     assert Media.from_url("https://x.example/a.png", "image/png").url == "https://x.example/a.png"
 
 

@@ -5,12 +5,19 @@ from typing import Any, TypeAlias
 from actors.core.dialect import Dialect
 from actors.core.form import replace
 from actors.core.profiles import BEDROCK
+from actors.testing.images import png_base64
 
 Json: TypeAlias = dict[str, Any]  # Any: wire bodies are built by hand, broken ones on purpose
 ConverseRow: TypeAlias = tuple[str, Json, Json, Dialect, tuple[str, ...]]
 
 TOOL: Json = {"toolSpec": {"name": "read", "inputSchema": {"json": {"type": "object"}}}}
-IMAGE: Json = {"image": {"format": "png", "source": {"bytes": "aGk="}}}
+IMAGE: Json = {"image": {"format": "png", "source": {"bytes": png_base64()}}}
+
+
+def photo(width: int = 1, height: int = 1) -> Json:
+    return {"image": {"format": "png", "source": {"bytes": png_base64(width, height)}}}
+
+
 DOCUMENT: Json = {"document": {"format": "pdf", "name": "d", "source": {"bytes": "aGk="}}}
 
 
@@ -172,7 +179,7 @@ _SHAPES: list[tuple[str, Json, Json]] = [
     ("BED-11", gave([{"zzz": 1}]), gave([text()])),
     ("BED-11", body(*ROUND[:2], user(answer(zzz=1))), FULL),
     ("BED-11", held(zzz=1), held()),
-    ("ALL-10", held(format=3), held(format="webp")),
+    ("ALL-10", held(format=3), held(format="webp", source={"bytes": "aGk="})),
     ("ALL-10", body(user(text(), {"document": {**DOCUMENT["document"], "format": "png"}})),
      body(user(text(), DOCUMENT))),
     ("ALL-02", held(source={"bytes": ""}), held(source={"bytes": "aGk="})),
@@ -210,6 +217,8 @@ _PLACES: list[tuple[str, Json, Json]] = [
     ("BED-06", body(*PAIR, user(answer("t1")), user(answer("t2"))), BOTH),
     ("BED-08", body(user(text()), model(use(3)), user(text())), FULL),
     ("BED-08", body(user(text()), model(use(name=3)), user(answer())), FULL),
+    ("BED-10", body(user(photo(8001, 9))), body(user(photo(8000, 9)))),
+    ("BED-10", body(user({"image": {**photo()["image"], "format": "jpeg"}})), body(user(photo()))),
     ("BED-10", body(*ROUND[:2], user(IMAGE, answer())), body(*ROUND[:2], user(answer(), IMAGE))),
     ("BED-10", body(*ROUND[:2], user(DOCUMENT, answer(), text())), body(*ROUND[:2], user(answer(), DOCUMENT, text()))),
     ("BED-10", body(user(text()), model(thought(), text()), user(text()), model(text(), thought()), user(text())),

@@ -21,12 +21,15 @@ from actors.core.render import RenderTarget
 from actors.core.state import opening, rebuilt
 from actors.core.transcript import Encoder
 from actors.testing.histories import READERS
+from actors.testing.images import png_base64
 from tests.core.recorded import Recorder
 from tests.core.session_log import Simulated, body, refused, reread, rules, text
 
+PIXEL = png_base64()
+
 HERE = READERS["bedrock"]
 PLAN = Media("application/pdf", "cGxhbg==")
-IMAGE = Media("image/png", "aGk=")
+IMAGE = Media("image/png", PIXEL)
 OK = Message("model", [Text("ok")])
 NOTED = "stood here; the conversation holds as many as can be shown.]"
 NAME = re.compile(r"document-[0-9a-f]{8}(-[0-9]+)?")

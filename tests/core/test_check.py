@@ -14,6 +14,7 @@ from actors.core.dialect import Dialect
 from actors.core.form import replace
 from actors.core.profiles import ANTHROPIC, OPENAI_CHAT, PROFILES
 from actors.core.rulebook import FAULTS, RULES
+from actors.testing.images import png_base64
 from tests.core import converse_rows
 
 Json: TypeAlias = dict[str, Any]  # Any: wire bodies are built by hand, broken ones on purpose
@@ -66,6 +67,11 @@ def answer(call_id: Any = "t1", content: Any = "ok", **more: Any) -> Json:  # An
 
 def thought(signature: Any = "sig", **more: Any) -> Json:  # Any: likewise
     return {"type": "thinking", "thinking": "hm", "signature": signature, **more}
+
+
+def photo(width: int = 1, height: int = 1, **told: str) -> Json:
+    data = png_base64(width, height)
+    return {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data, **told}}
 
 
 def server_use(call_id: str = "srvtoolu_1") -> Json:
@@ -348,6 +354,11 @@ ANTHROPICS = [
     ("ANT-29", messages(*ROUND[:2], user(answer(content=[]))),
      messages(*ROUND[:2], user(answer(content="")))),
     ("ANT-30", messages(user({"type": "image", "source": {**IMAGE, "data": BIG}})), OK),
+    ("ANT-58", messages(user(photo(8001, 9))), messages(user(photo(8000, 9)))),
+    ("ANT-59", messages(user(photo(9, 2001), *[photo()] * 20)), messages(user(photo(9, 2001), *[photo()] * 19))),
+    ("ANT-59", messages(*ROUND[:2], user(answer(content=[photo()] * 20), photo(2001, 9))),
+     messages(*ROUND[:2], user(answer(content=[photo()] * 20), photo(2000, 9)))),
+    ("ANT-60", messages(user(photo(media_type="image/jpeg"))), messages(user(photo()))),
     ("ANT-54", messages(*ROUND[:2], user(answer(content=[PICTURE] * 100), PICTURE)),
      messages(*ROUND[:2], user(answer(content=[PICTURE] * 99), PICTURE))),
     ("ANT-52", messages(user(text()), model({"type": "redacted_thinking", "data": "x"}), user(text())),

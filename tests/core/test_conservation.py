@@ -20,6 +20,7 @@ from actors.core.packed import pack, unpack
 from actors.core.profiles import PROFILES
 from actors.testing import validate
 from actors.testing.histories import READERS, history
+from actors.testing.images import png_base64
 from actors.testing.strategies import conversations
 from tests.core.answers import told as told_in
 from tests.core.session_log import (
@@ -34,6 +35,8 @@ from tests.core.session_log import (
     seen,
     text,
 )
+
+PIXEL = png_base64()
 
 MARK = re.compile(r"R\d+\.")
 """What each generated result holds and nothing else does."""
@@ -223,7 +226,7 @@ def test_the_order_in_which_results_arrived_changes_no_byte(binding: Binding) ->
         (ToolResult("c1", "fine", "bad", False), "bad"),
         (ToolResult("c1", "portion", is_complete=False), "portion"),
         (ToolResult("c1", is_complete=False), None),
-        (ToolResult("c1", media=[Media("image/png", "aGk=")], is_complete=False), ""),
+        (ToolResult("c1", media=[Media("image/png", PIXEL)], is_complete=False), ""),
         (ToolResult("c1", None, is_complete=True), ""),
         (ToolResult("c1", 0), "0"),
         (ToolResult("c1", False), "false"),

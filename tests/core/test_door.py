@@ -14,11 +14,14 @@ from actors.core.jsonio import Json, parse
 from actors.core.packed import pack, unpack
 from actors.errors import TranscriptError
 from actors.testing.histories import history
+from actors.testing.images import png_base64
 from actors.testing.strategies import conversations
 from tests.core.session_log import examples
 
+PIXEL = png_base64()
+
 ONE, TWO = ToolCall("c1", "read"), ToolCall("c2", "read")
-IMAGE = Media("image/png", "aGk=")
+IMAGE = Media("image/png", PIXEL)
 
 
 def human(*blocks: Block) -> Message:

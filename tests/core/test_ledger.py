@@ -22,8 +22,11 @@ from actors.core.events import (
 from actors.core.identity import Binding, CallId
 from actors.core.jsonio import Json, quote
 from actors.core.ledger import Ledger
+from actors.testing.images import png_base64
 from actors.testing.strategies import call_events
 from tests.core.session_log import examples
+
+PIXEL = png_base64()
 
 CALL = CallId("c1")
 ONE, TWO = quote("one"), quote("two")
@@ -74,7 +77,7 @@ def test_the_order_of_different_kinds_of_news_does_not_matter() -> None:
 
 
 def test_a_ledger_refers_to_the_events_that_ended_its_calls_and_holds_no_second_copy() -> None:
-    ends = (Returned(CALL, ONE, (Media("image/png", "aGk="),)), Failed(CallId("c2"), TWO))
+    ends = (Returned(CALL, ONE, (Media("image/png", PIXEL),)), Failed(CallId("c2"), TWO))
     ledger = Ledger().apply(*ends)
     for event in ends:
         known = ledger.get(event.call_id)

@@ -20,10 +20,13 @@ from actors.core.render import ThinkingPolicy
 from actors.core.render.choose import SYNTHETIC
 from actors.core.transcript import RenderState
 from actors.testing.histories import READERS
+from actors.testing.images import png_base64
 from actors.testing.stock import REASONS
 from actors.testing.strategies import conversations
 from tests.core.recorded import Answer, Called, Said, walked
 from tests.core.session_log import BINDINGS, cold, examples, refused, text
+
+PIXEL = png_base64()
 
 OPENAI, CLAUDE = BINDINGS[:2]
 ONE, TWO = ToolCall("c1", "read"), ToolCall("c2", "read")
@@ -272,7 +275,7 @@ def test_blank_texts_are_left_out_and_so_are_messages_that_held_only_those(
 
 @every_dialect
 def test_code_is_a_fenced_text_and_media_without_a_place_a_note(dialect: Dialect) -> None:
-    said, _ = walked([human(), model(Code("x = 1", "py"), Media("image/png", "aGk="))], dialect)
+    said, _ = walked([human(), model(Code("x = 1", "py"), Media("image/png", PIXEL))], dialect)
     *_, code, note = said[1][1]
     assert code == Text("```py\nx = 1\n```")
     assert "image/png" in note.text
@@ -280,7 +283,7 @@ def test_code_is_a_fenced_text_and_media_without_a_place_a_note(dialect: Dialect
 
 @every_dialect
 def test_media_stays_where_the_dialect_takes_it_and_holds_something(dialect: Dialect) -> None:
-    image, document = Media("image/png", "aGk="), Media("application/pdf", "aGk=")
+    image, document = Media("image/png", PIXEL), Media("application/pdf", "aGk=")
     (message,), _ = walked([human(image, document, Media("image/png"))], dialect)
     kept = [block for block in message[1] if isinstance(block, Media)]
     held = {"image": image, "document": document}
@@ -288,7 +291,11 @@ def test_media_stays_where_the_dialect_takes_it_and_holds_something(dialect: Dia
     assert len(message[1]) == 3
 
 
-IMAGE, DOCUMENT, SOUND = (Media(mime, "aGk=") for mime in ("image/png", "application/pdf", "audio/wav"))
+IMAGE, DOCUMENT, SOUND = (
+    Media("image/png", PIXEL),
+    Media("application/pdf", "aGk="),
+    Media("audio/wav", "aGk="),
+)
 
 
 def used(dialect: Dialect, *results: ToolResult) -> tuple[list[Answer], list[Said], Report]:
@@ -355,11 +362,11 @@ def test_the_media_of_a_late_result_and_of_an_orphan_go_with_their_text(reader: 
         Returned(CallId("c1"), quote("L"), (IMAGE,)),
     )
     said = text(cold([human(), model(ONE), human()], ledger, reader)).decode()
-    assert said.index("Late result") < said.index("aGk=")
+    assert said.index("Late result") < said.index(PIXEL)
     said = text(
         cold([human(), tool(ToolResult("gone", "R", media=[IMAGE])), human()], Ledger(), reader)
     ).decode()
-    assert said.index("without its call") < said.index("aGk=")
+    assert said.index("without its call") < said.index(PIXEL)
 
 
 def test_in_words_the_media_of_a_result_stand_behind_it() -> None:

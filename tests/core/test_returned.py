@@ -9,10 +9,13 @@ from actors.core.content import Media, ToolResult
 from actors.core.ingest import ingest
 from actors.core.jsonio import JsonValue, parse
 from actors.core.returned import MAX_MEDIA, MAX_MEDIA_BYTES, parted
+from actors.testing.images import png_base64
 from actors.testing.strategies import values
 from tests.core.session_log import examples
 
-IMAGE, LINK = Media("image/png", "aGk="), Media("image/*", url="https://example.test/a.png")
+PIXEL = png_base64()
+
+IMAGE, LINK = Media("image/png", PIXEL), Media("image/*", url="https://example.test/a.png")
 
 
 @pytest.mark.parametrize(
@@ -46,7 +49,7 @@ def test_what_holds_no_media_is_ingested_as_ever(value: object) -> None:
 def test_media_deeper_inside_a_value_are_data() -> None:
     json, held = parted({"image": IMAGE})
     assert held == ()
-    assert parse(json) == {"image": {"mime": "image/png", "data": "aGk=", "url": ""}}
+    assert parse(json) == {"image": {"mime": "image/png", "data": PIXEL, "url": ""}}
 
 
 @dataclass
@@ -68,7 +71,7 @@ def test_a_value_that_raises_when_asked_for_its_class_is_read_as_ever() -> None:
         (Media("image/png", "not base64!"), "image/png"),
         (Media("image/png", "aGk"), "image/png"),
         (Media("image/png"), "image/png"),
-        (Media("image/png", "aGk=", "https://example.test"), "image/png"),
+        (Media("image/png", PIXEL, "https://example.test"), "image/png"),
         (Media("image/png", b"\x89PNG"), "not a text"),  # type: ignore[arg-type]  # what people pass
         (Media(None, "aGk="), "not a text"),  # type: ignore[arg-type]  # likewise
         (Media("\ud800", "aGk="), "not a text"),
@@ -83,7 +86,7 @@ def test_what_no_provider_can_read_leaves_a_text_where_it_stood(media: Media, wh
 
 
 def test_the_media_of_one_result_are_bounded_together() -> None:
-    half = Media("image/png", "A" * (MAX_MEDIA_BYTES // 2))
+    half = Media("application/pdf", "A" * (MAX_MEDIA_BYTES // 2))
     json, held = parted([half, half, IMAGE])
     assert held == (half, half)
     assert "too much" in str(parse(json))

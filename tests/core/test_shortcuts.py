@@ -33,6 +33,9 @@ from actors.core.projection import mint
 from actors.core.state import SessionState
 from actors.storage import Entry
 from actors.storage.memory import MemoryStorage
+from actors.testing.images import png_base64
+
+PIXEL = png_base64()
 
 HOME = Binding("home", "anthropic", "https://api.example", "", "model-1")
 BLOCKS = (
@@ -45,8 +48,8 @@ BLOCKS = (
     ToolResult("hist_tool_1", {"rows": [1, 2]}, is_complete=True),
     ToolResult("hist_tool_1", error="gone", is_complete=False),
     ToolResult("nobody"),
-    ToolResult("hist_tool_1", "seen", media=[Media("image/png", "aGk="), Media("a/b", url="https://x.test")]),
-    Media("image/png", data="aGk="),
+    ToolResult("hist_tool_1", "seen", media=[Media("image/png", PIXEL), Media("a/b", url="https://x.test")]),
+    Media("image/png", data=PIXEL),
     Media("image/png", url="https://example.test/a.png"),
     Code("print(1)", "python"),
 )

@@ -5,7 +5,6 @@ process, it prints when it listens. What it does beside
 answering it tells, a line each, to who listens at the loopback port `NOTES`.
 """
 
-import base64
 import os
 import socket
 import sys
@@ -28,9 +27,11 @@ from mcp_types import (
 )
 from pydantic import BaseModel
 
+from actors.testing.images import png_base64
+
 server = MCPServer("reference", instructions="Count carefully.")
 
-PIXEL = base64.b64encode(b"\x89PNG not really").decode()
+PIXEL = png_base64()
 
 
 def note(line: str) -> None:

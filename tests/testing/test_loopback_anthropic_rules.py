@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from actors.testing.rules import ANTHROPIC_RULES, AnthropicProfile, AnthropicSettings, validate
+from tests.core.test_check import photo
 from tests.testing.cases_answers import shown
 
 Json = dict[str, Any]  # a body under test may be anything
@@ -545,6 +546,26 @@ SHAPES = [
         body(user("u"), tools=[TOOL], tool_choice={"type": "tool", "name": "write"}),
         "Tool 'write' not found in provided tools",
         body(user("u"), tools=[TOOL], tool_choice={"type": "tool", "name": "read"}),
+    ),
+    Case(
+        "ANT-58",
+        body(user("u", photo(9000, 800))),
+        "messages.0.content.1.image.source.base64.data: At least one of the image dimensions exceed max allowed size: "
+        "8000 pixels",
+        body(user("u", photo(8000, 800))),
+    ),
+    Case(
+        "ANT-59",
+        body(user("u", *[photo()] * 20), said(use()), user(answer(content=[photo(9, 2500)]))),
+        "messages.2.content.0.tool_result.content.0.image.source.base64.data: At least one of the image dimensions "
+        "exceed max allowed size for many-image requests: 2000 pixels",
+        body(user("u", *[photo()] * 19), said(use()), user(answer(content=[photo(9, 2500)]))),
+    ),
+    Case(
+        "ANT-60",
+        body(user("u", photo(media_type="image/jpeg"))),
+        "messages.0.content.1.image.source.base64.data: Image does not match the provided media type image/jpeg",
+        body(user("u", photo())),
     ),
     Case(
         "ANT-57",

@@ -38,7 +38,7 @@ class ContentsReading(Reading):
         elif response := part.inner(*_both("functionResponse")):
             self._response(response)
         elif found := self.media(part):
-            self.say(found)
+            self.say(self.readable(found))
         elif code := part.inner(*_both("executableCode")):
             self.say(Code(code.text("code"), code.text("language").lower()))
         elif result := part.inner(*_both("codeExecutionResult")):

@@ -323,6 +323,8 @@ class Anthropic(Turns):
             self.fault("ALL-10", ".source", f"media of type {excerpt(mime)}")
         elif kind == "image" and type(data) is str and len(data) > _IMAGE_BYTES:
             self.fault("ANT-30", "", f"an image of {len(data)} bytes as base64, at most {_IMAGE_BYTES}")
+        elif kind == "image":
+            self.picture(data, mime)
         return None
 
     def _routed(self, body: dict[str, JsonValue]) -> None:

@@ -157,6 +157,8 @@ class Converse(Turns):
         data = source.get("bytes", "x")
         if len(source) != 1 or type(data) is not str or not data:
             self.fault("ALL-02", ".source", "either bytes, in base64, or s3Location")
+        elif kind == "image" and type(form) is str and form in _FORMATS[kind]:
+            self.picture(data, f"image/{form}")
         return None
 
     def _titled(self, name: JsonValue) -> None:

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Self, TypeAlias
 
 import msgspec
 
+from actors.core.check.pictures import read_picture
 from actors.core.check.schemas import schema_faults
 from actors.core.dialect import Dialect
 from actors.core.jsonio import JsonRefused, JsonValue, parse
@@ -92,6 +93,7 @@ class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it
         used: Every id so far; those of the current fragment are in `fresh`.
         marks, short: Cache marks so far; whether one of them is for five minutes.
         media, documents: Attachments so far, and how many of them are documents.
+        large: Images so far that a request with many may not hold.
     """
 
     container: ClassVar[str] = "messages"
@@ -102,7 +104,7 @@ class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it
     model_name: JsonValue = None
 
     role: str | None = None
-    count = blocks = marks = media = documents = 0
+    count = blocks = marks = media = documents = large = 0
     short = False
 
     def __init__(self, dialect: Dialect) -> None:
@@ -209,6 +211,23 @@ class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it
             self.fault("ALL-15", where, f"attachment {self.media} {held} {most}")
         if kind == "document" and (most := rules.max_documents) is not None and self.documents > most:
             self.fault("ALL-15 documents", where, f"document {self.documents} {held} {most}")
+
+    def picture(self, data: JsonValue, mime: JsonValue, where: str = "") -> None:
+        """Judge an image given by value behind those before it: its label, its sides, and with how many it stands."""
+        rules, read = self.dialect.media, read_picture(data)
+        if read is None:
+            return
+        kind, side = read
+        if mime != kind:
+            self.fault("ANT-60", where, f"an image of type {kind}, labelled {excerpt(mime)}")
+        few, most = rules.many_images, rules.many_images_side
+        if rules.image_side is not None and side > rules.image_side:
+            self.fault("ANT-58", where, f"an image with a side of {side} pixels, at most {rules.image_side}")
+        elif most is not None and side > most:
+            self.large += 1
+        images = self.media - self.documents
+        if self.large and images > few:
+            self.fault("ANT-59", where, f"{images} images, one of them with a side above {most} pixels")
 
     def mark(self, mark: JsonValue, where: str = "") -> None:
         """Judge a cache mark, and count it. An hour's comes before all that are for five minutes."""

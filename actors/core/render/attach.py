@@ -10,6 +10,10 @@ digest of its bytes, so it is called the same in every epoch and lane, and a num
 name already (BED-15).
 
 An attachment that the provider refused once is noted in every epoch of the lane, wherever it stands.
+
+An image may have so many pixels a side, and fewer in a request with many images (ANT-58, ANT-59). An image above the
+lower limit is shown while few images are there: if what is new brings no more than a few, it is shown, and the epoch
+then stays with few, because what was sent stays. If more come with it, it is noted, and they are shown.
 """
 
 import re
@@ -18,10 +22,13 @@ from actors.core.content import Media
 from actors.core.dialect import Dialect
 from actors.core.history import History
 from actors.core.identity import content_name
+from actors.core.image_header import READ_TYPES, ImageHeader, read_header
 from actors.core.ledger import Ledger
 from actors.core.transcript import EpochUsage, Titled
 
 _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
+_FULL = "; the conversation holds as many as can be shown"
+_UNKNOWN = " and cannot be shown"
 
 
 class Attachments:
@@ -30,21 +37,34 @@ class Attachments:
     def __init__(self, dialect: Dialect, usage: EpochUsage, refused: frozenset[str] = frozenset()) -> None:
         self._dialect = dialect
         self._refused = refused
+        self._rules = dialect.media
         self._usage = usage
-        self._media, self._documents = usage.media, usage.documents
+        self._media, self._documents, self._large = usage.media, usage.documents, usage.large
+        self._expected = 0
         self._titles: dict[str, int] = {}
+
+    @property
+    def counts_images(self) -> bool:
+        """Whether it matters how many images the next request brings."""
+        return self._rules.many_images_side is not None
+
+    def expect(self, images: int) -> None:
+        """Take note that the next request brings so many images, those included that cannot be shown."""
+        self._expected = self._images + images
 
     def takes(self, media: Media, kinds: frozenset[str]) -> bool:
         """Say whether an attachment is shown where these kinds may stand; if it is, there is room for one less."""
-        if not self._held(media, kinds) or self._is_full(media) or self._is_refused(media):
+        header = _header_of(media)
+        if self._obstacle(media, header, kinds) is not None:
             return False
         self._media += 1
         self._documents += _is_document(media)
+        self._large += self._is_large(header)
         return True
 
     def titled(self, media: Media) -> Titled:
         """Return an attachment that is shown, with its name."""
-        if not self._dialect.media.named_documents or not _is_document(media):
+        if not self._rules.named_documents or not _is_document(media):
             return media, ""
         content = media.data or media.url
         title = f"document-{content_name(content)[:8]}"
@@ -54,36 +74,69 @@ class Attachments:
 
     def noted(self, media: Media) -> str:
         """Return what is said in place of an attachment that is not shown."""
-        stood = f"[An attachment of type {media.mime or 'unknown'} stood here"
-        if self._is_refused(media):
-            return f"{stood}; the provider refused it.]"
-        kinds = self._dialect.media.user_kinds | self._dialect.media.result_kinds
-        if self._is_full(media) and self._held(media, kinds):
-            return f"{stood}; the conversation holds as many as can be shown.]"
-        return f"{stood} and cannot be shown.]"
+        kinds = self._rules.user_kinds | self._rules.result_kinds
+        why = self._obstacle(media, _header_of(media), kinds) or _UNKNOWN
+        return f"[An attachment of type {media.mime or 'unknown'} stood here{why}.]"
 
     def usage(self) -> EpochUsage:
         if self._media == self._usage.media:
             return self._usage
-        titles = self._usage.titles.update(self._titles)
-        return self._usage._replace(media=self._media, documents=self._documents, titles=titles)
+        return self._usage._replace(
+            media=self._media,
+            documents=self._documents,
+            large=self._large,
+            titles=self._usage.titles.update(self._titles),
+        )
+
+    @property
+    def _images(self) -> int:
+        return self._media - self._documents
+
+    def _obstacle(self, media: Media, header: ImageHeader | None, kinds: frozenset[str]) -> str | None:
+        """Return why an attachment is not shown where these kinds may stand, in words; None if it is."""
+        if self._is_refused(media):
+            return "; the provider refused it"
+        if not self._is_held(media, kinds):
+            return _UNKNOWN
+        is_read = media.mime in READ_TYPES and bool(media.data)
+        if is_read and (header is None or not header.width or not header.height):
+            return " and cannot be read"
+        most = self._rules.image_side
+        if header is not None and most is not None and header.longest_side > most:
+            return _too_large(header, f"{most} are possible")
+        if self._is_full(media):
+            return _FULL
+        return None if _is_document(media) else self._crowd(header)
+
+    def _crowd(self, header: ImageHeader | None) -> str | None:
+        """Return why an image is not shown among so many, in words; None if it is."""
+        few, most = self._rules.many_images, self._rules.many_images_side
+        if self._is_large(header) and header is not None and not self._large and self._expected > few:
+            return _too_large(header, f"{most} are possible among more than {few} images")
+        if (self._large or self._is_large(header)) and self._images >= few:
+            return _FULL
+        return None
+
+    def _is_large(self, header: ImageHeader | None) -> bool:
+        most = self._rules.many_images_side
+        return header is not None and most is not None and header.longest_side > most
 
     def _is_refused(self, media: Media) -> bool:
         return bool(self._refused) and media_name(media) in self._refused
 
     def _is_full(self, media: Media) -> bool:
-        most, most_documents = self._dialect.media.max_count, self._dialect.media.max_documents
+        most, most_documents = self._rules.max_count, self._rules.max_documents
         if most is not None and self._media >= most:
             return True
         return most_documents is not None and _is_document(media) and self._documents >= most_documents
 
-    def _held(self, media: Media, kinds: frozenset[str]) -> bool:
+    def _is_held(self, media: Media, kinds: frozenset[str]) -> bool:
         """Say whether the target takes this attachment where these kinds may stand. Nobody takes an empty one."""
         kind = "document" if _is_document(media) else "image"
-        limit = self._dialect.media.max_bytes
+        limit = self._rules.max_bytes
         return (
             kind in kinds
-            and (media.mime in self._dialect.media.types or (bool(media.url) and kind == "image"))
+            and (media.mime in self._rules.types or (bool(media.url) and kind == "image"))
             and self._is_there(media)
             and (limit is None or len(media.data) <= limit)
         )
@@ -92,7 +145,16 @@ class Attachments:
         """Say whether an attachment holds what can be sent: base64, or an address for the provider to fetch."""
         if media.data:
             return len(media.data) % 4 == 0 and _BASE64.fullmatch(media.data) is not None
-        return self._dialect.media.urls and media.url.startswith("https://")
+        return self._rules.urls and media.url.startswith("https://")
+
+
+def _header_of(media: Media) -> ImageHeader | None:
+    """Return the header of an image that is there by value; None where there is none to read."""
+    return read_header(media.data) if media.data and media.mime in READ_TYPES else None
+
+
+def _too_large(header: ImageHeader, possible: str) -> str:
+    return f"; a side of its {header.width} x {header.height} pixels is too long, {possible}"
 
 
 def media_name(media: Media) -> str:

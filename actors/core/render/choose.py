@@ -99,6 +99,13 @@ class Choice:
         self._notes.losses["shortened"] += 1
         return mark(answer, call.name, why)
 
+    def attached(self, call: ToolCall) -> tuple[Media, ...]:
+        """Return the media that answer a call."""
+        if call.id in self._short:
+            return ()
+        found = self._ledger.answer(call.id) or self._own.answer(call.id)
+        return () if found is None else found[2]
+
     def _either(self, call_id: CallId) -> Answer | None:
         """Return what the ledger says, else what the history's own blocks do."""
         if (known := self._ledger.get(call_id)) is not None and known.sealed is not None:

@@ -92,11 +92,13 @@ class RenderWalk:
     def fragments(self) -> Iterator[list[bytes]]:
         """Yield what is appended to the lane, in pieces, a stride at a time; then `state` says where it stands."""
         self._choice.look_back(self._tail)
+        self._expect_images(0)
         said = self._plainly if self._begun.plain else self._group
         fresh = self._begun.epoch_start - self._begun.cursor
         for at, message in enumerate(self._tail):
             if at in self._ends:
                 self._end()
+                self._expect_images(at)
             if message.speaker == "model":
                 said(message, sealed=at >= fresh)
             else:
@@ -108,6 +110,16 @@ class RenderWalk:
                 yield self._writer.taken()
         self._end()
         yield self._writer.taken()
+
+    def _expect_images(self, start: int) -> None:
+        """Count the images of the request that begins to be written with a message of the tail."""
+        if not self._attachments.counts_images:
+            return
+        stop = min((end for end in self._ends if end > start), default=len(self._tail))
+        said = self._tail[start:stop]
+        media = [block for message in said for block in message.blocks if isinstance(block, Media)]
+        media += [item for message in said for call in message.calls for item in self._choice.attached(call)]
+        self._attachments.expect(sum(item.mime.startswith("image/") for item in media))
 
     def state(self) -> RenderState:
         begun = self._begun

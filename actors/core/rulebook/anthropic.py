@@ -167,7 +167,7 @@ RULES = (
          "…tool_result: «content cannot be empty if ⟦`⟧is_error⟦`⟧ is true»"),
     Rule("ANT-54", "projection", "seen",
          "A request holds at most 100 images and documents. (Some models count the pages of a document, some take "
-         "more; behind 20 images, each may have 2000 pixels a side at most. Judged: the dialect's `media.max_count`.)",
+         "more. Judged: the dialect's `media.max_count`.)",
          "«too many images and documents»: 104 + 1 > 100", instead_of="ALL-15"),
     Rule("ANT-56", "projection", "seen",
          "Models since 4.7 take neither `temperature` nor `top_p` nor `top_k`.",
@@ -178,4 +178,16 @@ RULES = (
     Rule("ANT-60", "projection", "documented",
          "Where the path names the model (Vertex AI, Bedrock), the body names no model, but the version that the host "
          "wants: `vertex-2023-10-16`, `bedrock-2023-05-31`. (Both take Anthropic's `2026-10-21` too.)"),
+    Rule("ANT-58", "projection", "seen",
+         "No side of an image is longer than 8,000 pixels (`media.image_side`).",
+         "messages.0.content.1.image.source.base64.data: At least one of the «image dimensions exceed max allowed "
+         "size: ⟦8000⟧ pixels»"),
+    Rule("ANT-59", "projection", "seen",
+         "In a request with more than 20 images, no side of one is longer than 2,000 pixels "
+         "(`media.many_images_side`).",
+         "messages.0.content.1.image.source.base64.data: At least one of the «image dimensions exceed max allowed "
+         "size for many-image requests»: 2000 pixels"),
+    Rule("ANT-61", "projection", "seen",
+         "An image is of the type that it is labelled with.",
+         "messages.0.content.0.image.source.base64.data: «Image does not match the provided media type» image/jpeg"),
 )  # fmt: skip

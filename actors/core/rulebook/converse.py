@@ -40,7 +40,8 @@ RULES = (
     Rule("BED-10", "rendering", "seen",
          "The vendor of the model behind Bedrock accepts the request. Judged: results stand at the head of "
          "their message, and reasoning opens its own.",
-         "The model returned the following errors: …", instead_of="ANT-03 order, ANT-32 mark, ANT-34 mark"),
+         "The model returned the following errors: …",
+         instead_of="ANT-03 order, ANT-32 mark, ANT-34 mark, ANT-58, ANT-59, ANT-60"),
     Rule("BED-11", "projection", "seen",
          "No object has an unknown key.",
          "«extraneous key [⟦toolResult⟧] is not permitted»…", instead_of="ALL-07"),

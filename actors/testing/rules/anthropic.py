@@ -6,7 +6,13 @@ content and sequence, in `anthropic_messages`), cache breakpoints, and thinking 
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from actors.testing.rules import anthropic_messages, anthropic_schema, anthropic_thinking, tool_schemas
+from actors.testing.rules import (
+    anthropic_messages,
+    anthropic_schema,
+    anthropic_thinking,
+    image_sizes,
+    tool_schemas,
+)
 from actors.testing.rules.anthropic_messages import cache_mark, check_name, check_text, field, only
 from actors.testing.rules.anthropic_rules import RULES
 from actors.testing.rules.anthropic_shapes import (
@@ -104,6 +110,7 @@ def judge(
     _check_system(request.get("system"))
     anthropic_messages.check(request["messages"], mode, profile)
     _check_media(request["messages"], profile)
+    image_sizes.check(request["messages"])
     check_breakpoints(request)
     anthropic_thinking.check(request, mode, profile, settings)
     if profile.context_tokens is not None:

@@ -244,6 +244,14 @@ _SHAPE = (
         code="thread_fingerprint_mismatch",
     ),
     ServerRule("ANT-56", "`{key}` is deprecated for this model."),
+    ServerRule(
+        "ANT-58", "{path}: At least one of the image dimensions exceed max allowed size: {most} pixels"
+    ),
+    ServerRule(
+        "ANT-59",
+        "{path}: At least one of the image dimensions exceed max allowed size for many-image requests: {most} pixels",
+    ),
+    ServerRule("ANT-60", "{path}: Image does not match the provided media type {label}"),
     ServerRule("ANT-57", "{path}.properties: Property keys should match pattern '^[a-zA-Z0-9_.-]{{1,64}}$'"),
     ServerRule(
         "ANT-S30",

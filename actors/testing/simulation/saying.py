@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from actors.core.asking import AskSettings
 from actors.core.content import Media
+from actors.testing.images import png
 from actors.testing.simulation.forms import FORMS
 from actors.testing.simulation.plan import Ask
 from actors.turns.words import Words
@@ -29,7 +30,7 @@ SETTINGS: Mapping[str, AskSettings] = {
     "no corrections": {"corrections": 0},
 }
 """What asks set for themselves."""
-_BEGINS = {"image/png": b"\x89PNG\r\n\x1a\n", "application/pdf": b"%PDF-1.7", "image/tiff": b"II*\0"}
+_BEGINS = {"application/pdf": b"%PDF-1.7", "image/tiff": b"II*\0"}
 
 
 class Said(NamedTuple):
@@ -63,7 +64,8 @@ def last_words(ask: str) -> str:
 
 def attached(ask: str, mime: str) -> Media:
     """Return an attachment that is in no other ask."""
-    return Media.from_bytes(_BEGINS[mime] + f" of {ask}".encode(), mime)
+    data = png(note=ask) if mime == "image/png" else _BEGINS[mime] + f" of {ask}".encode()
+    return Media.from_bytes(data, mime)
 
 
 def said(ask: Ask) -> Said:

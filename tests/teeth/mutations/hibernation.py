@@ -67,6 +67,7 @@ MUTATIONS = (
         """
         if at in self._ends:
             self._end()
+            self._expect_images(at)
         """,
         "",
         (STATE,),

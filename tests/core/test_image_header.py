@@ -1,0 +1,141 @@
+"""The header of an image tells its type and size, whatever it is labelled with; a damaged file is known as one."""
+
+from base64 import b64encode
+from io import BytesIO
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.core.check.pictures import read_picture
+from actors.core.content import Media
+from actors.core.image_header import find_damage, media_type, read_header
+from actors.errors import MediaError
+from actors.testing.images import png, png_base64
+from actors.testing.rules.image_sizes import _looked_at
+from tests.images import SIDES, image, mime_of
+
+KINDS = sorted(SIDES)
+TYPES = ["image/png", "image/jpeg", "image/gif", "image/webp", "image/*", "application/octet-stream", ""]
+
+
+def base64(data: bytes) -> str:
+    return b64encode(data).decode()
+
+
+@st.composite
+def images(draw: st.DrawFn) -> tuple[str, int, int, bytes]:
+    kind = draw(st.sampled_from(KINDS))
+    sides = st.integers(1, SIDES[kind]) | st.integers(1, min(9000, SIDES[kind]))
+    width, height = draw(sides), draw(sides)
+    return kind, width, height, image(kind, width, height, draw(st.binary(max_size=600)))
+
+
+@given(made=images(), label=st.sampled_from(TYPES))
+def test_three_readers_tell_the_type_and_the_size_whatever_the_label(
+    made: tuple[str, int, int, bytes], label: str
+) -> None:
+    kind, width, height, data = made
+    text = base64(data)
+    header = read_header(text)
+    assert header == (mime_of(kind), width, height)
+    assert media_type(label, text) == mime_of(kind)
+    assert Media(label, text).mime == Media.from_bytes(data, label).mime == mime_of(kind)
+    assert find_damage(mime_of(kind), text) is None
+    assert read_picture(text) == (mime_of(kind), max(width, height))
+    seen, sides = _looked_at(text)
+    assert (seen, max(sides)) == (mime_of(kind), max(width, height))
+
+
+@given(made=images(), data=st.data())
+def test_a_file_that_is_cut_anywhere_is_damaged_and_no_reader_raises(
+    made: tuple[str, int, int, bytes], data: st.DataObject
+) -> None:
+    kind, *_, whole = made
+    cut = whole[: data.draw(st.integers(1, len(whole) - 1))]
+    complete_without_its_trailer = kind == "gif" and len(cut) == len(whole) - 1
+    text = base64(cut)
+    read_picture(text)
+    _looked_at(text)
+    assert (find_damage(mime_of(kind), text) is None) == complete_without_its_trailer
+
+
+@given(junk=st.binary(max_size=64), start=st.sampled_from(KINDS))
+def test_no_bytes_make_a_reader_raise(junk: bytes, start: str) -> None:
+    for data in (junk, image(start, 5, 5)[:16] + junk):
+        text = base64(data)
+        read_header(text)
+        read_picture(text)
+        _looked_at(text)
+        for mime in TYPES:
+            find_damage(media_type(mime, text), text)
+
+
+def test_a_size_behind_long_profiles_is_found() -> None:
+    photo = image("jpeg", 4000, 3000, b"profile " * 60_000)
+    assert len(photo) > 400_000
+    assert read_header(base64(photo)) == ("image/jpeg", 4000, 3000)
+    assert read_picture(base64(photo)) == ("image/jpeg", 4000)
+
+
+@pytest.mark.parametrize(
+    ("label", "data", "mime"),
+    [
+        ("image/jpeg", png(), "image/png"),  # anthropics/claude-code#12009
+        ("application/pdf", png(), "image/png"),
+        ("image/png", b"%PDF-1.7 ...", "application/pdf"),
+        ("image/jpeg", b"\0\0\0\x18ftypheic....", "image/heic"),
+        ("image/png", b"BM......", "image/bmp"),
+        ("application/octet-stream", b"BM......", "application/octet-stream"),
+        ("text/plain", b"GIF89a is a format", "text/plain"),
+        ("text/plain", b"%PDF-1.7 is another", "text/plain"),
+        ("audio/wav", b"RIFF....WAVE", "audio/wav"),
+        ("image/svg+xml", b"<svg/>", "image/svg+xml"),
+    ],
+)
+def test_the_bytes_decide_the_type_where_they_tell_it(label: str, data: bytes, mime: str) -> None:
+    assert Media(label, base64(data)).mime == mime
+
+
+@pytest.mark.parametrize(
+    ("mime", "data", "why"),
+    [
+        ("image/png", b"", "it is empty"),
+        ("image/png", b"hi", "its bytes are not a readable PNG header"),
+        ("image/jpeg", png()[:20], "its bytes are not a readable PNG header"),
+        ("image/png", png()[:-1], "it is cut off"),
+        ("image/png", png(0, 5), "its header says 0 x 5 pixels"),
+    ],
+)
+def test_a_damaged_file_is_refused_in_one_clear_line(mime: str, data: bytes, why: str) -> None:
+    with pytest.raises(MediaError) as refused:
+        Media.from_bytes(data, mime)
+    assert why in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_what_is_no_base64_is_damaged_and_an_address_is_not_looked_at() -> None:
+    assert Media("image/png", "no base64!").damage == "its data is not base64"
+    assert Media("application/pdf", "AAA").damage == "its data is not base64"
+    assert Media.from_url("https://x.example/a.png", "image/jpeg").damage is None
+    assert Media.from_url("https://x.example/a.png", "image/jpeg").mime == "image/jpeg"
+
+
+@pytest.mark.parametrize("form", ["PNG", "JPEG", "GIF", "WEBP"])
+def test_what_another_library_writes_is_read_alike(form: str) -> None:
+    pillow = pytest.importorskip("PIL.Image")
+    for size in ((1, 1), (37, 500), (2001, 3)):
+        for options in ({}, {"lossless": True}, {"progressive": True}, {"interlace": True}):
+            file = BytesIO()
+            pillow.new("RGB", size, (9, 90, 200)).save(file, form, **options)
+            text = base64(file.getvalue())
+            assert read_header(text) == (f"image/{form.lower()}", *size)
+            assert find_damage(f"image/{form.lower()}", text) is None
+            assert read_picture(text) == (f"image/{form.lower()}", max(size))
+
+
+def test_a_png_of_the_cases_is_what_its_header_says() -> None:
+    wide = "iVBORw0KGgoAAAANSUhEUgAAIygAAAMgCAIAAADBWV4cAAAADElEQVR4nGNgoAwAAABAAAG3NHzvAAAAAElFTkSuQmCC"
+    assert read_header(wide) == ("image/png", 9000, 800)
+    assert png_base64(9000, 800) != wide  # other pixels
+    assert read_header(png_base64(9000, 800)) == read_header(wide)

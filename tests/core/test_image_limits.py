@@ -1,0 +1,219 @@
+"""Images that are too large, by themselves or among many, leave a note; what was sent stays, so a few stay a few."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from actors import History, Ledger, check, dialect, from_wire, render
+from actors.adapters.adapter import adapter
+from actors.core.content import Block, Media, Message, Text, ToolCall, ToolResult
+from actors.core.jsonio import Json
+from actors.core.lane import Rendered, empty, replayed
+from actors.core.render import RenderTarget
+from actors.errors import MediaError
+from actors.pure import encode
+from actors.testing import AnthropicServer, Call, OpenAIServer, Say, Turn, validate
+from actors.testing.images import png, png_base64
+from actors.tools import tool
+from tests.runtime_support import assert_prefixes, bodies, hosting
+
+LIMITED = ["anthropic", "bedrock"]
+MODELS = {"anthropic": "claude-x", "bedrock": "anthropic.claude-x-v1:0"}
+
+
+def photo(width: int = 900, height: int = 900, note: str = "") -> Media:
+    return Media("image/png", png_base64(width, height, note))
+
+
+def photos(count: int, width: int = 900, height: int = 900) -> list[Media]:
+    return [photo(width, height, f"{width}x{height} {number}") for number in range(count)]
+
+
+def shown(media: list[Media]) -> list[Message]:
+    """Return a call whose result holds these media."""
+    return [
+        Message("human", [Text("Look.")]),
+        Message("model", [ToolCall("c1", "camera")]),
+        Message("tool", [ToolResult("c1", "here", media=media)]),
+    ]
+
+
+def sent(rendered: Rendered, name: str) -> bytes:
+    body = encode(rendered, model=MODELS.get(name, "m"))
+    assert check(body, dialect(name)) == []
+    assert validate(body, name) is None
+    return body
+
+
+def count(body: bytes, media: list[Media]) -> int:
+    return sum(item.data.encode() in body for item in media)
+
+
+@pytest.mark.parametrize("name", ["anthropic", "bedrock", "gemini", "openai_responses"])
+def test_an_image_goes_out_as_what_its_bytes_say(name: str) -> None:
+    data = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGNgYGAAAAAEAAH2FzhVAAAAAElFTkSuQmCC"
+    rendered = render(History(shown([Media("image/jpeg", data)])), Ledger(), dialect(name))
+    body = sent(rendered, name)
+    assert data.encode() in body
+    assert b"jpeg" not in body
+
+
+@pytest.mark.parametrize("name", LIMITED)
+def test_an_image_with_too_long_a_side_leaves_a_note_that_says_why(name: str) -> None:
+    large = photo(9000, 800)
+    rendered = render(History(shown([large])), Ledger(), dialect(name))
+    body = sent(rendered, name)
+    assert count(body, [large]) == 0
+    assert b"9000 x 800 pixels is too long, 8000 are possible" in body
+    assert dict(rendered.report.losses) == {"media": 1}
+
+
+@pytest.mark.parametrize("name", LIMITED)
+def test_a_large_image_is_shown_among_few_and_noted_among_many(name: str) -> None:
+    large, small = photo(2500, 1000), photos(21)
+    few = sent(render(History(shown([large, *small[:19]])), Ledger(), dialect(name)), name)
+    assert count(few, [large, *small]) == 20
+    for order in ([large, *small], [*small, large]):
+        rendered = render(History(shown(order)), Ledger(), dialect(name))
+        many = sent(rendered, name)
+        assert count(many, [large]) == 0
+        assert count(many, small) == min(21, dialect(name).media.max_count or 21)
+        why = b"2500 x 1000 pixels is too long, 2000 are possible among more than 20 images"
+        assert why in many or b"as many as can be shown" in many
+
+
+def test_after_a_large_image_was_sent_the_lane_stays_with_few_and_none_goes() -> None:
+    large, before, after = photo(2500, 1000), photos(10), photos(15, 901)
+    profile = dialect("anthropic")
+    history = History([Message("human", [Text("a"), large, *before])])
+    first = render(history, Ledger(), profile)
+    assert count(sent(first, "anthropic"), [large, *before]) == 11
+    said = Message("model", [Text("ok")]), Message("human", [Text("b"), *after, photo(3000, 3000)])
+    history = history.append(*said)
+    second = render(history, Ledger(), profile, first.lane)
+    body = sent(second, "anthropic")
+    assert b"".join(second.lane.segments).startswith(b"".join(first.lane.segments))
+    assert count(body, [large, *before, *after]) == 20
+    assert body.count(b"the conversation holds as many as can be shown") == 7
+    assert dict(second.report.losses)["media"] == 7
+
+
+def test_where_no_limit_is_known_any_image_is_shown() -> None:
+    images = [photo(9000, 9000), *photos(30)]
+    body = sent(render(History(shown(images)), Ledger(), dialect("openai_responses")), "openai_responses")
+    assert count(body, images) == 31
+
+
+SIDES = st.sampled_from([1, 900, 2000, 2001, 2500, 8000, 8001, 20_000])
+
+
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    turns=st.lists(
+        st.tuples(st.booleans(), st.lists(st.tuples(SIDES, SIDES), max_size=16)), min_size=1, max_size=6
+    ),
+    name=st.sampled_from(LIMITED),
+)
+def test_no_request_of_a_growing_lane_is_refused_and_what_was_sent_stays(
+    turns: list[tuple[bool, list[tuple[int, int]]]], name: str
+) -> None:
+    profile, lane, lengths = dialect(name), None, []
+    history, last = History(), b""
+    for number, (in_result, sizes) in enumerate(turns):
+        media = [photo(*size, f"{number}.{at}") for at, size in enumerate(sizes)]
+        blocks: list[Block] = [Text(f"u{number}")]
+        if in_result:
+            call = ToolCall(f"c{number}", "camera")
+            history = history.append(Message("human", blocks), Message("model", [call]))
+            history = history.append(Message("tool", [ToolResult(call.id, "here", media=media)]))
+        else:
+            history = history.append(Message("human", [*blocks, *media]))
+        rendered = render(history, Ledger(), profile, lane)
+        sent(rendered, name)
+        lane, now = rendered.lane, b"".join(rendered.lane.segments)
+        assert now.startswith(last)
+        last = now
+        lengths.append(history.length)
+        history = history.append(Message("model", [Text("ok")]))
+    replay = replayed(
+        empty(profile),
+        history.upto(lengths[-1]),
+        Ledger(),
+        profile,
+        adapter(profile).encoder,
+        RenderTarget(),
+        lengths,
+    )
+    assert b"".join(replay.segments) == last
+
+
+# ---- damaged ones
+
+
+@pytest.mark.parametrize("name", ["openai_chat", "anthropic", "gemini", "bedrock"])
+def test_a_damaged_image_of_a_history_leaves_a_note(name: str) -> None:
+    broken = Media("image/png", png_base64()[:24])
+    rendered = render(History([Message("human", [Text("u"), broken])]), Ledger(), dialect(name))
+    body = sent(rendered, name)
+    assert broken.data.encode() not in body
+    assert b"stood here and cannot be read.]" in body
+
+
+def test_a_damaged_image_of_a_transcript_becomes_a_note_and_is_reported() -> None:
+    whole, cut = png_base64(), png_base64()[:-8]
+    url = "data:image/png;base64,"
+    parts: list[Any] = [
+        {"type": "image_url", "image_url": {"url": url + data}} for data in (whole, cut, "no base64")
+    ]
+    history, _ = from_wire([{"role": "user", "content": parts}], "openai_chat")
+    assert [type(block) for block in history[0].blocks] == [Media, Text, Text]
+    assert "it is cut off" in history.report.notes[0]
+    assert "not base64" in history.report.notes[1]
+
+
+@pytest.mark.anyio
+async def test_a_damaged_image_is_refused_where_a_caller_gives_it_and_the_session_goes_on() -> None:
+    async with hosting(claude=AnthropicServer([Turn(Say("Hi."))])) as runtime:
+        session = await runtime.open("claude")
+        with pytest.raises(
+            MediaError, match="Part 1 of the ask, of type 'image/png', cannot be used: it is cut off"
+        ):
+            await session.ask(["Look:", Media("image/png", png_base64()[:-8])])
+        assert (await session.ask("Hello.")).text == "Hi."
+
+
+@tool
+def camera() -> list[object]:
+    """Take pictures, of which one is wrongly labelled, one damaged and one far too large."""
+    return [
+        Media("image/jpeg", png_base64(5, 5)),
+        Media("image/png", png_base64(6, 6)[:-8]),
+        Media.from_bytes(png(9000, 9), "image/png"),
+    ]
+
+
+@pytest.mark.anyio
+async def test_a_tools_images_poison_no_session_and_other_providers_see_what_they_take() -> None:
+    claude = AnthropicServer([Turn(Call("camera", {})), Turn(Say("Fine.")), Turn(Say("Still fine."))])
+    gpt = OpenAIServer([Turn(Say("I see two."))])
+    async with hosting(claude=claude, gpt=gpt) as runtime:
+        session = await runtime.open("claude", tools=[camera])
+        assert (await session.ask("Look.")).text == "Fine."
+        assert (await session.ask("And now?")).text == "Still fine."
+        await session.switch("gpt")
+        assert (await session.ask("And you?")).text == "I see two."
+    assert claude.refusals == gpt.refusals == []
+    assert_prefixes(claude)
+    first, other = json.dumps(bodies(claude)[-1]), json.dumps(bodies(gpt)[-1])
+    assert '"media_type": "image/png"' in first
+    assert "cannot be read: it is cut off" in first
+    assert "9000 x 9 pixels is too long" in first
+    assert png_base64(9000, 9) in other
+
+
+def test_types_and_headers_survive_the_log() -> None:
+    made = ToolResult("c", media=[Media("image/jpeg", png_base64())], content_json=Json(b'"a"'))
+    assert made.media == (Media("image/png", png_base64()),)
