@@ -93,10 +93,6 @@ class MediaRules(Demands):
         max_count: Most attachments a request holds, images and documents counted together, the stricter reading where
             a figure is stated for images alone; None where none is stated. Later ones are noted in a text.
         max_documents: Most documents among them (BED-16).
-        image_side: Most pixels of one side of an image (ANT-58); None where no limit is known.
-        many_images: Images up to which that holds. In a request with more, none may have a side above
-            `many_images_side` (ANT-59).
-        many_images_side: Most pixels of one side then; None where it is the same.
         named_documents: Whether each document has a name that no other document of the request has (BED-15).
         urls: Whether media may be given as an address that the provider fetches.
     """
@@ -107,9 +103,6 @@ class MediaRules(Demands):
     max_bytes: int | None = None
     max_count: int | None = None
     max_documents: int | None = None
-    image_side: int | None = None
-    many_images: int = 20
-    many_images_side: int | None = None
     urls: bool = True
 
 

@@ -78,15 +78,14 @@ ANTHROPIC = AnthropicDialect(
         tool_name_pattern=r"[a-zA-Z0-9_-]{1,128}",  # ANT-08
     ),
     turns=BlockTurns(),  # ANT-24
-    # ANT-54, ANT-58, ANT-59
-    media=PartMedia(
-        max_bytes=5 * 1024 * 1024, max_count=100, image_side=8000, many_images=20, many_images_side=2000
-    ),
+    media=PartMedia(max_bytes=5 * 1024 * 1024, max_count=100),  # ANT-54
     reasoning=AnthropicReasoning(
         binding="prefix",  # ANT-44: treated as bound everywhere, which older models accept too
         followed=True,  # ANT-52
     ),
-    model=replace(_CLAUDE_LIKE, property_keys=CLAUDE_KEYS),
+    model=replace(
+        _CLAUDE_LIKE, property_keys=CLAUDE_KEYS, image_side=8000, many_images_side=2000
+    ),  # ANT-58, ANT-59
     caching=AnthropicCaching(marks="block", moving=True, long="ttl"),
     request=AnthropicRequest(
         max_temperature=1.0,
@@ -180,9 +179,6 @@ BEDROCK = ConverseDialect(
         max_bytes=3_750_000 * 4 // 3,  # documented for images; documents may have 4.5 MB
         max_count=20,  # BED-17; some models take more by now, some fewer
         max_documents=5,  # BED-16
-        image_side=8000,
-        many_images=20,
-        many_images_side=2000,
     ),
     reasoning=ConverseReasoning(
         binding="prefix",  # signatures are those of the model behind it
@@ -190,7 +186,7 @@ BEDROCK = ConverseDialect(
     ),
     makers=("openai", "anthropic", "google", "amazon"),
     # Marks for a model without a cache are rejected; of other makers' models, some take `any`.
-    model=replace(_CLAUDE_LIKE, named_choice=False, cache="none"),
+    model=replace(_CLAUDE_LIKE, named_choice=False, cache="none", image_side=8000, many_images_side=2000),
     caching=ConverseCaching(marks="point", long="ttl"),
     request=ConverseRequest(
         output="schema",

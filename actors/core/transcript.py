@@ -60,7 +60,7 @@ _LOOPS = {True: Loop(True), False: Loop(False)}
 class EpochUsage(NamedTuple):
     """What a lane's epoch has used up of what a request may hold so often and no more.
 
-    `large` counts the images that a request with many of them may not hold (`MediaRules.many_images_side`). `titles`
+    `large` counts the images that a request with many of them may not hold (`ModelFacts.many_images_side`). `titles`
     says how many documents have a name, which numbers tell apart; `items` are the ids of what goes out once: reasoning
     items (`ReasoningRules.once`), calls of a provider's own tools.
     """

@@ -209,25 +209,30 @@ class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it
         self.documents += kind == "document"
         if (most := rules.max_count) is not None and self.media > most:
             self.fault("ALL-15", where, f"attachment {self.media} {held} {most}")
+        elif kind == "image" and (most := self.dialect.model.image_count) is not None and self.images > most:
+            self.fault("ALL-15", where, f"image {self.images} {held} {most}")
         if kind == "document" and (most := rules.max_documents) is not None and self.documents > most:
             self.fault("ALL-15 documents", where, f"document {self.documents} {held} {most}")
 
+    @property
+    def images(self) -> int:
+        return self.media - self.documents
+
     def picture(self, data: JsonValue, mime: JsonValue, where: str = "") -> None:
         """Judge an image given by value behind those before it: its label, its sides, and with how many it stands."""
-        rules, read = self.dialect.media, read_picture(data)
+        facts, read = self.dialect.model, read_picture(data)
         if read is None:
             return
         kind, side = read
         if mime != kind:
             self.fault("ANT-60", where, f"an image of type {kind}, labelled {excerpt(mime)}")
-        few, most = rules.many_images, rules.many_images_side
-        if rules.image_side is not None and side > rules.image_side:
-            self.fault("ANT-58", where, f"an image with a side of {side} pixels, at most {rules.image_side}")
+        few, most = facts.many_images, facts.many_images_side
+        if facts.image_side is not None and side > facts.image_side:
+            self.fault("ANT-58", where, f"an image with a side of {side} pixels, at most {facts.image_side}")
         elif most is not None and side > most:
             self.large += 1
-        images = self.media - self.documents
-        if self.large and images > few:
-            self.fault("ANT-59", where, f"{images} images, one of them with a side above {most} pixels")
+        if self.large and self.images > few:
+            self.fault("ANT-59", where, f"{self.images} images, one of them with a side above {most} pixels")
 
     def mark(self, mark: JsonValue, where: str = "") -> None:
         """Judge a cache mark, and count it. An hour's comes before all that are for five minutes."""

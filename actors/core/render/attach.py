@@ -37,7 +37,7 @@ class Attachments:
     def __init__(self, dialect: Dialect, usage: EpochUsage, refused: frozenset[str] = frozenset()) -> None:
         self._dialect = dialect
         self._refused = refused
-        self._rules = dialect.media
+        self._rules, self._facts = dialect.media, dialect.model
         self._usage = usage
         self._media, self._documents, self._large = usage.media, usage.documents, usage.large
         self._expected = 0
@@ -46,7 +46,7 @@ class Attachments:
     @property
     def counts_images(self) -> bool:
         """Whether it matters how many images the next request brings."""
-        return self._rules.many_images_side is not None
+        return self._facts.many_images_side is not None
 
     def expect(self, images: int) -> None:
         """Take note that the next request brings so many images, those included that cannot be shown."""
@@ -101,7 +101,7 @@ class Attachments:
         is_read = media.mime in READ_TYPES and bool(media.data)
         if is_read and (header is None or not header.width or not header.height):
             return " and cannot be read"
-        most = self._rules.image_side
+        most = self._facts.image_side
         if header is not None and most is not None and header.longest_side > most:
             return _too_large(header, f"{most} are possible")
         if self._is_full(media):
@@ -110,7 +110,7 @@ class Attachments:
 
     def _crowd(self, header: ImageHeader | None) -> str | None:
         """Return why an image is not shown among so many, in words; None if it is."""
-        few, most = self._rules.many_images, self._rules.many_images_side
+        few, most = self._facts.many_images, self._facts.many_images_side
         if self._is_large(header) and header is not None and not self._large and self._expected > few:
             return _too_large(header, f"{most} are possible among more than {few} images")
         if (self._large or self._is_large(header)) and self._images >= few:
@@ -118,7 +118,7 @@ class Attachments:
         return None
 
     def _is_large(self, header: ImageHeader | None) -> bool:
-        most = self._rules.many_images_side
+        most = self._facts.many_images_side
         return header is not None and most is not None and header.longest_side > most
 
     def _is_refused(self, media: Media) -> bool:
@@ -128,12 +128,16 @@ class Attachments:
         most, most_documents = self._rules.max_count, self._rules.max_documents
         if most is not None and self._media >= most:
             return True
-        return most_documents is not None and _is_document(media) and self._documents >= most_documents
+        if _is_document(media):
+            return most_documents is not None and self._documents >= most_documents
+        return self._facts.image_count is not None and self._images >= self._facts.image_count
 
     def _is_held(self, media: Media, kinds: frozenset[str]) -> bool:
         """Say whether the target takes this attachment where these kinds may stand. Nobody takes an empty one."""
         kind = "document" if _is_document(media) else "image"
         limit = self._rules.max_bytes
+        if kind == "image" and self._facts.image_bytes is not None:
+            limit = self._facts.image_bytes
         return (
             kind in kinds
             and (media.mime in self._rules.types or (bool(media.url) and kind == "image"))

@@ -179,12 +179,12 @@ RULES = (
          "Where the path names the model (Vertex AI, Bedrock), the body names no model, but the version that the host "
          "wants: `vertex-2023-10-16`, `bedrock-2023-05-31`. (Both take Anthropic's `2026-10-21` too.)"),
     Rule("ANT-58", "projection", "seen",
-         "No side of an image is longer than 8,000 pixels (`media.image_side`).",
+         "No side of an image is longer than 8,000 pixels (`model.image_side`).",
          "messages.0.content.1.image.source.base64.data: At least one of the «image dimensions exceed max allowed "
          "size: ⟦8000⟧ pixels»"),
     Rule("ANT-59", "projection", "seen",
          "In a request with more than 20 images, no side of one is longer than 2,000 pixels "
-         "(`media.many_images_side`).",
+         "(`model.many_images_side`).",
          "messages.0.content.1.image.source.base64.data: At least one of the «image dimensions exceed max allowed "
          "size for many-image requests»: 2000 pixels"),
     Rule("ANT-61", "projection", "seen",

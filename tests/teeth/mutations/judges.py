@@ -16,8 +16,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "output: every model on Bedrock takes a schema of the answer",
         "actors/core/profiles.py:BEDROCK",
-        'replace(_CLAUDE_LIKE, named_choice=False, cache="none")',
-        'replace(_CLAUDE_LIKE, named_choice=False, cache="none", schema_output=True)',
+        'replace(_CLAUDE_LIKE, named_choice=False, cache="none", **...)',
+        'replace(_CLAUDE_LIKE, named_choice=False, cache="none", schema_output=True, **...)',
         ("tests/adapters/test_converse_encode.py", "tests/asking/test_output.py"),
     ),
     Mutation(

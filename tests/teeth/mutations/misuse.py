@@ -88,11 +88,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "misuse: a human's message may hold anything",
         "actors/turns/words.py:_taken",
-        """
-        for number, block in enumerate(message.blocks):
-            _part(number, block)
-        """,
-        "",
+        "_part(number, block)",
+        "block",
         (MISUSE,),
     ),
     Mutation(

@@ -439,7 +439,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "attach: more documents are shown than a request may hold",
         "actors/core/render/attach.py:Attachments._is_full",
-        "most_documents is not None and _is_document(media) and (self._documents >= most_documents)",
+        "most_documents is not None and self._documents >= most_documents",
         "False",
         (ATTACHMENTS,),
     ),
