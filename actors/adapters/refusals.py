@@ -53,7 +53,7 @@ _MEANS: dict[FaultClass, Kind] = {
     "config": "config",
 }
 _OF_MEDIA = frozenset(
-    "ALL-10 ALL-15 ANT-30 ANT-54 ANT-58 ANT-59 ANT-60 BED-16 BED-17 MIS-18 OAC-08".split()  # noqa: SIM905  as a list it is a page
+    "ALL-10 ALL-15 ANT-30 ANT-54 ANT-58 ANT-59 ANT-61 BED-16 BED-17 MIS-18 OAC-08".split()  # noqa: SIM905  as a list it is a page
 )
 """Rules about attachments: their type, size, number and place. A refused attachment can be left out of a lane."""
 _PARAMETERS = """ALL-14 ANT-28 ANT-34 ANT-35 ANT-45 ANT-46 ANT-47 ANT-48 ANT-49 ANT-50 ANT-56 BED-08 BED-10 BED-11

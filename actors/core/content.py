@@ -176,7 +176,7 @@ def _free(text: str) -> Json:
 class Media(Form, frozen=True, tag="m", init=False, metaclass=Public):
     """An image or a document of a media type such as `image/png`: by value, as base64 text, or by address.
 
-    Where the bytes tell their type, it is that one, whatever `mime` says: providers refuse a wrong label (ANT-60).
+    Where the bytes tell their type, it is that one, whatever `mime` says: providers refuse a wrong label (ANT-61).
     """
 
     mime: str

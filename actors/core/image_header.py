@@ -5,7 +5,7 @@ Out: type, width and height of a PNG, JPEG, GIF or WebP; or why a file cannot be
 
 Only headers are read, and where the parts of a file end; no pixel is decoded, so a bomb costs nothing. The formats are
 those of RFC 2083, ITU T.81, GIF89a and RFC 9649. Providers look at the same: they refuse an image whose type is not the
-one it is labelled with, or whose sides are too long (ANT-58 to ANT-60).
+one it is labelled with, or whose sides are too long (ANT-58, ANT-59, ANT-61).
 """
 
 from base64 import b64decode

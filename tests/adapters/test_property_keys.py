@@ -176,6 +176,12 @@ def test_lookarounds_are_left_out_where_a_grammar_is_made_and_simple_patterns_st
     assert sent(request(SEND, "openai_chat"), "openai_chat") == SEND
 
 
+@pytest.mark.parametrize("pattern", [r"^\(?!b$", r"^(?:a|b)$", r"^\\(a)$", "^a$"])
+def test_a_pattern_without_a_special_group_stays(pattern: str) -> None:
+    schema = dump({"type": "object", "properties": {"a": {"type": "string", "pattern": pattern}}})
+    assert host_schema(schema, "plain") == (schema, (), {})
+
+
 def test_the_schema_of_an_answer_loses_its_lookarounds_too() -> None:
     form = dump(
         {"type": "object", "properties": {"a": {"type": "string", "pattern": "^(?=a)b$"}}, "required": ["a"]}

@@ -104,7 +104,7 @@ def refused(dialect: str, rule: strict.ServerRule) -> Failure:
     return classify(rule.status, headers, json.dumps(body).encode(), PROFILES[dialect])
 
 
-MEDIA = {"ALL-10", "ANT-30", "ANT-54", "ANT-58", "ANT-59", "ANT-60", "BED-16", "BED-17", "MIS-18", "OAC-08"}
+MEDIA = {"ALL-10", "ANT-30", "ANT-54", "ANT-58", "ANT-59", "ANT-61", "BED-16", "BED-17", "MIS-18", "OAC-08"}
 """Rules about attachments, which can be left out."""
 PARAMETERS = {
     *("ANT-34", "ANT-35", "ANT-45", "ANT-46", "ANT-47", "ANT-48", "ANT-49"),

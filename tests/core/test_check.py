@@ -358,7 +358,7 @@ ANTHROPICS = [
     ("ANT-59", messages(user(photo(9, 2001), *[photo()] * 20)), messages(user(photo(9, 2001), *[photo()] * 19))),
     ("ANT-59", messages(*ROUND[:2], user(answer(content=[photo()] * 20), photo(2001, 9))),
      messages(*ROUND[:2], user(answer(content=[photo()] * 20), photo(2000, 9)))),
-    ("ANT-60", messages(user(photo(media_type="image/jpeg"))), messages(user(photo()))),
+    ("ANT-61", messages(user(photo(media_type="image/jpeg"))), messages(user(photo()))),
     ("ANT-54", messages(*ROUND[:2], user(answer(content=[PICTURE] * 100), PICTURE)),
      messages(*ROUND[:2], user(answer(content=[PICTURE] * 99), PICTURE))),
     ("ANT-52", messages(user(text()), model({"type": "redacted_thinking", "data": "x"}), user(text())),

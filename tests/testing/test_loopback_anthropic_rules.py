@@ -562,7 +562,7 @@ SHAPES = [
         body(user("u", *[photo()] * 19), said(use()), user(answer(content=[photo(9, 2500)]))),
     ),
     Case(
-        "ANT-60",
+        "ANT-61",
         body(user("u", photo(media_type="image/jpeg"))),
         "messages.0.content.1.image.source.base64.data: Image does not match the provided media type image/jpeg",
         body(user("u", photo())),

@@ -225,7 +225,7 @@ class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it
             return
         kind, side = read
         if mime != kind:
-            self.fault("ANT-60", where, f"an image of type {kind}, labelled {excerpt(mime)}")
+            self.fault("ANT-61", where, f"an image of type {kind}, labelled {excerpt(mime)}")
         few, most = facts.many_images, facts.many_images_side
         if facts.image_side is not None and side > facts.image_side:
             self.fault("ANT-58", where, f"an image with a side of {side} pixels, at most {facts.image_side}")

@@ -41,7 +41,7 @@ RULES = (
          "The vendor of the model behind Bedrock accepts the request. Judged: results stand at the head of "
          "their message, and reasoning opens its own.",
          "The model returned the following errors: …",
-         instead_of="ANT-03 order, ANT-32 mark, ANT-34 mark, ANT-58, ANT-59, ANT-60"),
+         instead_of="ANT-03 order, ANT-32 mark, ANT-34 mark, ANT-58, ANT-59, ANT-61"),
     Rule("BED-11", "projection", "seen",
          "No object has an unknown key.",
          "«extraneous key [⟦toolResult⟧] is not permitted»…", instead_of="ALL-07"),

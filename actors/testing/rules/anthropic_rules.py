@@ -251,7 +251,7 @@ _SHAPE = (
         "ANT-59",
         "{path}: At least one of the image dimensions exceed max allowed size for many-image requests: {most} pixels",
     ),
-    ServerRule("ANT-60", "{path}: Image does not match the provided media type {label}"),
+    ServerRule("ANT-61", "{path}: Image does not match the provided media type {label}"),
     ServerRule("ANT-57", "{path}.properties: Property keys should match pattern '^[a-zA-Z0-9_.-]{{1,64}}$'"),
     ServerRule(
         "ANT-S30",

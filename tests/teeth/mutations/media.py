@@ -1,0 +1,101 @@
+"""Mistakes about what hosts accept of tools' schemas and of images."""
+
+from tests.teeth.mutations.mutation import Mutation
+
+KEYS = "tests/adapters/test_property_keys.py"
+HEADERS = "tests/core/test_image_header.py"
+LIMITS = "tests/core/test_image_limits.py"
+
+MUTATIONS: tuple[Mutation, ...] = (
+    Mutation(
+        "keys: two made keys may be the same",
+        "actors/adapters/tool_schemas.py:_made_keys",
+        "(made := property_key(own, pattern, probe)) in owned or made in keys",
+        "(made := property_key(own, pattern, probe)) in keys",
+        (KEYS,),
+    ),
+    Mutation(
+        "keys: a reference does not follow the key that it names",
+        "actors/adapters/tool_schemas.py:_Renaming._under",
+        "return self._reference(value)",
+        "return value",
+        (KEYS,),
+    ),
+    Mutation(
+        "keys: a call goes back with the tool's own keys",
+        "actors/core/render/walk.py:RenderWalk._write",
+        "self._projection.arguments(call)",
+        "call",
+        (KEYS,),
+    ),
+    Mutation(
+        "keys: any provider is shown the keys of another",
+        "actors/core/projection.py:Projection.arguments",
+        "self._provider(call.native.origin) != self._home",
+        "False",
+        (KEYS,),
+    ),
+    Mutation(
+        "keys: a call that names a key twice loses one",
+        "actors/adapters/arriving.py:ArrivingCall._with_own_keys",
+        "own != json and parse_object(own.decode()) is None",
+        "False",
+        (KEYS,),
+    ),
+    Mutation(
+        "patterns: an escaped parenthesis begins a lookaround",
+        "actors/adapters/tool_schemas.py:_Pruning._takes",
+        '_ESCAPES.sub("", pattern)',
+        "pattern",
+        (KEYS,),
+    ),
+    Mutation(
+        "media: a label is believed",
+        "actors/core/content.py:Media.__new__",
+        "media_type(mime, data) if has_bytes else mime",
+        "mime",
+        (HEADERS, LIMITS),
+    ),
+    Mutation(
+        "media: a file that is cut off is whole",
+        "actors/core/image_header.py:find_damage",
+        'None if _is_whole(header.mime, raw) else "it is cut off"',
+        "None",
+        (HEADERS,),
+    ),
+    Mutation(
+        "media: an ask may hold a damaged image",
+        "actors/turns/words.py:_taken",
+        "isinstance(part, Media) and (damage := part.damage) is not None",
+        "isinstance(part, Media) and (damage := part.damage) is not None and False",
+        (LIMITS,),
+    ),
+    Mutation(
+        "images: more than a few follow a large one",
+        "actors/core/render/attach.py:Attachments._crowd",
+        "(self._large or self._is_large(header)) and self._images >= few",
+        "self._is_large(header) and self._images >= few",
+        (LIMITS,),
+    ),
+    Mutation(
+        "images: a large one is shown whatever comes with it",
+        "actors/core/render/attach.py:Attachments._crowd",
+        "self._expected > few",
+        "False",
+        (LIMITS,),
+    ),
+    Mutation(
+        "images: a lane forgets the large ones that it has shown",
+        "actors/core/render/attach.py:Attachments.usage",
+        "self._large",
+        "0",
+        (LIMITS,),
+    ),
+    Mutation(
+        "images: a replay counts the images of all its requests together",
+        "actors/core/render/walk.py:RenderWalk._expect_images",
+        "min((end for end in self._ends if end > start), default=len(self._tail))",
+        "len(self._tail)",
+        (LIMITS,),
+    ),
+)
