@@ -230,7 +230,7 @@ def test_tools_that_no_model_could_be_shown_are_left_out_and_names_are_made_usab
         Listed(name="", input_schema={"type": "object"}),
         Listed(name="c.d", input_schema={"type": "object"}),
     ]
-    made = connection._offered(listed)
+    made = connection._build_tools(listed)
     dotted, slashed = (f"a_b_{content_name(name)[:8]}" for name in ("a.b", "a/b"))
     assert [tool.name for tool in made] == [dotted, slashed, "t_", "c_d"]
     assert len(made[0].description) == 64 * 1024

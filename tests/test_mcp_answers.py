@@ -9,7 +9,7 @@ from mcp_types import CallToolResult, ListToolsResult, methods
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
 from actors.core.content import Media
-from actors.mcp.answers import LeaveOut, accepted
+from actors.mcp.answers import LeaveOut, accept_result
 from actors.mcp.child import Lines
 from actors.mcp.limits import McpLimits
 from actors.mcp.results import ServerToolError, returned
@@ -21,7 +21,7 @@ VERSIONS = (*HANDSHAKE_PROTOCOL_VERSIONS, *MODERN_PROTOCOL_VERSIONS)
 ODD: tuple[Json, ...] = (None, True, 7, "", "words", [], [1], {}, {"a": 1})
 
 
-def distorted(value: Json, draw: Random) -> Json:
+def distort(value: Json, draw: Random) -> Json:
     """Return a value with one thing in it changed, removed or renamed."""
     made = json.loads(json.dumps(value))
     holder = made
@@ -82,8 +82,8 @@ def test_a_distorted_result_is_accepted_and_its_texts_reach_the_model() -> None:
     for seed in range(2_000):
         draw, result = Random(seed), RESULT
         for _ in range(draw.randint(0, 3)):
-            result = distorted(result, draw)
-        made = accepted("tools/call", dict(result), fail)
+            result = distort(result, draw)
+        made = accept_result("tools/call", dict(result), fail)
         for version in VERSIONS:
             methods.validate_server_result("tools/call", version, made)
         try:
@@ -116,9 +116,9 @@ def test_of_a_distorted_list_every_sound_tool_is_offered_and_every_other_one_is_
         tools: list[Json] = list(TOOLS["tools"])
         bad = draw.randrange(3)
         for _ in range(draw.randint(1, 3)):
-            tools[bad] = distorted(tools[bad], draw) if isinstance(tools[bad], dict | list) else tools[bad]
+            tools[bad] = distort(tools[bad], draw) if isinstance(tools[bad], dict | list) else tools[bad]
         left_out: list[tuple[str, str]] = []
-        made = accepted("tools/list", {**listing, "tools": tools}, _noting(left_out))
+        made = accept_result("tools/list", {**listing, "tools": tools}, _noting(left_out))
         for version in VERSIONS:
             methods.validate_server_result("tools/list", version, made)
         listed = ListToolsResult.model_validate(made, by_name=False)

@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 from actors import ToolSource, mcp
-from actors.errors import AnswerTooLarge, ToolsetFailed
+from actors.config import load
+from actors.errors import AnswerTooLarge, ToolDefinitionError, ToolsetFailed
+from actors.mcp.configured import configured
 from actors.mcp.results import ServerToolError
 from actors.testing import Call, Say, Turn
 from actors.toolsets import Offer
@@ -46,7 +48,7 @@ def child(answers: Json, *args: str, **options: Any) -> ToolSource:  # Any: of a
 
 
 @asynccontextmanager
-async def reached(answers: Json, way: str, **options: Any) -> AsyncIterator[Offer]:  # Any: of a server
+async def connect(answers: Json, way: str, **options: Any) -> AsyncIterator[Offer]:  # Any: of a server
     if way == "stdio":
         async with offered(child(answers, **options)) as offer:
             yield offer
@@ -69,7 +71,7 @@ def case(name: str) -> Json:
 @WAYS
 async def test_one_bad_output_schema_leaves_both_tools_usable(way: str) -> None:
     given = case("mcp-one-bad-tool")
-    async with reached({**table(good={}, bad={}), "tools/list": given["tools/list"]}, way) as offer:
+    async with connect({**table(good={}, bad={}), "tools/list": given["tools/list"]}, way) as offer:
         assert offer.tools.names == ("good", "bad")
 
 
@@ -77,13 +79,13 @@ async def test_one_bad_output_schema_leaves_both_tools_usable(way: str) -> None:
 async def test_text_where_an_output_schema_promises_an_object_reaches_the_model(way: str) -> None:
     given = case("mcp-output-schema-unmet")
     answers = {"tools/list": {"tools": [given["tool"]]}, "tools/call": {"t": given["result"]}}
-    async with reached(answers, way) as offer:
+    async with connect(answers, way) as offer:
         assert await call(offer, "t") == "plain words only"
 
 
 @WAYS
 async def test_a_link_keeps_its_address_name_title_description_and_type(way: str) -> None:
-    async with reached(table(t=case("mcp-link-described")["result"]), way) as offer:
+    async with connect(table(t=case("mcp-link-described")["result"]), way) as offer:
         assert await call(offer, "t") == [
             "see:",
             "[Resource quarterly: reports://q3; title: Quarterly report; type: application/pdf; "
@@ -124,7 +126,7 @@ async def test_bad_tools_are_left_out_and_named_and_the_others_work(
         **table(last={"content": []}),
         "tools/list": {"tools": [good[0], *BAD_TOOLS, good[1]], "nextCursor": 7},
     }
-    async with reached(answers, way) as offer:
+    async with connect(answers, way) as offer:
         assert offer.tools.names == ("first", "last")
         assert await call(offer, "last") == ""
     named = [record.message for record in caplog.records if "tool_left_out" in record.message]
@@ -183,14 +185,14 @@ CONTENTS: dict[str, tuple[Json, Json]] = {
 @WAYS
 async def test_results_of_any_shape_reach_the_model(way: str) -> None:
     answers = {f"t{number}": result for number, (result, _) in enumerate(CONTENTS.values())}
-    async with reached(table(**answers), way) as offer:
+    async with connect(table(**answers), way) as offer:
         for number, (name, (_, expected)) in enumerate(CONTENTS.items()):
             assert await call(offer, f"t{number}") == expected, name
 
 
 @WAYS
 async def test_an_answer_that_is_not_json_rpc_is_an_error_and_the_next_call_works(way: str) -> None:
-    async with reached(table(t=[1, 2], u={"content": "fine"}), way) as offer:
+    async with connect(table(t=[1, 2], u={"content": "fine"}), way) as offer:
         with pytest.raises(ServerToolError, match=r"JSON"):
             await call(offer, "t")
         assert await call(offer, "u") == "fine"
@@ -198,7 +200,7 @@ async def test_an_answer_that_is_not_json_rpc_is_an_error_and_the_next_call_work
 
 @WAYS
 async def test_a_server_that_does_not_say_its_name_and_abilities_is_used(way: str) -> None:
-    async with reached({**table(t={"content": "fine"}), "initialize": {"_meta": {}}}, way) as offer:
+    async with connect({**table(t={"content": "fine"}), "initialize": {"_meta": {}}}, way) as offer:
         assert await call(offer, "t") == "fine"
 
 
@@ -212,7 +214,7 @@ async def test_an_error_keeps_its_details(way: str) -> None:
         "structuredContent": {"left": 0},
     }
     silent = {"isError": True, "structuredContent": {"code": 7}}
-    async with reached(table(refused=refused, failed=failed, silent=silent), way) as offer:
+    async with connect(table(refused=refused, failed=failed, silent=silent), way) as offer:
         with pytest.raises(ServerToolError) as raised:
             await call(offer, "refused")
         assert str(raised.value) == 'bad date (code -32602)\n{"field":"from","hint":"use ISO"}'
@@ -261,7 +263,7 @@ async def test_an_answer_above_a_limit_is_a_typed_error_and_the_next_call_works(
     setting: str, way: str
 ) -> None:
     answer, options = TOO_LARGE[setting]
-    async with reached(table(large=answer, small={"content": "fine"}), way, **options) as offer:
+    async with connect(table(large=answer, small={"content": "fine"}), way, **options) as offer:
         with pytest.raises(AnswerTooLarge) as raised:
             await call(offer, "large")
         assert raised.value.setting == setting
@@ -272,7 +274,7 @@ async def test_an_answer_above_a_limit_is_a_typed_error_and_the_next_call_works(
 
 @WAYS
 async def test_an_answer_below_the_limits_is_read(way: str) -> None:
-    async with reached(table(t={"$blocks": 1_000}, u={"$bytes": 2_000_000}), way) as offer:
+    async with connect(table(t={"$blocks": 1_000}, u={"$bytes": 2_000_000}), way) as offer:
         found = await call(offer, "t")
         assert isinstance(found, list)
         assert len(found) == 1_000
@@ -284,8 +286,24 @@ async def test_a_list_of_tools_above_a_limit_is_an_error_that_names_it(way: str)
     with pytest.raises(
         ToolsetFailed, match=r"more than max_bytes=1,000 allows; ask for less, or raise max_bytes"
     ):
-        async with reached(table(*(f"tool_{number}" for number in range(100))), way, max_bytes=1_000):
+        async with connect(table(*(f"tool_{number}" for number in range(100))), way, max_bytes=1_000):
             raise AssertionError
+
+
+async def test_limits_of_the_configuration_hold(tmp_path: Path) -> None:
+    line = ["-I", "-S", raw.__file__, json.dumps(table(t={"$blocks": 6}))]
+    (tmp_path / "actors.toml").write_text(
+        f"[mcp.raw]\ncommand = {json.dumps(sys.executable)}\nargs = {json.dumps(line)}\nmax_blocks = 5\n"
+    )
+    async with offered(configured(load(tmp_path / "actors.toml", {}), "raw")) as offer:
+        with pytest.raises(AnswerTooLarge, match="has 6 blocks, more than max_blocks=5 allows"):
+            await call(offer, "t")
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.5, True, "many"])
+def test_a_limit_that_cannot_be_used_is_a_typed_error(value: Any) -> None:  # Any: what a host may give
+    with pytest.raises(ToolDefinitionError, match="max_bytes=.*; it takes a whole number above 0"):
+        mcp.stdio("server", max_bytes=value)
 
 
 async def test_an_encoded_answer_is_refused_and_no_encoding_is_asked_for() -> None:

@@ -85,7 +85,7 @@ def recognise(transcript: object, named: Dialect | None) -> tuple[Dialect, str]:
         return named, ""
     if len(looks) > 1:
         raise TranscriptError(f"The transcript looks like {' and '.join(looks)}; {_NAME_IT}")
-    return _guessed(transcript, list(plain_marks.values()) or marks)
+    return _guess(transcript, list(plain_marks.values()) or marks)
 
 
 def refuse_foreign(transcript: object, named: Dialect | None) -> None:
@@ -110,7 +110,7 @@ GIVE_ONE = f"give messages in a dialect (--from): {', '.join(PROFILES)}"
 _NAME_IT = f"name its dialect (--from): {', '.join(PROFILES)}"
 
 
-def _guessed(transcript: object, marks: Sequence[_Mark]) -> tuple[Dialect, str]:
+def _guess(transcript: object, marks: Sequence[_Mark]) -> tuple[Dialect, str]:
     """Return the one family that a transcript fits, with what shows it."""
     placed = list(_placed(transcript))
     messages = [message for _, message in placed]
@@ -128,11 +128,11 @@ def _guessed(transcript: object, marks: Sequence[_Mark]) -> tuple[Dialect, str]:
     if not fits and all(map(is_words_alone, messages)) and misfit("openai_chat", messages) is None:
         return OPENAI_CHAT, "roles and words alone"
     several = " and ".join(_NAMES[mark.family].name for mark in fits)
-    found = f"marks of {several}" if several else _found(placed)
+    found = f"marks of {several}" if several else _describe(placed)
     raise TranscriptError(f"The format of the transcript is not certain: it has {found}; {_NAME_IT}")
 
 
-def _found(placed: Sequence[tuple[str, Fields]]) -> str:
+def _describe(placed: Sequence[tuple[str, Fields]]) -> str:
     """Return what an uncertain transcript holds, by its first message that is not words alone."""
     odd = (each for each in placed if not is_words_alone(each[1]))
     if (place := next(odd, None)) is None:

@@ -20,20 +20,20 @@ _HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 _LATER = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}  # what the protocol of 2026 demands
 
 
-def accepted(method: str, result: Fields, leave_out: LeaveOut) -> Fields:
+def accept_result(method: str, result: Fields, leave_out: LeaveOut) -> Fields:
     """Return the result of a request as the SDK accepts it."""
     match method:
         case "initialize":
             return {"capabilities": {}, "serverInfo": {"name": "", "version": ""}, **result}
         case "tools/list":
-            return _listing(result, leave_out)
+            return _clean_listing(result, leave_out)
         case "tools/call" if result.get("resultType", "complete") == "complete":
-            return _call_result(result)
+            return _clean_call_result(result)
         case _:
             return result
 
 
-def _listing(result: Fields, leave_out: LeaveOut) -> Fields:
+def _clean_listing(result: Fields, leave_out: LeaveOut) -> Fields:
     listed = result.get("tools")
     if not isinstance(listed, list):
         return result
@@ -88,7 +88,7 @@ def _schema(schema: object) -> Fields:
     return schema
 
 
-def _call_result(result: Fields) -> Fields:
+def _clean_call_result(result: Fields) -> Fields:
     content = result.get("content")
     if not isinstance(content, list):
         content = [] if content is None else [content]
@@ -118,7 +118,7 @@ def _block(block: object) -> Fields:
         return _text(block)
     kind = block.get("type")
     if kind == "resource":
-        return _embedded(block)
+        return _embedded_resource(block)
     if not isinstance(kind, str) or kind not in _TEXTS:
         return _text(block)
     needed, other = _TEXTS[kind]
@@ -128,7 +128,7 @@ def _block(block: object) -> Fields:
     return {"name": block["uri"], **made} if kind == "resource_link" else made
 
 
-def _embedded(block: Fields) -> Fields:
+def _embedded_resource(block: Fields) -> Fields:
     resource = block.get("resource")
     if not isinstance(resource, dict) or not isinstance(resource.get("uri"), str):
         return _text(block)

@@ -25,10 +25,10 @@ from mcp_types import PARSE_ERROR, ErrorData, JSONRPCError, RequestId, jsonrpc_m
 
 from actors import telemetry
 from actors.errors import AnswerTooLarge, ToolsetDown
-from actors.mcp.disclosure import redacted, secrets_of
+from actors.mcp.disclosure import redact, secrets_of
 from actors.mcp.limits import McpLimits
 from actors.mcp.refusals import error_data
-from actors.mcp.streams import OpenRequests, watched
+from actors.mcp.streams import OpenRequests, watch
 from actors.toolsets.owner import reason
 
 CHUNK = 64 * 1024  # bytes that are read at once
@@ -77,13 +77,13 @@ class ChildServer:
             OSError: It cannot be started.
             ToolsetDown: It ended by itself. The message has its exit code and the end of its standard error.
         """
-        process = await self._started()
+        process = await self._start()
         tail, requests = Tail(), OpenRequests()
         code: int | None = None
         try:
             async with _talking(process, self._limits, requests, tail, self._log, self._name) as streams:
                 try:
-                    yield watched(streams, requests, ended, self._name)
+                    yield watch(streams, requests, ended, self._name)
                 except Exception:
                     code = await _exit_code(process, tail)
                     raise
@@ -92,7 +92,7 @@ class ChildServer:
                 raise
             raise ToolsetDown(f"{reason(error)}; {self._end(code, tail)}") from error
 
-    async def _started(self) -> Process:
+    async def _start(self) -> Process:
         command = self._command
         if sys.platform == "win32":
             from mcp.os.win32.utilities import get_windows_executable_command
@@ -203,7 +203,7 @@ class Tail:
 
     def lines(self, secrets: tuple[str, ...]) -> str:
         """Return the last lines in one, without these values; "" if there are none."""
-        text = redacted(self._said.decode("utf-8", "replace"), secrets)
+        text = redact(self._said.decode("utf-8", "replace"), secrets)
         lines = [line.strip() for line in text.splitlines() if line.strip()]
         return " | ".join(lines[-TAIL_LINES:])[-TAIL_CHARS:]
 
@@ -242,11 +242,11 @@ class Lines:
         problem = self._limits.too_long(size) if is_dropped else self._limits.excess(line)
         if problem is not None:
             telemetry.answer_refused(self._name, problem)
-            yield from self._refused(start, line[-1024:], problem)
+            yield from self._refusals(start, line[-1024:], problem)
         elif line.strip():
-            yield self._parsed(line)
+            yield self._parse(line)
 
-    def _parsed(self, line: bytes) -> Item:
+    def _parse(self, line: bytes) -> Item:
         try:
             return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
         except ValueError as error:
@@ -256,7 +256,7 @@ class Lines:
             said = ErrorData(code=PARSE_ERROR, message="The server sent an answer that is not JSON-RPC")
             return SessionMessage(JSONRPCError(jsonrpc="2.0", id=request, error=said))
 
-    def _refused(self, start: bytes, end: bytes, problem: AnswerTooLarge) -> Iterator[Item]:
+    def _refusals(self, start: bytes, end: bytes, problem: AnswerTooLarge) -> Iterator[Item]:
         """Yield the error that takes the place of an answer; of all that are awaited, if it is not certain which."""
         request = _request_id(start, end)
         waiting: tuple[RequestId, ...] = self._requests.ids

@@ -110,7 +110,7 @@ class ServerTools:
         with anyio.fail_after(self._server.listing):
             listed = await self._listed()
         only = self._server.only
-        self.tools = self._offered([each for each in listed if only is None or each.name in only])
+        self.tools = self._build_tools([each for each in listed if only is None or each.name in only])
 
     async def _listed(self) -> list[Listed]:
         assert self._client is not None
@@ -127,10 +127,10 @@ class ServerTools:
                 break
         return listed[:TOOLS]
 
-    def _offered(self, listed: Sequence[Listed]) -> tuple[Tool[..., Any], ...]:  # Any: any function
+    def _build_tools(self, listed: Sequence[Listed]) -> tuple[Tool[..., Any], ...]:  # Any: any function
         """Return the tools of a list; leave out one that no model could be shown, and log that."""
         tools: list[Tool[..., Any]] = []  # Any: any function
-        for name, each in named(listed):
+        for name, each in assign_names(listed):
             try:
                 tools.append(self._made(name, each))
             except ToolDefinitionError as error:
@@ -205,7 +205,7 @@ def _schema(listed: Listed) -> dict[str, JsonValue]:
     return {"type": "object", **listed.input_schema}
 
 
-def named(listed: Iterable[Listed]) -> Iterator[tuple[str, Listed]]:
+def assign_names(listed: Iterable[Listed]) -> Iterator[tuple[str, Listed]]:
     """Yield tools with the names that a model is shown, whatever the order of the list.
 
     A name that every provider takes stays. Another one is changed; if two come to the same, a digest of the server's

@@ -36,7 +36,7 @@ def secrets_of(args: Iterable[str], env: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(sorted((each for each in found if len(each) >= _LEAST), key=len, reverse=True))
 
 
-def redacted(text: str, secrets: Iterable[str]) -> str:
+def redact(text: str, secrets: Iterable[str]) -> str:
     """Return a text without these values."""
     for secret in secrets:
         text = text.replace(secret, HIDDEN)

@@ -61,9 +61,9 @@ class GuardedTransport(AsyncBaseTransport):
             return Response(
                 response.status_code, headers=_plain(response), stream=events, extensions=response.extensions
             )
-        return await self._judged(response, asked)
+        return await self._judge(response, asked)
 
-    async def _judged(self, response: Response, asked: RequestId | None) -> Response:
+    async def _judge(self, response: Response, asked: RequestId | None) -> Response:
         """Return an answer with all of its body, or the error that takes its place."""
         body, parts = bytearray(), _parts(response)
         try:

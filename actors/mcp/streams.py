@@ -16,7 +16,7 @@ from mcp_types import JSONRPCError, JSONRPCNotification, JSONRPCRequest, JSONRPC
 
 from actors import telemetry
 from actors.errors import ToolDefinitionError
-from actors.mcp.answers import accepted
+from actors.mcp.answers import accept_result
 
 
 class OpenRequests:
@@ -41,7 +41,7 @@ class OpenRequests:
         return self._methods.pop(request, "") if isinstance(request, int | str) else ""
 
 
-def watched(
+def watch(
     streams: TransportStreams, requests: OpenRequests, ended: Callable[[], None], server: str
 ) -> TransportStreams:
     """Return the streams of a transport as the session of the SDK gets them."""
@@ -50,7 +50,7 @@ def watched(
 
 
 class OutgoingStream(WriteStream[SessionMessage]):
-    """What is sent to a server."""
+    """The stream of messages to a server."""
 
     def __init__(self, stream: WriteStream[SessionMessage], requests: OpenRequests) -> None:
         self._stream, self._requests = stream, requests
@@ -73,7 +73,7 @@ class OutgoingStream(WriteStream[SessionMessage]):
 
 
 class IncomingStream(ReadStream[SessionMessage | Exception]):
-    """What a server says. It calls `ended` when that has ended."""
+    """The stream of messages from a server. It calls `ended` when the stream has ended."""
 
     def __init__(
         self,
@@ -95,13 +95,13 @@ class IncomingStream(ReadStream[SessionMessage | Exception]):
         except (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError):
             self._ended()
             raise
-        return item if isinstance(item, Exception) else self._accepted(item)
+        return item if isinstance(item, Exception) else self._accept(item)
 
-    def _accepted(self, item: SessionMessage) -> SessionMessage:
+    def _accept(self, item: SessionMessage) -> SessionMessage:
         message = item.message
         if isinstance(message, JSONRPCResponse):
             method = self._requests.take(message.id)
-            result = accepted(method, message.result, self._leave_out)
+            result = accept_result(method, message.result, self._leave_out)
             answer = JSONRPCResponse(jsonrpc="2.0", id=message.id, result=result)
             return SessionMessage(answer, metadata=item.metadata)
         if isinstance(message, JSONRPCError):

@@ -15,7 +15,7 @@ from actors.mcp.child import ChildServer
 from actors.mcp.disclosure import public_url
 from actors.mcp.guard import GuardedTransport
 from actors.mcp.limits import McpLimits
-from actors.mcp.streams import OpenRequests, watched
+from actors.mcp.streams import OpenRequests, watch
 from actors.toolsets.owner import reason
 from actors.transport.origin import target
 from actors.transport.proxy import proxy_for
@@ -60,7 +60,7 @@ class RemoteServer:
                 # the guard bounds events
                 streamable_http_client(plain, http_client=client, max_sse_event_size=None) as streams,
             ):
-                yield watched(streams, requests, ended, self._name)
+                yield watch(streams, requests, ended, self._name)
         except Exception as error:
             status = f"HTTP {below.status} from " if below.status is not None else ""
             raise ToolsetDown(f"{reason(error)} ({status}{public_url(self._url)})") from error

@@ -12,7 +12,7 @@ from typing import Any
 Json = Any  # of a table
 
 
-def filled(result: Json) -> Json:
+def fill(result: Json) -> Json:
     """Return a result with what the shorthands stand for."""
     if not isinstance(result, dict):
         return result
@@ -45,7 +45,7 @@ def answer(table: Json, request: Json) -> Json:
         return {**said, "error": {"code": -32601, "message": "Method not found"}}
     if isinstance(result, dict) and result.keys() == {"error"}:
         return {**said, **result}
-    return {**said, "result": filled(result)}
+    return {**said, "result": fill(result)}
 
 
 def main() -> None:

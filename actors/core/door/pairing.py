@@ -55,8 +55,8 @@ def pair(calls: Sequence[CallPlace], results: Sequence[ResultPlace], *, early: b
         early: Whether a result may stand before its call, if its id has only one call.
     """
     pairing = _Pairing(calls, results, early)
-    made = _grouped(range(len(calls)), lambda at: calls[at].id)
-    given = _grouped(range(len(results)), lambda at: _evidence(results[at], made))
+    made = _group(range(len(calls)), lambda at: calls[at].id)
+    given = _group(range(len(results)), lambda at: _evidence(results[at], made))
     without_id = made.get("", [])
     named = given.pop(_NAMED, [])
     placed = given.pop(_PLACED, [])
@@ -98,8 +98,8 @@ class _Pairing:
         An id with only one call is better evidence than a name, which some hosts spell in their own way.
         """
         if len(made) > 1 or (made and not self._calls[made[0]].id):
-            results = _grouped(given, lambda at: self._results[at].tool)
-            calls = _grouped(made, lambda at: self._calls[at].tool)
+            results = _group(given, lambda at: self._results[at].tool)
+            calls = _group(made, lambda at: self._calls[at].tool)
             given = results.pop("", [])
             for tool, named in results.items():
                 self._pair(calls.get(tool, []), named)
@@ -109,15 +109,15 @@ class _Pairing:
         """Pair results that have only a name with calls of that tool, whatever ids the calls have."""
         if not given:
             return
-        calls = _grouped(range(len(self._calls)), lambda at: self._calls[at].tool)
-        for tool, named in _grouped(given, lambda at: self._results[at].tool).items():
+        calls = _group(range(len(self._calls)), lambda at: self._calls[at].tool)
+        for tool, named in _group(given, lambda at: self._results[at].tool).items():
             self.pair_by_place(calls.get(tool, []), named)
 
     def pair_by_place(self, made: Sequence[int], given: Sequence[int]) -> None:
         """Pair the results directly behind a message with its open calls, where their numbers agree."""
-        behind = _grouped(given, lambda at: self._results[at].behind)
+        behind = _group(given, lambda at: self._results[at].behind)
         still = [at for at in made if not self._said[at]]
-        for message, calls in _grouped(still, lambda at: self._calls[at].message).items():
+        for message, calls in _group(still, lambda at: self._calls[at].message).items():
             direct = behind.get(message, [])
             if len(direct) == len(calls):
                 self._answer(calls, direct)
@@ -126,7 +126,7 @@ class _Pairing:
         """Pair results with calls that only their places tell apart."""
         if not made or not given:
             return
-        messages = _grouped(made, lambda at: self._calls[at].message)
+        messages = _group(made, lambda at: self._calls[at].message)
         places, may_be_early = list(messages), self._early and len(made) == 1
         results: dict[int, list[int]] = {}
         for at in given:
@@ -195,7 +195,7 @@ class _OlderCalls:
             self.said.update(dict.fromkeys(said[call], call))
 
 
-def _grouped(positions: Iterable[int], key: Callable[[int], K]) -> dict[K, list[int]]:
+def _group(positions: Iterable[int], key: Callable[[int], K]) -> dict[K, list[int]]:
     groups: dict[K, list[int]] = {}
     for at in positions:
         groups.setdefault(key(at), []).append(at)

@@ -105,12 +105,12 @@ class Settling:
         return Ledger([*known.interactions(), *self._known.values()])
 
     def _called(self, message: Message) -> Message:
-        blocks = [self._planned(block) if type(block) is ToolCall else block for block in message.blocks]
+        blocks = [self._settle_call(block) if type(block) is ToolCall else block for block in message.blocks]
         if all(new is old for new, old in zip(blocks, message.blocks, strict=True)):
             return message
         return Message(message.speaker, blocks, message.turn, message.origin)
 
-    def _planned(self, call: ToolCall) -> ToolCall:
+    def _settle_call(self, call: ToolCall) -> ToolCall:
         """Settle a call that results were paired with, and take the results that stood before it."""
         call, position = self._call(call), len(self._names)
         self._names.append(call.id)
@@ -178,7 +178,7 @@ class Settling:
             again = _completing(kept) in said
             said.add(_completing(kept))
             self.remarks.dedupe.append((name, "duplicate" if again else "conflicting_duplicate"))
-            self.remarks.add(place, "another result for call %s kept as a duplicate", _quoted(key or tool))
+            self.remarks.add(place, "another result for call %s kept as a duplicate", _quote(key or tool))
             if not again:
                 self._known[name] = replace(known, duplicates=(*known.duplicates, kept))
 
@@ -202,7 +202,7 @@ class Settling:
     def _tell(self, key: CallId, tool: str, result: ToolResult, place: str) -> None:
         """Turn a result whose call is unknown into a note, once."""
         self.remarks.found("orphan_result", key)
-        what, about = _described(key, tool, is_known=key in self._ids)
+        what, about = _describe(key, tool, is_known=key in self._ids)
         failed = ", which failed" if result.status == "error" else ""
         words = Text(f"[A tool result without its call{failed}: {unquote(result.rendered_json)}]")
         told: tuple[Text | Media, ...] = (words, *result.media)
@@ -225,16 +225,16 @@ def _lost(call: ToolCall) -> Interaction:
     return Interaction(call.id, intern(call.name), call.json, cancelled="lost")
 
 
-def _described(key: str, tool: str, *, is_known: bool) -> tuple[str, tuple[str, ...]]:
+def _describe(key: str, tool: str, *, is_known: bool) -> tuple[str, tuple[str, ...]]:
     """Return what a note says of a result without its call, and the values in it."""
     if key and is_known:
-        return "result of id %s, without a certain call,", (_quoted(key),)
+        return "result of id %s, without a certain call,", (_quote(key),)
     if key or tool:
-        return "result for unknown call %s", (_quoted(key or tool),)
+        return "result for unknown call %s", (_quote(key or tool),)
     return "result without a call id", ()
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return repr(text)[:80]
 
 

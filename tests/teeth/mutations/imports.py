@@ -61,7 +61,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "import: a format is guessed although a message does not have its shape",
-        "actors/adapters/recognition.py:_guessed",
+        "actors/adapters/recognition.py:_guess",
         "at is None",
         "at is None or mark.is_plain",
         (GUESSES,),

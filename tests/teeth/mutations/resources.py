@@ -86,15 +86,15 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "mcp answers: one bad tool spoils the list",
-        "actors/mcp/answers.py:accepted",
-        "_listing(result, leave_out)",
+        "actors/mcp/answers.py:accept_result",
+        "_clean_listing(result, leave_out)",
         "result",
         (RAW, "tests/test_mcp_answers.py"),
     ),
     Mutation(
         "mcp answers: a result without content is an error",
-        "actors/mcp/answers.py:accepted",
-        "_call_result(result)",
+        "actors/mcp/answers.py:accept_result",
+        "_clean_call_result(result)",
         "result",
         (RAW, "tests/test_mcp_answers.py"),
     ),
@@ -107,7 +107,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "mcp answers: the name of a tool depends on its place in the list",
-        f"{SERVER}:named",
+        f"{SERVER}:assign_names",
         "usable == name or alike[usable] == 1",
         "usable == name or list(tools).index(name) == 0 or alike[usable] == 1",
         (RAW,),
@@ -121,7 +121,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "mcp answers: secrets in a standard error are shown",
-        "actors/mcp/disclosure.py:redacted",
+        "actors/mcp/disclosure.py:redact",
         "text.replace(secret, HIDDEN)",
         "text",
         (RAW,),
@@ -250,7 +250,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "mcp: a tool that cannot be shown takes all others with it",
-        f"{SERVER}:ServerTools._offered",
+        f"{SERVER}:ServerTools._build_tools",
         "ToolDefinitionError",
         "ZeroDivisionError",
         (MCP,),
