@@ -302,7 +302,7 @@ async def test_limits_of_the_configuration_hold(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("value", [0, -1, 1.5, True, "many"])
 def test_a_limit_that_cannot_be_used_is_a_typed_error(value: Any) -> None:  # Any: what a host may give
-    with pytest.raises(ToolDefinitionError, match="max_bytes=.*; it takes a whole number above 0"):
+    with pytest.raises(ToolDefinitionError, match=r"max_bytes=.*; it takes a whole number above 0"):
         mcp.stdio("server", max_bytes=value)
 
 
