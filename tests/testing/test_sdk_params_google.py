@@ -209,6 +209,7 @@ def test_what_the_host_accepted_in_recorded_conversations_is_accepted(api: str) 
         [user, {"role": "model", "parts": [call, other]}, {"role": "user", "parts": [second, response]}],
         [user, {"role": "model", "parts": [*search, call]}, {"role": "user", "parts": [response]}],
         [{"role": "user", "parts": [{"text": ""}]}],
+        [user, {"role": "model", "parts": [{"text": "t"}, {"thoughtSignature": "c2ln"}]}, user],
     ):
         body = json.dumps({"contents": conversation}).encode()
         assert validate(body, api, settings=settings) is None, conversation

@@ -128,6 +128,8 @@ def _check_content(content: Json, path: str, settings: GeminiSettings) -> None:
 
 def _check_part(part: Json, path: str, role: str) -> None:
     held = [key for key in part if key in _DATA and part[key] is not None]
+    if not held and part.get("thoughtSignature"):
+        return  # the end of a stream, of which the client left out the empty text
     if len(held) != 1:
         raise RULES["GEM-S12" if held else "GEM-11"].refused(path, path=path)
     if "functionCall" in part:
