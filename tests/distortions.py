@@ -112,7 +112,7 @@ def made(random: Random) -> Answer:
     return Answer(text, tuple(calls))
 
 
-_VALUES = (
+_VALUES: tuple[object, ...] = (
     "a.txt",
     "",
     "before {} after",
@@ -303,7 +303,7 @@ LOSSLESS: tuple[Distortion, ...] = (
 )
 LOSING: tuple[Distortion, ...] = (ids_lost, name_lost, index_restarts)
 DISTORTIONS = (*LOSSLESS, *LOSING)
-RESENDING = (call_again, empty_first, cumulative, arguments_again)
+RESENDING: tuple[Distortion, ...] = (call_again, empty_first, cumulative, arguments_again)
 APART: tuple[set[Distortion], ...] = (
     {ids_lost, call_again},
     {ids_lost, name_lost},
@@ -318,8 +318,8 @@ APART: tuple[set[Distortion], ...] = (
     {name_pieces, final_only},
     {name_pieces, index_restarts},
     {name_pieces, name_lost},
-    *({index_restarts, resending} for resending in RESENDING),
-    *({ids_fresh, name_repeated, resending} for resending in RESENDING),
+    *[set[Distortion]((index_restarts, resending)) for resending in RESENDING],
+    *[set[Distortion]((ids_fresh, name_repeated, resending)) for resending in RESENDING],
 )
 """Not done together: what comes of it is another valid answer, or one that no relay sends."""
 

@@ -1,9 +1,11 @@
 """Distorted answers decode to the same message or are marked as incomplete: a sample of `tests.distortions`."""
 
+from random import Random
+
 import pytest
 
 from tests import naming
-from tests.distortions import FAMILIES, LOSSLESS, Answer, Random, Trial, main, trial
+from tests.distortions import FAMILIES, LOSSLESS, Answer, Trial, main, trial
 
 SAMPLE = 1500
 

@@ -6,50 +6,102 @@ block           the block, or None if it would hold nothing; `maker` is the bind
 is_said_again   whether the block says all that the model said: it is not left out, cut, trimmed or renamed
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from io import BytesIO
+from itertools import chain
 from typing import Literal, TypeAlias
 
 from actors.adapters.wire import json_text
 from actors.core.content import Block, Media, Native, Seal, Text, Thinking, ToolCall
 from actors.core.dialect import Dialect
 from actors.core.identity import Binding, CallId
-from actors.core.jsonio import Json, parse_object, quote, sanitised
+from actors.core.jsonio import MAX_ARGUMENTS, Json, parse_object, quote, sanitised
 from actors.core.property_keys import with_keys
+
+_LARGE = 1024 * 1024  # characters from which a text is written in slices
+_SLICE = 16 * 1024  # characters of one
 
 
 @dataclass(slots=True, eq=False)
 class Pieces:
-    """Text that arrives in pieces, which may be cut inside a surrogate pair. `size` is in characters."""
+    """Text that arrives in pieces, which may be cut inside a surrogate pair. `size` is in characters.
+
+    What is not ASCII is kept in UTF-8: as a string, each character of a piece takes as much as its widest.
+    """
 
     size: int = 0
-    kept: list[str] = field(default_factory=list)
+    kept: list[str | bytes] = field(default_factory=list)
     _half: str = ""
+
+    @classmethod
+    def of(cls, text: str) -> "Pieces":
+        """Return a well-formed text as its only piece."""
+        return cls(len(text), [text])
 
     def add(self, piece: str) -> str:
         """Keep `piece` and return what can be shown: well-formed, a trailing half pair held back."""
         piece, self._half = self._half + piece, ""
         if piece and "\ud800" <= piece[-1] <= "\udbff":
             piece, self._half = piece[:-1], piece[-1]
-        if not piece.isascii():
+        if piece.isascii():
+            if piece:
+                self.kept.append(piece)
+        else:
             piece = sanitised(piece)
-        if piece:
-            self.kept.append(piece)
-            self.size += len(piece)
+            self.kept.append(piece.encode())
+        self.size += len(piece)
         return piece
+
+    def texts(self) -> list[str]:
+        """Return the pieces."""
+        return list(map(_text, self.kept))
 
     def whole(self) -> str:
         """Return all of it. A half pair whose other half never came is U+FFFD."""
-        whole = "".join(self.kept)
+        whole = "".join(self.texts())
         return whole + sanitised(self._half) if self._half else whole
+
+    def literal(self) -> Json:
+        """Return all of it as a JSON string literal.
+
+        A large text is written piece by piece: as one string, each of its characters takes as much as the widest.
+        """
+        if self.size < _LARGE:
+            return quote(self.whole())
+        written = BytesIO()
+        written.seek(sum(map(len, self._quoted())) + 1)
+        written.write(b'"')  # all of the room at once, so that none is to spare
+        written.seek(0)
+        written.write(b'"')
+        for piece in self._quoted():
+            written.write(piece)
+        return Json(written.getvalue())
+
+    def _quoted(self) -> Iterator[bytes]:
+        """Give the text as it stands in a literal, in pieces of a bounded size."""
+        begun: list[str] = []
+        size = 0
+        for piece in chain(map(_text, self.kept), [sanitised(self._half)]):
+            for at in range(0, len(piece), _SLICE):
+                begun.append(piece[at : at + _SLICE])
+                size += len(begun[-1])
+                if size >= _SLICE:
+                    yield quote("".join(begun))[1:-1]
+                    begun, size = [], 0
+        yield quote("".join(begun))[1:-1]
 
     @property
     def is_blank(self) -> bool:
-        return not self._half and all(piece.isspace() for piece in self.kept)
+        return not self._half and all(_text(piece).isspace() for piece in self.kept)
 
     def ends_with(self, end: str) -> bool:
         """Say whether the text ends with a character, blanks aside, as far as the last piece shows."""
-        return bool(self.kept) and self.kept[-1].rstrip().endswith(end)
+        return bool(self.kept) and _text(self.kept[-1]).rstrip().endswith(end)
+
+
+def _text(piece: str | bytes) -> str:
+    return piece if isinstance(piece, str) else piece.decode()
 
 
 @dataclass(slots=True, eq=False)
@@ -66,10 +118,10 @@ class Words:
         return self.kind == "text" or (self.done and self.seal is not None)
 
     def block(self, binding: Binding, maker: Binding) -> Block | None:
-        text = self.pieces.whole()
+        has_text = bool(self.pieces.size or self.pieces.whole())
         if self.kind == "text":
-            return Text(text) if text else None
-        return Thinking(text, self.seal) if text or self.seal else None
+            return Text(json=self.pieces.literal()) if has_text else None
+        return Thinking(seal=self.seal, json=self.pieces.literal()) if has_text or self.seal else None
 
     def is_said_again(self, block: Block | None, dialect: Dialect) -> bool:
         return self.done if block is not None else self.kind == "thinking" and self.pieces.size == 0
@@ -115,7 +167,11 @@ class ArrivingCall:
         """Whether there are arguments, and all of them: as told, or an object that was written to its end."""
         if self.pieces.is_blank:
             return False
-        return self.told or parse_object(self.pieces.whole().strip()) is not None
+        return self.told or (self.pieces.size <= MAX_ARGUMENTS and self._is_object)
+
+    @property
+    def _is_object(self) -> bool:
+        return parse_object(self.pieces.whole().strip()) is not None
 
     @property
     def is_keepable(self) -> bool:
@@ -145,7 +201,10 @@ class ArrivingCall:
     def is_said_again(self, block: Block | None, dialect: Dialect) -> bool:
         if not isinstance(block, ToolCall) or self.renamed:
             return False
-        said, takes_objects = self.pieces.whole(), dialect.turns.arguments == "object"
+        takes_objects = dialect.turns.arguments == "object"
+        if block.raw is not None or (takes_objects and not block.native_keys):
+            return takes_objects
+        said = self.pieces.whole()
         if keys := block.native_keys:
             return with_keys(block.json, keys).decode() == (said.strip() if takes_objects else said)
         return takes_objects or said == block.json.decode()

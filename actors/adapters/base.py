@@ -8,17 +8,20 @@ ignored, and after a fault every further call raises it again.
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from io import BytesIO
 from typing import ClassVar, NoReturn, Protocol
 
+from actors.adapters.arriving import ArrivingCall
 from actors.adapters.assembly import Assembly
 from actors.adapters.classify import in_answer, unfinished
 from actors.adapters.failure import AnswerFault, broken
 from actors.adapters.sse import DONE, EventParser, ServerEvent
-from actors.adapters.wire import Fields, loaded
+from actors.adapters.wire import Fields, json_pieces, json_text, loaded
 from actors.core.content import Message
 from actors.core.stream import StreamEvent
 from actors.errors import StreamFault
 
+_LARGE = 1024 * 1024  # bytes of an answer from which no copy of an argument is made that need not be
 MAX_ANSWER = 32 * 1024 * 1024
 """Bytes of an answer, unless a backend's `limits.answer_bytes` says otherwise."""
 
@@ -50,7 +53,7 @@ class Decoder(Assembly, ABC):
         self.ended = False
         self.late: list[StreamEvent] = []
         self._parser = self.framing() if self.stream else None
-        self._chunks: list[bytes] = []  # of a body
+        self._written = BytesIO()  # of a body
         self._size = 0
         self._fault: StreamFault | None = None
         self._closed = False
@@ -72,6 +75,14 @@ class Decoder(Assembly, ABC):
 
     def stream_end(self) -> None:
         """Take the end of a stream that has no end marker. Sets `ended` if the answer may end there."""
+
+    def argue_value(self, call: ArrivingCall, value: object) -> None:
+        """Add arguments that are given as a value."""
+        if self._size < _LARGE:
+            self.argue(call, json_text(value))
+        else:
+            for piece in json_pieces(value):
+                self.argue(call, piece)
 
     def report(self, payload: Fields) -> NoReturn:
         """Raise the error that an answer reports."""
@@ -96,7 +107,7 @@ class Decoder(Assembly, ABC):
             if self._size > self.max_bytes:
                 raise broken(f"the answer is larger than {self.max_bytes} bytes", "too_long")
             if self._parser is None:
-                self._chunks.append(chunk)
+                self._written.write(chunk)
             else:
                 self._read(self._parser.feed(chunk))
         except StreamFault as fault:
@@ -135,15 +146,20 @@ class Decoder(Assembly, ABC):
 
     def _end(self) -> None:
         if self._parser is None:
-            text = b"".join(self._chunks).decode("utf-8-sig", "replace")
-            self._chunks.clear()
-            self.body(_document(text, "the body"))
+            self._read_body()
         elif not self.ended:
             self._read([event for event in self._parser.close() if _is_whole(event.data)])
             if not self.ended:
                 self.stream_end()
         if not self.ended:
             raise broken("the stream ended without its end marker")
+
+    def _read_body(self) -> None:
+        """Read a whole answer. Of a large one no copy is kept beside what it is read into."""
+        written, self._written = self._written, BytesIO()
+        document = _document(written.getvalue().removeprefix(b"\xef\xbb\xbf"), "the body")
+        written.close()
+        self.body(document)
 
     def _judge_end(self) -> None:
         """Raise the failure that the reason to stop stands for, unless there is an answer all the same.
@@ -167,7 +183,7 @@ def _is_whole(data: str) -> bool:
         return False
 
 
-def _document(text: str, what: str) -> Fields:
+def _document(text: str | bytes, what: str) -> Fields:
     """Return the JSON object that `text` is, alone or in a list of its own, as some relays wrap errors.
 
     Raises:
@@ -176,7 +192,7 @@ def _document(text: str, what: str) -> Fields:
     try:
         value = loaded(text)
     except ValueError:
-        raise broken(f"{what} is not JSON ({len(text)} characters)") from None
+        raise broken(f"{what} is not JSON (of length {len(text)})") from None
     if type(value) is list and len(value) == 1:
         value = value[0]
     if type(value) is not dict:

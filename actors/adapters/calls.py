@@ -158,4 +158,4 @@ def _has_all(call: ArrivingCall) -> bool:
     if call.told:
         return True
     pieces = call.pieces
-    return pieces.size < _SMALL and pieces.ends_with("}") and repaired(pieces.kept) is not None
+    return pieces.size < _SMALL and pieces.ends_with("}") and repaired(pieces.texts()) is not None

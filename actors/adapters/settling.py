@@ -13,11 +13,10 @@ from collections.abc import Collection, Sequence
 from functools import partial
 from itertools import pairwise, takewhile
 
-from actors.adapters.arriving import ArrivingCall
-from actors.core.jsonio import parse_object
+from actors.adapters.arriving import ArrivingCall, Pieces
+from actors.core.jsonio import MAX_ARGUMENTS, parse_object
 
-_LIMIT = 256 * 1024  # characters of arguments that are put together: larger ones are never accepted
-_SENT = 8 * _LIMIT  # and of what was sent of them, over and over
+_SENT = 8 * MAX_ARGUMENTS  # characters of arguments that were sent over and over
 _TRIES = 64  # calls of one answer from which fragments of others are looked for
 _read = json.JSONDecoder().raw_decode
 
@@ -90,7 +89,7 @@ class AnswerCalls:
         """Say whether arguments without a name are more of the call before them: they have no id of their own."""
         if before.is_closed or (stray.native_id and not self._makes_ids):
             return False
-        return repaired([*before.pieces.kept, *stray.pieces.kept]) is not None
+        return repaired([*before.pieces.texts(), *stray.pieces.texts()]) is not None
 
     def _join_without_ids(self) -> None:
         """Join a call that has an id with those of its name behind it that have none, if they are more of it."""
@@ -99,7 +98,7 @@ class AnswerCalls:
             call, behind = self._calls[at], self._calls[at + 1 :]
             is_more = partial(_is_without_id, call.wire_name)
             more = list(takewhile(is_more, behind))
-            pieces = [piece for each in (call, *more) for piece in each.pieces.kept]
+            pieces = [piece for each in (call, *more) for piece in each.pieces.texts()]
             if call.native_id and not (call.free or call.is_closed) and more and repaired(pieces) is not None:
                 for other in more:
                     _absorb(call, other)
@@ -112,7 +111,13 @@ class AnswerCalls:
         while at < len(self._calls) and tries < _TRIES:
             first = self._calls[at]
             at += 1
-            if first.free or first.told or first.pieces.is_blank or first.is_whole:
+            if (
+                first.free
+                or first.told
+                or first.pieces.is_blank
+                or first.pieces.size > MAX_ARGUMENTS
+                or first.is_whole
+            ):
                 continue
             tries += 1
             for other in self._calls[at : at + _fragments(self._calls[at - 1 :])]:
@@ -123,11 +128,11 @@ class AnswerCalls:
     def _repair(self, call: ArrivingCall) -> None:
         if call.free or call.told or call.pieces.is_blank or call.is_whole:
             return
-        text = repaired(call.pieces.kept)
+        text = repaired(call.pieces.texts())
         if text is not None:
-            call.pieces = type(call.pieces)(len(text), [text])
+            call.pieces = Pieces.of(text)
             self.left_out.append("repeated_arguments")
-        elif _is_followed(call.pieces.kept):
+        elif call.pieces.size < _SENT and _is_followed(call.pieces.texts()):
             self.is_lost = True
 
     def _join_empty(self) -> None:
@@ -186,9 +191,9 @@ def repaired(pieces: Sequence[str]) -> str | None:
     Otherwise a leading `{}` does not count, nor does an exact repetition, and where each fragment begins with the one
     before it, the last is all.
     """
-    text = "".join(pieces).strip()
-    if len(text) > _SENT:
+    if sum(map(len, pieces)) > _SENT:
         return None
+    text = "".join(pieces).strip()
     if _is_object(text):
         return text
     rest = _without_empty(text)
@@ -235,7 +240,7 @@ def _fragments(calls: Sequence[ArrivingCall]) -> int:
     """Return how many calls behind the first are further fragments of it, by their text."""
     name, texts, size = calls[0].wire_name, [], 0
     for call in calls:
-        if call.wire_name != name or call.free or call.told or size > _LIMIT:
+        if call.wire_name != name or call.free or call.told or size > MAX_ARGUMENTS:
             break
         texts.append(call.pieces.whole())
         size += len(texts[-1])

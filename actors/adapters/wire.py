@@ -7,7 +7,7 @@ What is kept of it goes through `jsonio` before it becomes content.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 import jiter
@@ -17,19 +17,20 @@ from actors.core.ingest import ingest
 Fields: TypeAlias = Mapping[str, object]
 
 _NOTHING: Fields = {}
+_PIECEWISE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
-def loaded(text: str) -> object:
-    """Return the value of a JSON text.
+def loaded(text: str | bytes) -> object:
+    """Return the value of a JSON text, in UTF-8 where it is bytes.
 
     Raises:
         ValueError: It is not JSON, or nested too deep to read.
     """
     try:
-        value: object = jiter.from_json(text.encode(), cache_mode="keys")
+        value: object = jiter.from_json(text if isinstance(text, bytes) else text.encode(), cache_mode="keys")
     except ValueError:  # it has no half pairs and less depth, so the slower parser has the last word
         try:
-            value = json.loads(text)
+            value = json.loads(text if isinstance(text, str) else text.decode("utf-8", "replace"))
         except RecursionError:
             raise ValueError("nested too deep") from None
     return value
@@ -41,6 +42,14 @@ def json_text(value: object) -> str:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     except RecursionError:
         return ingest(value).json.decode()
+
+
+def json_pieces(value: object) -> Iterator[str]:
+    """Give the text of `json_text` in pieces: a large value takes no more than its text."""
+    try:
+        yield from _PIECEWISE.iterencode(value)
+    except RecursionError:
+        yield json_text(value)
 
 
 def fields(value: object) -> Fields:

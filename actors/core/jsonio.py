@@ -21,6 +21,8 @@ JsonValue: TypeAlias = bool | int | float | str | list["JsonValue"] | dict[str, 
 
 MAX_BYTES = 32 * 1024 * 1024
 MAX_DEPTH = 64
+MAX_ARGUMENTS = 256 * 1024
+"""Bytes of the arguments of a call; larger ones are no acceptable object."""
 INT_MIN, INT_MAX = -(2**63), 2**63 - 1
 
 _ENCODER = JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
@@ -90,12 +92,14 @@ def parse(data: bytes, *, max_bytes: int = MAX_BYTES, max_depth: int = MAX_DEPTH
 
 
 def parse_object(
-    raw: str, *, max_bytes: int = 256 * 1024, max_depth: int = 32
+    raw: str, *, max_bytes: int = MAX_ARGUMENTS, max_depth: int = 32
 ) -> dict[str, JsonValue] | None:
     """Return the arguments a model wrote, or None if they are not one acceptable JSON object.
 
     Empty text and whitespace are an empty object: models leave the text out for tools without parameters.
     """
+    if len(raw) > max_bytes:
+        return None
     if not raw or raw.isspace():
         return {}
     try:

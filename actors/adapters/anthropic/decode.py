@@ -20,7 +20,7 @@ from actors.adapters.arriving import ArrivingCall, Own, Part, Words
 from actors.adapters.base import Decoder, Frames
 from actors.adapters.calls import Slot, real_word, slot_of
 from actors.adapters.failure import broken
-from actors.adapters.wire import Fields, fields, items, json_text, loaded, string
+from actors.adapters.wire import Fields, fields, items, loaded, string
 from actors.core.dialect import AnthropicDialect
 
 _SERVER_ID = re.compile(r"srvtoolu_[a-zA-Z0-9_]+")
@@ -44,7 +44,8 @@ class MessagesDecoder(Decoder):
         super().begin()
         self._open: dict[Slot, Part] = {}
         self._own: list[Own] = []
-        self._given: dict[Part, str] = {}  # arguments that came with the start of a call
+        self._given: dict[Part, object] = {}  # arguments that came with the start of a call
+        self._inputs: dict[Part, str] = {}  # of calls of the provider's own
         self._early: Sequence[object] = ()  # blocks of `message_start`
 
     def framing(self) -> Frames:
@@ -137,7 +138,7 @@ class MessagesDecoder(Decoder):
             case "tool_use":
                 call = self._open[slot] = self.fragment(slot, block.get("id"), block.get("name"))
                 if given := block.get("input"):  # `{}` on the official API, where fragments follow
-                    self._given[call] = json_text(given)
+                    self._given[call] = given
             case kind:
                 kind = string(kind)
                 goes_back = kind == "server_tool_use" or kind in _SERVER_RESULTS
@@ -181,7 +182,7 @@ class MessagesDecoder(Decoder):
             case ArrivingCall():
                 self.argue(part, text)
             case Own():
-                self._given[part] = self._given.get(part, "") + text
+                self._inputs[part] = self._inputs.get(part, "") + text
             case _:
                 self.fragment(slot, "", "", text)
 
@@ -197,12 +198,13 @@ class MessagesDecoder(Decoder):
     def _close(self, slot: Slot) -> Part | None:
         """Return the block that was open at an index, with all that came of it."""
         part = self._open.pop(slot, None)
-        given = "" if part is None else self._given.pop(part, "")
         match part:
-            case Own() if given:
-                _take_input(part, given)
-            case ArrivingCall() if not part.pieces.size:
-                self.argue(part, given)
+            case Own() if text := self._inputs.pop(part, ""):
+                _take_input(part, text)
+            case ArrivingCall():
+                given = self._given.pop(part, None)
+                if given is not None and not part.pieces.size:
+                    self.argue_value(part, given)
             case Words(kind="thinking", seal=None) if self.dialect.reasoning.required == "with_calls":
                 self.seal(part, UNSIGNED, UNSIGNED)  # copies that do not sign want it back
         return part

@@ -17,7 +17,7 @@ from actors.adapters.base import Decoder
 from actors.adapters.calls import real_word
 from actors.adapters.failure import broken
 from actors.adapters.gemini.encode import BLANK
-from actors.adapters.wire import Fields, fields, first, items, json_text, string
+from actors.adapters.wire import Fields, fields, first, items, string
 
 _KEPT = frozenset({"text", "functionCall"})
 _FLAGS = frozenset({"thought", "thoughtSignature"})
@@ -117,9 +117,10 @@ class GenerateContentDecoder(Decoder):
         if given.get("partialArgs") or given.get("willContinue"):
             raise broken(_IN_PIECES, "config")
         arguments = given.get("args")
-        text = "" if arguments is None or arguments == {} else json_text(arguments)
-        before = self.minted
-        call = self.fragment(None, given.get("id"), given.get("name"), text)
+        before, has_some = self.minted, arguments is not None and arguments != {}
+        call = self.fragment(None, given.get("id"), given.get("name"))
+        if has_some:
+            self.argue_value(call, arguments)
         if signature and self.minted > before:
             self.sign(call, self.dialect.reasoning.carrier, signature)
         call.told = call.is_closed = True  # `{}` is said of no arguments, and of those that never came
