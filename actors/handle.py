@@ -379,7 +379,7 @@ class Session:
         full = too_full(resolver, state, ledger, backend.binding, state.history.length) is not None
         over = equipment.why_over(state, target) or ""
         sent = backend.binding, request.body, rendered.report, losses, rendered.before, request.assumed
-        return Preview(*sent, full, over, pool.skipped)
+        return Preview(*sent, full, over, pool.skipped, resolver.known_window(backend.binding))
 
     async def _told(self) -> tuple[SessionState, Ledger]:
         """Return what the session knows at one moment, of calls that are about to run too."""

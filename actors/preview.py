@@ -20,6 +20,7 @@ class Preview(Struct, frozen=True):
         compacts: Whether an ask would make the history shorter first, since it nearly fills the window of the target.
         over: Why no request would be sent: the budget that is used up. Empty while there is some of each left.
         assumed: Settings that the target demands and nobody gave, such as `max_tokens 8192`. Fillers are in `report`.
+        window: Tokens that the request and its answer may have together; None if that is not known.
         skipped: Members of the target's pool that take none of the session's tools, and so would not be asked.
     """
 
@@ -32,6 +33,7 @@ class Preview(Struct, frozen=True):
     compacts: bool = False
     over: str = ""
     skipped: tuple[SkippedMember, ...] = ()
+    window: int | None = None
 
     @property
     def size(self) -> int:

@@ -151,12 +151,12 @@ class Runtime(Archive):
         self.quarantine = Quarantine(self.config.limits.quarantine)
         """The calls that run on though they are closed."""
         self.prices = all_prices(prices or {}, self.config.settings.prices)
-        self._pricing, self._calibrations = Pricing(self.config, self.prices), Calibrations()
-        self._learned = LearnedFacts()
         settings = self.config.settings
+        self.compaction = settled(compaction, settings.compaction)
+        self._pricing = Pricing(self.config, self.prices, self.compaction.windows)
+        self._calibrations, self._learned = Calibrations(), LearnedFacts()
         self._allowances = allowances(budgets or {}, settings.tenants, settings.pools)
         self._budgets: RuntimeBudgets
-        self.compaction = settled(compaction, settings.compaction)
         if (writer := self.compaction.by) is not None:
             self.config.check_backend(writer)
         self._random = Random(seed)  # noqa: S311  jitter, not secrets

@@ -8,7 +8,8 @@ from typing import Any
 
 import anyio
 import pytest
-from anthropic import AsyncAnthropicBedrock, AsyncAnthropicVertex
+from anthropic.lib.bedrock import AsyncAnthropicBedrock
+from anthropic.lib.vertex import AsyncAnthropicVertex
 
 from actors import Message, Runtime, check, dialect, tool
 from actors.adapters.base import Decoder

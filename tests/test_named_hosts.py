@@ -1,5 +1,6 @@
 """Hosts that are named without a file: their address, the variable of their key, and their answers."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import anyio
@@ -88,7 +89,7 @@ async def test_reasoning_is_read_under_either_name_and_an_effort_is_sent(
     assert all(b'"reasoning_effort":"low"' in exchange.body for exchange in host.requests)
 
 
-AZURE = {
+AZURE: dict[str, tuple[str, Callable[[], AzureServer]]] = {
     "v1": ("azure", lambda: AzureServer(list(SCRIPT), api_key="sk-azure")),
     "classic": ("azure", lambda: AzureServer(list(SCRIPT), deployment="gpt-prod", api_key="sk-azure")),
 }
@@ -148,8 +149,10 @@ def test_azure_refuses_the_cache_key_that_is_never_sent_to_it() -> None:
         ("mimo", lambda: DeepSeekServer(list(SCRIPT))),
     ],
 )
-async def test_a_host_speaks_the_dialect_of_its_kind(tmp_path: Path, kind: str, make: type) -> None:
-    host: LoopbackServer = make()
+async def test_a_host_speaks_the_dialect_of_its_kind(
+    tmp_path: Path, kind: str, make: Callable[[], LoopbackServer]
+) -> None:
+    host = make()
     file = tmp_path / "actors.toml"
     with anyio.fail_after(60):
         async with serve(host):

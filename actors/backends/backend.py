@@ -171,6 +171,9 @@ class Resolver(Protocol):
         """When and how histories are made shorter."""
 
     def window(self, binding: Binding) -> int | None:
+        """Return the tokens of the context window by which histories for a binding are made shorter, if it has one."""
+
+    def known_window(self, binding: Binding) -> int | None:
         """Return how many tokens a request to a binding and its answer may have together, if that is known."""
 
     @property

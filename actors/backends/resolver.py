@@ -58,6 +58,8 @@ class BackendResolver:
         self._learned = learned
         self.compaction, self.calibrations, self.budgets = compaction, calibrations, budgets
         self.rates, self.window, self.cost = pricing.rates, pricing.window, pricing.cost
+        self.known_window = pricing.known_window
+        self._pricing = pricing
         self._counts = counts
         self._config = config
         self.provider = provide
@@ -136,6 +138,7 @@ class BackendResolver:
         return known[1]
 
     def _made(self, backend: "Backend") -> ResolvedBackend:
+        self._pricing.prepare(backend.binding)
         self._check_count(backend)
         if why := self._why_no_tools(backend):
             raise ConfigError(why)

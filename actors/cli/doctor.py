@@ -43,6 +43,7 @@ EXTRAS = {
     "mcp": ("mcp",),
     "otel": ("opentelemetry-api",),
     "postgres": ("psycopg",),
+    "prices": ("genai-prices",),
     "prometheus": ("prometheus-client",),
 }
 """The distributions of each extra."""

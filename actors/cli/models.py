@@ -4,10 +4,13 @@ import argparse
 import os
 from collections.abc import Iterator
 
+from actors.backends.pricing import Pricing
 from actors.cli.exits import Exit
 from actors.cli.screen import safe
 from actors.config import Config, load
 from actors.config.providers import PROVIDERS
+from actors.core.identity import Binding
+from actors.core.spending import all_prices
 from actors.errors import ActorsError
 
 
@@ -27,15 +30,24 @@ def main(options: argparse.Namespace) -> Exit:
 
 
 def _targets(config: Config) -> Iterator[tuple[str, ...]]:
+    pricing = Pricing(config, all_prices({}, config.settings.prices))
     for name, settings in config.settings.backends.items():
         try:
             backend = config.backend(name)
         except ActorsError as error:
-            yield name, settings.dialect or settings.kind, settings.model, str(error)
+            yield name, settings.dialect or settings.kind, settings.model, str(error), ""
         else:
-            yield name, backend.dialect, backend.model, backend.endpoint
+            yield name, backend.dialect, backend.model, backend.endpoint, _figures(pricing, backend.binding)
     for name, pool in config.settings.pools.items():
-        yield name, "pool", pool.policy, ", ".join(pool.members)
+        yield name, "pool", pool.policy, ", ".join(pool.members), ""
+
+
+def _figures(pricing: Pricing, binding: Binding) -> str:
+    """Return the window and the prices of a backend, as far as they are known."""
+    window, rates = pricing.known_window(binding), pricing.rates(binding)
+    size = [] if window is None else [f"{window:,} tokens"]
+    price = [] if rates is None else [f"{rates.input:g} in, {rates.output:g} out per million"]
+    return "; ".join(size + price)
 
 
 def _providers(config: Config) -> Iterator[tuple[str, ...]]:
@@ -43,4 +55,4 @@ def _providers(config: Config) -> Iterator[tuple[str, ...]]:
         key, url = provider.key_variable, provider.endpoint or f"at {provider.url_variable}"
         state = "needs no key" if not key else f"{key} is {'set' if config.environ.get(key) else 'not set'}"
         there = config.environ.get(provider.url_variable, "").strip() or provider.endpoint
-        yield f"{kind}:MODEL", provider.dialect_at(there), url, state
+        yield f"{kind}:MODEL", provider.dialect_at(there), url, state, ""

@@ -51,7 +51,7 @@ from actors.config.contradictions import contradictions
 from actors.config.dialects import derived
 from actors.config.models import matching_overrides
 from actors.config.noting import Noting
-from actors.config.providers import PROVIDERS, Kind, Provider, aws_region
+from actors.config.providers import PRICE_LISTS, PROVIDERS, Kind, Provider, aws_region
 from actors.config.settings import (
     Auth,
     BackendLimits,
@@ -223,6 +223,10 @@ class Config:
                 f"at {backend.endpoint}; configure the backend as it was, or cancel the turn"
             )
         return backend.model_copy(update={"dialect": name})
+
+    def price_list(self, kind: str) -> str:
+        """Return the provider whose list prices hold for a kind of backend, as `genai-prices` names it; else empty."""
+        return PRICE_LISTS.get(kind, "")
 
     def check_backend(self, target: str) -> None:
         """Raise UnknownTarget if no backend has this name. Its key may be missing."""

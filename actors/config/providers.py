@@ -173,6 +173,24 @@ PROVIDERS: Mapping[Kind, Provider] = {
 }
 
 
+PRICE_LISTS: Mapping[str, str] = {
+    **dict.fromkeys(("openai", "openai_chat", "openai_responses"), "openai"),
+    **dict.fromkeys(("anthropic", "foundry"), "anthropic"),
+    **dict.fromkeys(("azure", "azure_responses"), "azure"),
+    **dict.fromkeys(("gemini", "vertex", "vertex_anthropic"), "google"),
+    **dict.fromkeys(("bedrock", "bedrock_anthropic"), "aws"),
+    **{kind: kind for kind in ("mistral", "deepseek", "openrouter", "minimax", "groq")},
+    **{kind: kind for kind in ("together", "fireworks", "cerebras", "perplexity")},
+    "kimi": "moonshotai",
+    "xai": "x-ai",
+    "glm": "zai",
+}
+"""Whose list prices hold for a kind of backend, by the provider's id in the package `genai-prices`.
+
+Other kinds have no list: a server of one's own costs nobody's list price.
+"""
+
+
 def kind_of(dialect: Dialect) -> Kind:
     """Return the kind of backend that speaks a dialect, or one of its family."""
     speaks = {kind: PROFILES[provider.dialect] for kind, provider in PROVIDERS.items()}

@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from actors.config.providers import Kind
 from actors.core.allowances import Period
 from actors.core.caching import Cache
+from actors.core.compaction import Windows
 from actors.core.durations import duration
 from actors.core.guards import Repeats
 from actors.core.routing import Policy
@@ -430,6 +431,7 @@ class CompactionSettings(Frozen):
     large: Annotated[int, Field(ge=256)] = 16_384
     attachments: Annotated[int, Field(ge=0)] = 4
     by: Label | None = None
+    windows: Windows = "configured"
 
 
 class JournalSettings(Frozen):

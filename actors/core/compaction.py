@@ -16,7 +16,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from math import inf
-from typing import Any, Final, Protocol
+from typing import Any, Final, Literal, Protocol, TypeAlias, get_args
 
 from msgspec import Struct
 
@@ -42,17 +42,22 @@ FEW: Final = 1024
 """Bytes that a summary may have, whatever it stands for."""
 
 
+Windows: TypeAlias = Literal["configured", "listed"]
+
+
 class Compaction(Form, frozen=True):
     """When and how a session's history is made shorter.
 
     Args:
         threshold: Share of the context window, from which it is done before a turn's first request; None for never. It
-            counts where the window of the selected backend is known (`context` of a backend or of a price).
+            counts where the window of the selected backend is known; see `windows`.
         keep: Turns at the end that stay word for word, where there are more.
         large: Bytes from which a result is long.
         attachments: The user's newest images and documents that go along with a summary.
         by: The backend that writes summaries; None for the one that answered last, whose cache holds the history. In
             the midst of a turn its own does.
+        windows: Which windows count: `configured` (`context` of a backend or of a price), or also those that the
+            package `genai-prices` lists.
     """
 
     threshold: float | None = 0.8
@@ -60,6 +65,7 @@ class Compaction(Form, frozen=True):
     large: int = 16_384
     attachments: int = 4
     by: str | None = None
+    windows: Windows = "configured"
 
 
 class CompactionResult(Form, frozen=True):
@@ -91,6 +97,8 @@ def checked(given: Compaction) -> Compaction:
             raise ConfigError(f"compaction: {name} is {value!r}; it takes a whole number from {least}")
     if given.by is not None and not isinstance(given.by, str):
         raise ConfigError(f"compaction: by is {given.by!r}; it takes the name of a backend, or None")
+    if given.windows not in get_args(Windows):
+        raise ConfigError(f"compaction: windows is {given.windows!r}; it takes 'configured' or 'listed'")
     return given
 
 

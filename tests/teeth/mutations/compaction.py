@@ -242,7 +242,7 @@ MUTATIONS = (
     ),
     Mutation(
         "compaction: the window of a price is nobody's",
-        "actors/backends/pricing.py:Pricing.window",
+        "actors/backends/pricing.py:Pricing._window_given",
         "None if price is None else price.context",
         "None",
         (f"{ELSEWHERE}::test_the_window_of_a_price_counts_where_the_backend_says_none",),

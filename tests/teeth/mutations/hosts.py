@@ -6,6 +6,7 @@ CLAUDE = "tests/test_claude_hosts.py"
 NAMED = "tests/test_named_hosts.py"
 OWN = "tests/test_own_host.py"
 QUERIES = "tests/test_queries.py"
+PRICES = "tests/test_list_prices.py"
 TOOLS = "tests/test_tools_on_chat.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
@@ -113,5 +114,26 @@ MUTATIONS: tuple[Mutation, ...] = (
         "(version := body.get('anthropic_version')) not in _VERSIONS[route]",
         "(version := body.get('anthropic_version')) is None",
         (f"{CLAUDE}::test_server_and_judge_refuse_what_a_cloud_refuses",),
+    ),
+    Mutation(
+        "prices: the list comes before what a user gave",
+        "actors/backends/pricing.py:Pricing._price",
+        "self._listed(binding).price if given is None else given",
+        "self._listed(binding).price or given",
+        (f"{PRICES}::test_a_users_own_figures_come_before_the_list",),
+    ),
+    Mutation(
+        "prices: a listed window makes histories shorter unasked",
+        "actors/backends/pricing.py:Pricing.window",
+        "self._windows == 'listed'",
+        "True",
+        (f"{PRICES}::test_a_listed_window_is_shown_and_triggers_nothing_by_itself",),
+    ),
+    Mutation(
+        "prices: what a cache read costs nothing where no price of it is listed",
+        "actors/backends/list_prices.py:listing",
+        "plain if written is None else written",
+        "written",
+        (f"{PRICES}::test_a_listing_has_the_first_tier_or_nothing",),
     ),
 )

@@ -1,0 +1,206 @@
+"""List prices and windows from the package `genai-prices`: they fill gaps, are shown, and change no request."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from genai_prices import Usage as ListedUsage
+from genai_prices import calc_price
+from genai_prices.data_snapshot import get_snapshot
+
+from actors import Budget, Compaction, Price, Runtime, TurnResult, tool
+from actors.backends import list_prices
+from actors.backends.list_prices import UNLISTED, listing
+from actors.config.providers import PRICE_LISTS, PROVIDERS
+from actors.errors import ConfigError
+from actors.preview import Preview
+from actors.testing import AnthropicServer, Call, OpenAIServer, Say, Turn, serve
+
+pytestmark = pytest.mark.anyio
+
+CLAUDE = "claude-sonnet-5"
+
+
+@tool
+def weather(city: str) -> str:
+    """Current weather of a city."""
+    return f"{city}: 4 C"
+
+
+@pytest.fixture
+def absent(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Run a test as where the package is not installed."""
+    monkeypatch.setattr(list_prices, "is_installed", lambda: False)
+    listing.cache_clear()
+    yield
+    listing.cache_clear()
+
+
+def script() -> list[Turn]:
+    return [
+        Turn(Call("weather", {"city": "Oslo"})).counted((1000, 50), (0, 0)),
+        Turn(Say("It is cold.")).counted((2000, 10), (400, 100)),
+    ]
+
+
+async def asked(
+    folder: Path, lines: str = "", **options: Any
+) -> tuple[TurnResult, Preview, list[bytes]]:  # Any: arguments of `Runtime`
+    """Return what comes of an ask with a tool, a preview after it, and the bodies of its requests."""
+    server, file = AnthropicServer(script()), folder / "actors.toml"
+    with anyio.fail_after(60):
+        async with serve(server):
+            file.write_text(
+                f'[backends.a]\nkind = "anthropic"\nmodel = "{CLAUDE}"\nbase_url = "{server.base_url}"\n{lines}\n'
+            )
+            async with Runtime(file, environ={}, **options) as runtime:
+                session = await runtime.open("a", tools=[weather], id="one")
+                result = await session.ask("Weather in Oslo?")
+                preview = await session.preview("a")
+    return result, preview, [exchange.body for exchange in server.requests]
+
+
+async def test_an_ask_costs_what_the_package_lists_for_its_model(tmp_path: Path) -> None:
+    result, _, _ = await asked(tmp_path)
+    usage = result.usage
+    listed = calc_price(
+        ListedUsage(
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            cache_read_tokens=usage.cache_read_tokens,
+            cache_write_tokens=usage.cache_write_tokens,
+        ),
+        CLAUDE,
+        provider_id="anthropic",
+    )
+    assert listed.total_price > 0
+    assert result.cost == pytest.approx(float(listed.total_price))
+
+
+@pytest.mark.parametrize(
+    ("lines", "options"),
+    [
+        ("price = { input = 7, output = 9, cache_read = 1, cache_write = 2 }", {}),
+        (f'[prices."{CLAUDE}"]\ninput = 7\noutput = 9\ncache_read = 1\ncache_write = 2', {}),
+        ("", {"prices": {"claude-*": Price(7, 9, 1, 2)}}),
+    ],
+    ids=["backend", "file", "runtime"],
+)
+async def test_a_users_own_figures_come_before_the_list(
+    tmp_path: Path, lines: str, options: dict[str, Any]
+) -> None:
+    result, _, _ = await asked(tmp_path, lines, **options)
+    assert result.cost == pytest.approx(Price(7, 9, 1, 2).of(result.usage))
+
+
+async def test_a_users_price_without_a_cache_price_is_not_completed_from_the_list(tmp_path: Path) -> None:
+    result, _, _ = await asked(tmp_path, "price = { input = 7, output = 9 }")
+    assert result.cost == Price(7, 9).of(result.usage)
+
+
+@pytest.mark.usefixtures("absent")
+async def test_without_the_package_nothing_is_known_that_nobody_gave(tmp_path: Path) -> None:
+    result, preview, _ = await asked(tmp_path)
+    assert (result.status, result.cost, preview.window) == ("complete", None, None)
+    with pytest.raises(ConfigError, match="A budget of money needs the price"):
+        async with Runtime(environ={"ANTHROPIC_BASE_URL": "http://127.0.0.1:9"}) as runtime:
+            await runtime.open(f"anthropic:{CLAUDE}", budget=Budget(money=1.0))
+
+
+@pytest.mark.parametrize("lines", ["", '[compaction]\nwindows = "listed"'])
+async def test_requests_are_the_same_bytes_with_and_without_the_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lines: str
+) -> None:
+    _, shown, with_it = await asked(tmp_path, lines)
+    monkeypatch.setattr(list_prices, "is_installed", lambda: False)
+    listing.cache_clear()
+    _, hidden, without_it = await asked(tmp_path, lines)
+    listing.cache_clear()
+    assert with_it == without_it
+    assert len(with_it) == 2
+    assert shown.body == hidden.body
+
+
+async def test_a_listed_window_is_shown_and_triggers_nothing_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, preview, _ = await asked(tmp_path)
+    assert preview.window == listing("anthropic", CLAUDE).window == 1_000_000
+    own = (await asked(tmp_path, "context = 5000"))[1]
+    assert own.window == 5000
+    small = list_prices.Listing(window=100)
+    monkeypatch.setattr("actors.backends.pricing.listing", lambda provider, model: small)
+    assert not (await asked(tmp_path))[1].compacts
+    listed = Compaction(windows="listed", keep=0, large=256)
+    assert (await asked(tmp_path, compaction=listed))[1].window == 100
+
+
+@pytest.mark.parametrize("by", ["file", "runtime"])
+async def test_the_configuration_lets_listed_windows_trigger_compaction(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    small = list_prices.Listing(window=100)
+    monkeypatch.setattr("actors.backends.pricing.listing", lambda provider, model: small)
+    server, file = OpenAIServer([Turn(Say("word " * 400))] * 3), tmp_path / "actors.toml"
+    lines = '[compaction]\nwindows = "listed"\nkeep = 0\n' if by == "file" else ""
+    options: dict[str, Any] = {} if by == "file" else {"compaction": Compaction(windows="listed", keep=0)}
+    with anyio.fail_after(60):
+        async with serve(server):
+            file.write_text(
+                f'[backends.a]\nkind = "openai"\nmodel = "gpt-5.2"\nbase_url = "{server.base_url}"\n{lines}'
+            )
+            async with Runtime(file, environ={}, **options) as runtime:
+                session = await runtime.open("a")
+                await session.ask("Say much.")
+                assert (await session.preview("a")).compacts
+
+
+def test_windows_takes_two_words() -> None:
+    with pytest.raises(ConfigError, match="compaction: windows is 'all'; it takes 'configured' or 'listed'"):
+        Runtime(environ={}, compaction=Compaction(windows="all"))  # type: ignore[arg-type]  # a mistake
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "known"),
+    [
+        ("openai", "gpt-5.6-sol", True),  # in tiers
+        ("openai", "gpt-5.2", True),  # without a price for what is written to a cache
+        ("aws", "eu.anthropic.claude-sonnet-4-5-20250929-v1:0", True),
+        ("openai", "no-such-model", False),
+        ("nobody", "gpt-5.2", False),
+        ("openai", "", False),
+    ],
+)
+def test_a_listing_has_the_first_tier_or_nothing(provider: str, model: str, known: bool) -> None:
+    found = listing(provider, model)
+    assert (found != UNLISTED) == known
+    if known:
+        assert found.price is not None
+        _, info = get_snapshot().find_provider_model(model, None, provider, None)
+        prices: Any = info.get_prices(datetime.now(UTC))  # Any: its fields are made as they are needed
+        base = getattr(prices.input_mtok, "base", prices.input_mtok)
+        assert isinstance(base, Decimal)
+        assert found.price.input == float(base)
+        assert found.price.cache_write is not None
+
+
+def test_every_kind_with_a_list_has_one_in_the_package() -> None:
+    assert PRICE_LISTS.keys() <= PROVIDERS.keys()
+    assert set(PRICE_LISTS.values()) <= {provider.id for provider in get_snapshot().providers}
+
+
+def test_a_runtime_imports_the_package_only_when_a_backend_is_used() -> None:
+    program = (
+        "import anyio, sys; from actors import Runtime\n"
+        "async def main():\n"
+        "    async with Runtime(environ={'OPENAI_BASE_URL': 'http://127.0.0.1:9'}) as runtime:\n"
+        "        await runtime.open('openai:gpt-5.2')\n"
+        "anyio.run(main); sys.exit('genai_prices' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
