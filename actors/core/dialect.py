@@ -121,6 +121,8 @@ class ChatRequest(RequestRules):
         stream_usage: Whether a stream must be asked for its token figures.
         required_choice: The word by which any tool is forced.
         upstream_pin: How a request says which upstream of a gateway is to serve it and no other.
+        untyped_functions: Whether tools and calls may leave out their type, which then is `function`, and calls may
+            have an index.
     """
 
     keys: frozenset[str] = frozenset()
@@ -130,6 +132,7 @@ class ChatRequest(RequestRules):
     required_choice: str = "required"
     schema_subset: Literal["json_schema", "moonshot"] = "json_schema"
     upstream_pin: Literal["none", "provider"] = "none"
+    untyped_functions: bool = False
     overflow_rule: str | None = "OAC-15"
 
 

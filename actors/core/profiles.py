@@ -221,13 +221,15 @@ MISTRAL = ChatDialect(
     caching=ChatCaching(keyed=True),
     request=ChatRequest(
         keys=frozenset(
-            """frequency_penalty guardrails max_tokens messages metadata model n parallel_tool_calls prediction
-            presence_penalty prompt_cache_key prompt_mode random_seed reasoning_effort response_format safe_prompt
-            stop stream temperature tool_choice tools top_p""".split()  # noqa: SIM905  as a list it is a page
+            """frequency_penalty guardrails logprobs max_tokens messages metadata min_tokens model n
+            parallel_tool_calls prediction presence_penalty prompt_cache_key prompt_logprobs prompt_mode random_seed
+            reasoning_effort repetition_penalty response_format safe_prompt service_tier stop stream temperature
+            tool_choice tools top_k top_logprobs top_p top_prompt_logprobs""".split()  # noqa: SIM905  as a list it is a page
         ),  # MIS-32
         max_tools=None,
         stream_usage=False,  # it comes on the last chunk unasked, and `stream_options` is unknown (MIS-32)
         required_choice="any",
+        untyped_functions=True,
         output="schema",
         overflow_rule="MIS-33",
     ),

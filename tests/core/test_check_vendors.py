@@ -84,7 +84,7 @@ MISTRALS: list[tuple[Any, ...]] = [
     ("MIS-32", chat(USER, tools=[]), chat(USER, tools=[function_tool()])),
     ("MIS-32", chat(USER, stream=True, stream_options={"include_usage": True}), chat(USER, stream=True)),
     ("MIS-32", chat(say("user", name="bob")), chat(USER, asked(call(A)), {**result(A), "name": "read"})),
-    ("MIS-32", chat(USER, asked(call(A, index=0)), result(A)), M_DONE),
+    ("MIS-32", chat(USER, asked({**call(A), "name": "read"}), result(A)), M_DONE),
     ("MIS-32", chat(USER, max_completion_tokens=9), chat(USER, max_tokens=9)),
     ("OAC-06", chat(say("developer"), USER), chat(say("system"), USER)),
     ("ALL-02", chat(USER, say("assistant", [{"type": "thinking", "thinking": "hm"}]), USER), HI),

@@ -158,6 +158,12 @@ def test_mistral_accepts_tools_and_choices_without_a_type() -> None:
         str(refused(USER, vendor="mistral", tools=[bare], tool_choice={"function": {"name": "y"}})) != "None"
     )
     assert str(refused(USER, tools=[bare])).startswith("OAC-07")
+    made = {"id": "call00001", "index": 0, "function": {"name": "x", "arguments": "{}"}}
+    talk = [USER, {"role": "assistant", "content": "", "tool_calls": [made]}]
+    talk.append({"role": "tool", "tool_call_id": "call00001", "content": "r"})
+    judged = json.dumps({"model": "m", "messages": talk, "tools": [bare], "top_k": 3}).encode()
+    assert check(judged, dialect("mistral")) == []
+    assert {fault.rule for fault in check(judged, dialect("openai_chat"))} == {"ALL-02", "OAC-02", "OAC-12"}
 
 
 def test_openrouter_accepts_server_tools_and_cache_marks_on_tools() -> None:

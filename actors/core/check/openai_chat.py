@@ -206,7 +206,7 @@ class OpenAIChat(Whole):
                 self.fault("GEM-04", f".tool_calls[{index}]", "the call has no thought_signature")
 
     def _call(self, call: JsonValue, where: str) -> None:
-        kind = call["type"] if type(call) is dict and "type" in call else None
+        kind = self._kind(call)
         if type(call) is not dict or type(kind) is not str or kind not in INPUT:
             return self.fault("ALL-02", where, f"a tool call of type {excerpt(kind)}")
         if kind != "function":
@@ -214,7 +214,8 @@ class OpenAIChat(Whole):
         call_id = call["id"] if "id" in call else None
         inner = call[kind] if kind in call else None
         if len(call) != 3 or call_id is None or inner is None:
-            self.allow_only(where, call, {"id", "type", kind} | self.signatures)
+            indexed = {"index"} if self.dialect.request.untyped_functions else set()
+            self.allow_only(where, call, {"id", "type", kind} | self.signatures | indexed)
         if type(call_id) is str:
             self.open_call(call_id, f"{where}.id")
         else:
@@ -227,6 +228,14 @@ class OpenAIChat(Whole):
         if len(inner) != 2 or name is None or given is None:
             self.allow_only(where, inner, ("name", key))
         return self.given(name, given, key, where)
+
+    def _kind(self, value: JsonValue) -> JsonValue:
+        """Return the type of a tool or of a call."""
+        if type(value) is not dict:
+            return None
+        if "type" not in value and self.dialect.request.untyped_functions:
+            return "function"
+        return value["type"] if "type" in value else None
 
     def _known(self, kind: str, where: str) -> None:
         if kind != "function" and not self.dialect.request.custom_tools:
@@ -310,7 +319,7 @@ class OpenAIChat(Whole):
         if most is not None and len(tools) > most:
             self.fault("OAC-09", "tools", f"{len(tools)} tools, at most {most}")
         for where, tool in self.each(tools, "tools", "tools"):
-            kind = inside(tool, "type")
+            kind = self._kind(tool)
             if type(kind) is str and ":" in kind and self.part_marks:
                 continue  # a gateway's own tool, such as `openrouter:web_search`
             if type(tool) is not dict or type(kind) is not str or kind not in _TOOL:
