@@ -75,7 +75,7 @@ class Scenario:
 FILLED = frozenset({"mistral", "openrouter", "vllm", "open_models", "llama_cpp", "ollama"})
 """Hosts that refuse, themselves or by a chat template, a user message directly after a result (MIS-21)."""
 REASONED = frozenset({"kimi", "deepseek"})
-"""Hosts that want some reasoning at the head of every message with calls (KIM-03, DSK-05)."""
+"""Hosts that want some reasoning at the head of every message with calls (KIM-03), DeepSeek of every one (DSK-05)."""
 SIGNED = frozenset({"gemini", "vertex"})
 """Hosts that want a signature on the first call of every message with calls (GEM-04)."""
 
@@ -104,6 +104,9 @@ def _split(shape: str) -> list[str]:
 
 
 def _reasoned(word: str, dialect: str) -> str:
+    if dialect == "deepseek" and word[0] == "A" and "[" not in word:
+        said = word[1:] or '"a"'
+        return f"A[T+ {said}]"
     inner = _split(word[2:-1]) if word.startswith("A[") else []
     first = next((at for at, part in enumerate(inner) if part.startswith("c")), None)
     if first is None:

@@ -15,9 +15,12 @@ native id and its argument text are in `Details`, where they matter.
 """
 
 import re
+from base64 import b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
+
+from actors.testing.images import png
 
 Speaker: TypeAlias = Literal["human", "model", "tool"]
 THOUGHT = "think"
@@ -29,7 +32,7 @@ ENCRYPTED: dict[str, object] = {
     "encrypted_content": SIGNATURE,
 }
 """Reasoning on the wire whose unit is an item."""
-PICTURE = "aW1hZ2U="
+PICTURE = b64encode(png()).decode()
 SYNTHETIC = "The call was cancelled."
 
 

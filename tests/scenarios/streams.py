@@ -42,7 +42,7 @@ STREAMS = (
             "tests/test_failover.py"
             "::test_a_structural_refusal_is_rewritten_once_and_not_hidden_by_a_failover",
             "tests/test_failover.py"
-            "::test_a_second_structural_refusal_ends_the_ask_and_another_backend_still_serves",
+            "::test_another_backend_answers_after_a_second_structural_refusal_and_the_result_names_both",
         ),
     ),
     Scenario(
