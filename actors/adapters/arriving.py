@@ -139,6 +139,7 @@ class ArrivingCall:
         dropped: Whether it is left out: cut, a copy of another, or a part of one.
         told: Whether it is complete by name or by coming whole: free text cannot show it.
         is_closed: Whether the provider marked its end, behind which another call may have its place.
+        is_guessed: Whether fragments are part of it by their position alone, so that they may be another call's.
         signature: What stands in front of it and is worth nothing without it.
         keys: Properties of its tool that the provider knows by another key: that key to the tool's own.
         renamed: Whether it goes back under another name than the model gave it: one that its provider takes.
@@ -157,6 +158,7 @@ class ArrivingCall:
     dropped: bool = False
     told: bool = False
     is_closed: bool = False
+    is_guessed: bool = False
     signature: Words | None = None
     renamed: bool = False
     keys: Mapping[str, str] = field(default_factory=dict)

@@ -65,7 +65,6 @@ class Assembly:
         usage: The figures so far.
         upstream: Who served the answer behind a gateway, where the answer says so. Seals are stamped with it, or with
             the upstream that the binding is pinned to, whose name in answers may be another.
-        continuation: By which the provider goes on with an answer that it paused; empty if it did not.
         withheld: Why the provider hid parts of the request from its model, a reason for each part.
         left_out: What the answer held that the message does not, by the provider's word for it, and how many: logprobs,
             what a search was grounded in, calls that were cut (`cut_call`).
@@ -81,8 +80,6 @@ class Assembly:
 
     def __post_init__(self) -> None:
         self.usage = Usage()
-        self._usage_before = Usage()  # by the responses before this one
-        self.continuation = ""
         self.upstream = ""
         self.withheld: tuple[str, ...] = ()
         self._calls = 0
@@ -143,11 +140,11 @@ class Assembly:
     def complete(self, part: Words | ArrivingCall, whole: str) -> None:
         """Add what is missing of a text that the provider repeats whole at the end. On arguments it has the last word.
 
-        An empty one overrides nothing.
+        An empty text or an empty object overrides nothing.
         """
         whole, said = sanitised(whole), part.pieces.whole()
         if not whole.startswith(said):
-            if isinstance(part, ArrivingCall) and whole.strip():
+            if isinstance(part, ArrivingCall) and whole.strip() not in ("", "{}"):
                 part.pieces = Pieces()
                 part.pieces.add(whole)
         elif rest := whole[len(said) :]:
@@ -363,7 +360,7 @@ class Assembly:
         for name, figure in self._figures.items():
             for place in places[name]:
                 totals[place] += figure
-        self.report_usage(self._usage_before + Usage(*totals))
+        self.report_usage(Usage(*totals))
 
     def report_withheld(self, given: object) -> None:
         """Note the provider's list of what it hid from its model; a later list replaces it.
@@ -419,7 +416,7 @@ class Assembly:
     @property
     def _is_cut(self) -> bool:
         """Whether the provider says that it stopped in the middle, and may have done so inside a call."""
-        return cut(self.finish_reason or "") not in (None, "paused")
+        return cut(self.finish_reason or "") is not None
 
     def place_of(self, part: Part | None) -> int:
         """Return the place behind a part; None stands for the last."""

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from io import BytesIO
 from typing import ClassVar, NoReturn, Protocol
 
-from actors.adapters.arriving import ArrivingCall, Words
+from actors.adapters.arriving import ArrivingCall
 from actors.adapters.assembly import Assembly
 from actors.adapters.classify import in_answer, unfinished
 from actors.adapters.failure import AnswerFault, broken
 from actors.adapters.sse import DONE, EventParser, ServerEvent
-from actors.adapters.wire import Fields, json_pieces, json_text, loaded
+from actors.adapters.wire import Fields, argument_text, json_pieces, loaded
 from actors.core.content import Message
 from actors.core.stream import StreamEvent
 from actors.errors import StreamFault
@@ -56,7 +56,7 @@ class Decoder(Assembly, ABC):
         self._written = BytesIO()  # of a body
         self._size = 0
         self._fault: StreamFault | None = None
-        self._closed = self._is_at_end = False
+        self._closed = False
 
     def framing(self) -> Frames:
         """Return a new parser of the framing of the dialect's streams."""
@@ -77,10 +77,10 @@ class Decoder(Assembly, ABC):
         """Take the end of a stream that has no end marker. Sets `ended` if the answer may end there."""
 
     def argue_value(self, call: ArrivingCall, value: object) -> None:
-        """Add arguments that are given as a value."""
-        if self._size < _LARGE:
-            self.argue(call, json_text(value))
-        else:
+        """Add arguments that are given as a value. Relays give their text, or `[]` and `""` for none, as well."""
+        if self._size < _LARGE or isinstance(value, str):
+            self.argue(call, argument_text(value))
+        elif value:
             for piece in json_pieces(value):
                 self.argue(call, piece)
 
@@ -115,30 +115,6 @@ class Decoder(Assembly, ABC):
             raise
         return self.take()
 
-    def end_response(self) -> str:
-        """Read the end of a response, and return by which token the provider goes on; empty if the answer ends here.
-
-        `resume` then reads the next response as a part of the same answer; `close` ends it in any case.
-
-        Raises:
-            StreamFault: As `close`, for the bytes.
-        """
-        try:
-            self._end()
-        except StreamFault as fault:
-            self._fault = fault
-            raise
-        return self.continuation
-
-    def resume(self, *, stream: bool) -> None:
-        """Begin to read a response that goes on with the answer, streamed or as one document."""
-        self._parser = self.framing() if stream else None
-        self._usage_before, self._figures = self.usage, {}
-        self.continuation, self.finish_reason = "", None
-        self.ended = self._is_at_end = False
-        if self._parts and isinstance(last := self._parts[-1], Words):
-            last.done = last.seal is not None
-
     def close(self) -> Message:
         """Return the model's message. Events of the last bytes are in `late`.
 
@@ -169,9 +145,6 @@ class Decoder(Assembly, ABC):
                 self.event(event.name, _document(data, "an event of the stream"))
 
     def _end(self) -> None:
-        if self._is_at_end:
-            return
-        self._is_at_end = True
         if self._parser is None:
             self._read_body()
         elif not self.ended:

@@ -96,6 +96,8 @@ class CallTable:
             return None
         if call.is_closed and not text.strip():
             return None  # the beginning of a block whose name was lost
+        if not is_placed and not call.wire_name and slot not in (None, call.slot):
+            return None  # one of several calls whose names come last
         is_foreign = bool(native_id) and call.native_id not in ("", native_id)
         if (
             (is_foreign or not is_placed)
@@ -109,6 +111,7 @@ class CallTable:
             self.makes_ids = True
         if call is not latest and text.strip() and _has_all(call) and not _has_all(latest):
             return latest  # the index began again
+        call.is_guessed = call.is_guessed or not (is_placed or call.native_id == native_id)
         return call
 
     def _goes_on(self, call: ArrivingCall, native_id: str, name: str, text: str) -> bool:
@@ -131,7 +134,8 @@ class CallTable:
             return bool(call.native_id)
         if call.native_id and not native_id:
             return True  # sent again: another call would have an id too
-        return call.pieces.whole().strip() == "{}" != text.strip()  # some relays open a block with it
+        opens, ends = call.pieces.whole().strip() == "{}", text.strip() == "{}"  # as some relays do
+        return (opens and not ends) or (ends and bool(native_id))
 
     def grown_name(self, call: ArrivingCall, native_id: str, name: str) -> str:
         """Return the name of a call with a further piece of it; empty if that would be another call's name.

@@ -9,6 +9,7 @@ its own. A call never gets `{}` because its arguments went astray.
 """
 
 import json
+import re
 from collections.abc import Collection, Sequence
 from functools import partial
 from itertools import pairwise, takewhile
@@ -18,6 +19,7 @@ from actors.core.jsonio import MAX_ARGUMENTS, parse_object
 
 _SENT = 8 * MAX_ARGUMENTS  # characters of arguments that were sent over and over
 _TRIES = 64  # calls of one answer from which fragments of others are looked for
+_EMPTY_IN_FRONT, _EMPTY_BEHIND = re.compile(r"\A(?:\{\s*\}\s*)+"), re.compile(r"(?:\s*\{\s*\})+\Z")
 _read = json.JSONDecoder().raw_decode
 
 
@@ -50,10 +52,12 @@ class AnswerCalls:
             for call in self._calls:
                 self._repair(call)
             self._join_empty()
-            if self.left_out and any(call.pieces.is_blank and not call.is_closed for call in self._calls):
-                self.is_lost = True  # what was sent again may be another call's
+            if self._has_odd_arguments() and any(
+                call.pieces.is_blank and not call.is_closed for call in self._calls
+            ):
+                self.is_lost = True  # they may be another call's
             if self.is_lost or not is_proper:
-                self._drop_empty()
+                self._drop_doubtful()
         self._drop_copies()
 
     def _drop_echoes(self) -> None:
@@ -137,20 +141,36 @@ class AnswerCalls:
 
     def _join_empty(self) -> None:
         """Join a call without arguments with the call behind it that is its second half, or may be."""
-        for call, other in pairwise(self._calls):
+        for at, call in enumerate(self._calls[:-1]):
             if call.free or call.is_closed or not call.pieces.is_blank:
                 continue
+            other = self._next(at)
             if call.wire_name != other.wire_name:
                 if self._may_be_piece(call, other):
                     call.dropped = self.is_lost = True
                     self.left_out.append("cut_call")
             elif call.native_id and not other.pieces.is_blank:
                 is_same, is_there = call.native_id == other.native_id, call.slot == other.slot
+                if not is_same and call.slot is None and _arguments(other) == "{}":
+                    continue  # two calls without arguments
                 if is_same or is_there or not other.native_id:
                     is_certain = self._makes_ids or not other.native_id or (is_same and is_there)
                     self.is_lost = self.is_lost or not is_certain
                     _absorb(call, other)
         self._keep()
+
+    def _next(self, at: int) -> ArrivingCall:
+        """Return the call behind one: the next of its index, where fragments of a call have ids of their own."""
+        call, behind = self._calls[at], self._calls[at + 1 :]
+        if self._makes_ids and call.slot is not None:
+            return next((other for other in behind if other.slot == call.slot), behind[0])
+        return behind[0]
+
+    def _has_odd_arguments(self) -> bool:
+        """Say whether arguments were sent again, or are no object."""
+        return bool(self.left_out) or any(
+            not (call.free or call.told or call.pieces.is_blank or call.is_whole) for call in self._calls
+        )
 
     def _may_be_piece(self, call: ArrivingCall, other: ArrivingCall) -> bool:
         """Say whether a call's name may be the beginning of the next one's, as far as is known."""
@@ -160,9 +180,12 @@ class AnswerCalls:
         grows = any(tool.startswith(whole) for tool in self._tools)
         return other.wire_name not in self._tools and (grows or not is_known)
 
-    def _drop_empty(self) -> None:
+    def _drop_doubtful(self) -> None:
+        """Drop the calls without arguments and, where arguments went astray, those that may have another's."""
+        was_lost = self.is_lost
         for call in self._calls:
-            if call.pieces.is_blank and not call.told:
+            is_empty = call.pieces.is_blank and not (call.told and (call.free or not was_lost))
+            if is_empty or (was_lost and call.is_guessed):
                 call.dropped = self.is_lost = True
                 self.left_out.append("cut_call")
         self._keep()
@@ -188,8 +211,8 @@ def repaired(pieces: Sequence[str]) -> str | None:
     """Return the object that fragments of arguments are, also where it was sent more than once; None if they are none.
 
     Fragments that are an object together stand as they are: one that is an object by itself may lie inside a string.
-    Otherwise a leading `{}` does not count, nor does an exact repetition, and where each fragment begins with the one
-    before it, the last is all.
+    Otherwise a `{}` in front or behind does not count, nor does an exact repetition, and where each fragment begins
+    with the one before it, the last is all.
     """
     if sum(map(len, pieces)) > _SENT:
         return None
@@ -231,9 +254,8 @@ def _is_object(text: str) -> bool:
 
 
 def _without_empty(text: str) -> str:
-    while text.startswith("{}"):
-        text = text[2:].lstrip()
-    return text
+    """Return a text without the empty objects in front of it and behind it."""
+    return _EMPTY_BEHIND.sub("", _EMPTY_IN_FRONT.sub("", text))
 
 
 def _fragments(calls: Sequence[ArrivingCall]) -> int:
@@ -285,7 +307,7 @@ def _absorb(call: ArrivingCall, other: ArrivingCall) -> None:
 
 
 def _arguments(call: ArrivingCall) -> str:
-    """Return arguments so that equal ones are the same text."""
+    """Return arguments so that equal ones are the same text; `{}` if there are none."""
     text = call.pieces.whole().strip()
     value = None if call.free else parse_object(text)
-    return text if value is None else json.dumps(value, sort_keys=True)
+    return (text or "{}") if value is None else json.dumps(value, sort_keys=True)

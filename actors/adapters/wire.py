@@ -52,6 +52,15 @@ def json_pieces(value: object) -> Iterator[str]:
         yield json_text(value)
 
 
+def argument_text(value: object) -> str:
+    """Return the arguments of a call, or a piece of them, as text.
+
+    Some servers send the object where the documentation has a string, and the other way round. An empty value of any
+    type is an empty text: some relays write an empty object as `[]`.
+    """
+    return value if isinstance(value, str) else json_text(value) if value else ""
+
+
 def fields(value: object) -> Fields:
     """Return `value` if it is an object, else an empty one."""
     return value if isinstance(value, dict) else _NOTHING

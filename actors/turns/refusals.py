@@ -15,7 +15,7 @@ from actors.backends.backend import ResolvedBackend
 from actors.core.events import Omission
 from actors.core.history import History
 from actors.core.ledger import Ledger
-from actors.core.progress import Cause, RefusalKind, RefusedRequest
+from actors.core.progress import Cause, RefusedRequest
 from actors.core.render import names_since
 from actors.core.turn import PARAMETER_REFUSALS, MediaRefused
 
@@ -52,9 +52,7 @@ def learn(
     backend.facts.learn(omissions, settings, why)
     for omission in omissions:
         telemetry.parameter_refused(str(backend.binding), omission.name, why, is_value=omission.is_value)
-    names = tuple([omission.name for omission in omissions])
-    kind: RefusalKind = "schema" if all(name.startswith("schema_") for name in names) else "parameter"
-    return RefusedRequest(backend.binding, kind, why, names)
+    return RefusedRequest(backend.binding, "parameter", why, tuple([omission.name for omission in omissions]))
 
 
 def refused_media(

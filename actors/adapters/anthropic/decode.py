@@ -20,7 +20,7 @@ from actors.adapters.arriving import ArrivingCall, Own, Part, Words
 from actors.adapters.base import Decoder, Frames
 from actors.adapters.calls import Slot, real_word, slot_of
 from actors.adapters.failure import broken
-from actors.adapters.wire import Fields, fields, items, loaded, string
+from actors.adapters.wire import Fields, argument_text, fields, items, loaded, string
 from actors.core.dialect import AnthropicDialect
 
 _SERVER_ID = re.compile(r"srvtoolu_[a-zA-Z0-9_]+")
@@ -47,6 +47,7 @@ class MessagesDecoder(Decoder):
         self._given: dict[Part, object] = {}  # arguments that came with the start of a call
         self._inputs: dict[Part, str] = {}  # of calls of the provider's own
         self._early: Sequence[object] = ()  # blocks of `message_start`
+        self._early_calls: Sequence[object] = ()  # of which events may come, or not
 
     def framing(self) -> Frames:
         assert isinstance(self.dialect, AnthropicDialect)
@@ -97,16 +98,22 @@ class MessagesDecoder(Decoder):
         """Take the blocks of `message_start`, unless a block that begins now is the first of them."""
         early, self._early = self._early, ()
         first = fields(early[0]) if early else {}
-        if (
-            block is not None
-            and slot == 0
-            and first
-            and all(first.get(k) == block.get(k) for k in ("type", "id"))
-        ):
+        if block and slot == 0 and first and all(first.get(k) == block.get(k) for k in ("type", "id")):
+            self._early_calls = [held for held in early if fields(held).get("type") == "tool_use"]
             return
         for at, held in enumerate(early):
             self._start(at, fields(held))
             self._stop(at)
+
+    def _take_untold(self) -> None:
+        """Take the calls of `message_start` that no event had."""
+        for held in map(fields, self._early_calls):
+            if not any(
+                isinstance(part, ArrivingCall) and part.native_id == held.get("id") for part in self._parts
+            ):
+                self._start(None, held)
+                self._stop(None)
+        self._early_calls = ()
 
     def _stopped(self, delta: Fields) -> None:
         self._take_early()
@@ -117,6 +124,7 @@ class MessagesDecoder(Decoder):
         if not self._begun:
             raise broken("the stream ended without a message")
         self._take_early()
+        self._take_untold()
         unended = [part for slot in list(self._open) if (part := self._close(slot)) is not None]
         self._pair()
         self.end_all(unended)
@@ -159,7 +167,7 @@ class MessagesDecoder(Decoder):
         elif kind == "signature_delta":
             self.seal(self._words_at(slot, "thinking"), "signature", string(delta.get("signature")))
         elif kind == "input_json_delta":
-            self._argue(slot, part, string(delta.get("partial_json")))
+            self._argue(slot, part, argument_text(delta.get("partial_json")))
         elif kind == "citations_delta":
             self.mark("citations", [citation] if (citation := delta.get("citation")) else None)
         elif isinstance(part, Own) and part.kind == "part":
@@ -173,6 +181,7 @@ class MessagesDecoder(Decoder):
             if isinstance(part, Words) and part.kind == kind:
                 return part
         self._begun = True
+        self._take_early()
         words = self.words(kind)
         self._open.setdefault(slot, words)
         return words

@@ -17,7 +17,7 @@ from actors.adapters.base import Decoder
 from actors.adapters.calls import Slot, real_word, slot_of
 from actors.adapters.converse.frames import FrameParser
 from actors.adapters.failure import broken
-from actors.adapters.wire import Fields, fields, items, string
+from actors.adapters.wire import Fields, argument_text, fields, items, string
 
 _FIGURES = {
     "inputTokens": (0,),
@@ -107,7 +107,7 @@ class ConverseDecoder(Decoder):
         elif "reasoningContent" in delta:
             self._reasoning(slot, fields(delta["reasoningContent"]))
         elif "toolUse" in delta:
-            text = string(fields(delta["toolUse"]).get("input"))
+            text = argument_text(fields(delta["toolUse"]).get("input"))
             if isinstance(part, ArrivingCall):
                 self.argue(part, text)
             else:

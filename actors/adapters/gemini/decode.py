@@ -15,7 +15,6 @@ from typing import Literal
 from actors.adapters.arriving import Words
 from actors.adapters.base import Decoder
 from actors.adapters.calls import real_word
-from actors.adapters.classify import cut
 from actors.adapters.failure import broken
 from actors.adapters.gemini.encode import BLANK
 from actors.adapters.wire import Fields, fields, first, items, string
@@ -46,8 +45,6 @@ class GenerateContentDecoder(Decoder):
     def stream_end(self) -> None:
         """End the answer if it has a finish reason. Relays give one with each event, or ahead of the words."""
         if self.finish_reason is not None:
-            if cut(self.finish_reason) != "paused":
-                self.continuation = ""  # one that was good in the middle of the stream
             self.end_all()
             self.ended = True
 
@@ -69,8 +66,6 @@ class GenerateContentDecoder(Decoder):
         self.leave_out_once("logprobsResult", candidate.get("logprobsResult"))
         if reason := real_word(candidate.get("finishReason")):
             self.finish(reason)
-        if token := real_word(candidate.get("continuationToken")):
-            self.continuation = token
 
     def _part(self, part: Fields) -> None:
         signature = string(part.get("thoughtSignature"))
@@ -79,6 +74,7 @@ class GenerateContentDecoder(Decoder):
         elif part.get("thought") is True:
             self._text("thinking", string(part.get("text")))
         elif isinstance(call := part.get("functionCall"), dict):
+            self._text("text", string(part.get("text")))
             self._function_call(call, signature)
         elif signature and isinstance(text := part.get("text", ""), str):
             self._signed_text(text, signature)
@@ -121,11 +117,9 @@ class GenerateContentDecoder(Decoder):
     def _function_call(self, given: Fields, signature: str) -> None:
         if given.get("partialArgs") or given.get("willContinue"):
             raise broken(_IN_PIECES, "config")
-        arguments = given.get("args")
-        before, has_some = self.minted, arguments is not None and arguments != {}
+        before = self.minted
         call = self.fragment(None, given.get("id"), given.get("name"))
-        if has_some:
-            self.argue_value(call, arguments)
+        self.argue_value(call, given.get("args"))
         if signature and self.minted > before:
             self.sign(call, self.dialect.reasoning.carrier, signature)
         call.told = call.is_closed = True  # `{}` is said of no arguments, and of those that never came

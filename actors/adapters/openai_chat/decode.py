@@ -14,10 +14,11 @@ from actors.adapters.base import Decoder
 from actors.adapters.calls import Slot, real_word, slot_of
 from actors.adapters.failure import broken
 from actors.adapters.openai_chat.reasoning import ArrivingReasoning
-from actors.adapters.wire import Fields, fields, first, items, json_text, number, string
+from actors.adapters.wire import Fields, argument_text, fields, first, items, number, string
 from actors.core.jsonio import sanitised
 
 _LEGACY = "function_call"  # the one call of the protocol before tools
+_CALLS = ("tool_calls", _LEGACY)
 _REASONING = frozenset({"reasoning_content", "reasoning", "reasoning_details"})
 _SAID = frozenset({"content", "refusal", "tool_calls", "function_call", "reasoning_content", "reasoning"})
 _READ = _SAID | _REASONING | {"role", "name"}
@@ -44,7 +45,7 @@ class ChatDecoder(Decoder):
         if reported or not _BESIDE.isdisjoint(payload) or choice.get("logprobs") or choice.get("error"):
             self._beside(payload, choice, reported=reported)
         self._begun = self._begun or bool(choice)
-        delta = choice.get("delta")
+        delta = choice.get("delta") or self._unsaid(choice)
         self._take(payload, choice, delta if type(delta) is dict else {})
 
     def body(self, body: Fields) -> None:
@@ -66,6 +67,13 @@ class ChatDecoder(Decoder):
     @property
     def is_proper(self) -> bool:
         return self.finish_reason is not None
+
+    def _unsaid(self, choice: Fields) -> Fields:
+        """Return what a whole message adds to a stream: some relays send nothing else, others repeat it at the end."""
+        message = fields(choice.get("message"))
+        if not self._parts:
+            return message
+        return {} if self.calls else {key: message[key] for key in _CALLS if key in message}
 
     def _take(self, answer: Fields, choice: Fields, said: Fields) -> None:
         if isinstance(usage := answer.get("usage") or choice.get("usage"), dict) and usage:
@@ -91,13 +99,14 @@ class ChatDecoder(Decoder):
             self._text(string(refusal))  # it is what the model said
         if not delta.keys() <= _READ:
             self._beside_words(delta)
-        if fragments := items(delta.get("tool_calls")):
+        legacy = delta.get("function_call")
+        if given := delta.get("tool_calls"):
             touched: set[ArrivingCall] = set()
-            for each in fragments:
+            for each in items(given) or (given,):
                 fragment = fields(each)
                 self._fragment(slot_of(fragment.get("index")), fragment, touched)
-        legacy = delta.get("function_call")  # an endpoint puts an empty one into every answer
-        if isinstance(legacy, dict) and (legacy.get("name") or legacy.get("arguments")):
+        # An endpoint puts an empty one into every answer, and relays put one beside the `tool_calls` that it repeats.
+        elif isinstance(legacy, dict) and (legacy.get("name") or legacy.get("arguments")):
             self._fragment(_LEGACY, {"function": legacy}, set())
 
     def _content(self, content: object) -> None:
@@ -156,8 +165,8 @@ class ChatDecoder(Decoder):
 
     def _fragment(self, slot: Slot, fragment: Fields, touched: set[ArrivingCall]) -> None:
         """Take a fragment of a call. `touched`: the calls that the same delta has spoken of already."""
-        function = fields(fragment.get("function")) or fields(fragment.get("custom"))
-        before, text = self.minted, _argument_text(function)
+        function = fields(fragment.get("function")) or fields(fragment.get("custom")) or fragment
+        before, text = self.minted, argument_text(function.get("arguments", function.get("input")))
         call = self.fragment(slot, fragment.get("id"), function.get("name"), text, touched)
         if extra := fragment.get("extra_content"):
             self._sign(call, extra, is_new=self.minted > before)
@@ -172,12 +181,6 @@ class ChatDecoder(Decoder):
             self.sign(call, "extra_content", signature)
         elif is_new or call.signature is None:
             self.leave_out("extra_content")
-
-
-def _argument_text(function: Fields) -> str:
-    """Return the argument text. A few servers send the object itself; a custom tool sends plain text."""
-    arguments = function.get("arguments", function.get("input"))
-    return json_text(arguments) if isinstance(arguments, dict) else string(arguments)
 
 
 def _figures(usage: Fields) -> dict[str, int | None]:

@@ -22,7 +22,7 @@ from actors.adapters.base import Decoder
 from actors.adapters.calls import Slot, real_word, slot_of
 from actors.adapters.classify import cut
 from actors.adapters.failure import broken
-from actors.adapters.wire import Fields, fields, items, number, string
+from actors.adapters.wire import Fields, argument_text, fields, items, number, string
 from actors.core.content import Media
 from actors.core.dialect import ResponsesReasoning
 from actors.core.jsonio import JsonValue, dump, sanitised
@@ -135,24 +135,24 @@ class ResponsesDecoder(Decoder):
                 place = self.move_parts(count, place)
 
     def _identified(self, told: Fields) -> _Item | None:
-        """Return the item that a whole item is by its id; else by its call id, if it can be."""
+        """Return the item that a whole item is by its id; by its call id, if only that one can be it."""
         kind = string(told.get("type"))
-        if item := self._by_id.get((kind, real_word(told.get("id")))):
-            return item
-        item = self._by_call_id.get((kind, real_word(told.get("call_id"))))
-        return item if item is not None and _may_be(item, told) else None
+        item = self._by_id.get((kind, real_word(told.get("id"))))
+        other = self._by_call_id.get((kind, real_word(told.get("call_id"))))
+        return other if other and _may_be(other, told) and not (item and _may_be(item, told)) else item
 
     def _find(self, kind: str, item_id: object, index: Slot) -> _Item | None:
         """Return the item that an event is about, as its id, its index or its position says."""
-        if item := self._by_id.get((kind, real_word(item_id))) or self._by_index.get((kind, index)):
+        key = kind, real_word(item_id)
+        if item := self._by_id.get(key) or self._by_index.get((kind, index)) or self._by_call_id.get(key):
             return item
         latest = self._latest.get(kind)
         return latest if latest is not None and not latest.done else None
 
     def _begun(self, told: Fields, index: Slot) -> None:
-        """Take the start of an item, which a relay may send again."""
+        """Take the start of an item, which a relay may send again; behind its end, another one has its id."""
         item = self._by_id.get((string(told.get("type")), real_word(told.get("id"))))
-        if item is None:
+        if item is None or item.done:
             self._begin(told, index)
         elif isinstance(item.part, ArrivingCall):
             self.identify(item.part, string(told.get("call_id")), _name_of(told))
@@ -170,6 +170,7 @@ class ResponsesDecoder(Decoder):
             call = self.call(real_word(told.get("call_id")), _name_of(told), index)
             call.free, call.namespace = kind == "custom_tool_call", sanitised(string(told.get("namespace")))
             item = _Item(kind, call)
+            self.argue(call, argument_text(told.get(_CALLS[kind])))
         else:
             item = _Item(kind, self.native(kind, None, goes_back=kind in _OWN))
         item.named = named
@@ -188,12 +189,17 @@ class ResponsesDecoder(Decoder):
 
     def _whole(self, told: Fields, index: Slot) -> None:
         """Take a whole item, whatever came of it before."""
-        item = self._identified(told)
-        if item is None:
-            item = self._find(string(told.get("type")), "", index)
+        kind, item = string(told.get("type")), self._identified(told)
+        if item is None or self._is_reused(item, told, index):
+            item = self._find(kind, "", index)
             if item is None or (item.done and not _may_be(item, told)):
                 item = self._begin(told, index)
         self._take_whole(item, told)
+
+    def _is_reused(self, item: _Item, told: Fields, index: Slot) -> bool:
+        """Say whether an id is that of an item that has ended, and now of another one at another place."""
+        is_there = index is None or self._by_index.get((item.kind, index)) is item
+        return item.done and not is_there and not _may_be(item, told)
 
     def _take_whole(self, item: _Item, told: Fields) -> None:
         if item.named is not None:
@@ -209,7 +215,7 @@ class ResponsesDecoder(Decoder):
                 self.seal(part, "reasoning_item", _again(told))
             case ArrivingCall():
                 self.identify(part, string(told.get("call_id")), _name_of(told), is_final=True)
-                self.complete(part, string(told.get(_CALLS[item.kind])))
+                self.complete(part, argument_text(told.get(_CALLS[item.kind])))
                 part.told = item.kind == "custom_tool_call" and told.get("status") == "completed"
                 part.is_closed = True
             case Own():
@@ -239,9 +245,6 @@ class ResponsesDecoder(Decoder):
         kind, index = _OF_EVENT[what], slot_of(payload.get("output_index"))
         item = self._find(kind, payload.get("item_id"), index)
         if item is None:
-            if step == "delta" and kind in _CALLS and not payload.get("name"):
-                self.fragment(index, "", "", string(payload.get("delta")))
-                return
             told = {"type": kind, "id": payload.get("item_id"), "name": payload.get("name")}
             item = self._begin(told, index)
         delta = string(payload.get("delta"))
@@ -257,10 +260,10 @@ class ResponsesDecoder(Decoder):
                 item.place = place
                 self.say(words, delta)
             case _, "delta", ArrivingCall() as call if kind in _CALLS:
-                self.argue(call, delta)
+                self.argue(call, argument_text(payload.get("delta")))
             case _, "done", ArrivingCall() as call if kind in _CALLS:
                 self.identify(call, "", string(payload.get("name")), is_final=True)
-                self.complete(call, string(payload.get("arguments")) or string(payload.get("input")))
+                self.complete(call, argument_text(payload.get("arguments") or payload.get("input")))
                 self.end(call)
 
 
@@ -270,11 +273,11 @@ def _may_be(item: _Item, told: Fields) -> bool:
         return False
     part = item.part
     if isinstance(part, ArrivingCall):
-        whole, name = string(told.get(_CALLS[item.kind])), _name_of(told)
+        whole, name = argument_text(told.get(_CALLS[item.kind])), _name_of(told)
         return part.wire_name in ("", name) and whole.startswith(part.pieces.whole())
-    return (
-        not isinstance(part, Words) or part.kind != "text" or _text_of(told).startswith(part.pieces.whole())
-    )
+    if not isinstance(part, Words) or part.kind != "text":
+        return True
+    return _text_of(told).strip().startswith(part.pieces.whole().strip())  # relays trim
 
 
 def _take_item(own: Own, item: Fields) -> None:
@@ -294,8 +297,11 @@ def _name_of(call: Fields) -> str:
 
 def _text_of(item: Fields) -> str:
     """Return the words of a message item, refusals too: they are what the model said."""
-    parts = map(fields, items(item.get("content")))
-    return "".join(string(part.get("text")) or string(part.get("refusal")) for part in parts)
+    content = item.get("content")
+    parts = map(fields, items(content))
+    return string(content) + "".join(
+        string(part.get("text")) or string(part.get("refusal")) for part in parts
+    )
 
 
 def _thought_of(item: Fields) -> str:

@@ -6,7 +6,7 @@ CALLS = "tests/adapters/test_calls.py"
 REPORTED = "tests/adapters/test_reported_streams.py"
 DISTORTED = "tests/test_distortions.py"
 RESPONSES = "tests/adapters/test_responses_decode.py"
-PAUSES = "tests/test_continuations.py"
+ASTRAY = "tests/adapters/test_arguments_that_go_astray.py"
 REASONS = "tests/adapters/test_reasons_to_stop.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
@@ -55,9 +55,65 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "answers: an empty object in front of the arguments spoils them",
         "actors/adapters/settling.py:_without_empty",
-        'text.startswith("{}")',
-        "False",
+        '_EMPTY_IN_FRONT.sub("", text)',
+        "text",
         (REPORTED,),
+    ),
+    Mutation(
+        "answers: a fragment that fits no call makes no call doubtful",
+        "actors/adapters/settling.py:AnswerCalls._drop_doubtful",
+        "call.is_guessed",
+        "False",
+        (ASTRAY,),
+    ),
+    Mutation(
+        "answers: a call without arguments is trusted beside arguments that are no object",
+        "actors/adapters/settling.py:AnswerCalls._has_odd_arguments",
+        "any(...)",
+        "False",
+        (ASTRAY,),
+    ),
+    Mutation(
+        "answers: fragments of calls without a name are one call whatever their index",
+        "actors/adapters/calls.py:CallTable._continued",
+        "slot not in (None, call.slot)",
+        "False",
+        (ASTRAY,),
+    ),
+    Mutation(
+        "answers: arguments of another type are none",
+        "actors/adapters/wire.py:argument_text",
+        "json_text(value) if value else ''",
+        "''",
+        (ASTRAY,),
+    ),
+    Mutation(
+        "answers: an empty final object overrides the arguments",
+        "actors/adapters/assembly.py:Assembly.complete",
+        "('', '{}')",
+        "('',)",
+        (ASTRAY,),
+    ),
+    Mutation(
+        "answers, responses: a second item under an id is the first",
+        "actors/adapters/responses/decode.py:ResponsesDecoder._begun",
+        "item is None or item.done",
+        "item is None",
+        (ASTRAY,),
+    ),
+    Mutation(
+        "answers, anthropic: a call of message_start that no event has is gone",
+        "actors/adapters/anthropic/decode.py:MessagesDecoder._message_stop",
+        "self._take_untold()",
+        "pass",
+        (ASTRAY,),
+    ),
+    Mutation(
+        "answers, openai_chat: a message in a stream is not read",
+        "actors/adapters/openai_chat/decode.py:ChatDecoder.event",
+        'choice.get("delta") or self._unsaid(choice)',
+        'choice.get("delta")',
+        (ASTRAY,),
     ),
     Mutation(
         "answers: cumulative arguments are malformed",
@@ -114,26 +170,5 @@ MUTATIONS: tuple[Mutation, ...] = (
         "self.finish_reason and cut(self.finish_reason) and (not cut(reason))",
         "False",
         (REASONS,),
-    ),
-    Mutation(
-        "answers, gemini: a paused answer is not gone on with",
-        "actors/backends/rounds.py:Round._attempt",
-        "failure is None and (token := self._decoder.end_response())",
-        "False and (token := self._decoder.end_response())",
-        (PAUSES,),
-    ),
-    Mutation(
-        "answers, gemini: a paused answer is gone on with for ever",
-        "actors/backends/rounds.py:Round._attempt",
-        "self._continued == CONTINUATIONS",
-        "self._continued == CONTINUATIONS + 1",
-        (PAUSES,),
-    ),
-    Mutation(
-        "answers, gemini: of a paused answer only the last request is paid for",
-        "actors/adapters/base.py:Decoder.resume",
-        "self._usage_before, self._figures = (self.usage, {})",
-        "self._figures = {}",
-        (PAUSES,),
     ),
 )
