@@ -74,7 +74,7 @@ def items(value: object) -> Sequence[object]:
 def first(value: object) -> Fields:
     """Return the answer with index 0 of a list of them: no more than one is asked for."""
     for each in value if type(value) is list else ():
-        if type(each) is dict and not each.get("index"):
+        if type(each) is dict and (not (index := each.get("index")) or index == "0"):
             return each
     return _NOTHING
 

@@ -305,3 +305,25 @@ def test_a_stream_that_a_relay_ends_with_done_alone_is_a_fault() -> None:
 @pytest.mark.parametrize("body", [{}, {"object": "response"}, {"status": "completed", "output": None}])
 def test_a_body_without_output_is_a_fault(body: object) -> None:
     assert fault(body=body).failure.kind == "transient"
+
+
+def test_the_end_of_an_item_that_leaves_out_its_namespace_or_its_name_takes_neither_away() -> None:
+    call = {**function_call("fc_1", "call_A", "lookup", ""), "namespace": "crm"}
+    done = {"type": "response.function_call_arguments.done", "output_index": 0, "item_id": "fc_1"}
+    for name in ("lookup", ""):
+        message = streamed(
+            added(0, **call),
+            {**done, "name": name, "arguments": '{"p":1}'},
+            finished(0, **function_call("fc_1", "call_A", name, '{"p":1}')),
+            ended(),
+        )
+        assert [(each.name, each.arguments) for each in message.calls] == [("crm__lookup", {"p": 1})]
+
+
+def test_an_item_that_only_the_last_event_holds_has_its_place_among_the_others() -> None:
+    decoder = decode(OPENAI_RESPONSES)
+    last = ended(output=[thought(), words("Hi."), CALL])
+    _, message = run(decoder, [responses_stream(finished(1, **words("Hi.")), last, done=False)])
+    assert isinstance(message, Message)
+    assert [block[0] for block in said(message)] == ["thinking", "text", "call"]
+    assert decoder.cut is None

@@ -214,7 +214,9 @@ class ResponsesDecoder(Decoder):
                 self.complete(part, _thought_of(told))
                 self.seal(part, "reasoning_item", _again(told))
             case ArrivingCall():
-                self.identify(part, string(told.get("call_id")), _name_of(told), is_final=True)
+                self.identify(
+                    part, string(told.get("call_id")), _name_of(told, part.namespace), is_final=True
+                )
                 self.complete(part, argument_text(told.get(_CALLS[item.kind])))
                 part.told = item.kind == "custom_tool_call" and told.get("status") == "completed"
                 part.is_closed = True
@@ -262,7 +264,7 @@ class ResponsesDecoder(Decoder):
             case _, "delta", ArrivingCall() as call if kind in _CALLS:
                 self.argue(call, argument_text(payload.get("delta")))
             case _, "done", ArrivingCall() as call if kind in _CALLS:
-                self.identify(call, "", string(payload.get("name")), is_final=True)
+                self.identify(call, "", _name_of(payload, call.namespace), is_final=True)
                 self.complete(call, argument_text(payload.get("arguments") or payload.get("input")))
                 self.end(call)
 
@@ -273,7 +275,7 @@ def _may_be(item: _Item, told: Fields) -> bool:
         return False
     part = item.part
     if isinstance(part, ArrivingCall):
-        whole, name = argument_text(told.get(_CALLS[item.kind])), _name_of(told)
+        whole, name = argument_text(told.get(_CALLS[item.kind])), _name_of(told, part.namespace)
         return part.wire_name in ("", name) and whole.startswith(part.pieces.whole())
     if not isinstance(part, Words) or part.kind != "text":
         return True
@@ -290,9 +292,10 @@ def _take_item(own: Own, item: Fields) -> None:
         own.kind = "unknown"
 
 
-def _name_of(call: Fields) -> str:
-    """Return a tool's name, that of its namespace in front of it."""
-    return flat_name(string(call.get("namespace")), string(call.get("name")))
+def _name_of(call: Fields, namespace: str = "") -> str:
+    """Return a tool's name, that of its namespace in front of it; empty for a placeholder."""
+    name = real_word(call.get("name"))
+    return flat_name(string(call.get("namespace")) or namespace, name) if name else ""
 
 
 def _text_of(item: Fields) -> str:

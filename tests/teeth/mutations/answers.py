@@ -139,8 +139,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "answers, responses: the start of an item has the last word on its name",
         "actors/adapters/responses/decode.py:ResponsesDecoder._take_whole",
-        "self.identify(part, string(told.get('call_id')), _name_of(told), is_final=True)",
-        "self.identify(part, string(told.get('call_id')), _name_of(told))",
+        "self.identify(part, string(told.get('call_id')), _name_of(told, part.namespace), is_final=True)",
+        "self.identify(part, string(told.get('call_id')), _name_of(told, part.namespace))",
         (REPORTED,),
     ),
     Mutation(

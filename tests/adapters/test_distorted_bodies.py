@@ -1,0 +1,112 @@
+"""Answers that are not streamed, with what relays do to calls: one told again, one without a name, placeholder ids."""
+
+import json
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from actors.adapters.base import Decoder
+from actors.adapters.codec import decode
+from actors.core.content import Message
+from actors.core.profiles import PROFILES
+from tests.adapters import converse_wire as converse
+from tests.adapters.wire_streams import dumped, gemini_chunk, run
+
+Call = tuple[object, object, object]
+"""Id, name and arguments."""
+A, B = {"a": 1}, {"b": [2, "{}"]}
+
+
+def chat(calls: Sequence[Call]) -> object:
+    made = [
+        {"id": call_id, "type": "function", "function": {"name": name, "arguments": json.dumps(given)}}
+        for call_id, name, given in calls
+    ]
+    return {
+        "choices": [
+            {"index": "0", "message": {"content": "So.", "tool_calls": made}, "finish_reason": "tool_calls"}
+        ]
+    }
+
+
+def anthropic(calls: Sequence[Call]) -> object:
+    made = [
+        {"type": "tool_use", "id": call_id, "name": name, "input": given} for call_id, name, given in calls
+    ]
+    return {"content": [{"type": "text", "text": "So."}, *made], "stop_reason": "tool_use"}
+
+
+def responses(calls: Sequence[Call]) -> object:
+    said = {"type": "message", "id": "msg_1", "content": [{"type": "output_text", "text": "So."}]}
+    made = [
+        {
+            "type": "function_call",
+            "id": f"fc_{at}",
+            "call_id": call_id,
+            "name": name,
+            "arguments": json.dumps(given),
+        }
+        for at, (call_id, name, given) in enumerate(calls)
+    ]
+    return {"status": "completed", "output": [said, *made]}
+
+
+def gemini(calls: Sequence[Call]) -> object:
+    made = [{"functionCall": {"id": call_id, "name": name, "args": given}} for call_id, name, given in calls]
+    return gemini_chunk({"text": "So."}, *made, finish="STOP")
+
+
+def bedrock(calls: Sequence[Call]) -> object:
+    made = [
+        {"toolUse": {"toolUseId": call_id, "name": name, "input": given}} for call_id, name, given in calls
+    ]
+    return converse.body({"text": "So."}, *made, reason="tool_use")
+
+
+WIRES: dict[str, Callable[[Sequence[Call]], object]] = {
+    "openai_chat": chat,
+    "anthropic": anthropic,
+    "openai_responses": responses,
+    "gemini": gemini,
+    "bedrock": bedrock,
+}
+wires = pytest.mark.parametrize("name", WIRES)
+
+
+def read(name: str, *calls: Call) -> tuple[Decoder, list[tuple[str, object]]]:
+    decoder = decode(PROFILES[name], stream=False)
+    _, message = run(decoder, [dumped(WIRES[name](calls))])
+    assert isinstance(message, Message), message
+    assert message.text == "So."
+    return decoder, [(call.name, call.arguments) for call in message.calls]
+
+
+@wires
+def test_a_call_that_is_told_again_is_one_call(name: str) -> None:
+    decoder, calls = read(name, ("x", "f", A), ("y", "g", B), ("x", "f", A))
+    assert calls == [("f", A), ("g", B)]
+    assert (decoder.cut, decoder.left_out) == (None, {"repeated_call": 1})
+
+
+@wires
+def test_two_calls_under_one_id_with_other_arguments_stay_two(name: str) -> None:
+    decoder, calls = read(name, ("x", "f", A), ("x", "f", B), ("x", "g", B))
+    assert calls == [("f", A), ("f", B), ("g", B)]
+    assert (decoder.cut, decoder.left_out) == (None, {})
+
+
+@wires
+@pytest.mark.parametrize("lost", ["", "null", None])
+def test_a_call_without_a_name_is_no_call_and_the_answer_is_incomplete(name: str, lost: object) -> None:
+    decoder, calls = read(name, ("x", "f", A), ("y", lost, B))
+    assert calls == [("f", A)]
+    assert (decoder.cut, decoder.left_out) == ("fault", {"stray_arguments": 1})
+
+
+@wires
+@pytest.mark.parametrize("none", ["null", "None", " ", None])
+def test_calls_whose_ids_are_none_are_calls(name: str, none: object) -> None:
+    decoder, calls = read(name, (none, "f", A), (none, "f", A), (none, "g", B))
+    assert calls == [("f", A), ("f", A), ("g", B)]
+    assert all(call.native is None for call in decoder.close().calls)
+    assert decoder.cut is None
