@@ -24,12 +24,13 @@ from actors.adapters.refusals import (
     KIND_OF_FINISH,
     KIND_OF_STATUS,
     PARAMETER_RULES,
+    SCHEMA_RULES,
     STATUS_OF_TYPE,
     WHOLE,
     Row,
     finish_word,
 )
-from actors.adapters.refused_parameters import refused_parameter
+from actors.adapters.refused_parameters import refused_parameter, refused_schema
 from actors.adapters.waits import retry_after
 from actors.adapters.wire import Fields, fields, items, json_text, loaded, string
 from actors.core.dialect import Dialect
@@ -152,6 +153,8 @@ def _parameter(row: Row, report: _Report) -> RefusedParameter | None:
     """Return the optional parameter that was refused, if the words are those of no other rule."""
     if row.kind not in ("transcript", "config") or report.status not in (400, 422):
         return None
+    if (schema := refused_schema(report.message)) and row.rule in SCHEMA_RULES:
+        return replace(schema, otherwise=row.kind)
     if row.rule is not None and row.rule not in PARAMETER_RULES:
         return None
     found = refused_parameter(report.message, report.place, f"{report.type} {report.code}")

@@ -10,6 +10,8 @@ Out: settings without those parameters, and the names of those that would have b
     output                                                      words stand for the schema (`actors.adapters.outputs`)
     stream                                                      the answer comes whole
     stream_options, include                                     what the dialect itself asks for
+    schema_keys, schema_patterns                                property keys of unusual characters, which are renamed,
+                                                                and regular expressions (`actors.adapters.settings`)
 """
 
 from collections.abc import Mapping
@@ -36,6 +38,8 @@ DEFAULTS: Mapping[str, Mapping[str, Any]] = {  # Any: each setting has its own t
     "upstream": {"upstream": ""},
     "stream_options": {},
     "include": {},
+    "schema_keys": {},
+    "schema_patterns": {},
 }
 """The settings of each parameter that can be left out, with the values that say nothing."""
 

@@ -60,6 +60,8 @@ _PARAMETERS = """ALL-14 ANT-28 ANT-34 ANT-35 ANT-45 ANT-46 ANT-47 ANT-48 ANT-49 
     DSK-08 GEM-10 KIM-09 KIM-10 MIS-19 MIS-32 OAC-12 OAC-17 OAC-18 OAC-20"""
 PARAMETER_RULES = frozenset(_PARAMETERS.split())
 """Rules whose words may name an optional parameter, which can be left out."""
+SCHEMA_RULES = frozenset((None, "ANT-57", "BED-10", "CMP-03", "OAC-11"))
+"""Rules whose words may ask for another form of tools' schemas; None is words of no rule."""
 _TOLD = [
     _rule(rule.id, rule.words, kind="media" if rule.id in _OF_MEDIA else None)
     for rule in RULES.values()

@@ -6,7 +6,7 @@ Out: the settings behind that parameter, and whether the provider calls it unsup
 Hosts copy each other's wordings, and each names parameters as its own wire does, so there is one table of names and one
 of wordings for all. Names are compared without case, underscores and indices: `reasoning_effort`, `topP` and
 `generationConfig.thinkingConfig.thinkingLevel` are found by their last parts. A place inside the messages or the tools
-is no parameter, except for cache marks, which stand there.
+is no parameter, except for cache marks, which stand there. What a tool's schema may hold is known by other words.
 """
 
 import re
@@ -85,6 +85,30 @@ _UNSUPPORTED = re.compile(
     r"did not allow|removed",
     re.IGNORECASE,
 )
+
+
+_SCHEMAS = (
+    (
+        "schema_keys",
+        r"property keys? (?:should|must) match|invalid property (?:key|name)|"
+        r"propert(?:y|ies)\b.{0,60}\bnames?\b.{0,40}(?:invalid|must|should)",
+    ),
+    (
+        "schema_patterns",
+        r"failed to parse grammar|failed to initialize samplers|pattern must start with|look-?(?:around|ahead|behind)|"
+        r"(?:regex\w*|regular expression|\bpattern)\b.{0,80}(?:unsupported|invalid|not (?:\w+ )?(?:support|valid))|"
+        r"(?:unsupported|invalid) (?:regex|regular expression|pattern)|json schema conversion failed",
+    ),
+)
+"""Words about a tool's schema that one rewrite answers."""
+
+
+def refused_schema(message: str) -> RefusedParameter | None:
+    """Return the rewrite of schemas that a refusal asks for, None if its words are about none that is known."""
+    for name, pattern in _SCHEMAS:
+        if re.search(pattern, message, re.IGNORECASE):
+            return RefusedParameter((name,), is_value=False)
+    return None
 
 
 def refused_parameter(message: str, place: str, code: str = "") -> RefusedParameter | None:

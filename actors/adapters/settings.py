@@ -15,12 +15,13 @@ from actors.adapters.omissions import leave_out
 from actors.adapters.outputs import asked_form
 from actors.adapters.request import TEXT, Settings, ToolSpec
 from actors.adapters.thinking import can_switch_off, fit_thinking, will_think
-from actors.adapters.tool_schemas import host_schema
+from actors.adapters.tool_schemas import HostSchema, host_schema
 from actors.core.asking import Choose, Mode, ToolChoice
 from actors.core.dialect import Dialect
 from actors.core.jsonio import Json
 from actors.core.models.facts import Permission
 from actors.core.projection import flat_name, tool_name, within
+from actors.core.property_keys import PLAIN_KEYS
 from actors.errors import ConfigError
 
 
@@ -59,7 +60,7 @@ def fit(settings: Settings, dialect: Dialect) -> FittedSettings:
     cache = dialect.caching.accepted(settings.cache, dialect.model)
     if settings.cache == "long" != cache:
         losses["cache"] = None
-    made = [_fit_tool(tool, dialect, losses) for tool in settings.tools]
+    made = [_fit_tool(tool, settings, dialect, losses) for tool in settings.tools]
     tools = tuple([tool for tool, _ in made])
     pairs = [*zip(settings.tools, made, strict=True)]
     names = {tool.name: own.name for own, (tool, _) in pairs if tool.name != own.name}
@@ -75,7 +76,7 @@ def _form(settings: Settings, dialect: Dialect, lost: dict[str, None]) -> Json |
     """Return the schema of the answer as the dialect takes it; note what it lost."""
     if settings.output is None:
         return None
-    form = host_schema(settings.output, dialect.request.patterns)
+    form = _fit_schema(settings.output, settings, dialect, lost, keyed=False)
     lost.update(dict.fromkeys(f"output.{keyword}" for keyword in form.losses))
     return form.schema
 
@@ -196,9 +197,28 @@ def _fit_sampling(settings: Settings, dialect: Dialect, losses: dict[str, None])
     return replace(settings, **changes)
 
 
-def _fit_tool(tool: ToolSpec, dialect: Dialect, lost: dict[str, None]) -> tuple[ToolSpec, Mapping[str, str]]:
+def _fit_schema(
+    schema: Json, settings: Settings, dialect: Dialect, lost: dict[str, None], *, keyed: bool
+) -> HostSchema:
+    """Return a schema as the host accepts it, without what it refused; note which refusals change it."""
+    patterns, pattern = dialect.request.patterns, dialect.model.property_keys if keyed else None
+    fitted = host_schema(schema, patterns, pattern)
+    refused = {name for name in ("schema_keys", "schema_patterns") if name in settings.omitted}
+    if "schema_patterns" in refused and (without := host_schema(schema, "none", pattern)) != fitted:
+        lost["schema_patterns"] = None
+        patterns, fitted = "none", without
+    if "schema_keys" in refused and keyed:
+        renamed = host_schema(schema, patterns, pattern or PLAIN_KEYS)
+        lost |= {} if renamed == fitted else {"schema_keys": None}
+        fitted = renamed
+    return fitted
+
+
+def _fit_tool(
+    tool: ToolSpec, settings: Settings, dialect: Dialect, lost: dict[str, None]
+) -> tuple[ToolSpec, Mapping[str, str]]:
     """Return a tool under a name and with a schema that are taken, and its made keys; note what the schema lost."""
-    taken = host_schema(tool.parameters, dialect.request.patterns, dialect.model.property_keys)
+    taken = _fit_schema(tool.parameters, settings, dialect, lost, keyed=True)
     lost.update(dict.fromkeys(f"schema.{keyword}" for keyword in taken.losses))
     pattern = dialect.ids.tool_name_pattern
     name = tool_name(tool.name, pattern)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from actors.core.identity import Binding
 from actors.core.jsonio import quote
+from actors.core.property_keys import PLAIN_KEYS
 
 Override = str | bool | tuple[str, ...]
 """The value of a field of the table."""
@@ -25,6 +26,7 @@ FIELDS: Mapping[str, Mapping[str, Override]] = {
     "cache": {"cache": "none"},
     "cache_life": {"cache": "automatic"},
     "output": {"schema_output": False},
+    "schema_keys": {"property_keys": PLAIN_KEYS},
 }
 """The fields that say that a parameter is not supported."""
 

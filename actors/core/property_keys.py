@@ -12,6 +12,8 @@ from functools import lru_cache
 from actors.core.identity import content_name
 from actors.core.jsonio import Json, JsonRefused, quote, unquote
 
+PLAIN_KEYS = r"[a-zA-Z0-9_.-]{1,64}"
+"""What a key must match in full to be accepted by every host that is known (ANT-57)."""
 _STRINGS = re.compile(rb'("[^"\\]*(?:\\.[^"\\]*)*")(\s*:)?', re.DOTALL)
 """Each string of a JSON text, with the colon behind those that are keys."""
 

@@ -15,7 +15,7 @@ from actors.backends.backend import ResolvedBackend
 from actors.core.events import Omission
 from actors.core.history import History
 from actors.core.ledger import Ledger
-from actors.core.progress import Cause, RefusedRequest
+from actors.core.progress import Cause, RefusalKind, RefusedRequest
 from actors.core.render import names_since
 from actors.core.turn import PARAMETER_REFUSALS, MediaRefused
 
@@ -52,7 +52,9 @@ def learn(
     backend.facts.learn(omissions, settings, why)
     for omission in omissions:
         telemetry.parameter_refused(str(backend.binding), omission.name, why, is_value=omission.is_value)
-    return RefusedRequest(backend.binding, "parameter", why, tuple([omission.name for omission in omissions]))
+    names = tuple([omission.name for omission in omissions])
+    kind: RefusalKind = "schema" if all(name.startswith("schema_") for name in names) else "parameter"
+    return RefusedRequest(backend.binding, kind, why, names)
 
 
 def refused_media(

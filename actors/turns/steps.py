@@ -330,7 +330,8 @@ class TurnSteps:
         return turns.Ready()
 
     async def _broke(self, number: int, broken: Broken) -> Outcome:
-        failure = broken.failure
+        failure = self._located(broken.failure)
+        broken = replace(broken, failure=failure)
         cause = Cause(failure.kind, failure.status)
         if (left_out := self._left_out(broken, cause)) is not None:
             return left_out
@@ -352,6 +353,16 @@ class TurnSteps:
             cause=cause,
             too_long=failure.action == "compact" and message is None,
         )
+
+    def _located(self, failure: Failure) -> Failure:
+        """Return a failure whose words name the tool and the key, if they are about the schema of a tool."""
+        if failure.status not in (400, 422) or failure.kind not in ("transcript", "parameter", "config"):
+            return failure
+        from actors.adapters.refused_tools import refused_tool  # few requests are refused
+
+        assert self._rendered is not None
+        request = self._request(self._rendered, self._omitted)
+        return replace(failure, message=refused_tool(failure.message, request))
 
     def _left_out(self, broken: Broken, cause: Cause) -> turns.ParameterRefused | turns.MediaRefused | None:
         """Return what the next request goes without, of what was refused; None if it can go without nothing of it."""

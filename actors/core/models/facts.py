@@ -10,11 +10,12 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from actors.core.concerns import Demands
+from actors.core.property_keys import PLAIN_KEYS
 
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 """Every effort level that a provider names, from the least to the most."""
 
-CLAUDE_KEYS = r"[a-zA-Z0-9_.-]{1,64}"
+CLAUDE_KEYS = PLAIN_KEYS
 """Keys of properties that Claude accepts (ANT-57)."""
 
 Permission: TypeAlias = Literal["always", "without_thinking", "never"]

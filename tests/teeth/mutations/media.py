@@ -5,6 +5,7 @@ from tests.teeth.mutations.mutation import Mutation
 KEYS = "tests/adapters/test_property_keys.py"
 HEADERS = "tests/core/test_image_header.py"
 LIMITS = "tests/core/test_image_limits.py"
+REFUSED = "tests/test_refused_schemas.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -97,5 +98,26 @@ MUTATIONS: tuple[Mutation, ...] = (
         "min((end for end in self._ends if end > start), default=len(self._tail))",
         "len(self._tail)",
         (LIMITS,),
+    ),
+    Mutation(
+        "schemas: what a host refused of keys changes nothing",
+        "actors/adapters/settings.py:_fit_schema",
+        '"schema_keys" in refused and keyed',
+        "False",
+        (REFUSED,),
+    ),
+    Mutation(
+        "schemas: what a host refused of patterns changes nothing",
+        "actors/adapters/settings.py:_fit_schema",
+        '"schema_patterns" in refused and (without := host_schema(schema, "none", pattern)) != fitted',
+        "False",
+        (REFUSED,),
+    ),
+    Mutation(
+        "schemas: a refusal names keys as the provider knows them",
+        "actors/adapters/refused_tools.py:refused_tool",
+        "made.get(key, key)",
+        "key",
+        (REFUSED,),
     ),
 )

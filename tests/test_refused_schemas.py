@@ -1,0 +1,187 @@
+"""A schema that a provider refuses costs one request where a rewrite is known; else the error names tool and key."""
+
+import json
+import re
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from actors.adapters.refused_parameters import refused_schema
+from actors.adapters.refused_tools import refused_tool
+from actors.adapters.request import Request
+from actors.core.events import EpochBegan, Omission, RequestSent
+from actors.core.segments import Segments
+from actors.testing import Call, OpenAIServer, Say, Script, Status, Turn
+from actors.testing.rules.base import Json
+from actors.testing.server import LoopbackServer
+from actors.tools import Tool
+from tests.runtime_support import hosting, log
+from tests.strict_hosts import strict_host
+
+KEYS = "tools.0.custom.input_schema.properties: Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'"
+GRAMMAR = "Failed to initialize samplers: failed to parse grammar"
+SCHEMA: Any = {  # JSON
+    "type": "object",
+    "properties": {"$top": {"type": "integer"}, "id": {"type": "string", "pattern": "^\\d+$"}},
+    "required": ["$top"],
+}
+
+
+def list_files(**given: Any) -> str:  # Any: JSON
+    """Return what it was given."""
+    return json.dumps(given)
+
+
+TOOL = Tool.from_schema("list", "List files.", SCHEMA, list_files)
+
+
+def schemas(body: Json) -> list[Json]:
+    """Return the schemas of a body's tools."""
+    return [tool["function"]["parameters"] for tool in body.get("tools", ())]
+
+
+def has_odd_key(body: Json) -> bool:
+    return any(not re.fullmatch(r"[\w.-]{1,64}", key) for each in schemas(body) for key in each["properties"])
+
+
+def refusing(broken: Callable[[Json], bool], message: str) -> Callable[[int, Json], Status | None]:
+    return lambda _, request: Status(400, message=message) if broken(request) else None
+
+
+def answer(body: Json) -> Turn:
+    """Call the tool with the keys that the request declares, then say that it is done."""
+    if body["messages"][-1]["role"] == "tool":
+        return Turn(Say("Done."))
+    return Turn(Call("list", dict.fromkeys(schemas(body)[0]["required"], 3)))
+
+
+def host(broken: Callable[[Json], bool], message: str, vendor: str = "openai_compatible") -> LoopbackServer:
+    server = strict_host(vendor, Script(answer))
+    server.faults = refusing(broken, message)
+    return server
+
+
+def sent(server: LoopbackServer) -> list[Json]:
+    return [json.loads(exchange.body) for exchange in server.requests]
+
+
+@pytest.mark.anyio
+async def test_a_host_that_refuses_property_keys_is_sent_made_ones_from_then_on_and_the_tool_gets_its_own() -> (
+    None
+):
+    server, other = host(has_odd_key, KEYS), OpenAIServer(Script(answer))
+    async with hosting(a=server, b=other) as runtime:
+        session = await runtime.open("a", tools=[TOOL])
+        first = await session.ask("List.")
+        assert first.text == "Done."
+        refused = len(sent(server)) - 2
+        assert refused == 1
+        assert (await session.ask("Again.")).text == "Done."
+        assert len(sent(server)) == 5
+        assert not any(map(has_odd_key, sent(server)[1:]))
+        assert [(item.kind, item.without) for item in first.refusals] == [("schema", ("schema_keys",))]
+        results = [
+            message["content"] for message in sent(server)[-1]["messages"] if message["role"] == "tool"
+        ]
+        assert results == ['{"$top": 3}', '{"$top": 3}']
+        requests = [event for event in log(runtime, session) if isinstance(event, RequestSent)]
+        assert {event.omitted for event in requests[1:]} == {(Omission("schema_keys"),)}
+        assert not any(isinstance(event, EpochBegan) for event in log(runtime, session))
+        (fact,) = runtime.stats().learned
+        assert 'property_keys = "[a-zA-Z0-9_.-]{1,64}"' in fact.entry
+        elsewhere = await runtime.open("b", tools=[TOOL])
+        assert (await elsewhere.ask("List.")).text == "Done."
+    assert all(map(has_odd_key, sent(other)))
+    prefixes = [body["messages"] for body in sent(server)[1:]]
+    assert all(after[: len(before)] == before for before, after in pairwise(prefixes))
+
+
+@pytest.mark.anyio
+async def test_a_host_that_makes_no_grammar_of_a_pattern_is_sent_none_from_then_on() -> None:
+    server = host(lambda body: b'"pattern"' in json.dumps(body).encode(), GRAMMAR, "llama_cpp")
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[TOOL])
+        result = await session.ask("List.")
+        assert result.text == "Done."
+        assert [(item.without, item.why) for item in result.refusals] == [
+            (("schema_patterns",), f"{GRAMMAR} (tool 'list', key 'id')")
+        ]
+        assert len(sent(server)) == 3
+        assert (await session.ask("Again.")).text == "Done."
+        assert len(sent(server)) == 5
+
+
+@pytest.mark.anyio
+async def test_a_refusal_without_a_known_rewrite_names_the_tool() -> None:
+    words = "Invalid schema for function 'list': schema is odd at properties.id"
+    async with hosting(a=host(lambda body: "tools" in body, words)) as runtime:
+        session = await runtime.open("a", tools=[TOOL])
+        result = await session.ask("List.")
+    assert result.status == "failed"
+    assert f"{words} (tool 'list', key 'id')" in result.why
+    assert {item.kind for item in result.refusals} == {"transcript"}
+
+
+def request(*tools: Json) -> Request:
+    return Request(
+        "/", (), Segments.of(json.dumps({"tools": list(tools)}).encode()), keys={"list": {"top_1": "$top"}}
+    )
+
+
+def function(name: str, **properties: Json) -> Json:
+    return {
+        "type": "function",
+        "function": {"name": name, "parameters": {"type": "object", "properties": properties}},
+    }
+
+
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [
+        ("tools.1: Property keys should match pattern '^[a-z]{1,9}$'", " (tool 'b', key 'X')"),
+        ("Invalid schema for function 'a': In context=('properties', 'x'), no items.", " (tool 'a', key 'x')"),
+        ("Invalid schema for function 'list': properties.top_1 is odd", " (tool 'list', key '$top')"),
+        ("tools[2].function.parameters is not a schema", " (tool 'list')"),
+        ("failed to parse grammar", " (tool 'b', key 'p')"),
+        ("tools.7.input_schema: JSON schema is invalid", ""),
+        ("temperature must be at most 1", ""),
+    ],
+)  # fmt: skip
+def test_words_about_a_schema_are_told_with_the_tool_and_the_key_by_their_own_names(
+    message: str, told: str
+) -> None:
+    made = request(
+        function("a", x={}), function("b", X={}, p={"items": {"pattern": "^a$"}}), function("list", top_1={})
+    )
+    assert refused_tool(message, made) == message + told
+
+
+def test_tools_of_every_family_are_found() -> None:
+    schema = {"type": "object", "properties": {"x": {}}}
+    for tool in (
+        {"name": "t", "input_schema": schema},
+        {"toolSpec": {"name": "t", "inputSchema": {"json": schema}}},
+        {"functionDeclarations": [{"name": "t", "parameters": schema}]},
+        {"type": "function", "name": "t", "parameters": schema},
+    ):
+        assert refused_tool("tools.0: schema at properties.x", request(tool)).endswith("(tool 't', key 'x')")
+
+
+@pytest.mark.parametrize(
+    ("message", "name"),
+    [
+        (KEYS, "schema_keys"),
+        (f"The model returned the following errors: {KEYS}", "schema_keys"),
+        (GRAMMAR, "schema_patterns"),
+        ("JSON schema conversion failed:\nPattern must start with '^' and end with '$'", "schema_patterns"),
+        ("Invalid schema for function 'x': pattern '^(?!a)' is not supported", "schema_patterns"),
+        ("Lookahead is not allowed in regular expressions", "schema_patterns"),
+        ("messages.1.content.0.tool_use.id: String should match pattern '^[a-z]+$'", None),
+        ("Invalid schema for function 'x': array schema missing items", None),
+    ],
+)
+def test_the_rewrite_that_a_refusal_asks_for_is_known_by_its_words(message: str, name: str | None) -> None:
+    found = refused_schema(message)
+    assert (found and found.settings) == (None if name is None else (name,))
