@@ -65,6 +65,7 @@ class Assembly:
         usage: The figures so far.
         upstream: Who served the answer behind a gateway, where the answer says so. Seals are stamped with it, or with
             the upstream that the binding is pinned to, whose name in answers may be another.
+        continuation: By which the provider goes on with an answer that it paused; empty if it did not.
         withheld: Why the provider hid parts of the request from its model, a reason for each part.
         left_out: What the answer held that the message does not, by the provider's word for it, and how many: logprobs,
             what a search was grounded in, calls that were cut (`cut_call`).
@@ -80,6 +81,8 @@ class Assembly:
 
     def __post_init__(self) -> None:
         self.usage = Usage()
+        self._usage_before = Usage()  # by the responses before this one
+        self.continuation = ""
         self.upstream = ""
         self.withheld: tuple[str, ...] = ()
         self._calls = 0
@@ -360,7 +363,7 @@ class Assembly:
         for name, figure in self._figures.items():
             for place in places[name]:
                 totals[place] += figure
-        self.report_usage(Usage(*totals))
+        self.report_usage(self._usage_before + Usage(*totals))
 
     def report_withheld(self, given: object) -> None:
         """Note the provider's list of what it hid from its model; a later list replaces it.

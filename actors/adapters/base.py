@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from io import BytesIO
 from typing import ClassVar, NoReturn, Protocol
 
-from actors.adapters.arriving import ArrivingCall
+from actors.adapters.arriving import ArrivingCall, Words
 from actors.adapters.assembly import Assembly
 from actors.adapters.classify import in_answer, unfinished
 from actors.adapters.failure import AnswerFault, broken
@@ -56,7 +56,7 @@ class Decoder(Assembly, ABC):
         self._written = BytesIO()  # of a body
         self._size = 0
         self._fault: StreamFault | None = None
-        self._closed = False
+        self._closed = self._is_at_end = False
 
     def framing(self) -> Frames:
         """Return a new parser of the framing of the dialect's streams."""
@@ -115,6 +115,30 @@ class Decoder(Assembly, ABC):
             raise
         return self.take()
 
+    def end_response(self) -> str:
+        """Read the end of a response, and return by which token the provider goes on; empty if the answer ends here.
+
+        `resume` then reads the next response as a part of the same answer; `close` ends it in any case.
+
+        Raises:
+            StreamFault: As `close`, for the bytes.
+        """
+        try:
+            self._end()
+        except StreamFault as fault:
+            self._fault = fault
+            raise
+        return self.continuation
+
+    def resume(self, *, stream: bool) -> None:
+        """Begin to read a response that goes on with the answer, streamed or as one document."""
+        self._parser = self.framing() if stream else None
+        self._usage_before, self._figures = self.usage, {}
+        self.continuation, self.finish_reason = "", None
+        self.ended = self._is_at_end = False
+        if self._parts and isinstance(last := self._parts[-1], Words):
+            last.done = last.seal is not None
+
     def close(self) -> Message:
         """Return the model's message. Events of the last bytes are in `late`.
 
@@ -145,6 +169,9 @@ class Decoder(Assembly, ABC):
                 self.event(event.name, _document(data, "an event of the stream"))
 
     def _end(self) -> None:
+        if self._is_at_end:
+            return
+        self._is_at_end = True
         if self._parser is None:
             self._read_body()
         elif not self.ended:

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 
 from actors.core.asking import Mode, ToolChoice, refused
 from actors.core.caching import Cache
-from actors.core.jsonio import Json
+from actors.core.jsonio import Json, quote
 from actors.core.segments import Segments
 from actors.errors import ConfigError
 
@@ -135,6 +135,11 @@ class Request(Struct, frozen=True):
     assumed: tuple[str, ...] = ()
     tools: frozenset[str] = frozenset()
     omitted: tuple[str, ...] = ()
+
+    def continued(self, token: str) -> Segments:
+        """Return the body that asks generateContent for more of an answer that it paused: the same, with its token."""
+        first, *others = self.segments
+        return Segments.of(b'{"continuationToken":%b,' % quote(token) + first[1:], *others)
 
     @property
     def body(self) -> bytes:

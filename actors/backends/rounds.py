@@ -25,6 +25,7 @@ from actors.core.content import Message
 from actors.core.feed import Sink, StatusEvent, TextEvent, ThinkingEvent
 from actors.core.identity import Binding
 from actors.core.progress import Cause
+from actors.core.segments import Segments
 from actors.core.stream import (
     ArgumentsDelta,
     CallDone,
@@ -51,6 +52,8 @@ SECRET = 6
 """Fewest characters of an auth header that is removed from a provider's words."""
 ERROR_BODY = 256 * 1024
 """Bytes of an error response that are read."""
+CONTINUATIONS = 8
+"""Requests that go on with one answer that its provider pauses (`CONTINUATION`); then it stands as it is."""
 LINGER = 0.5
 """Seconds that a server has to end its response after the answer's end marker; then the connection is closed."""
 
@@ -228,6 +231,7 @@ class Round:
         self._was_renewed = self._visible = False
         self._calls = 0  # canonical ids that tries before this one have used
         self._offset = 0
+        self._continued = 0  # requests that went on with the answer
 
     async def run(self, random: Random) -> None:
         """Try until there is an answer, or a failure that is final. Others have its place while it waits."""
@@ -246,6 +250,7 @@ class Round:
             await anyio.sleep(wait)
             self._calls = max(self._calls, self._decoder.minted)
             self._decoder = self._fresh(stream=self._endpoint.stream)
+            self._continued = 0
 
     async def _admitted(self) -> Failure | None:
         """Try once, as soon as there is a place."""
@@ -345,7 +350,14 @@ class Round:
         """Send the request once and read what comes; None if it was a whole answer."""
         self._tries += 1
         try:
-            if (failure := await self._exchange()) is None:
+            failure = await self._exchange(self._command.request.segments)
+            while failure is None and (token := self._decoder.end_response()):
+                if self._continued == CONTINUATIONS:
+                    break
+                self._continued += 1
+                self._decoder.resume(stream=self._endpoint.stream)
+                failure = await self._exchange(self._command.request.continued(token))
+            if failure is None:
                 self._take()
             return failure
         except AnswerFault as fault:
@@ -359,18 +371,18 @@ class Round:
             name = type(error).__name__
             return Failure("transient", "retry", f"The answer could not be read: {name}", error=name)
 
-    async def _exchange(self) -> Failure | None:
+    async def _exchange(self, segments: Segments) -> Failure | None:
         request, endpoint, total = self._command.request, self._endpoint, self._timeouts.total
         until = inf if total is None else self._here.now() + total
         self._query = endpoint.query()
         url = with_query(endpoint.url.rstrip("/") + request.path, self._query)
-        outgoing = Outgoing(url, request.segments)
+        outgoing = Outgoing(url, segments)
         self._auth_headers = await endpoint.credentials.headers(outgoing)
         self._extra = endpoint.headers()
         headers = (*_replaced(request.headers, self._extra), *self._auth_headers)
         self._counters["requests"] += 1
         self._counters["retries"] += self._tries > 1
-        async with self._transport.send(url, headers, request.segments, self._timeouts) as response:
+        async with self._transport.send(url, headers, segments, self._timeouts) as response:
             from actors.adapters.waits import used_up  # only when the first answer comes
 
             if (wait := used_up(response.headers, wall())) > 0:
@@ -401,7 +413,7 @@ class Round:
                     if not is_begun and (begun := chunk.lstrip()):
                         is_begun = True
                         if begun.startswith(b"{"):  # as some answer whatever was asked for
-                            self._decoder = self._fresh(stream=False)
+                            self._read_whole()
                     self._show(events := self._decoder.feed(chunk))
                     if events and self._ticket.probes:
                         self._admission.begun(self._ticket)
@@ -410,6 +422,13 @@ class Round:
         except ProviderFailed:
             if not self._decoder.ended:
                 raise
+
+    def _read_whole(self) -> None:
+        """Read this response as one document."""
+        if self._continued:
+            self._decoder.resume(stream=False)
+        else:
+            self._decoder = self._fresh(stream=False)
 
     async def _refusal(self, response: Response) -> Failure:
         body = bytearray()

@@ -14,6 +14,7 @@ from actors.testing.rules import gemini, validate
 from actors.testing.rules.base import Json, Mode, RuleBroken, ServerRefusal, dumped
 from actors.testing.rules.gemini_rules import GeminiProfile, GeminiSettings
 from actors.testing.rules.gemini_shape import shaped
+from actors.testing.rules.gemini_signatures import is_continuation
 from actors.testing.rules.reading import came
 from actors.testing.script import Behaviour, Script, Turn
 from actors.testing.server import LoopbackServer, ServerLimits, bearer
@@ -111,12 +112,22 @@ class GeminiServer(LoopbackServer):
         route = self._route(request)
         settings = replace(self._settings, model=route["model"] if route else "")
         if route is None or route["method"] != "countTokens":
-            return validate(request.body, "gemini", mode=self._mode, settings=settings)
+            refused = validate(request.body, "gemini", mode=self._mode, settings=settings)
+            return refused or self._lost(request, settings)
         try:
             gemini.validate_count(request.body, settings)
         except RuleBroken as refused:
             return refused.refusal
         return None
+
+    def _lost(self, request: HttpRequest, settings: GeminiSettings) -> ServerRefusal | None:
+        """Refuse a continuation token that was not made for this request."""
+        body = self.read(request)
+        if not isinstance(body, dict) or "continuationToken" not in body or is_continuation(body, settings):
+            return None
+        return replace(
+            self.wire.failure(400), message="Continuation token is invalid.", param="continuation_token"
+        )
 
     def direct_answer(self, request: HttpRequest) -> bytes | None:
         route = self._route(request)

@@ -15,6 +15,7 @@ from typing import Literal
 from actors.adapters.arriving import Words
 from actors.adapters.base import Decoder
 from actors.adapters.calls import real_word
+from actors.adapters.classify import cut
 from actors.adapters.failure import broken
 from actors.adapters.gemini.encode import BLANK
 from actors.adapters.wire import Fields, fields, first, items, string
@@ -45,6 +46,8 @@ class GenerateContentDecoder(Decoder):
     def stream_end(self) -> None:
         """End the answer if it has a finish reason. Relays give one with each event, or ahead of the words."""
         if self.finish_reason is not None:
+            if cut(self.finish_reason) != "paused":
+                self.continuation = ""  # one that was good in the middle of the stream
             self.end_all()
             self.ended = True
 
@@ -66,6 +69,8 @@ class GenerateContentDecoder(Decoder):
         self.leave_out_once("logprobsResult", candidate.get("logprobsResult"))
         if reason := real_word(candidate.get("finishReason")):
             self.finish(reason)
+        if token := real_word(candidate.get("continuationToken")):
+            self.continuation = token
 
     def _part(self, part: Fields) -> None:
         signature = string(part.get("thoughtSignature"))

@@ -26,6 +26,21 @@ def sign(part: Json, settings: GeminiSettings) -> str:
     return b64encode(_mac(payload, settings) + payload).decode()
 
 
+def continuation(request: Json, settings: GeminiSettings) -> str:
+    """Return the token of an answer that was paused: bound to what was asked, and to the token before it."""
+    asked = [request.get("contents"), request.get("continuationToken")]
+    payload = hashlib.sha256(dumped(asked[:1])).digest() + hashlib.sha256(dumped(asked)).digest()
+    return b64encode(_mac(payload, settings) + payload).decode()
+
+
+def is_continuation(request: Json, settings: GeminiSettings) -> bool:
+    """Say whether a request has a token that was made for what it asks."""
+    raw = decoded(request["continuationToken"]) or b""
+    mac, payload = raw[:-64], raw[-64:]
+    is_own = hmac.compare_digest(mac, _mac(payload, settings))
+    return is_own and payload[:32] == hashlib.sha256(dumped([request.get("contents")])).digest()
+
+
 def check(turns: Mapping[int, Json], mode: Mode, profile: GeminiProfile, settings: GeminiSettings) -> None:
     """Check the signatures of contents, by their places, whose shape and sequence are right.
 

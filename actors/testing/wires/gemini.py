@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from actors.testing.rules.base import Json, ServerRefusal, dumped
 from actors.testing.rules.gemini_rules import GeminiSettings
-from actors.testing.rules.gemini_signatures import sign
+from actors.testing.rules.gemini_signatures import continuation, sign
 from actors.testing.rules.reading import parse
 from actors.testing.script import Builtin, Call, Redacted, Say, Think, Turn
 
@@ -70,6 +70,8 @@ class GeminiWire:
         candidate: Json = {"content": {"parts": parts, "role": "model"}, "index": 0}
         if not parts:
             del candidate["content"]
+        if stop == "CONTINUATION":
+            candidate["continuationToken"] = continuation(request, self.settings)
         return {
             "candidates": [candidate if stop is None else {**candidate, "finishReason": stop}],
             "usageMetadata": {

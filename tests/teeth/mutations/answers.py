@@ -7,6 +7,7 @@ REPORTED = "tests/adapters/test_reported_streams.py"
 DISTORTED = "tests/test_distortions.py"
 RESPONSES = "tests/adapters/test_responses_decode.py"
 ASTRAY = "tests/adapters/test_arguments_that_go_astray.py"
+PAUSES = "tests/test_continuations.py"
 REASONS = "tests/adapters/test_reasons_to_stop.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
@@ -170,5 +171,26 @@ MUTATIONS: tuple[Mutation, ...] = (
         "self.finish_reason and cut(self.finish_reason) and (not cut(reason))",
         "False",
         (REASONS,),
+    ),
+    Mutation(
+        "answers, gemini: a paused answer is not gone on with",
+        "actors/backends/rounds.py:Round._attempt",
+        "failure is None and (token := self._decoder.end_response())",
+        "False and (token := self._decoder.end_response())",
+        (PAUSES,),
+    ),
+    Mutation(
+        "answers, gemini: a paused answer is gone on with for ever",
+        "actors/backends/rounds.py:Round._attempt",
+        "self._continued == CONTINUATIONS",
+        "self._continued == CONTINUATIONS + 1",
+        (PAUSES,),
+    ),
+    Mutation(
+        "answers, gemini: of a paused answer only the last request is paid for",
+        "actors/adapters/base.py:Decoder.resume",
+        "self._usage_before, self._figures = (self.usage, {})",
+        "self._figures = {}",
+        (PAUSES,),
     ),
 )

@@ -1,0 +1,113 @@
+"""An answer that Gemini pauses (`CONTINUATION`) is one answer: the request goes out again with its token, so often."""
+
+import json
+from collections.abc import Sequence
+
+import pytest
+
+from actors.adapters.codec import decode
+from actors.backends.rounds import CONTINUATIONS
+from actors.config import Config, FileSettings
+from actors.core.content import Message
+from actors.core.feed import TurnResult
+from actors.core.profiles import GEMINI
+from actors.runtime import Runtime
+from actors.testing import Call, GeminiServer, Say, Script, Turn
+from actors.testing.loopback import HttpRequest
+from actors.testing.server import LoopbackServer, serve
+from actors.tools import tool
+from tests.adapters.wire_streams import gemini_chunk, gemini_stream, run
+from tests.runtime_support import assert_rebuilds
+from tests.strict_hosts import backend, strict_host
+
+pytestmark = pytest.mark.anyio
+
+PAUSED = "CONTINUATION"
+
+
+def pausing(*texts: str, end: Turn) -> Sequence[Turn]:
+    return [*(Turn(Say(text), stop=PAUSED, usage=(10, 5)) for text in texts), end]
+
+
+async def asked(host: LoopbackServer, *, name: str = "gemini", is_streamed: bool = True) -> TurnResult:
+    @tool
+    async def work(name: str) -> str:
+        """Do a piece of work."""
+        return f"{name} is done"
+
+    async with serve(host):
+        settings = backend(name, host).model_copy(update={"stream": is_streamed})
+        async with Runtime(Config(FileSettings(backends={name: settings}), {}), seed=1) as runtime:
+            session = await runtime.open(name, tools=[work])
+            result = await session.ask("Write a book.")
+            await assert_rebuilds(runtime, session)
+    return result
+
+
+def noting(host: LoopbackServer) -> list[dict[str, object]]:
+    """Return the list that the bodies of the requests go into."""
+    bodies: list[dict[str, object]] = []
+    answer = host.answer
+
+    def note(request: HttpRequest) -> object:
+        bodies.append(json.loads(request.body))
+        return answer(request)
+
+    host.answer = note  # type: ignore[method-assign,assignment]
+    return bodies
+
+
+@pytest.mark.parametrize("is_streamed", [True, False], ids=["streamed", "whole"])
+@pytest.mark.parametrize("name", ["gemini", "vertex"])
+async def test_an_answer_that_was_paused_is_gone_on_with_in_the_same_round(
+    name: str, is_streamed: bool
+) -> None:
+    turns = pausing("Chapter one. ", "Chapter two. ", end=Turn(Say("The end."), usage=(10, 5)))
+    host = strict_host(name, Script(turns))
+    bodies = noting(host)
+    result = await asked(host, name=name, is_streamed=is_streamed)
+    assert (result.text, result.cut, result.rounds) == ("Chapter one. Chapter two. The end.", None, 1)
+    assert (result.usage.input_tokens, result.usage.output_tokens) == (30, 15)
+    first, second, third = bodies
+    assert "continuationToken" not in first
+    assert second.pop("continuationToken") != third.pop("continuationToken")
+    assert first == second == third
+    assert host.refusals == []
+
+
+async def test_a_call_behind_a_pause_runs_once() -> None:
+    turns = pausing("I begin. ", end=Turn(Call("work", {"name": "a"})))
+    host = strict_host("gemini", Script([*turns, Turn(Say("Done."))]))
+    result = await asked(host)
+    assert (result.text, result.rounds, result.cut) == ("Done.", 2, None)
+    assert host.refusals == []
+
+
+async def test_an_answer_that_is_paused_for_ever_stands_as_it_is_and_says_so() -> None:
+    host = strict_host("gemini", Script(lambda request: Turn(Say("More. "), stop=PAUSED)))
+    result = await asked(host)
+    assert host.received == CONTINUATIONS + 1
+    assert (result.status, result.cut, result.finish) == ("complete", "paused", PAUSED)
+    assert result.text == "More. " * (CONTINUATIONS + 1)
+
+
+def test_a_pause_without_a_token_is_a_cut_answer_and_a_token_without_a_pause_means_nothing() -> None:
+    stream = gemini_stream(gemini_chunk({"text": "a"}, finish=PAUSED))
+    decoder = decode(GEMINI)
+    _, message = run(decoder, [stream])
+    assert isinstance(message, Message)
+    assert (message.text, decoder.cut, decoder.continuation) == ("a", "paused", "")
+    early = gemini_chunk({"text": "a"})
+    early["candidates"][0]["continuationToken"] = "dG9rZW4="  # type: ignore[index]
+    decoder = decode(GEMINI)
+    run(decoder, [gemini_stream(early, gemini_chunk(finish="STOP"))])
+    assert (decoder.cut, decoder.continuation) == (None, "")
+
+
+def test_the_strict_server_refuses_a_token_that_it_did_not_make_for_this_request() -> None:
+    server = GeminiServer([Turn(Say("a"))], api_key=None)
+    contents = [{"role": "user", "parts": [{"text": "x"}]}]
+    body = json.dumps({"contents": contents, "continuationToken": "dG9rZW4="}).encode()
+    path = "/v1beta/models/gemini-3-pro:generateContent"
+    answer = server.answer(HttpRequest("POST", path, {"content-type": "application/json"}, body, False))
+    assert answer.status == 400
