@@ -143,7 +143,7 @@ class ResponsesDecoder(Decoder):
 
     def _find(self, kind: str, item_id: object, index: Slot) -> _Item | None:
         """Return the item that an event is about, as its id, its index or its position says."""
-        key = kind, real_word(item_id)
+        key = kind, item_id if isinstance(item_id, str) else real_word(item_id)  # no placeholder is a key
         if item := self._by_id.get(key) or self._by_index.get((kind, index)) or self._by_call_id.get(key):
             return item
         latest = self._latest.get(kind)
@@ -249,10 +249,10 @@ class ResponsesDecoder(Decoder):
         if item is None:
             told = {"type": kind, "id": payload.get("item_id"), "name": payload.get("name")}
             item = self._begin(told, index)
-        delta = string(payload.get("delta"))
+        delta = payload.get("delta")
         match kind, step, item.part:
             case "message", "delta", Words(kind="text") as words:
-                self.say(words, delta)
+                self.say(words, string(delta))
             case "message", "done", Words(kind="text") as words if not words.pieces.size:
                 self.say(words, string(payload.get("text")) or string(payload.get("refusal")))
             case "reasoning", "delta", Words(kind="thinking") as words:
@@ -260,9 +260,9 @@ class ResponsesDecoder(Decoder):
                 if item.place not in (None, place) and words.pieces.size:
                     self.say(words, "\n\n")
                 item.place = place
-                self.say(words, delta)
+                self.say(words, string(delta))
             case _, "delta", ArrivingCall() as call if kind in _CALLS:
-                self.argue(call, argument_text(payload.get("delta")))
+                self.argue(call, argument_text(delta))
             case _, "done", ArrivingCall() as call if kind in _CALLS:
                 self.identify(call, "", _name_of(payload, call.namespace), is_final=True)
                 self.complete(call, argument_text(payload.get("arguments") or payload.get("input")))
