@@ -33,12 +33,17 @@ POOLS = {
 
 
 def hosts(random: Random) -> dict[str, LoopbackServer]:
-    """One strict host for each dialect; its model says anything."""
+    """One strict host for each dialect; its model says anything but nothing, which would be asked for again."""
     model = Model(random)
 
     def answering(name: str) -> Script:
         def turn(request: Json) -> Turn:
-            return model.turn(name, ("work", "wait"))
+            made = model.turn(name, ("work", "wait"))
+            return (
+                made
+                if any(type(part) in (Say, Call) for part in made.parts)
+                else Turn(*made.parts, Say("So."))
+            )
 
         return Script(turn)
 
