@@ -16,8 +16,10 @@ FAULTS: dict[FaultClass, type[Fault]] = {
     "rendering": RenderingFault,
     "projection": ProjectionFault,
     "canonical": CanonicalFault,
+    "config": ProjectionFault,
 }
-"""The error of each fault class. An overflow or a configuration error is not a fault of a transcript."""
+"""The error of each fault class. A setting that a model does not accept is a fault of the encoder, never of the
+transcript. An overflow is no fault."""
 
 _LISTS = (shared, openai_chat, anthropic, responses, gemini, converse)
 RULES: dict[str, Rule] = {rule.id: rule for module in _LISTS for rule in module.RULES}

@@ -35,6 +35,6 @@ RULES = (
          "A tool choice is given only with tools, and the tool it names is one of them."),
     Rule("ALL-15", "projection", "documented",
          "A request holds no more attachments than the dialect's `media.max_count` and `media.max_documents`."),
-    Rule("ALL-16", "projection", "derived",
+    Rule("ALL-16", "config", "derived",
          "A setting is one that the model accepts ([models](models.md))."),
 )  # fmt: skip
