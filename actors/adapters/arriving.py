@@ -96,7 +96,7 @@ class Pieces:
         return not self._half and all(_text(piece).isspace() for piece in self.kept)
 
     def ends_with(self, end: str) -> bool:
-        """Say whether the text ends with a character, blanks aside, as far as the last piece shows."""
+        """Return whether the text ends with a character, blanks aside, as far as the last piece shows."""
         return bool(self.kept) and _text(self.kept[-1]).rstrip().endswith(end)
 
 

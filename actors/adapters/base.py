@@ -203,7 +203,7 @@ class Decoder(Assembly, ABC):
 
 
 def _is_whole(data: str) -> bool:
-    """Say whether the event at the end of a stream is more than the beginning of one."""
+    """Return whether the event at the end of a stream is more than the beginning of one."""
     try:
         return data == DONE or loaded(data) is not None
     except ValueError:

@@ -115,7 +115,7 @@ class CallTable:
         return call
 
     def _goes_on(self, call: ArrivingCall, native_id: str, name: str, text: str) -> bool:
-        """Say whether a fragment with a name continues a call at its place instead of beginning another."""
+        """Return whether a fragment with a name continues a call at its place instead of beginning another."""
         has_other_id = bool(native_id and call.native_id and native_id != call.native_id)
         if call.is_closed:
             return False
@@ -158,7 +158,7 @@ class CallTable:
 
 
 def _has_all(call: ArrivingCall) -> bool:
-    """Say whether a call has all of its arguments, as far as that is seen while it arrives."""
+    """Return whether a call has all of its arguments, as far as that is seen while it arrives."""
     if call.told:
         return True
     pieces = call.pieces

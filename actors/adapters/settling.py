@@ -90,7 +90,7 @@ class AnswerCalls:
         self._keep()
 
     def _goes_on(self, before: ArrivingCall, stray: ArrivingCall) -> bool:
-        """Say whether arguments without a name are more of the call before them: they have no id of their own."""
+        """Return whether arguments without a name are more of the call before them: they have no id of their own."""
         if before.is_closed or (stray.native_id and not self._makes_ids):
             return False
         return repaired([*before.pieces.texts(), *stray.pieces.texts()]) is not None
@@ -167,13 +167,13 @@ class AnswerCalls:
         return behind[0]
 
     def _has_odd_arguments(self) -> bool:
-        """Say whether arguments were sent again, or are no object."""
+        """Return whether arguments were sent again, or are no object."""
         return bool(self.left_out) or any(
             not (call.free or call.told or call.pieces.is_blank or call.is_whole) for call in self._calls
         )
 
     def _may_be_piece(self, call: ArrivingCall, other: ArrivingCall) -> bool:
-        """Say whether a call's name may be the beginning of the next one's, as far as is known."""
+        """Return whether a call's name may be the beginning of the next one's, as far as is known."""
         if self._tools is None:
             return call.slot == other.slot and not other.native_id
         whole, is_known = call.wire_name + other.wire_name, call.wire_name in self._tools
@@ -285,7 +285,7 @@ def _is_without_id(name: str, call: ArrivingCall) -> bool:
 
 
 def _is_followed(pieces: Sequence[str]) -> bool:
-    """Say whether an object ends where a fragment does, and others come behind it: they belong to no call."""
+    """Return whether an object ends where a fragment does, and others come behind it: they belong to no call."""
     text = "".join(pieces)
     end, reach = object_end(text), 0
     for piece in pieces[:-1]:

@@ -197,7 +197,7 @@ def _has_png_end(raw: bytes) -> bool:
 
 
 def _has_gif_end(raw: bytes) -> bool:
-    """Say whether a GIF has a whole frame and stops between two blocks; its trailer is often left out."""
+    """Return whether a GIF has a whole frame and stops between two blocks; its trailer is often left out."""
     at, frames = _behind_colours(raw, 10, 13), 0
     while at < len(raw):
         if raw[at] == 0x3B:

@@ -58,7 +58,7 @@ def content_cut(message: Message, *, has_tools: bool) -> Cut | None:
 
 
 def _is_content(block: Block) -> bool:
-    """Say whether a block is content beside text. A mark only belongs to what was said."""
+    """Return whether a block is content beside text. A mark only belongs to what was said."""
     if isinstance(block, Native):
         return block.seal.kind != "mark"
     return not isinstance(block, Text | Thinking)

@@ -86,7 +86,7 @@ _TOKEN = re.compile(
 
 
 def holds_call(text: str) -> bool:
-    """Say whether a text holds a tool call that its host did not parse. A JSON object as a whole holds none."""
+    """Return whether a text holds a tool call that its host did not parse. A JSON object as a whole holds none."""
     if _CALL.search(text) is None or parse_object(text.strip()) is not None:
         return False
     prose = _without_inline_code(_FENCED.sub("\n", text))

@@ -105,7 +105,7 @@ class MessagesDecoder(Decoder):
             self._start(at, fields(held))
             self._stop(at)
 
-    def _take_untold(self) -> None:
+    def _take_calls_without_events(self) -> None:
         """Take the calls of `message_start` that no event had."""
         for held in map(fields, self._early_calls):
             if not any(
@@ -124,7 +124,7 @@ class MessagesDecoder(Decoder):
         if not self._begun:
             raise broken("the stream ended without a message")
         self._take_early()
-        self._take_untold()
+        self._take_calls_without_events()
         unended = [part for slot in list(self._open) if (part := self._close(slot)) is not None]
         self._pair()
         self.end_all(unended)

@@ -45,7 +45,7 @@ class ChatDecoder(Decoder):
         if reported or not _BESIDE.isdisjoint(payload) or choice.get("logprobs") or choice.get("error"):
             self._beside(payload, choice, reported=reported)
         self._begun = self._begun or bool(choice)
-        delta = choice.get("delta") or self._unsaid(choice)
+        delta = choice.get("delta") or self._rest_of_message(choice)
         self._take(payload, choice, delta if type(delta) is dict else {})
 
     def body(self, body: Fields) -> None:
@@ -68,7 +68,7 @@ class ChatDecoder(Decoder):
     def is_proper(self) -> bool:
         return self.finish_reason is not None
 
-    def _unsaid(self, choice: Fields) -> Fields:
+    def _rest_of_message(self, choice: Fields) -> Fields:
         """Return what a whole message adds to a stream: some relays send nothing else, others repeat it at the end."""
         message = fields(choice.get("message"))
         if not self._parts:

@@ -197,7 +197,7 @@ class ResponsesDecoder(Decoder):
         self._take_whole(item, told)
 
     def _is_reused(self, item: _Item, told: Fields, index: Slot) -> bool:
-        """Say whether an id is that of an item that has ended, and now of another one at another place."""
+        """Return whether an id is that of an item that has ended, and now of another one at another place."""
         is_there = index is None or self._by_index.get((item.kind, index)) is item
         return item.done and not is_there and not _may_be(item, told)
 
@@ -270,7 +270,7 @@ class ResponsesDecoder(Decoder):
 
 
 def _may_be(item: _Item, told: Fields) -> bool:
-    """Say whether a whole item can be one that came under another id: nothing that both say contradicts that."""
+    """Return whether a whole item can be one that came under another id: nothing that both say contradicts that."""
     if item.kind != told.get("type"):
         return False
     part = item.part

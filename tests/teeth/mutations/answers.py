@@ -105,14 +105,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "answers, anthropic: a call of message_start that no event has is gone",
         "actors/adapters/anthropic/decode.py:MessagesDecoder._message_stop",
-        "self._take_untold()",
+        "self._take_calls_without_events()",
         "pass",
         (ASTRAY,),
     ),
     Mutation(
         "answers, openai_chat: a message in a stream is not read",
         "actors/adapters/openai_chat/decode.py:ChatDecoder.event",
-        'choice.get("delta") or self._unsaid(choice)',
+        'choice.get("delta") or self._rest_of_message(choice)',
         'choice.get("delta")',
         (ASTRAY,),
     ),
