@@ -1,0 +1,172 @@
+"""Facts about the models of Anthropic: one row for each generation, in the order in which they are tried.
+
+The last row is the newest generation, and matches every other name of the family.
+"""
+
+from actors.core.form import replace
+from actors.core.models.facts import CLAUDE_KEYS, ModelFacts
+from actors.core.models.lookup import ModelRow
+
+_CLAUDE_3 = ModelFacts(
+    efforts=(),
+    thinking=(),
+    schema_output=False,
+    cache="none",  # Bedrock rejects marks for these; the models are retired
+    property_keys=CLAUDE_KEYS,
+    image_side=8000,
+    many_images_side=2000,
+    image_count=100,
+)
+_HAIKU_3_5 = replace(_CLAUDE_3, cache="host", cache_minimum=2048)
+_CLAUDE_3_7 = replace(
+    _HAIKU_3_5,
+    thinking=("enabled", "disabled"),  # ANT-46
+    sampling="without_thinking",
+    forced_choice="without_thinking",  # ANT-48
+    cache_minimum=1024,
+    display=True,
+)
+_CLAUDE_4_5 = replace(_CLAUDE_3_7, schema_output=True, cache_minimum=4096)
+_OPUS_4_5 = replace(_CLAUDE_4_5, efforts=("low", "medium", "high"), default_effort="high")
+_CLAUDE_4_6 = replace(
+    _OPUS_4_5,
+    efforts=("low", "medium", "high", "max"),
+    thinking=("adaptive", "enabled", "disabled"),
+)
+_CLAUDE_4_7 = replace(
+    _CLAUDE_4_6,
+    sampling="never",  # ANT-56
+    efforts=("low", "medium", "high", "xhigh", "max"),
+    thinking=("adaptive", "disabled"),  # ANT-45
+)
+_CLAUDE_5 = replace(_CLAUDE_4_7, thinks=True, cache_minimum=1024)
+_CLAUDE_5_5 = replace(
+    _CLAUDE_5,
+    thinking=("adaptive",),  # ANT-47
+    forced_choice="never",  # ANT-48
+    cache_minimum=512,
+)
+_SONNET_5_5 = replace(_CLAUDE_5_5, thinking=("adaptive", "between_tools"))
+
+
+def _claude(generations: str, families: str = "opus|sonnet|haiku") -> str:
+    """Return a pattern of Claude models, in which `opus-4-5`, `opus-4.5` and `4-5-opus` are the same."""
+    return rf"claude-(?:(?:{families})-(?:{generations})|(?:{generations})-(?:{families}))(?:-(?!\d).*)?"
+
+
+ROWS: tuple[ModelRow, ...] = (
+    ModelRow(
+        maker="anthropic",
+        models=r"claude-(?:v?[12]\b|instant).*|claude-3(?:-5)?-(?:opus|sonnet).*|claude-3-haiku.*",
+        facts=_CLAUDE_3,
+        source="Anthropic documentation",
+        sample=("claude-3-haiku-20240307", "anthropic.claude-v2:1", "claude-3-5-sonnet-20241022"),
+        cautious=frozenset({"cache"}),
+    ),
+    ModelRow(
+        maker="anthropic",
+        models=r"claude-3-5-haiku",
+        facts=_HAIKU_3_5,
+        source="Anthropic documentation",
+        sample=("claude-3-5-haiku-latest",),
+    ),
+    ModelRow(
+        maker="anthropic",
+        models=_claude(r"3[-.]7"),
+        facts=_CLAUDE_3_7,
+        source="ANT-46, ANT-48",
+        sample=("claude-3-7-sonnet-20250219",),
+    ),
+    ModelRow(
+        maker="anthropic",
+        models=_claude(r"4(?:[-.]0)?"),
+        facts=_CLAUDE_3_7,
+        source="ANT-46, ANT-48",
+        sample=("claude-sonnet-4-20250514", "claude-opus-4-0"),
+    ),
+    ModelRow(
+        maker="anthropic",
+        models=_claude(r"4[-.]1"),
+        facts=_CLAUDE_3_7,
+        source="ANT-46, ANT-48",
+        sample=("claude-opus-4-1",),
+        cautious=frozenset({"schema_output"}),
+    ),
+    ModelRow(
+        maker="anthropic",
+        models=_claude(r"4[-.]5", "sonnet"),
+        facts=replace(_CLAUDE_4_5, cache_minimum=1024),
+        source="ANT-46, ANT-48",
+        sample=("claude-sonnet-4-5",),
+    ),
+    ModelRow(
+        maker="anthropic",
+        models=_claude(r"4[-.]5", "haiku"),
+        facts=_CLAUDE_4_5,
+        source="ANT-46, ANT-48",
+        sample=("claude-haiku-4-5@20251001",),
+    ),
+    ModelRow(
+        maker="anthropic",
+        models=_claude(r"4[-.]5", "opus"),
+        facts=_OPUS_4_5,
+        source="ANT-46, ANT-48, ANT-49",
+        sample=("claude-opus-4-5-20251101", "us.anthropic.claude-opus-4-5-20251101-v1:0"),
+    ),
+    ModelRow(
+        maker="anthropic",
+        models=_claude(r"4[-.]6"),
+        facts=_CLAUDE_4_6,
+        source="ANT-48, ANT-49",
+        sample=("claude-opus-4-6", "claude-sonnet-4.6"),
+    ),
+    ModelRow(
+        maker="anthropic",
+        models=_claude(r"4[-.][78]"),
+        facts=_CLAUDE_4_7,
+        source="ANT-45, ANT-48, ANT-56",
+        sample=("claude-opus-4-7", "claude-opus-4-8"),
+    ),
+    ModelRow(
+        maker="anthropic",
+        models=_claude(r"5(?:[-.]0)?", "opus|sonnet"),
+        facts=_CLAUDE_5,
+        source="ANT-45, ANT-48, ANT-56",
+        sample=("claude-sonnet-5", "claude-opus-5"),
+    ),
+    ModelRow(
+        maker="anthropic",
+        models=_claude(r"5[-.]5", "sonnet"),
+        facts=_SONNET_5_5,
+        source="ANT-47, ANT-48: migration guide for Sonnet 5.5",
+        sample=("claude-sonnet-5-5",),
+    ),
+    ModelRow(
+        maker="anthropic",
+        models=r"claude-(?:fable|mythos)-(?:5|preview)|claude-mythos",
+        facts=_CLAUDE_5_5,
+        source="ANT-47, ANT-48",
+        sample=("claude-fable-5", "claude-mythos-5"),
+        cautious=frozenset({"forced_choice"}),
+    ),
+    ModelRow(
+        maker="anthropic",
+        models=_claude(r"5[-.]5", "haiku"),
+        facts=_CLAUDE_5_5,
+        source="ANT-47, ANT-48",
+        sample=("claude-haiku-5-5",),
+        cautious=frozenset({"thinking", "forced_choice"}),
+    ),
+    ModelRow(
+        maker="anthropic",
+        models=r"claude-.*",
+        facts=_CLAUDE_5_5,
+        source="ANT-45, ANT-47, ANT-48, ANT-56",
+        sample=(
+            "claude-opus-5-5",
+            "us.anthropic.claude-opus-5-5-v1:0",
+            "claude-opus-5-5@20260901",
+            "claude-fable-5-2",
+        ),
+    ),
+)
