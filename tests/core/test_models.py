@@ -54,6 +54,9 @@ def test_each_sample_is_described_by_its_own_row(row: ModelRow) -> None:
         ("models/Gemini-3-Flash-Preview", "gemini-3-flash"),
         ("claude-3-5-haiku-latest", "claude-3-5-haiku"),
         ("kimi-k2.7-code", "kimi-k2.7-code"),
+        ("claude-sonnet-4-5-20250929-thinking", "claude-sonnet-4-5"),
+        ("claude-sonnet-4-5-20250929[1m]", "claude-sonnet-4-5"),
+        ("claude-sonnet-4-5[1m]", "claude-sonnet-4-5"),
     ],
 )
 def test_a_prefix_a_date_and_a_tag_are_not_part_of_a_models_name(name: str, base: str) -> None:

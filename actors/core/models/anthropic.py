@@ -57,18 +57,23 @@ def _claude(generations: str, families: str = "opus|sonnet|haiku") -> str:
 ROWS: tuple[ModelRow, ...] = (
     ModelRow(
         maker="anthropic",
-        models=r"claude-(?:v?[12]\b|instant).*|claude-3(?:-5)?-(?:opus|sonnet).*|claude-3-haiku.*",
+        models=r"claude-(?:v?[12]\b|instant).*|claude-3(?:[-.]5)?-(?:opus|sonnet).*|claude-3-haiku.*",
         facts=_CLAUDE_3,
         source="Anthropic documentation",
-        sample=("claude-3-haiku-20240307", "anthropic.claude-v2:1", "claude-3-5-sonnet-20241022"),
+        sample=(
+            "claude-3-haiku-20240307",
+            "anthropic.claude-v2:1",
+            "claude-3-5-sonnet-20241022",
+            "anthropic/claude-3.5-sonnet",
+        ),
         cautious=frozenset({"cache"}),
     ),
     ModelRow(
         maker="anthropic",
-        models=r"claude-3-5-haiku",
+        models=r"claude-3[-.]5-haiku.*",
         facts=_HAIKU_3_5,
         source="Anthropic documentation",
-        sample=("claude-3-5-haiku-latest",),
+        sample=("claude-3-5-haiku-latest", "anthropic/claude-3.5-haiku"),
     ),
     ModelRow(
         maker="anthropic",

@@ -40,12 +40,16 @@ class ModelRow(Demands):
 
 
 _PREFIX = re.compile(r"(?:[a-z][a-z0-9-]*\.)+(?=[a-z])")  # `us.anthropic.`; a dot before a digit is a version
-_SUFFIX = re.compile(r"(?:[@:].*|(?<!claude)-v\d+:\d+|(?<=\d)-v\d+|-(?:20\d\d-?\d\d-?\d\d|latest|preview))+$")
+_SUFFIX = re.compile(
+    r"(?:[@:\[].*|(?<!claude)-v\d+:\d+|(?<=\d)-v\d+|-20\d\d-?\d\d-?\d\d(?!\d).*|-(?:latest|preview))+$"
+)
 
 
 @lru_cache(maxsize=1024)
 def base_name(model: str) -> str:
     """Return a model's name in lower case without a gateway's prefix, a region, a date, a tag or a version suffix.
+
+    What a relay appends to a date, as in `claude-sonnet-4-5-20250929-thinking`, goes with the date.
 
     `openai/gpt-5.6-sol-2026-07-01` is `gpt-5.6-sol`, `us.anthropic.claude-opus-5-5-20260901-v1:0` is
     `claude-opus-5-5`, and `claude-opus-5-5@20260901` too.

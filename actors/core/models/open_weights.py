@@ -65,10 +65,10 @@ ROWS: tuple[ModelRow, ...] = (
     ),
     ModelRow(
         maker="kimi",
-        models=r"kimi-.*",
+        models=r"kimi(?:-.*)?",
         facts=_KIMI_K3,
         source="KIM-03, KIM-09, KIM-10; models.dev#4090, #4721",
-        sample=("kimi-k3", "kimi-k3.1-pro"),
+        sample=("kimi-k3", "kimi-k3.1-pro", "kimi-latest"),
     ),
     ModelRow(
         maker="deepseek",
@@ -116,10 +116,10 @@ ROWS: tuple[ModelRow, ...] = (
     ),
     ModelRow(
         maker="minimax",
-        models=r"minimax-(?:0|m[12]).*|m2-.*",
+        models=r"minimax-(?:text|0|m[12]).*|m2-.*",
         facts=_MINIMAX_M2,
         source="reported",
-        sample=("minimax-m2.7",),
+        sample=("minimax-m2.7", "MiniMax-Text-01"),
     ),
     ModelRow(
         maker="minimax",

@@ -64,7 +64,7 @@ ROWS: tuple[ModelRow, ...] = (
     ),
     ModelRow(
         maker="openai",
-        models=r"o1-(?:mini|preview)",
+        models=r"o1-mini",
         facts=_O1_MINI,
         source="OAC-18",
         sample=("o1-mini",),

@@ -6,13 +6,15 @@ from actors.testing.rules.deepseek import DEEPSEEK
 from actors.testing.rules.host import VendorHost
 from actors.testing.rules.kimi import KIMI
 from actors.testing.rules.mistral import MISTRAL
-from actors.testing.rules.openai_chat import OPENAI
-from actors.testing.rules.openrouter import upstreams_rules
+from actors.testing.rules.openrouter import BEHIND_GATEWAY, upstreams_rules
 from actors.testing.rules.vendors import VENDORS
 
 _DIRECT: dict[str, VendorHost] = {host.name: host for host in (MISTRAL, KIMI, DEEPSEEK, *VENDORS)}
 
-HOSTS: dict[str, VendorHost] = {**_DIRECT, "openrouter": upstreams_rules({**_DIRECT, OPENAI.name: OPENAI})}
+HOSTS: dict[str, VendorHost] = {
+    **_DIRECT,
+    "openrouter": upstreams_rules({**_DIRECT, BEHIND_GATEWAY.name: BEHIND_GATEWAY}),
+}
 """The vendors, by the name of their dialect."""
 
 COMPATIBLE_RULES: dict[str, dict[str, ServerRule]] = {name: dict(host.rules) for name, host in HOSTS.items()}

@@ -67,9 +67,7 @@ class ServedModel:
 _GPT_4O = ServedModel("openai", ("gpt-4o", "chatgpt-", "gpt-4.5"), efforts=(), cached=1024)
 _GPT_4_1 = replace(_GPT_4O, names=("gpt-4.1",), cache="retention")
 _GPT_4 = replace(_GPT_4O, names=("gpt-3", "gpt-4$", "gpt-4-"), form=False)
-_O1_MINI = replace(
-    _GPT_4O, names=("o1-mini", "o1-preview"), sampling="never", thinks=True, stops=False, form=False
-)
+_O1_MINI = replace(_GPT_4O, names=("o1-mini",), sampling="never", thinks=True, stops=False, form=False)
 _O = replace(
     _O1_MINI,
     names=("o1", "o3", "o4-mini", "codex-mini"),
@@ -243,7 +241,7 @@ _KIMI_K2 = ServedModel(
     forced="without_thinking",
 )
 _KIMI_THINKING = replace(_KIMI_K2, names=("kimi-k2-thinking",), thinking=(), forced="never")
-_KIMI_K3 = replace(_KIMI_THINKING, names=("kimi-",), efforts=("low", "high", "max"), effort="max")
+_KIMI_K3 = replace(_KIMI_THINKING, names=("kimi$", "kimi-"), efforts=("low", "high", "max"), effort="max")
 _DEEPSEEK_V3 = ServedModel(
     "deepseek",
     ("deepseek-v3",),
@@ -265,7 +263,7 @@ _GLM_5_2 = replace(_GLM_5, names=("glm-5.2",), efforts=("high", "max"), effort="
 _GLM_5_3 = replace(_GLM_5_2, names=("glm-",), efforts=("low", "high", "max"), thinking=("enabled",))
 _MINIMAX_M2 = ServedModel(
     "minimax",
-    ("minimax-0", "minimax-m1", "minimax-m2", "m2-"),
+    ("minimax-text", "minimax-0", "minimax-m1", "minimax-m2", "m2-"),
     efforts=(),
     thinking=("disabled",),
     thinks=True,
@@ -289,7 +287,7 @@ _CUTS = (
     r"^.*/",
     r"^~",
     r"^(?:[a-z][a-z-]*\.)+(?=[a-z])",
-    r"[@:].*$",
+    r"[@:\[].*$",
     r"(?<=\d)-v\d+$",
     r"-20\d{2}-?\d{2}-?\d{2}.*$",
 )

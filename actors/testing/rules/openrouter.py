@@ -225,6 +225,9 @@ def _wrapped(refusal: ServerRefusal, request: Json, values: Mapping[str, object]
 _ANOTHER_VENDOR: VendorHost = replace(any_answer(OPENAI), schema=lambda function: None)
 """Behind the gateway a vendor of which nothing but the family's rules is known: schemas are its own matter."""
 
+BEHIND_GATEWAY: VendorHost = replace(OPENAI)
+"""OpenAI as a gateway calls it: without the rules of single models, which it serves by their own API (OAC-20)."""
+
 OPENROUTER: VendorHost = replace(
     any_answer(OPENAI),
     name="openrouter",
