@@ -25,10 +25,8 @@ _WIRE_NAMES: Mapping[tuple[str, ...], str] = {
     ("stop",): "stop stopsequences stopsequence",
     ("max_tokens",): "maxtokens maxcompletiontokens maxoutputtokens",
     ("tool_choice",): "toolchoice functioncallingconfig allowedfunctionnames",
-    (
-        "output",
-    ): "responseformat text.format outputconfig.format outputconfig.textformat textformat responseschema"
-    " responsejsonschema responsemimetype",
+    ("output",): "responseformat text text.format outputconfig.format outputconfig.textformat textformat"
+    " responseschema responsejsonschema responsemimetype",
     ("cache",): "promptcachekey cachecontrol cachepoint promptcaching",
     ("cache_life",): "promptcacheretention promptcacheoptions cachecontrol.ttl",
     ("stream",): "stream",

@@ -102,7 +102,9 @@ def test_behind_openrouter_the_upstreams_rules_hold_in_the_upstreams_words(upstr
 
 @pytest.mark.parametrize("model", ["openai/gpt-5.6", "openai/gpt-6-astra", "openai/gpt-5.3-codex", "gpt-5.6"])
 def test_openrouter_serves_openais_models_with_tools_at_any_effort(model: str) -> None:
-    tools = [{"type": "function", "function": {"name": "read", "parameters": {"type": "object", "properties": {}}}}]
+    tools = [
+        {"type": "function", "function": {"name": "read", "parameters": {"type": "object", "properties": {}}}}
+    ]
     asked = body(USER, tools=tools, reasoning={"effort": "high"}, temperature=0.2) | {"model": model}
     assert validate(wire(asked), "openrouter") is None
     assert validate(wire(asked | {"model": "gpt-5.6"}), "openai_chat") is not None

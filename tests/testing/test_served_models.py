@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from actors import History, Ledger, dialect
+from actors import History, Ledger, check, dialect
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Settings, ToolSpec
 from actors.core.asking import Choose
@@ -62,6 +62,8 @@ def is_cautious(field: str, ours: Any, theirs: Any) -> bool:  # Any: values of a
         return WHEN.index(ours) > WHEN.index(theirs)
     if field == "thinking":
         return set(ours) < set(theirs)
+    if field == "efforts":
+        return theirs is None
     return ours is False and theirs is True
 
 
@@ -237,3 +239,25 @@ def test_vertex_accepts_call_ids_from_generation_3_on(model: str, accepted: bool
     refusal = validate(json.dumps({"contents": contents}).encode(), "vertex", settings=settings)
     assert (refusal is None) is accepted
     assert accepted or (refusal is not None and refusal.rule == "GEM-09")
+
+
+@pytest.mark.parametrize(
+    ("host", "settings"),
+    [
+        ("kimi", {"model": "kimi-k2.6", "tool_choice": "required", "thinking": {"type": "disabled"}}),
+        ("deepseek", {"model": "deepseek-v4-pro", "reasoning_effort": "low"}),
+        ("openai_chat", {"model": "gpt-5.2", "temperature": 0.2, "reasoning_effort": "none"}),
+    ],
+)
+def test_a_request_that_a_host_accepts_is_no_fault_where_the_encoders_are_more_cautious(
+    host: str, settings: dict[str, Any]
+) -> None:
+    body = {"messages": [{"role": "user", "content": "Read it."}], "tools": FUNCTIONS} | settings
+    assert validate(json.dumps(body).encode(), host) is None
+    assert check(json.dumps(body).encode(), dialect(host)) == []
+
+
+def test_a_forced_tool_is_a_fault_while_kimi_thinks() -> None:
+    body = {"model": "kimi-k2.6", "messages": [{"role": "user", "content": "Read it."}], "tools": FUNCTIONS}
+    faults = check(json.dumps(body | {"tool_choice": "required"}).encode(), dialect("kimi"))
+    assert [fault.rule for fault in faults] == ["KIM-10"]

@@ -50,21 +50,13 @@ _PLACES: Mapping[str, Mapping[str, Place]] = {
 }
 """Where a request of each family holds each setting."""
 
-_ACCEPTS_ALL = ModelFacts()
+_ACCEPTED = ModelFacts(forced_choice="without_thinking")  # where sources disagree
 _FREE = ("auto", "none", "validated")  # tool choices that force nothing
 
 
 def setting_faults(body: Mapping[str, JsonValue], dialect: Dialect) -> Iterator[tuple[str, str, str]]:
-    """Yield each setting that the model does not accept: the rule and its case, the place, and what is wrong.
-
-    A fact in which sources disagree is no reason for a fault (`ModelRow.cautious`).
-    """
-    named = dialect.narrowed_to or body.get("model")
-    row = find_row(named, dialect.makers) if isinstance(named, str) else None
-    facts = dialect.model if row is None or dialect.narrowed_to else row.facts
-    if row is not None:
-        accepted = {name: getattr(_ACCEPTS_ALL, name) for name in row.cautious}
-        facts = replace(facts, **accepted)
+    """Yield each setting that the model does not accept: the rule and its case, the place, and what is wrong."""
+    facts = judged_facts(dialect, body.get("model"))
     asked = {name: (place, value) for name, place in _PLACES[dialect.family].items()
              if (value := _value(body, place)) is not None}  # fmt: skip
     yield from _sampling(asked, dialect, facts)
@@ -76,6 +68,24 @@ def setting_faults(body: Mapping[str, JsonValue], dialect: Dialect) -> Iterator[
         yield "ALL-16 stop", ".".join(stop[0]), "the model accepts no stop sequences"
     if facts.forced_choice == "never" and (choice := asked.get("choice")) is not None and _forces(choice[1]):
         yield "ALL-16 forced", ".".join(choice[0]), "the model accepts no forced tool"
+
+
+def judged_facts(dialect: Dialect, model: JsonValue) -> ModelFacts:
+    """Return the facts to judge a request by; those of the dialect if it is narrowed to a model already.
+
+    A fact in which sources disagree is no reason for a fault (`ModelRow.cautious`).
+
+    Args:
+        dialect: The profile of the host.
+        model: What the request has as its model.
+    """
+    named = dialect.narrowed_to or model
+    row = find_row(named, dialect.makers) if isinstance(named, str) else None
+    if row is None:
+        return dialect.model
+    facts = dialect.model if dialect.narrowed_to else row.facts
+    unsure = [name for name in row.cautious if getattr(facts, name) == getattr(row.facts, name)]
+    return replace(facts, **{name: getattr(_ACCEPTED, name) for name in unsure})
 
 
 def _value(body: JsonValue | Mapping[str, JsonValue], place: Place) -> Any:  # Any: JSON

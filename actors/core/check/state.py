@@ -12,12 +12,12 @@ from typing import Any, ClassVar, Self, TypeAlias
 
 import msgspec
 
+from actors.core.check.model_settings import judged_facts
 from actors.core.check.pictures import read_picture
 from actors.core.check.schemas import schema_faults
 from actors.core.dialect import Dialect
 from actors.core.jsonio import JsonRefused, JsonValue, parse
 from actors.core.models.facts import ModelFacts
-from actors.core.models.narrow import facts_of
 from actors.core.table import NOTHING, Table
 from actors.errors import Fault
 
@@ -287,10 +287,8 @@ class CheckState:  # noqa: PLW1641  it has no hash, since it is changed while it
             self.fault("ALL-02 model", "model", f"a model name, not {excerpt(model)}")
 
     def facts(self, model: JsonValue) -> ModelFacts:
-        """Return the facts of the model that a request names, if the dialect is not narrowed to one already."""
-        if self.dialect.narrowed_to or type(model) is not str:
-            return self.dialect.model
-        return facts_of(self.dialect, model)
+        """Return the facts to judge a request by, from the name of its model."""
+        return judged_facts(self.dialect, model)
 
     def limited(self, limit: JsonValue, where: str) -> None:
         if type(limit) is not int or limit < 1:

@@ -76,7 +76,7 @@ ROWS: tuple[ModelRow, ...] = (
         facts=_DEEPSEEK_V3,
         source="DSK-05, DSK-08",
         sample=("deepseek-v3.2",),
-        cautious=frozenset({"reasoning"}),
+        cautious=frozenset({"reasoning", "efforts"}),
     ),
     ModelRow(
         maker="deepseek",
@@ -84,7 +84,7 @@ ROWS: tuple[ModelRow, ...] = (
         facts=_DEEPSEEK_V4,
         source="DSK-05, DSK-08; openclaw#73417, kimi-cli#2141",
         sample=("deepseek-v4-pro", "deepseek-chat"),
-        cautious=frozenset({"reasoning"}),
+        cautious=frozenset({"reasoning", "efforts"}),
     ),
     ModelRow(
         maker="glm",

@@ -245,12 +245,11 @@ _KIMI_K3 = replace(_KIMI_THINKING, names=("kimi$", "kimi-"), efforts=("low", "hi
 _DEEPSEEK_V3 = ServedModel(
     "deepseek",
     ("deepseek-v3",),
-    efforts=(),
     thinking=("enabled", "disabled"),
     thinks=True,
     forced="without_thinking",
 )
-_DEEPSEEK_V4 = replace(_DEEPSEEK_V3, names=("deepseek-",), efforts=("high", "max"), effort="high")
+_DEEPSEEK_V4 = replace(_DEEPSEEK_V3, names=("deepseek-",), effort="high")  # it maps other levels to these
 _GLM_4 = ServedModel(
     "glm",
     ("glm-1", "glm-2", "glm-3", "glm-4"),
