@@ -58,6 +58,7 @@ UNSUPPORTED = [
         openai("Unsupported parameter: 'text.format' is not supported.", "text.format"),
         "output",
     ),
+    ("openai_responses", openai("Unknown parameter: 'text'.", "text"), "output"),
     ("anthropic", plain("temperature: Extra inputs are not permitted"), "temperature"),
     ("anthropic", plain("`temperature` is deprecated for this model."), "temperature"),
     ("anthropic", plain("thinking: Extra inputs are not permitted"), "thinking"),
