@@ -106,6 +106,26 @@ def test_calls_without_reasoning_of_the_readers_own_have_words_in_its_place(
     assert without.get("reasoning_content") == required
 
 
+def test_every_message_of_deepseeks_model_has_reasoning_or_its_placeholder() -> None:
+    """Case deepseek-reasoning-without-calls: DSK-05."""
+    call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    messages = [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": "Hello."},
+        {"role": "user", "content": "read"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": "ok"},
+        {"role": "assistant", "content": "It says ok."},
+        {"role": "user", "content": "go"},
+    ]
+    history, ledger = from_wire(messages, "deepseek")
+    rendered = render(history, ledger, dialect("deepseek"))
+    tools = [{"name": "f", "parameters": {"type": "object", "properties": {}}}]
+    body = json.loads(encode(rendered, model="deepseek-v4-pro", tools=tools))
+    said = [message for message in body["messages"] if message["role"] == "assistant"]
+    assert [bool(message["reasoning_content"]) for message in said] == [True] * 3
+
+
 def test_minimax_is_sent_back_the_details_of_its_reasoning() -> None:
     details = quote('[{"type":"reasoning.text","text":"hm"}]')
     own = Thinking("hm", Seal("reasoning_details", details, READERS["minimax"]))
