@@ -36,6 +36,10 @@ BEHIND = 3
 
 MOST = 20_000
 """Bytes that no stream here is as long as."""
+ENDED_BY_THE_RESPONSE = frozenset({"gemini"})
+"""Formats without an end marker: a connection that breaks behind the last event may have lost another."""
+MOST_OF_A_RESPONSE = 2_000
+"""Bytes that no stream of such a format is as long as."""
 
 
 def noting(runs: list[str]) -> AnyTool:
@@ -72,7 +76,8 @@ async def cut(name: str, how: How, step: int = 1) -> tuple[Counter[str], list[st
     server = strict_server(name) if how == "breaks" else _shortened(strict_server(name))
     ends, problems = Counter[str](), list[str]()
     async with hosting(a=server, seconds=3600) as runtime:
-        for place in range(0, MOST, step):
+        never_whole = how == "breaks" and name in ENDED_BY_THE_RESPONSE
+        for place in range(0, MOST_OF_A_RESPONSE if never_whole else MOST, step):
             runs: list[str] = []
             server.script = Script(partial(_turn, runs))
             server.faults = {server.received: Disconnect(after_bytes=place)}
