@@ -12,6 +12,7 @@ from actors.adapters.request import ToolSpec
 from actors.core.content import Media, Thinking
 from actors.core.jsonio import JsonValue, dump
 from actors.testing.histories import READERS, history
+from actors.testing.images import png
 from tests import wanted
 from tests.at_scale import share
 
@@ -96,7 +97,7 @@ def test_the_vendors_own_objects_are_read() -> None:
             )
         ],
     )
-    image = types.Part(inline_data=types.Blob(mime_type="image/png", data=b"hi"))
+    image = types.Part(inline_data=types.Blob(mime_type="image/png", data=png()))
     response = types.FunctionResponse(name="read", response={"output": "ok"}, id="a")
     answer = {"role": "user", "parts": [types.Part(function_response=response), image]}
     messages, _ = from_wire([said, answer], "gemini")
@@ -105,5 +106,5 @@ def test_the_vendors_own_objects_are_read() -> None:
     (given,) = [result for message in messages for result in message.results]
     assert (made.id, made.arguments, given.call_id, given.content) == (given.call_id, {"n": 1}, made.id, "ok")
     assert isinstance(messages[0].blocks[0], Thinking)
-    assert messages[2].blocks == (Media("image/png", data="aGk="),)
+    assert messages[2].blocks == (Media.from_bytes(png(), "image/png"),)
     assert odd == ()

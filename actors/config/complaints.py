@@ -38,11 +38,15 @@ def syntax(error: tomllib.TOMLDecodeError) -> str:
     return _QUOTING.sub(r"\1\2\3", str(error))
 
 
+_MOST_NAMES = 40
+"""Names that one message lists."""
+
+
 def hint(name: str, known: Iterable[str], label: str) -> str:
     names = list(known)
     if close := nearest(name, names):
         return f"did you mean {close!r}?"
-    return f"{label}: {', '.join(names[:20]) or 'none'}"
+    return f"{label}: {', '.join(names[:_MOST_NAMES]) or 'none'}"
 
 
 def explained(error: ValidationError, source: str, text: str) -> str:

@@ -33,14 +33,12 @@ ANSWERS = 5
 
 _PIECE = 8
 _TEXT = "word by word, as a model says it \u2713 "
-_ARRAYS = ("messages", "input", "contents")
 
 
 def encoding(name: str) -> tuple[Callable[[], object], Callable[[], object]]:
     """Return what writes a transcript in this dialect, unjudged, and what `json` does with the same."""
     live = Live(name, name, MESSAGES)
-    body = json.loads(b"".join(live.cold()))
-    finished = next(body[key] for key in _ARRAYS if key in body)
+    finished = json.loads(live.rendered().transcript)  # a body may hold cache marks besides
     return (
         lambda: b"".join(chain.from_iterable(live.walk().fragments())),
         lambda: json.dumps(finished, ensure_ascii=False, separators=(",", ":")).encode(),

@@ -30,7 +30,7 @@ from actors.testing.bench.workload import Author, binding
 from actors.tools import Tool, tool
 
 RESULT = Author(binding("openai_chat")).text(1000, 1024)
-TARGET = "openai:model-1"
+TARGET = "openai_chat:model-1"
 OTHER = "deepseek:model-1"
 ENVIRON = {"OPENAI_API_KEY": "none", "DEEPSEEK_API_KEY": "none"}
 
