@@ -12,14 +12,9 @@ from itertools import chain
 from actors.adapters.codec import decode
 from actors.core.profiles import PROFILES, dialect
 from actors.testing import (
-    AnthropicServer,
-    BedrockServer,
-    CompatibleServer,
-    GeminiServer,
-    OpenAIServer,
-    ResponsesServer,
     Say,
     Turn,
+    strict_server,
 )
 from actors.testing.bench.figures import Extent, Figure, Measure
 from actors.testing.bench.timing import cpu_ms, interleaved
@@ -66,24 +61,12 @@ def decoding(name: str) -> tuple[Callable[[], object], Callable[[], object]]:
 
 
 def _wire(name: str) -> Wire:
-    match name:
-        case "openai_chat":
-            return OpenAIServer().wire
-        case "anthropic":
-            return AnthropicServer().wire
-        case "openai_responses":
-            return ResponsesServer().wire
-        case "gemini" | "gemini_2" | "vertex":
-            return GeminiServer().wire
-        case "bedrock":
-            return BedrockServer().wire
-        case _:
-            return CompatibleServer(vendor=name).wire
+    return strict_server(name).wire
 
 
 def _texts(name: str, events: Sequence[bytes]) -> list[str]:
     """Return the JSON texts in a stream: of server-sent events, or of Bedrock's frames."""
-    if name == "bedrock":  # a frame's JSON stands between its headers and four bytes of checksum
+    if name.startswith("bedrock"):  # a frame's JSON stands between its headers and four bytes of checksum
         return [event[event.index(b"{", 12) : -4].decode() for event in events]
     lines = (line for event in events for line in event.splitlines() if line.startswith(b"data: {"))
     return [line.removeprefix(b"data: ").decode() for line in lines]
