@@ -19,6 +19,7 @@ from actors.config import (
     TokenCommand,
     load,
 )
+from actors.config.complaints import hint
 from actors.config.dialects import derived
 from actors.config.settings import FileSettings
 from actors.core.dialect import AnthropicCaching, ConverseCaching
@@ -246,6 +247,11 @@ B = '[backends.b]\nkind = "openai"\nmodel = "m"\n'
         (B + "[pools.p]\nmembers = []\n", "[pools.p] members: Tuple should have at least 1 item"),
         (B + '[pools.p]\nmembers = ["b", "b"]\n', "line 5, column 1: a member is named twice"),
         (B + '[pools.b]\nmembers = ["b"]\n', "line 4, column 1: 'b' is the name of a backend too"),
+        (
+            B + 'reasoning = { effort = "hihg" }\n',
+            "line 4, column 1: [backends.b.reasoning] effort: takes one of none, minimal, low, medium, high, xhigh, "
+            "max, or the provider's own word, or None; did you mean 'high'?",
+        ),
         (
             B + 'reasoning = { mode = "off", tokens = 2000 }\n',
             'line 4, column 1: [backends.b] reasoning: takes tokens only with mode = "manual"',
@@ -589,3 +595,9 @@ def test_a_backend_is_resolved_once_until_a_variable_that_it_depends_on_changes(
     del environ["OPENAI_API_KEY"], environ["OPENAI_BASE_URL"]
     with pytest.raises(MissingKey):
         config.backend("openai:gpt")
+
+
+def test_a_long_list_of_names_says_how_many_it_leaves_out() -> None:
+    names = [f"backend{number:03}" for number in range(100)]
+    assert hint("zz", names, "it has") == f"it has: {', '.join(names[:40])} and 60 more"
+    assert hint("zz", [], "it has") == "it has: none"

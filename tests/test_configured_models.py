@@ -61,6 +61,14 @@ def test_a_table_of_another_provider_or_model_changes_nothing(tmp_path: Path) ->
         ('[models."openai:*"]\nstop = true', "has no field 'stop'; did you mean 'stops'?"),
         ('[models."openai:*"]\nstops = "yes"', "Expected `bool`, got `str` at stops"),
         ('[models."openai:*"]\nsampling = "no"', "Invalid enum value 'no' at sampling"),
+        ('[models."openai:*"]\nimage_side = 0', "Expected `int` >= 1 at image_side"),
+        ('[models."openai:*"]\ncache_minimum = -1', "Expected `int` >= 0 at cache_minimum"),
+        ('[models."openai:*"]\nproperty_keys = "("', "property_keys: not a regular expression: missing )"),
+        (
+            '[models."openai:*"]\ndefault_effort = "hihg"',
+            "default_effort: no level 'hihg'; did you mean 'high'?",
+        ),
+        ('[models."openai:*"]\nefforts = ["high", "low"]', "efforts: goes from the least to the most"),
         ('[models."openai:*"]\nefforts = ["hihg"]', "efforts: no level 'hihg'; did you mean 'high'?"),
     ],
 )

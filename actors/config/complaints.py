@@ -46,7 +46,8 @@ def hint(name: str, known: Iterable[str], label: str) -> str:
     names = list(known)
     if close := nearest(name, names):
         return f"did you mean {close!r}?"
-    return f"{label}: {', '.join(names[:_MOST_NAMES]) or 'none'}"
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return f"{label}: {', '.join(names[:_MOST_NAMES]) or 'none'}{more}"
 
 
 def explained(error: ValidationError, source: str, text: str) -> str:

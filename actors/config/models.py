@@ -9,6 +9,7 @@ the tables that match a model, the most specific one wins, field by field. The f
 reference page on models lists them with the built-in values.
 """
 
+import re
 from collections.abc import Collection, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
@@ -42,8 +43,21 @@ def check_models_table(name: str, table: Mapping[str, Any], providers: Collectio
         facts = merge(ModelFacts(), table)
     except msgspec.ValidationError as error:
         raise ValueError(str(error).replace(" - at `$.", " at ").rstrip("`")) from None
-    if wrong := next((effort for effort in facts.efforts or () if effort not in EFFORTS), None):
-        raise ValueError(f"efforts: no level {named(wrong)}; {hint(wrong, EFFORTS, 'there are')}")
+    _check_efforts(facts)
+    try:
+        re.compile(facts.property_keys or "")
+    except re.error as error:
+        raise ValueError(f"property_keys: not a regular expression: {error}") from None
+
+
+def _check_efforts(facts: ModelFacts) -> None:
+    efforts = facts.efforts or ()
+    default = (facts.default_effort,) if facts.default_effort else ()
+    for name, levels in (("efforts", efforts), ("default_effort", default)):
+        if wrong := next((level for level in levels if level not in EFFORTS), None):
+            raise ValueError(f"{name}: no level {named(wrong)}; {hint(wrong, EFFORTS, 'there are')}")
+    if sorted(efforts, key=EFFORTS.index) != list(efforts):
+        raise ValueError(f"efforts: goes from the least to the most, in the order {', '.join(EFFORTS)}")
 
 
 def matching_overrides(

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from actors.config.providers import Kind
 from actors.core.allowances import Period
+from actors.core.asking import refused
 from actors.core.caching import Cache
 from actors.core.compaction import Windows
 from actors.core.durations import duration
@@ -272,6 +273,12 @@ def _header_value(value: object) -> SecretStr | HeaderVariable:
             raise ValueError('takes texts, or { variable = "NAME" } for one that is a secret')
 
 
+def _effort(value: str) -> str:
+    if (takes := refused("effort", value)) is not None:
+        raise ValueError(f"takes {takes}")
+    return value
+
+
 class ReasoningSettings(Frozen):
     """How a backend is asked to think, where it has a switch for it.
 
@@ -284,7 +291,7 @@ class ReasoningSettings(Frozen):
 
     mode: Literal["default", "adaptive", "manual", "off"] = "default"
     tokens: Annotated[int, Field(ge=1024)] | None = None
-    effort: Label | None = None
+    effort: Annotated[Label, AfterValidator(_effort)] | None = None
 
     @model_validator(mode="after")
     def _budget(self) -> Self:

@@ -5,7 +5,7 @@ as ANT-45 are explained in docs/reference/rulebook.md.
 """
 
 from collections.abc import Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 
@@ -20,6 +20,9 @@ CLAUDE_KEYS = PLAIN_KEYS
 
 Permission: TypeAlias = Literal["always", "without_thinking", "never"]
 """When a model accepts a setting: in every request, only in one that does not let it think, or in none."""
+
+_Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
+_Limit: TypeAlias = Annotated[int, msgspec.Meta(ge=1)]
 
 Overrides: TypeAlias = Mapping[str, Any]
 """Fields of `ModelFacts` that replace those of the built-in table, as a `[models."PROVIDER:GLOB"]` table holds them."""
@@ -77,12 +80,12 @@ class ModelFacts(Demands):
     stops: bool = True
     schema_output: bool = True
     cache: Literal["host", "retention", "options", "automatic", "none"] = "host"
-    cache_minimum: int = 0
-    image_side: int | None = None
-    many_images: int = 20
-    many_images_side: int | None = None
-    image_bytes: int | None = None
-    image_count: int | None = None
+    cache_minimum: _Count = 0
+    image_side: _Limit | None = None
+    many_images: _Count = 20
+    many_images_side: _Limit | None = None
+    image_bytes: _Limit | None = None
+    image_count: _Limit | None = None
     reasoning: Literal["host", "own", "with_calls", "every"] = "host"
     native_ids: bool = False
     property_keys: str | None = None

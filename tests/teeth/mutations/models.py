@@ -9,6 +9,27 @@ SETTINGS = "actors/adapters/settings.py"
 
 MUTATIONS = (
     Mutation(
+        "models: the judge faults what a host may accept",
+        "actors/core/check/model_settings.py:judged_facts",
+        "row.cautious",
+        "()",
+        ("tests/testing/test_served_models.py",),
+    ),
+    Mutation(
+        "models: a table of the user has levels in any order",
+        "actors/config/models.py:_check_efforts",
+        "sorted(efforts, key=EFFORTS.index) != list(efforts)",
+        "False",
+        ("tests/test_configured_models.py",),
+    ),
+    Mutation(
+        "config: a backend has a misspelled effort",
+        "actors/config/settings.py:_effort",
+        'refused("effort", value)',
+        "None",
+        ("tests/test_config.py",),
+    ),
+    Mutation(
         "models: a date is part of a model's name",
         "actors/core/models/lookup.py:base_name",
         '_SUFFIX.sub("", ...)',
