@@ -24,7 +24,7 @@ _WIRE_NAMES: Mapping[tuple[str, ...], str] = {
     ("top_p",): "topp",
     ("stop",): "stop stopsequences stopsequence",
     ("max_tokens",): "maxtokens maxcompletiontokens maxoutputtokens",
-    ("tool_choice",): "toolchoice functioncallingconfig allowedfunctionnames",
+    ("tool_choice",): "toolchoice toolconfig functioncallingconfig allowedfunctionnames",
     ("output",): "responseformat text text.format outputconfig.format outputconfig.textformat textformat"
     " responseschema responsejsonschema responsemimetype",
     ("cache",): "promptcachekey cachecontrol cachepoint promptcaching",
@@ -138,7 +138,7 @@ def _parts(path: str) -> list[str]:
     """Return the keys of a path, such as `body.generation_config.thinkingConfig[0]`, as the table has them."""
     plain = re.sub(r"[_ -]", "", path.lower())
     parts = [part for part in re.split(r"[./\[\]#]+", plain) if part and not part.isdecimal()]
-    while parts and parts[0] in _PREFIXES:
+    while len(parts) > 1 and parts[0] in _PREFIXES:
         del parts[0]
     return parts
 

@@ -78,6 +78,11 @@ UNSUPPORTED = [
     ("gemini", plain("Thinking level is not supported for this model."), "effort"),
     (
         "gemini",
+        plain('Invalid JSON payload received. Unknown name "toolConfig": Cannot find field.'),
+        "tool_choice",
+    ),
+    (
+        "gemini",
         plain("Unable to submit request because thinking is not supported by this model."),
         "thinking",
     ),
