@@ -53,6 +53,14 @@ class Pieces:
         self.size += len(piece)
         return piece
 
+    def slices(self, piece: str) -> Iterator[str]:
+        """Yield a piece as it is to be added: a large one with wide characters in slices, most of which are narrow."""
+        if len(piece) < _LARGE or piece.isascii():
+            yield piece
+            return
+        for at in range(0, len(piece), _SLICE):
+            yield piece[at : at + _SLICE]
+
     def texts(self) -> list[str]:
         """Return the pieces."""
         return list(map(_text, self.kept))
@@ -92,6 +100,10 @@ class Pieces:
         yield quote("".join(begun))[1:-1]
 
     @property
+    def is_empty(self) -> bool:
+        return not self.kept and not self._half
+
+    @property
     def is_blank(self) -> bool:
         return not self._half and all(_text(piece).isspace() for piece in self.kept)
 
@@ -118,7 +130,7 @@ class Words:
         return self.kind == "text" or (self.done and self.seal is not None)
 
     def block(self, binding: Binding, maker: Binding) -> Block | None:
-        has_text = bool(self.pieces.size or self.pieces.whole())
+        has_text = bool(self.pieces.size) or not self.pieces.is_empty
         if self.kind == "text":
             return Text(json=self.pieces.literal()) if has_text else None
         return Thinking(seal=self.seal, json=self.pieces.literal()) if has_text or self.seal else None

@@ -126,8 +126,9 @@ class Assembly:
 
     def say(self, part: Words, piece: str) -> None:
         """Add a piece to a text or thinking block. An empty piece says nothing."""
-        if text := part.pieces.add(piece):
-            self._known.append(TextDelta(text) if part.kind == "text" else ThinkingDelta(text))
+        for each in part.pieces.slices(piece):
+            if text := part.pieces.add(each):
+                self._known.append(TextDelta(text) if part.kind == "text" else ThinkingDelta(text))
 
     def seal(self, part: Words, kind: str, data: str) -> None:
         """Attach the provider's own state to a thinking block, verbatim. A later one replaces it."""
@@ -392,7 +393,7 @@ class Assembly:
     def says(self) -> bool:
         """Whether there is a call, or a text that is not blank."""
         texts = (part for part in self._parts if isinstance(part, Words) and part.kind == "text")
-        return self.calls or any(part.pieces.whole().strip() for part in texts)
+        return self.calls or any(not part.pieces.is_blank for part in texts)
 
     def partial_message(self) -> Message:
         """Return what may be kept of an answer that broke off: text as far as it came, sealed thinking, finished calls.
