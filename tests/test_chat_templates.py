@@ -11,7 +11,8 @@ import pytest
 
 from actors.testing.rules import CompatibleProfile, CompatibleSettings, validate
 from actors.testing.rules.base import dumped
-from tests.chat_templates import DIRECTORY, WHY_SKIPPED, missing, refusal
+from tests.chat_templates import missing, refusal
+from tests.template_files import DIRECTORY, WHY_SKIPPED
 
 pytestmark = pytest.mark.skipif(DIRECTORY is None, reason=WHY_SKIPPED)
 

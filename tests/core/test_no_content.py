@@ -9,8 +9,8 @@ from actors.core.identity import Binding
 from actors.core.jsonio import quote
 from actors.core.no_content import content_cut
 from actors.core.template_tokens import CALL_TOKENS, holds_call, without_reasoning
-from tests.chat_templates import DIRECTORY, WHY_SKIPPED
 from tests.raw_calls import ABOUT_CALLS, RAW_CALLS
+from tests.template_files import DIRECTORY, WHY_SKIPPED
 
 MAKER = Binding("a", "m")
 
