@@ -96,13 +96,14 @@ class RenderStep(Struct, frozen=True):
     """Render the history for the turn's binding.
 
     `tools_off`: for a final text. `again`: why the request of the round before is sent again; empty if it is not.
-    `omitted`: parameters that this round's request leaves out since they were refused.
+    `omitted`: parameters left out since they were refused. `follows_batch`: a handoff among its results counts.
     """
 
     round: int
     tools_off: bool = False
     again: str = ""
     omitted: tuple[Omission, ...] = ()
+    follows_batch: bool = False
 
 
 class RewriteStep(Struct, frozen=True):
@@ -496,4 +497,4 @@ class _TurnRules:
         self._end = replace(self._end, rounds=self._end.rounds + 1)
         if stuck or self._end.rounds >= self._bounds.rounds or self._misses >= self._bounds.corrections:
             self._tools_off = True
-        return self.render()
+        return replace(self.render(), follows_batch=True)

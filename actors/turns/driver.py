@@ -437,8 +437,8 @@ class TurnDriver:
                 if self.ask.cancelled or (is_request and await self._is_over(served.binding)):
                     outcome: Outcome = turns.Stopped()
                 else:
-                    follows_batch = isinstance(step, turns.RenderStep) and step.round > 1 and not step.again
-                    handed = await self._handing.wanted() if follows_batch else None
+                    is_handing = isinstance(step, turns.RenderStep) and step.follows_batch
+                    handed = await self._handing.wanted() if is_handing else None
                     outcome = handed or await served.do(step)
                 if isinstance(outcome, turns.Answered | turns.Broke | turns.Stopped):
                     is_round = outcome.message is not None

@@ -125,6 +125,8 @@ def test_every_sequence_of_outcomes_follows_the_table(bounds: Bounds) -> None:
         assert_answers_without_content_are_tried_once_more(taken, steps)
         for before, after in pairwise(steps):
             assert isinstance(after, FOLLOWS[type(before)])
+            if isinstance(after, RenderStep):  # a handoff counts once: where its results came in
+                assert after.follows_batch is isinstance(before, BatchStep | AwaitStep)
         if ended is None:
             continue
         assert [isinstance(step, CloseStep) for step in steps].count(True) == 1

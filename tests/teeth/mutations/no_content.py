@@ -106,9 +106,16 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{SESSIONS}::test_a_forced_tool_is_forced_again_where_the_answer_was_empty",),
     ),
     Mutation(
+        "turn: a request that is sent again counts a handoff of the round before",
+        "actors/core/turn.py:_TurnRules._following",
+        "replace(self.render(), follows_batch=True)",
+        "self.render()",
+        ("tests/core/test_turn.py",),
+    ),
+    Mutation(
         "no content: an empty answer hands the conversation over again",
         "actors/turns/driver.py:TurnDriver._turn",
-        "isinstance(step, turns.RenderStep) and step.round > 1 and not step.again",
+        "isinstance(step, turns.RenderStep) and step.follows_batch",
         "isinstance(step, turns.RenderStep) and step.round > 1",
         (
             f"{SESSIONS}::test_a_conversation_that_was_handed_over_is_not_handed_over_again_for_an_empty_answer",
