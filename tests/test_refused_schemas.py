@@ -114,6 +114,24 @@ async def test_a_host_that_makes_no_grammar_of_a_pattern_is_sent_none_from_then_
 
 
 @pytest.mark.anyio
+async def test_a_tool_with_a_lookaround_works_where_a_grammar_is_made_of_its_schema() -> None:
+    fields = {"id": {"type": "string", "pattern": "^(?!0)"}, "day": {"type": "string", "pattern": "^[0-9]$"}}
+    schema: Any = {"type": "object", "properties": fields, "required": ["id", "day"]}  # JSON
+    answers = [Turn(Call("list", {"id": "a", "day": "Monday"})), Turn(Call("list", {"id": "a", "day": "1"}))]
+    server = strict_host("llama_cpp", Script([*answers, Turn(Say("Done."))]))
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[Tool.from_schema("list", "List files.", schema, list_files)])
+        result = await session.ask("List.")
+    assert (result.text, dict(result.losses)) == ("Done.", {"schema.pattern": 1})
+    assert schemas(sent(server)[0])[0]["properties"] == {"id": {"type": "string"}, "day": fields["day"]}
+    first, second = (
+        message["content"] for message in sent(server)[-1]["messages"] if message["role"] == "tool"
+    )
+    assert "day: expected text matching ^[0-9]$" in first
+    assert second == '{"id": "a", "day": "1"}'
+
+
+@pytest.mark.anyio
 async def test_a_refusal_without_a_known_rewrite_names_the_tool() -> None:
     words = "Invalid schema for function 'list': schema is odd at properties.id"
     async with hosting(a=host(lambda body: "tools" in body, words)) as runtime:

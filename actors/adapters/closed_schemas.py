@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from actors.adapters.schemas import Schema, below, listed, nodes
+from actors.adapters.schemas import Schema, listed, nodes
+from actors.core.json_schema import below
 from actors.core.jsonio import Json, JsonValue, dump, parse
 
 _UNSAID = frozenset(

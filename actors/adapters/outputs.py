@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Literal
 from msgspec.structs import replace
 
 from actors.adapters.request import Settings, ToolSpec
-from actors.adapters.schemas import below, rooted
+from actors.adapters.schemas import rooted
 from actors.adapters.thinking import will_think
 from actors.core.asking import Choose
 from actors.core.concerns import OutputMeans
 from actors.core.dialect import Dialect
+from actors.core.json_schema import below
 from actors.core.jsonio import Json, JsonValue, dump, parse
 from actors.core.models.narrow import for_model
 from actors.core.output import OUTPUT_TOOL

@@ -7,11 +7,11 @@ Arguments are validated against the tool's own schema before anything runs, so w
 and no safety.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TypeAlias
 
-from actors.core.json_schema import LISTS, MAPS, SCHEMAS
+from actors.core.json_schema import below
 from actors.core.jsonio import Json, JsonValue, dump, parse, pointed
 
 _ALTERNATIVES = ("anyOf", "oneOf")
@@ -26,15 +26,6 @@ _MOST = 200  # arms of one schema, counting each as often as references reach it
 _LONGEST = 32  # references in a row
 
 Schema: TypeAlias = dict[str, JsonValue]
-
-
-def below(key: str, value: JsonValue, made: Callable[[JsonValue], JsonValue]) -> JsonValue:
-    """Return what stands under a keyword, each schema directly in it as it is made."""
-    if key in MAPS and type(value) is dict:
-        return {name: made(inner) for name, inner in value.items()}
-    if key in LISTS and type(value) is list:
-        return [made(inner) for inner in value]
-    return made(value) if key in SCHEMAS else value
 
 
 def nodes(schema: JsonValue) -> list[Schema]:

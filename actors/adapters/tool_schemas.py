@@ -9,13 +9,13 @@ validated against the tool's own schema before it runs, so all of this costs gui
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from actors.adapters.schemas import Schema, below, rooted
+from actors.adapters.schemas import Schema, nodes, rooted
 from actors.core.concerns import Patterns
-from actors.core.json_schema import LISTS, MAPS, entries, is_schema
+from actors.core.json_schema import LISTS, MAPS, below, is_schema
 from actors.core.jsonio import Json, JsonValue, dump, parse
 from actors.core.property_keys import property_key
 
@@ -86,7 +86,7 @@ class _Pruning:
         return made
 
     def _inner(self, keyword: str, value: JsonValue) -> JsonValue:
-        return _below(keyword, value, lambda item: self._entry(keyword, item))
+        return below(keyword, value, lambda item: self._entry(keyword, item))
 
     def _entry(self, keyword: str, value: JsonValue) -> JsonValue:
         """Return what stands where a schema must: what is none becomes a schema of anything."""
@@ -103,27 +103,9 @@ class _Pruning:
         return self._patterns == "plain" and not _SPECIAL_GROUP.search(_ESCAPES.sub("", pattern))
 
 
-def _below(keyword: str, value: JsonValue, made: Callable[[JsonValue], JsonValue]) -> JsonValue:
-    """Return what stands under a keyword, each schema in it as it is made, those of older drafts too."""
-    if keyword == "items" and type(value) is list:
-        return [made(item) for item in value]
-    if keyword == "dependencies" and type(value) is dict:
-        return {key: item if type(item) is list else made(item) for key, item in value.items()}
-    return below(keyword, value, made)
-
-
-def _nodes(schema: JsonValue) -> Iterator[Schema]:
-    """Yield a schema and all schemas in it."""
-    if type(schema) is dict:
-        yield schema
-        for keyword, value in schema.items():
-            for _, inner in entries(keyword, value):
-                yield from _nodes(inner)
-
-
 def _made_keys(schema: JsonValue, pattern: str) -> Mapping[str, str]:
     """Return a made key for each that does not match the pattern, with the schema's own key."""
-    owned = dict.fromkeys(key for node in _nodes(schema) for key in _keys_of(node))
+    owned = dict.fromkeys(key for node in nodes(schema) for key in _keys_of(node))
     keys: dict[str, str] = {}
     for own in owned:
         if re.fullmatch(pattern, own):
@@ -166,7 +148,7 @@ class _Renaming:
         if keyword in _NAMING and type(value) is dict:
             named = _NAMING[keyword]
             return {key: self._named(item) if key in named else item for key, item in value.items()}
-        value = _below(keyword, value, self.schema)
+        value = below(keyword, value, self.schema)
         if keyword not in _KEYED or type(value) is not dict:
             return value
         return {self._names.get(key, key): self._demanded(item) for key, item in value.items()}

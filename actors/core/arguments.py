@@ -4,9 +4,9 @@ In:  a schema, which may come from strangers, and arguments, which a model wrote
 Out: what is missing and what is wrong, in words the model can act on: the `tool_error` value.
 
 A schema cannot reach the network or a file (references outside it are refused), cannot make the regex engine
-backtrack (the linear engine only; lookaround and backreferences are refused), and cannot multiply itself
-by references without bound. It is measured before it is compiled: its parts, its patterns, and what it costs with
-every reference written out. What a recursive one finds wrong is told only where that is no more work than
+backtrack (the linear engine only; a pattern with a lookaround or a backreference is left to the tool), and cannot
+multiply itself by references without bound. It is measured before it is compiled: its parts, its patterns, and what it
+costs with every reference written out. What a recursive one finds wrong is told only where that is no more work than
 `schema_cost` allows.
 """
 
@@ -19,6 +19,7 @@ from msgspec import Struct
 from actors.core.json_schema import entries, is_schema
 from actors.core.jsonio import JsonRefused, JsonValue, dump, parse, sanitised
 from actors.core.schema_cost import SchemaCost, nodes
+from actors.core.unchecked_patterns import patterns_of, without_patterns
 from actors.errors import ToolDefinitionError, nearest
 
 if TYPE_CHECKING:
@@ -79,16 +80,19 @@ class ArgumentCheck:
         return tuple(found[:MAX_ERRORS])
 
 
-def compile_schema(schema: Mapping[str, JsonValue], *, tool: str) -> ArgumentCheck:
+def compile_schema(
+    schema: Mapping[str, JsonValue], *, tool: str, every_pattern: bool = False
+) -> ArgumentCheck:
     """Return the check for one tool's schema.
+
+    Args:
+        every_pattern: Refuse a schema with a pattern that only an engine that backtracks can run. Without it such a
+            pattern, one with a lookaround or a backreference, is not checked: that is left to the tool.
 
     Raises:
         ToolDefinitionError: Not a schema for an object, not self-contained, too large, deep or costly, or with a
-            pattern that is too long or that the linear regex engine cannot run.
+            pattern that is too long or no regular expression.
     """
-    from jsonschema_rs import RegexOptions, validator_for  # here, because most programs check no arguments
-
-    limits = RegexOptions(size_limit=_PATTERN_BYTES, dfa_size_limit=4 * _PATTERN_BYTES)
     named = repr(tool)[:_EXCERPT]  # this too may be what somebody sent
     if not isinstance(schema, Mapping):
         raise ToolDefinitionError(
@@ -99,10 +103,42 @@ def compile_schema(schema: Mapping[str, JsonValue], *, tool: str) -> ArgumentChe
         cost = SchemaCost(plain)
         if reason := _why_unusable(plain) or cost.why_too_much():
             raise ValueError(reason)
-        return ArgumentCheck(validator_for(plain, retriever=_denied, pattern_options=limits), cost)
+        return ArgumentCheck(_compiled(plain, every_pattern=every_pattern), cost)
     except (ValueError, TypeError) as error:
         reason = printable(_clipped(str(error).partition("\n")[0], 2 * _NAMED))
         raise ToolDefinitionError(f"Tool {named} has an unusable schema: {reason}") from None
+
+
+def _compiled(schema: dict[str, Any], *, every_pattern: bool) -> "Validator":  # Any: JSON
+    from jsonschema_rs import (
+        FancyRegexOptions,
+        RegexOptions,
+        validator_for,
+    )  # most programs check no arguments
+
+    linear = RegexOptions(size_limit=_PATTERN_BYTES, dfa_size_limit=4 * _PATTERN_BYTES)
+    backtracking = FancyRegexOptions(size_limit=_PATTERN_BYTES, dfa_size_limit=4 * _PATTERN_BYTES)
+
+    def compiles(pattern: str, engine: RegexOptions | FancyRegexOptions) -> bool:
+        try:
+            validator_for({"pattern": pattern}, pattern_options=engine)
+        except ValueError:
+            return False
+        return True
+
+    try:
+        return validator_for(schema, retriever=_denied, pattern_options=linear)
+    except ValueError:
+        patterns = {pattern for node in nodes(schema) for pattern in patterns_of(node)}
+        unchecked = {
+            pattern
+            for pattern in patterns
+            if not compiles(pattern, linear) and compiles(pattern, backtracking)
+        }
+        if every_pattern or not unchecked:
+            raise
+    weaker = without_patterns(schema, frozenset(unchecked))
+    return validator_for(weaker, retriever=_denied, pattern_options=linear)
 
 
 def printable(text: str) -> str:
@@ -161,7 +197,7 @@ def _why_unusable(schema: dict[str, Any]) -> str | None:  # Any: any keyword may
         place, value = found
         return f"'{place}' is {_excerpt(value)} where a schema must stand; write an object, such as {{}} for any value"
     inside = list(nodes(schema))
-    patterns = [pattern for node in inside for pattern in _patterns(node)]
+    patterns = [pattern for node in inside for pattern in patterns_of(node)]
     for what, size, most in (
         ("{} subschemas", len(inside), MAX_SUBSCHEMAS),
         ("{} patterns", len(patterns), MAX_PATTERNS),
@@ -199,11 +235,6 @@ def _why_unmeasurable(inside: list[dict[str, Any]]) -> str | None:  # Any: JSON
                 f"it refers to {_clipped(reference, _EXCERPT)!r}; it must hold all it refers to, as '#/...'"
             )
     return None
-
-
-def _patterns(node: dict[str, Any]) -> list[str]:  # Any: JSON
-    pattern, by_key = node.get("pattern"), node.get("patternProperties")
-    return [*([pattern] if isinstance(pattern, str) else ()), *(by_key if isinstance(by_key, dict) else ())]
 
 
 def _denied(uri: str) -> JsonValue:

@@ -1,6 +1,6 @@
 """Where a JSON Schema holds other schemas, by keyword."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from actors.core.jsonio import JsonValue
 
@@ -25,6 +25,17 @@ def entries(keyword: str, value: JsonValue) -> Iterator[tuple[str, JsonValue]]:
         yield from ((f".{name}", inner) for name, inner in value.items() if type(inner) is not list)
     elif keyword in SCHEMAS:
         yield "", value
+
+
+def below(keyword: str, value: JsonValue, made: Callable[[JsonValue], JsonValue]) -> JsonValue:
+    """Return what stands under a keyword, with each schema directly in it replaced by what `made` returns for it."""
+    if keyword in MAPS and type(value) is dict:
+        return {name: made(inner) for name, inner in value.items()}
+    if type(value) is list and (keyword in LISTS or keyword == "items"):
+        return [made(inner) for inner in value]
+    if keyword == "dependencies" and type(value) is dict:
+        return {name: inner if type(inner) is list else made(inner) for name, inner in value.items()}
+    return made(value) if keyword in SCHEMAS else value
 
 
 def is_schema(value: JsonValue) -> bool:

@@ -86,7 +86,8 @@ class Tool(Generic[P, R]):
     ) -> "Tool[P, R]":
         """Return a tool with a schema written by hand or by someone else.
 
-        The function gets the arguments as they are, one keyword argument for each field.
+        The function gets the arguments as they are, one keyword argument for each field. They are validated against
+        the schema first, except for patterns with a lookaround or a backreference, which the function checks itself.
 
         Raises:
             ToolDefinitionError: The schema is impossible, or refers to something outside itself.

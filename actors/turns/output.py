@@ -33,7 +33,7 @@ class Output(Generic[T]):
     ) -> None:  # Any: JSON; what `reader_of` returns
         made, self._is_wrapped = _as_object(given)
         try:
-            self._check = compile_schema(made, tool="output")
+            self._check = compile_schema(made, tool="output", every_pattern=read is None)
         except ToolDefinitionError as error:
             why = str(error).removeprefix("Tool 'output' has an unusable schema: ")
             raise ConfigError(f"output= has an unusable schema: {why}") from None

@@ -326,8 +326,7 @@ def nested(levels: int) -> dict[str, JsonValue]:
         ({"type": "object", "properties": {"a": {"minimum": "1"}}}, "not of type"),
         ({"type": "object", "properties": {"a": {"$ref": "#/$defs/none"}}}, "does not exist"),
         ({"type": "object", "properties": {"a": {"pattern": "("}}}, "regex"),
-        ({"type": "object", "properties": {"a": {"pattern": "(?=a)b"}}}, "regex"),
-        ({"type": "object", "properties": {"a": {"pattern": "(a)\\1"}}}, "regex"),
+        ({"type": "object", "properties": {"a": {"pattern": "(?=a"}}}, "regex"),
         ({"type": "object", "properties": {"a": {"pattern": "((a{99}){99}){99}"}}}, "regex"),
         (
             {"type": "object", "patternProperties": {f"^{n}$": {} for n in range(300)}},

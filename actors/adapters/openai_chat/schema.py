@@ -6,7 +6,8 @@ the values show is written down, and what may be anything is said to be any of t
 
 from functools import lru_cache
 
-from actors.adapters.schemas import Schema, below, listed
+from actors.adapters.schemas import Schema, listed
+from actors.core.json_schema import below
 from actors.core.jsonio import Json, JsonValue, dump, parse
 
 _ANY: list[JsonValue] = [

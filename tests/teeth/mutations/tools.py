@@ -3,6 +3,7 @@
 from tests.teeth.mutations.mutation import Mutation
 
 ARGUMENTS = "tests/core/test_arguments.py"
+UNCHECKED = "tests/core/test_unchecked_patterns.py"
 CONTEXT = "tests/test_tool_context.py"
 EDGE = "tests/test_tools_at_the_edge.py"
 LARGE = "tests/test_large_results.py"
@@ -222,6 +223,62 @@ MUTATIONS: tuple[Mutation, ...] = (
         r'printable(_clipped(str(error).partition("\n")[0], 2 * _NAMED))',
         r'_clipped(str(error).partition("\n")[0], 2 * _NAMED)',
         (ARGUMENTS,),
+    ),
+    Mutation(
+        "patterns: a `not` without its pattern refuses all",
+        "actors/core/unchecked_patterns.py:_left_out",
+        '_holds(schema.get("not"), patterns)',
+        "False",
+        (UNCHECKED,),
+    ),
+    Mutation(
+        "patterns: an `if` without its pattern holds for all",
+        "actors/core/unchecked_patterns.py:_left_out",
+        '_holds(schema.get("if"), patterns)',
+        "False",
+        (UNCHECKED,),
+    ),
+    Mutation(
+        "patterns: more items match without the pattern than may",
+        "actors/core/unchecked_patterns.py:_left_out",
+        '_holds(schema.get("contains"), patterns)',
+        "False",
+        (UNCHECKED,),
+    ),
+    Mutation(
+        "patterns: a key that matched the pattern is surplus",
+        "actors/core/unchecked_patterns.py:_left_out",
+        "isinstance(by_key, dict) and not patterns.isdisjoint(by_key)",
+        "False",
+        (UNCHECKED,),
+    ),
+    Mutation(
+        "patterns: what nothing else matched is refused",
+        "actors/core/unchecked_patterns.py:_left_out",
+        "_COUNTED.union",
+        "frozenset",
+        (UNCHECKED,),
+    ),
+    Mutation(
+        "patterns: an arm without its pattern excludes another",
+        "actors/core/unchecked_patterns.py:without_patterns",
+        '"oneOf" in made and _holds(schema["oneOf"], patterns)',
+        "False",
+        (UNCHECKED,),
+    ),
+    Mutation(
+        "patterns: a reference leads to no pattern",
+        "actors/core/unchecked_patterns.py:_holds",
+        "not _CHANGED.isdisjoint(node) or patterns.intersection(patterns_of(node))",
+        "patterns.intersection(patterns_of(node))",
+        (UNCHECKED,),
+    ),
+    Mutation(
+        "patterns: the form of an answer may have one that nobody checks",
+        "actors/turns/output.py:Output.__init__",
+        "read is None",
+        "False",
+        (UNCHECKED,),
     ),
     Mutation(
         "context: a fraction is shown as whatever it is",
