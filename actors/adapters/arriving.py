@@ -6,21 +6,23 @@ block           the block, or None if it would hold nothing; `maker` is the bind
 is_said_again   whether the block says all that the model said: it is not left out, cut, trimmed or renamed
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
 from itertools import chain
 from typing import Literal, TypeAlias
 
+from actors.adapters.document import LongText
 from actors.adapters.wire import json_text
 from actors.core.content import Block, Media, Native, Seal, Text, Thinking, ToolCall
 from actors.core.dialect import Dialect
 from actors.core.identity import Binding, CallId
 from actors.core.jsonio import MAX_ARGUMENTS, Json, parse_object, quote, sanitised
 from actors.core.property_keys import with_keys
+from actors.core.stream import StreamEvent, TextDelta, ThinkingDelta
 
 _LARGE = 1024 * 1024  # characters from which a text is written in slices
-_SLICE = 16 * 1024  # characters of one
+_SLICE = 8 * 1024  # characters of one
 
 
 @dataclass(slots=True, eq=False)
@@ -52,14 +54,6 @@ class Pieces:
             self.kept.append(piece.encode())
         self.size += len(piece)
         return piece
-
-    def slices(self, piece: str) -> Iterator[str]:
-        """Yield a piece as it is to be added: a large one with wide characters in slices, most of which are narrow."""
-        if len(piece) < _LARGE or piece.isascii():
-            yield piece
-            return
-        for at in range(0, len(piece), _SLICE):
-            yield piece[at : at + _SLICE]
 
     def texts(self) -> list[str]:
         """Return the pieces."""
@@ -125,6 +119,17 @@ class Words:
     seal: Seal | None = None
     done: bool = False
 
+    def delta(self, text: str) -> TextDelta | ThinkingDelta:
+        """Return the event of a piece."""
+        return TextDelta(text) if self.kind == "text" else ThinkingDelta(text)
+
+    def take_long(self, text: LongText) -> "LongWords":
+        """Add a long text and return its events."""
+        first = len(self.pieces.kept)
+        for piece in text.slices():
+            self.pieces.add(piece)
+        return LongWords(self, first, len(self.pieces.kept))
+
     @property
     def is_keepable(self) -> bool:
         return self.kind == "text" or (self.done and self.seal is not None)
@@ -137,6 +142,30 @@ class Words:
 
     def is_said_again(self, block: Block | None, dialect: Dialect) -> bool:
         return self.done if block is not None else self.kind == "thinking" and self.pieces.size == 0
+
+
+@dataclass(slots=True, eq=False)
+class LongWords:
+    """The deltas of a long text, from the pieces that its block keeps in any case."""
+
+    words: Words
+    first: int
+    last: int
+
+    def __iter__(self) -> Iterator[StreamEvent]:
+        for at in range(self.first, self.last):
+            yield self.words.delta(_text(self.words.pieces.kept[at]))
+
+
+@dataclass(slots=True, eq=False)
+class Told:
+    """Events in their order."""
+
+    known: Sequence[StreamEvent | LongWords]
+
+    def __iter__(self) -> Iterator[StreamEvent]:
+        for event in self.known:
+            yield from event if isinstance(event, LongWords) else (event,)
 
 
 @dataclass(slots=True, eq=False)

@@ -19,9 +19,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from actors.adapters.arriving import ArrivingCall, Own, Part, Pieces, Words
+from actors.adapters.arriving import ArrivingCall, LongWords, Own, Part, Pieces, Told, Words
 from actors.adapters.calls import CallTable, Slot, real_word
 from actors.adapters.classify import cut
+from actors.adapters.document import LongText
 from actors.adapters.failure import broken
 from actors.adapters.settling import AnswerCalls
 from actors.adapters.wire import fields, items, number, string
@@ -38,8 +39,6 @@ from actors.core.stream import (
     Cut,
     Finish,
     StreamEvent,
-    TextDelta,
-    ThinkingDelta,
     Usage,
 )
 
@@ -86,7 +85,7 @@ class Assembly:
         self.upstream = ""
         self.withheld: tuple[str, ...] = ()
         self._calls = 0
-        self._known: list[StreamEvent] = []
+        self._known: list[StreamEvent | LongWords] = []
         self.begin()
 
     def begin(self) -> None:
@@ -101,8 +100,13 @@ class Assembly:
         self._is_lost = False  # whether arguments, or a call's, went astray
 
     def take(self) -> list[StreamEvent]:
+        """Return the events since the last call."""
+        return list(self.take_lazily())
+
+    def take_lazily(self) -> Iterable[StreamEvent]:
+        """Return the events since the last call. The deltas of a long text are made when it is iterated."""
         known, self._known = self._known, []
-        return known
+        return Told(known)
 
     def restart(self) -> None:
         """Begin the answer again: what came before is void. A call's number that was given is not given again.
@@ -124,11 +128,12 @@ class Assembly:
         last = self._parts[-1] if self._parts else None
         return last if isinstance(last, Words) and last.kind == kind else self.words(kind)
 
-    def say(self, part: Words, piece: str) -> None:
+    def say(self, part: Words, piece: str | LongText) -> None:
         """Add a piece to a text or thinking block. An empty piece says nothing."""
-        for each in part.pieces.slices(piece):
-            if text := part.pieces.add(each):
-                self._known.append(TextDelta(text) if part.kind == "text" else ThinkingDelta(text))
+        if isinstance(piece, LongText):
+            self._known.append(part.take_long(piece))
+        elif text := part.pieces.add(piece):
+            self._known.append(part.delta(text))
 
     def seal(self, part: Words, kind: str, data: str) -> None:
         """Attach the provider's own state to a thinking block, verbatim. A later one replaces it."""
@@ -141,12 +146,16 @@ class Assembly:
         served = self.binding.upstream or self.upstream
         return replace(self.binding, upstream=served) if served else self.binding
 
-    def complete(self, part: Words | ArrivingCall, whole: str) -> None:
+    def complete(self, part: Words | ArrivingCall, *texts: str | LongText) -> None:
         """Add what is missing of a text that the provider repeats whole at the end. On arguments it has the last word.
 
         An empty text or an empty object overrides nothing.
         """
-        whole, said = sanitised(whole), part.pieces.whole()
+        if isinstance(part, Words) and part.pieces.is_empty:
+            for text in texts:
+                self.say(part, text)
+            return
+        whole, said = sanitised("".join(map(str, texts))), part.pieces.whole()
         if not whole.startswith(said):
             if isinstance(part, ArrivingCall) and whole.strip() not in ("", "{}"):
                 part.pieces = Pieces()

@@ -6,7 +6,7 @@ ignored, and after a fault every further call raises it again.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
 from typing import ClassVar, NoReturn, Protocol
@@ -14,9 +14,10 @@ from typing import ClassVar, NoReturn, Protocol
 from actors.adapters.arriving import ArrivingCall, Words
 from actors.adapters.assembly import Assembly
 from actors.adapters.classify import in_answer, unfinished
+from actors.adapters.document import LongText, load_document, loaded
 from actors.adapters.failure import AnswerFault, broken
 from actors.adapters.sse import DONE, EventParser, ServerEvent
-from actors.adapters.wire import Fields, argument_text, json_pieces, loaded
+from actors.adapters.wire import Fields, argument_text, json_pieces
 from actors.core.content import Message
 from actors.core.stream import StreamEvent
 from actors.errors import StreamFault
@@ -51,7 +52,7 @@ class Decoder(Assembly, ABC):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.ended = False
-        self.late: list[StreamEvent] = []
+        self.late: Iterable[StreamEvent] = ()
         self._parser = self.framing() if self.stream else None
         self._written = BytesIO()  # of a body
         self._size = 0
@@ -78,7 +79,7 @@ class Decoder(Assembly, ABC):
 
     def argue_value(self, call: ArrivingCall, value: object) -> None:
         """Add arguments that are given as a value. Relays give their text, or `[]` and `""` for none, as well."""
-        if self._size < _LARGE or isinstance(value, str):
+        if self._size < _LARGE or isinstance(value, str | LongText):
             self.argue(call, argument_text(value))
         elif value:
             for piece in json_pieces(value):
@@ -150,7 +151,7 @@ class Decoder(Assembly, ABC):
             try:
                 self._end()
                 self._judge_end()
-                self.late = self.take()
+                self.late = self.take_lazily()
             except StreamFault as fault:
                 self._fault = fault
         self._closed = True
@@ -213,11 +214,13 @@ def _is_whole(data: str) -> bool:
 def _document(text: str | bytes, what: str) -> Fields:
     """Return the JSON object that `text` is, alone or in a list of its own, as some relays wrap errors.
 
+    What is bytes is a whole body, and may hold long texts.
+
     Raises:
         StreamFault: It is something else. The message quotes nothing of it.
     """
     try:
-        value = loaded(text)
+        value = loaded(text) if isinstance(text, str) else load_document(text)
     except ValueError:
         raise broken(f"{what} is not JSON (of length {len(text)})") from None
     if type(value) is list and len(value) == 1:

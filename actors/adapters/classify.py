@@ -16,6 +16,7 @@ from functools import lru_cache
 from msgspec import Struct
 from msgspec.structs import replace
 
+from actors.adapters.document import loaded
 from actors.adapters.failure import ACTIONS, Failure, Kind, RefusedParameter
 from actors.adapters.refusals import (
     AFTER_OVERFLOW,
@@ -32,7 +33,7 @@ from actors.adapters.refusals import (
 )
 from actors.adapters.refused_parameters import refused_parameter, refused_schema
 from actors.adapters.waits import retry_after
-from actors.adapters.wire import Fields, fields, items, json_text, loaded, string
+from actors.adapters.wire import Fields, fields, items, json_text, string
 from actors.core.dialect import Dialect
 from actors.core.jsonio import sanitised
 from actors.core.rulebook import cited

@@ -1,45 +1,26 @@
 """Reading JSON that a provider sent, without trusting its shape.
 
-An answer that is almost right must still be read, so the parser here is more tolerant than
-`actors.core.jsonio`: it takes duplicate keys and half surrogate pairs, which some servers cut between two
-deltas. The helpers give an empty value where the wire has another type than the documentation says.
-What is kept of it goes through `jsonio` before it becomes content.
+The helpers give an empty value where the wire has another type than the documentation says. What is kept of it goes
+through `jsonio` before it becomes content.
 """
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-import jiter
-
+from actors.adapters.document import LongText
 from actors.core.ingest import ingest
 
 Fields: TypeAlias = Mapping[str, object]
 
 _NOTHING: Fields = {}
-_PIECEWISE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
-
-
-def loaded(text: str | bytes) -> object:
-    """Return the value of a JSON text, in UTF-8 where it is bytes.
-
-    Raises:
-        ValueError: It is not JSON, or nested too deep to read.
-    """
-    try:
-        value: object = jiter.from_json(text if isinstance(text, bytes) else text.encode(), cache_mode="keys")
-    except ValueError:  # it has no half pairs and less depth, so the slower parser has the last word
-        try:
-            value = json.loads(text if isinstance(text, str) else text.decode("utf-8", "replace"))
-        except RecursionError:
-            raise ValueError("nested too deep") from None
-    return value
+_PIECEWISE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str)
 
 
 def json_text(value: object) -> str:
-    """Return compact JSON of a value that `loaded` gave. What is nested too deep is cut, visibly."""
+    """Return compact JSON of a value that was read from a document. What is nested too deep is cut, visibly."""
     try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=str)
     except RecursionError:
         return ingest(value).json.decode()
 
@@ -58,7 +39,9 @@ def argument_text(value: object) -> str:
     Some servers send the object where the documentation has a string, and the other way round. An empty value of any
     type is an empty text: some relays write an empty object as `[]`.
     """
-    return value if isinstance(value, str) else json_text(value) if value else ""
+    if isinstance(value, str | LongText):
+        return str(value)
+    return json_text(value) if value else ""
 
 
 def fields(value: object) -> Fields:
@@ -81,7 +64,12 @@ def first(value: object) -> Fields:
 
 def string(value: object) -> str:
     """Return `value` if it is a string, else an empty one."""
-    return value if isinstance(value, str) else ""
+    return str(value) if isinstance(value, str | LongText) else ""
+
+
+def long_string(value: object) -> str | LongText:
+    """Return `value` if it is a string, a long one as it stands in its document, else an empty one."""
+    return value if isinstance(value, str | LongText) else ""
 
 
 def number(value: object) -> int | None:

@@ -5,7 +5,7 @@ an answer was shown, nothing is tried again: a retry would say things twice.
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import aclosing, suppress
 from math import inf
 from random import Random
@@ -442,7 +442,7 @@ class Round:
 
         return classify(response.status, response.headers, bytes(body), self._adapter.dialect, now=wall())
 
-    def _show(self, events: Sequence[StreamEvent]) -> None:
+    def _show(self, events: Iterable[StreamEvent]) -> None:
         """Pass deltas on, numbered."""
         for event in events:
             match event:

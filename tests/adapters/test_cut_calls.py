@@ -124,7 +124,7 @@ def read(name: str, texts: Texts, reason: str, is_streamed: bool) -> Read:
         return run(decode(PROFILES[name]), [stream])
     decoder = decode(PROFILES[name], stream=False)
     events, message = run(decoder, [dumped(body)])
-    return events + decoder.late, message
+    return [*events, *decoder.late], message
 
 
 def arguments(message: Message | StreamFault) -> list[object]:

@@ -320,7 +320,7 @@ def body_answer(profile: Dialect, body: object) -> tuple[list[StreamEvent], Mess
     decoder = decode(profile, BINDINGS[profile.name], stream=False)
     assert decoder.feed(dumped(body)) == []
     message = decoder.close()
-    return decoder.late, message
+    return list(decoder.late), message
 
 
 def cut_at_random(data: bytes, random: Random) -> Iterator[bytes]:

@@ -9,7 +9,7 @@ from inspect import signature
 
 import pytest
 
-from actors.adapters.wire import loaded
+from actors.adapters.document import loaded
 from actors.core.codec import decode_event, encode_event
 from actors.core.content import Code, Media, Message, Seal, Text, Thinking, ToolCall, ToolResult
 from actors.core.events import (

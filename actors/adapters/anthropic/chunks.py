@@ -11,9 +11,10 @@ from base64 import b64decode
 from collections.abc import Iterable, Iterator
 
 from actors.adapters.converse.frames import FrameParser
+from actors.adapters.document import loaded
 from actors.adapters.failure import broken
 from actors.adapters.sse import ServerEvent
-from actors.adapters.wire import fields, loaded, string
+from actors.adapters.wire import fields, string
 from actors.errors import StreamFault
 
 

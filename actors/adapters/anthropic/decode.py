@@ -19,8 +19,9 @@ from actors.adapters.anthropic.routes import route_of
 from actors.adapters.arriving import ArrivingCall, Own, Part, Words
 from actors.adapters.base import Decoder, Frames
 from actors.adapters.calls import Slot, real_word, slot_of
+from actors.adapters.document import loaded
 from actors.adapters.failure import broken
-from actors.adapters.wire import Fields, argument_text, fields, items, loaded, string
+from actors.adapters.wire import Fields, argument_text, fields, items, long_string, string
 from actors.core.dialect import AnthropicDialect
 
 _SERVER_ID = re.compile(r"srvtoolu_[a-zA-Z0-9_]+")
@@ -155,7 +156,7 @@ class MessagesDecoder(Decoder):
 
     def _words(self, kind: Literal["text", "thinking"], block: Fields) -> Words:
         words = self.words(kind)
-        self.say(words, string(block.get(kind)))
+        self.say(words, long_string(block.get(kind)))
         self.mark("citations", block.get("citations"))
         return words
 

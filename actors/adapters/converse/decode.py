@@ -17,7 +17,7 @@ from actors.adapters.base import Decoder
 from actors.adapters.calls import Slot, real_word, slot_of
 from actors.adapters.converse.frames import FrameParser
 from actors.adapters.failure import broken
-from actors.adapters.wire import Fields, argument_text, fields, items, string
+from actors.adapters.wire import Fields, argument_text, fields, items, long_string, string
 
 _FIGURES = {
     "inputTokens": (0,),
@@ -103,7 +103,7 @@ class ConverseDecoder(Decoder):
         """Take a delta of a block, or a whole block that holds the same."""
         part = self._open.get(slot)
         if "text" in delta:
-            self.say(self._words_at(slot, "text"), string(delta["text"]))
+            self.say(self._words_at(slot, "text"), long_string(delta["text"]))
         elif "reasoningContent" in delta:
             self._reasoning(slot, fields(delta["reasoningContent"]))
         elif "toolUse" in delta:
@@ -135,7 +135,7 @@ class ConverseDecoder(Decoder):
     def _reasoning(self, slot: Slot, piece: Fields) -> None:
         part = self._words_at(slot, "thinking")
         piece = {**fields(piece.get("reasoningText")), **piece}  # as a whole block has it
-        self.say(part, string(piece.get("text")))
+        self.say(part, long_string(piece.get("text")))
         for kind in ("signature", "redactedContent"):
             if data := string(piece.get(kind)):
                 self._seals.setdefault((part, kind), []).append(data)

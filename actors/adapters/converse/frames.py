@@ -20,9 +20,10 @@ from struct import error as CutShort
 from struct import unpack_from
 from zlib import crc32
 
+from actors.adapters.document import loaded
 from actors.adapters.failure import broken
 from actors.adapters.sse import DONE, MAX_EVENT, ServerEvent
-from actors.adapters.wire import fields, loaded
+from actors.adapters.wire import fields
 from actors.errors import StreamFault
 
 END = ServerEvent("", DONE)

@@ -16,9 +16,10 @@ from actors.adapters.arriving import Words
 from actors.adapters.base import Decoder
 from actors.adapters.calls import real_word
 from actors.adapters.classify import cut
+from actors.adapters.document import LongText
 from actors.adapters.failure import broken
 from actors.adapters.gemini.encode import BLANK
-from actors.adapters.wire import Fields, fields, first, items, string
+from actors.adapters.wire import Fields, fields, first, items, long_string, string
 
 _KEPT = frozenset({"text", "functionCall"})
 _FLAGS = frozenset({"thought", "thoughtSignature"})
@@ -77,14 +78,14 @@ class GenerateContentDecoder(Decoder):
         if _KEPT.isdisjoint(part) and not part.keys() <= _FLAGS:
             self._provider_part(part)
         elif part.get("thought") is True:
-            self._text("thinking", string(part.get("text")))
+            self._text("thinking", long_string(part.get("text")))
         elif isinstance(call := part.get("functionCall"), dict):
             self._text("text", string(part.get("text")))
             self._function_call(call, signature)
-        elif signature and isinstance(text := part.get("text", ""), str):
+        elif signature and isinstance(text := part.get("text", ""), str | LongText):
             self._signed_text(text, signature)
         else:
-            self._text("text", string(part.get("text")))
+            self._text("text", long_string(part.get("text")))
 
     def _provider_part(self, part: Fields) -> None:
         """Take a part that is Google's own, its signature in it. That of an image is worth nothing without the part."""
@@ -97,7 +98,7 @@ class GenerateContentDecoder(Decoder):
             goes_back = name in _OWN and part.keys() - _FLAGS == {name} and part.get("thought") is not True
             self.native(name, dict(part), goes_back=goes_back).done = True
 
-    def _text(self, kind: Literal["text", "thinking"], text: str, *, signed: bool = False) -> None:
+    def _text(self, kind: Literal["text", "thinking"], text: str | LongText, *, signed: bool = False) -> None:
         """Go on with the text before, if that is of this kind and not signed."""
         if text:
             before = self.latest_words(kind)
@@ -105,8 +106,8 @@ class GenerateContentDecoder(Decoder):
             self.say(words, text)
             words.done = signed
 
-    def _signed_text(self, text: str, signature: str) -> None:
-        if not text.strip():
+    def _signed_text(self, text: str | LongText, signature: str) -> None:
+        if isinstance(text, str) and not text.strip():
             self._signature(BLANK, signature, text)
         else:
             self._signature(self.dialect.reasoning.carrier, signature)

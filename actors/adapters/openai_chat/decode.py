@@ -12,9 +12,10 @@ import re
 from actors.adapters.arriving import ArrivingCall
 from actors.adapters.base import Decoder
 from actors.adapters.calls import Slot, real_word, slot_of
+from actors.adapters.document import LongText
 from actors.adapters.failure import broken
 from actors.adapters.openai_chat.reasoning import ArrivingReasoning
-from actors.adapters.wire import Fields, argument_text, fields, first, items, number, string
+from actors.adapters.wire import Fields, argument_text, fields, first, items, long_string, number, string
 from actors.core.jsonio import sanitised
 
 _LEGACY = "function_call"  # the one call of the protocol before tools
@@ -96,7 +97,7 @@ class ChatDecoder(Decoder):
         if content := delta.get("content"):
             self._content(content)
         if refusal := delta.get("refusal"):
-            self._text(string(refusal))  # it is what the model said
+            self._text(long_string(refusal))  # it is what the model said
         if not delta.keys() <= _READ:
             self._beside_words(delta)
         legacy = delta.get("function_call")
@@ -111,18 +112,18 @@ class ChatDecoder(Decoder):
 
     def _content(self, content: object) -> None:
         """Take a content that is a string or, from some servers, a list of chunks."""
-        if isinstance(content, str):
-            return self._text(content)
+        if text := long_string(content):
+            return self._text(text)
         for chunk in map(fields, items(content)):
             if chunk.get("type") == "text":
-                self._text(string(chunk.get("text")))
+                self._text(long_string(chunk.get("text")))
             elif chunk.get("type") == "thinking":
                 self._reasoning.chunk(self, chunk)
             else:
                 self.native(string(chunk.get("type")), dict(chunk), goes_back=False).done = True
         return None
 
-    def _text(self, piece: str) -> None:
+    def _text(self, piece: str | LongText) -> None:
         if piece:
             self.say(self.latest_words("text"), piece)
 

@@ -9,7 +9,8 @@ A seal is given when the provider says that the answer is complete, not before: 
 
 from actors.adapters.arriving import Words
 from actors.adapters.assembly import Assembly
-from actors.adapters.wire import Fields, fields, items, json_text, string
+from actors.adapters.document import LongText
+from actors.adapters.wire import Fields, fields, items, json_text, long_string, string
 
 _WORDS = {"reasoning.text": "text", "reasoning.summary": "summary"}
 
@@ -30,7 +31,7 @@ class ArrivingReasoning:
     def take(self, answer: Assembly, delta: Fields) -> None:
         """Take what a delta, or a whole message, says in fields of its own."""
         details = [fields(item) for item in items(delta.get("reasoning_details"))]
-        words = string(delta.get("reasoning_content")) or string(delta.get("reasoning"))
+        words = long_string(delta.get("reasoning_content")) or long_string(delta.get("reasoning"))
         for detail in details:
             self._detail(detail)
         words = words or "".join(map(_words_of, details))
@@ -43,7 +44,7 @@ class ArrivingReasoning:
         pieces = [string(fields(item).get("text")) for item in items(thinking)]
         known = ("type", "thinking")
         self._more |= {key: value for key, value in chunk.items() if key not in known and value is not None}
-        self._say(answer, string(thinking) or "".join(pieces))
+        self._say(answer, long_string(thinking) or "".join(pieces))
 
     def seal(self, answer: Assembly) -> None:
         """Seal what has arrived, where the dialect takes it back. Doing it twice changes nothing."""
@@ -56,7 +57,7 @@ class ArrivingReasoning:
             elif self._carrier == "reasoning_details" and self._details and part is self._parts[0]:
                 answer.seal(part, self._carrier, json_text(self._details))
 
-    def _say(self, answer: Assembly, piece: str) -> None:
+    def _say(self, answer: Assembly, piece: str | LongText) -> None:
         part = answer.latest_words("thinking")
         if part not in self._parts:
             self._parts.append(part)

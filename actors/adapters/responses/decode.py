@@ -21,8 +21,9 @@ from actors.adapters.arriving import ArrivingCall, Own, Part, Words
 from actors.adapters.base import Decoder
 from actors.adapters.calls import Slot, real_word, slot_of
 from actors.adapters.classify import cut
+from actors.adapters.document import LongText
 from actors.adapters.failure import broken
-from actors.adapters.wire import Fields, argument_text, fields, items, number, string
+from actors.adapters.wire import Fields, argument_text, fields, items, long_string, number, string
 from actors.core.content import Media
 from actors.core.dialect import ResponsesReasoning
 from actors.core.jsonio import JsonValue, dump, sanitised
@@ -208,10 +209,10 @@ class ResponsesDecoder(Decoder):
         match part := item.part:
             case Words(kind="text"):
                 self._seal_phase(item, told)
-                self.complete(part, _text_of(told))
+                self.complete(part, *_texts_of(told))
                 self._beside(told)
             case Words():
-                self.complete(part, _thought_of(told))
+                self.complete(part, *_thoughts_of(told))
                 self.seal(part, "reasoning_item", _again(told))
             case ArrivingCall():
                 self.identify(
@@ -279,7 +280,7 @@ def _may_be(item: _Item, told: Fields) -> bool:
         return part.wire_name in ("", name) and whole.startswith(part.pieces.whole())
     if not isinstance(part, Words) or part.kind != "text":
         return True
-    return _text_of(told).strip().startswith(part.pieces.whole().strip())  # relays trim
+    return "".join(map(str, _texts_of(told))).strip().startswith(part.pieces.whole().strip())  # relays trim
 
 
 def _take_item(own: Own, item: Fields) -> None:
@@ -298,18 +299,18 @@ def _name_of(call: Fields, namespace: str = "") -> str:
     return flat_name(string(call.get("namespace")) or namespace, name) if name else ""
 
 
-def _text_of(item: Fields) -> str:
+def _texts_of(item: Fields) -> list[str | LongText]:
     """Return the words of a message item, refusals too: they are what the model said."""
     content = item.get("content")
     parts = map(fields, items(content))
-    return string(content) + "".join(
-        string(part.get("text")) or string(part.get("refusal")) for part in parts
-    )
+    texts = [long_string(part.get("text")) or long_string(part.get("refusal")) for part in parts]
+    return [long_string(content), *texts]
 
 
-def _thought_of(item: Fields) -> str:
+def _thoughts_of(item: Fields) -> list[str | LongText]:
     parts = map(fields, (*items(item.get("summary")), *items(item.get("content"))))
-    return "\n\n".join(text for part in parts if (text := string(part.get("text"))))
+    texts = [text for part in parts if (text := long_string(part.get("text")))]
+    return [piece for text in texts for piece in ("\n\n", text)][1:]
 
 
 def _again(item: Fields) -> str:

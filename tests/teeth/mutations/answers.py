@@ -9,6 +9,8 @@ RESPONSES = "tests/adapters/test_responses_decode.py"
 ASTRAY = "tests/adapters/test_arguments_that_go_astray.py"
 PAUSES = "tests/test_continuations.py"
 REASONS = "tests/adapters/test_reasons_to_stop.py"
+DOCUMENT = "tests/adapters/test_document.py"
+MEMORY = "tests/adapters/test_memory.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -192,5 +194,61 @@ MUTATIONS: tuple[Mutation, ...] = (
         "self._usage_before, self._figures = (self.usage, {})",
         "self._figures = {}",
         (PAUSES,),
+    ),
+    Mutation(
+        "documents: a slice ends inside a character",
+        "actors/adapters/document.py:LongText._cut",
+        "self._document[end] & 192 == 128",
+        "0",
+        (DOCUMENT,),
+    ),
+    Mutation(
+        "documents: a slice ends inside an escape",
+        "actors/adapters/document.py:LongText._cut",
+        "slash + (_ESCAPE if is_long else 2) > end",
+        "False",
+        (DOCUMENT,),
+    ),
+    Mutation(
+        "documents: a pair of backslashes is half an escape",
+        "actors/adapters/document.py:LongText._cut",
+        "slash < 0 or _backslashes(self._document, begin, slash + 1) % 2 == 0",
+        "slash < 0",
+        (DOCUMENT,),
+    ),
+    Mutation(
+        "documents: an escaped quote ends a long text",
+        "actors/adapters/document.py:_long_strings",
+        "end >= 0 and _backslashes(data, begin, end) % 2",
+        "False",
+        (DOCUMENT,),
+    ),
+    Mutation(
+        "documents: a long key is taken for a text",
+        "actors/adapters/document.py:_long_strings",
+        "_is_narrow(data[begin:end]) or _KEY.match(data, end + 1)",
+        "_is_narrow(data[begin:end])",
+        (DOCUMENT,),
+    ),
+    Mutation(
+        "documents: an escape beyond ASCII is thought to be narrow",
+        "actors/adapters/document.py:_is_narrow",
+        'text.isascii() and b"\\\\u" not in text',
+        "text.isascii()",
+        (DOCUMENT,),
+    ),
+    Mutation(
+        "documents: the words of a body are read as one string",
+        "actors/adapters/openai_chat/decode.py:ChatDecoder._content",
+        "long_string(content)",
+        "string(content)",
+        (MEMORY,),
+    ),
+    Mutation(
+        "documents: the deltas of a long text are kept beside it",
+        "actors/adapters/base.py:Decoder.close",
+        "self.take_lazily()",
+        "self.take()",
+        (MEMORY,),
     ),
 )

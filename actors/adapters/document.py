@@ -1,0 +1,154 @@
+"""Parse the JSON documents of a provider, and keep long texts out of memory.
+
+In:  a JSON text, in UTF-8 where it is bytes.
+Out: its value. In a large document each long string beyond ASCII is a `LongText`.
+
+An answer that is almost right must still be read, so this parser is more tolerant than `actors.core.jsonio`: it takes
+duplicate keys and half surrogate pairs, which some servers cut between two deltas.
+
+A Python string takes for each of its characters as many bytes as its widest one needs: one emoji makes four million
+bytes of a million. So a long text stays in its document, and is decoded slice by slice where it can be used that way.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from hashlib import blake2b
+
+import jiter
+
+from actors.core.jsonio import quote
+
+_LARGE = 1024 * 1024  # bytes of a document below which its strings may take what they take
+_LONG = 64 * 1024  # bytes of a string
+_SLICE = 8 * 1024
+_ESCAPE = 6  # bytes of the longest
+_KEY = re.compile(rb"\s*:")
+
+
+def loaded(text: str | bytes) -> object:
+    """Return the value of a JSON text, in UTF-8 where it is bytes.
+
+    Raises:
+        ValueError: It is not JSON, or nested too deep to read.
+    """
+    try:
+        value: object = jiter.from_json(text if isinstance(text, bytes) else text.encode(), cache_mode="keys")
+    except ValueError:  # it has no half pairs and less depth, so the slower parser has the last word
+        try:
+            value = json.loads(text if isinstance(text, str) else text.decode("utf-8", "replace"))
+        except RecursionError:
+            raise ValueError("nested too deep") from None
+    return value
+
+
+class LongText:
+    """A string in a JSON document, as it stands there between its quotes. `str` gives all of it."""
+
+    __slots__ = ("_begin", "_document", "_end")
+
+    def __init__(self, document: bytes, begin: int, end: int) -> None:
+        self._document, self._begin, self._end = document, begin, end
+
+    def __str__(self) -> str:
+        return self._text(self._begin, self._end)
+
+    def slices(self) -> Iterator[str]:
+        """Yield the text in pieces, which may be cut inside a surrogate pair.
+
+        Raises:
+            ValueError: It is no JSON string.
+        """
+        at = self._begin
+        while at < self._end:
+            end = self._cut(at, at + _SLICE)
+            yield self._text(at, end)
+            at = end
+
+    def _text(self, begin: int, end: int) -> str:
+        return str(loaded(b'"%b"' % self._document[begin:end]))
+
+    def _cut(self, begin: int, end: int) -> int:
+        """Return the last place up to `end` that is neither inside a character nor inside an escape, as `begin` is."""
+        if end >= self._end:
+            return self._end
+        for _ in range(3):
+            end -= self._document[end] & 0xC0 == 0x80
+        slash = self._document.rfind(b"\\", end - _ESCAPE + 1, end)
+        if slash < 0 or _backslashes(self._document, begin, slash + 1) % 2 == 0:
+            return end
+        is_long = self._document[slash + 1 : slash + 2] == b"u"
+        return slash if slash + (_ESCAPE if is_long else 2) > end else end
+
+
+def load_document(data: bytes) -> object:
+    """Return the value of a JSON document in UTF-8, with its long texts where it is large.
+
+    Raises:
+        ValueError: It is not JSON, or nested too deep to read.
+    """
+    if len(data) < _LARGE or _is_narrow(data):
+        return loaded(data)
+    texts: dict[str, LongText] = {}
+    kept, at = list[memoryview | bytes](), 0
+    mark = blake2b(data, digest_size=16).hexdigest()  # no document can hold its own
+    for begin, end in _long_strings(data):
+        name = f"{mark} {len(texts)}"
+        text = texts[name] = LongText(data, begin, end)
+        for _ in text.slices():
+            pass  # it is JSON, or it is found here that it is not
+        kept += [memoryview(data)[at : begin - 1], quote(name)]
+        at = end + 1
+    if not texts:
+        return loaded(data)
+    return _with_texts(loaded(b"".join((*kept, memoryview(data)[at:]))), texts)
+
+
+def _long_strings(data: bytes) -> Iterator[tuple[int, int]]:
+    """Yield where the texts of long strings beyond ASCII begin and end. Keys of objects are none of them."""
+    begin = data.find(b'"') + 1
+    while begin:
+        end = data.find(b'"', begin)
+        while end >= 0 and _backslashes(data, begin, end) % 2:
+            end = data.find(b'"', end + 1)
+        if end < 0:
+            return
+        if end - begin >= _LONG and not (_is_narrow(data[begin:end]) or _KEY.match(data, end + 1)):
+            yield begin, end
+        begin = data.find(b'"', end + 1) + 1
+
+
+def _backslashes(data: bytes, begin: int, end: int) -> int:
+    """Return how many backslashes stand in front of `end`, counting no further back than `begin`."""
+    size = 16
+    while True:
+        before = data[max(begin, end - size) : end]
+        count = len(before) - len(before.rstrip(b"\\"))
+        if count < size:
+            return count
+        size *= 2
+
+
+def _is_narrow(text: bytes) -> bool:
+    """Say whether the characters of a text take a byte each."""
+    return text.isascii() and b"\\u" not in text
+
+
+def _with_texts(value: object, texts: Mapping[str, LongText]) -> object:
+    """Return a value, changed in place, with a text in place of each string that is the name of one."""
+    whole = [value]
+    left: list[object] = [whole]
+    while left:
+        holder = left.pop()
+        if isinstance(holder, dict):
+            held = list(holder.items())
+        elif isinstance(holder, list):
+            held = list(enumerate(holder))
+        else:
+            continue
+        for key, inner in held:
+            if type(inner) is str:
+                holder[key] = texts.get(inner, inner)
+            else:
+                left.append(inner)
+    return whole[0]

@@ -1,0 +1,97 @@
+"""A large document reads as a small one does; only its long texts beyond ASCII stay where they are."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from actors.adapters import document
+from actors.adapters.document import LongText, load_document, loaded
+from actors.core.jsonio import sanitised
+
+Value = Any  # JSON
+
+SMALL = {"_LARGE": 1, "_LONG": 12, "_SLICE": 12}
+CHARACTERS = st.sampled_from(["a", '"', "\\", "/", "\n", "u", "é", "中", "😀", "\u2028", "0"])
+TEXTS = st.lists(CHARACTERS, max_size=60).map("".join)
+VALUES = st.recursive(
+    TEXTS | st.integers(0, 9) | st.none(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def small() -> Any:  # a fixture
+    with pytest.MonkeyPatch.context() as patch:
+        for name, size in SMALL.items():
+            patch.setattr(document, name, size)
+        yield
+
+
+def plain(value: Value) -> Value:
+    """Return a value with the strings that its long texts are, each read in both ways."""
+    match value:
+        case LongText():
+            assert sanitised("".join(value.slices())) == sanitised(str(value))
+            return str(value)
+        case dict():
+            return {key: plain(inner) for key, inner in value.items()}
+        case list():
+            return list(map(plain, value))
+        case _:
+            return value
+
+
+def long_texts(value: Value) -> int:
+    if isinstance(value, dict | list):
+        return sum(map(long_texts, value.values() if isinstance(value, dict) else value))
+    return isinstance(value, LongText)
+
+
+@settings(max_examples=600, suppress_health_check=list(HealthCheck), deadline=None)
+@given(VALUES, st.booleans(), st.sampled_from([(",", ":"), (" , ", "\n:\t")]))
+def test_a_document_holds_what_any_parser_finds_in_it(
+    value: Value, escaped: bool, separators: tuple[str, str]
+) -> None:
+    data = json.dumps(value, ensure_ascii=escaped, separators=separators).encode()
+    assert plain(load_document(data)) == value
+
+
+@pytest.mark.parametrize("escaped", [True, False])
+def test_only_long_texts_beyond_ascii_stay_in_the_document(escaped: bool) -> None:
+    value = {"é" * 20: ["é" * 20, "é", "a" * 20, {"b": "\\" * 20 + "😀"}], "c": "naïve\n" * 9}
+    data = json.dumps(value, ensure_ascii=escaped).encode()
+    assert long_texts(load_document(data)) == 3
+    assert plain(load_document(data)) == value
+
+
+@settings(max_examples=300, suppress_health_check=list(HealthCheck), deadline=None)
+@given(VALUES, st.data())
+def test_a_document_that_is_cut_or_broken_is_refused_or_read_as_before(
+    value: Value, data: st.DataObject
+) -> None:
+    whole = json.dumps(value, ensure_ascii=False).encode()
+    at = data.draw(st.integers(0, len(whole)))
+    broken = whole[:at] + data.draw(st.sampled_from([b"", b'"', b"\\", b"\n", b"\xff"])) + whole[at + 1 :]
+    try:
+        wanted = loaded(broken)
+    except ValueError:
+        with pytest.raises(ValueError):  # noqa: PT011  whatever the parser calls it
+            load_document(broken)
+    else:
+        assert (
+            plain(load_document(broken)) == wanted or b"\xff" in broken
+        )  # what stands for a byte may differ
+
+
+def test_half_a_surrogate_pair_is_read_as_in_a_small_document() -> None:
+    data = b'["' + b"a" * 11 + b"\\ud83d\\ude00" * 5 + b'\\ud83d"]'
+    assert plain(load_document(data)) == json.loads(data)
+
+
+def test_a_text_of_backslashes_and_quotes_is_read_in_one_pass() -> None:
+    value = ["\\" * 200_000 + "é", '"' * 100_000 + "é"]
+    assert plain(load_document(json.dumps(value).encode())) == value
