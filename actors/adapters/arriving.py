@@ -123,12 +123,12 @@ class Words:
         """Return the event of a piece."""
         return TextDelta(text) if self.kind == "text" else ThinkingDelta(text)
 
-    def take_long(self, text: LongText) -> "LongWords":
+    def take_long(self, text: LongText) -> "LongTextDeltas":
         """Add a long text and return its events."""
         first = len(self.pieces.kept)
         for piece in text.slices():
             self.pieces.add(piece)
-        return LongWords(self, first, len(self.pieces.kept))
+        return LongTextDeltas(self, first, len(self.pieces.kept))
 
     @property
     def is_keepable(self) -> bool:
@@ -145,7 +145,7 @@ class Words:
 
 
 @dataclass(slots=True, eq=False)
-class LongWords:
+class LongTextDeltas:
     """The deltas of a long text, from the pieces that its block keeps in any case."""
 
     words: Words
@@ -158,14 +158,14 @@ class LongWords:
 
 
 @dataclass(slots=True, eq=False)
-class Told:
+class Events:
     """Events in their order."""
 
-    known: Sequence[StreamEvent | LongWords]
+    known: Sequence[StreamEvent | LongTextDeltas]
 
     def __iter__(self) -> Iterator[StreamEvent]:
         for event in self.known:
-            yield from event if isinstance(event, LongWords) else (event,)
+            yield from event if isinstance(event, LongTextDeltas) else (event,)
 
 
 @dataclass(slots=True, eq=False)

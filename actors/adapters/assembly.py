@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from actors.adapters.arriving import ArrivingCall, LongWords, Own, Part, Pieces, Told, Words
+from actors.adapters.arriving import ArrivingCall, Events, LongTextDeltas, Own, Part, Pieces, Words
 from actors.adapters.calls import CallTable, Slot, real_word
 from actors.adapters.classify import cut
 from actors.adapters.document import LongText
@@ -85,7 +85,7 @@ class Assembly:
         self.upstream = ""
         self.withheld: tuple[str, ...] = ()
         self._calls = 0
-        self._known: list[StreamEvent | LongWords] = []
+        self._known: list[StreamEvent | LongTextDeltas] = []
         self.begin()
 
     def begin(self) -> None:
@@ -106,7 +106,7 @@ class Assembly:
     def take_lazily(self) -> Iterable[StreamEvent]:
         """Return the events since the last call. The deltas of a long text are made when it is iterated."""
         known, self._known = self._known, []
-        return Told(known)
+        return Events(known)
 
     def restart(self) -> None:
         """Begin the answer again: what came before is void. A call's number that was given is not given again.
