@@ -6,6 +6,8 @@ Names are imported when they are first used, so importing this package costs lit
 
 from importlib import import_module
 
+__version__: str
+
 TYPE_CHECKING = False  # as type checkers know it; the module `typing` is not needed for this
 if TYPE_CHECKING:
     from actors.adapters.codec import decode
@@ -120,14 +122,33 @@ _HOMES = {
     "tools": ("Tool", "ToolContext", "tool"),
     "toolsets": ("LiveTools", "ToolSource"),
 }
+_OTHERS = ("errors", "testing")
+"""Modules whose public names are imported from them."""
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 
 if not TYPE_CHECKING:  # a type checker sees the imports above, and no other name
 
     def __getattr__(name: str) -> object:
-        if name not in _MODULE_OF:
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+        if name == "__version__":
+            from importlib.metadata import version
+
+            value: object = version("llm-actors")
+        elif name in _MODULE_OF:
+            value = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
+        else:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}{_hint(name)}")
         globals()[name] = value
         return value
+
+    def __dir__() -> list[str]:
+        return sorted([*__all__, "__version__", *(name for name in globals() if name.startswith("__"))])
+
+    def _hint(name: str) -> str:
+        """Return where a public name is that this module does not have."""
+        if name.startswith("_"):
+            return ""
+        for module in _OTHERS:
+            if hasattr(import_module(f"{__name__}.{module}"), name):
+                return f"; it is {__name__}.{module}.{name}"
+        return ""

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from importlib.metadata import version
 
 import pytest
 
@@ -36,6 +37,28 @@ def test_a_dialect_is_found_by_its_public_name(name: str) -> None:
 def test_a_name_that_is_not_public_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         _ = actors.nonsense  # type: ignore[attr-defined]  # that it has none is the point
+
+
+def test_the_names_of_the_package_are_its_public_ones() -> None:
+    names = [name for name in dir(actors) if not name.startswith("_")]
+    assert names == sorted(PUBLIC.split())
+    assert "__version__" in dir(actors)
+
+
+def test_the_version_is_that_of_the_distribution() -> None:
+    assert actors.__version__ == version("llm-actors")
+
+
+@pytest.mark.parametrize("name", ["SessionExists", "Busy"])
+def test_a_name_of_another_public_module_is_an_attribute_error_that_says_where_it_is(name: str) -> None:
+    with pytest.raises(AttributeError, match=rf"no attribute '{name}'; it is actors\.errors\.{name}$"):
+        getattr(actors, name)
+
+
+def test_the_package_runs_as_the_command_line() -> None:
+    line = [sys.executable, "-m", "actors", "--help"]
+    done = subprocess.run(line, capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("usage: actors ")
 
 
 def test_importing_the_package_imports_no_heavy_library_and_no_vendor() -> None:

@@ -180,4 +180,18 @@ MUTATIONS: tuple[Mutation, ...] = (
         "{key: each for key, each in parameters.items()}",
         ("tests/test_tools.py",),
     ),
+    Mutation(
+        "package: a name that another public module has is not found",
+        "actors/__init__.py:_hint",
+        "hasattr(import_module(f'{__name__}.{module}'), name)",
+        "False",
+        ("tests/test_public.py",),
+    ),
+    Mutation(
+        "package: its names are what was used of it so far",
+        "actors/__init__.py:__dir__",
+        "[*__all__, '__version__', *(name for name in globals() if name.startswith('__'))]",
+        "[*globals()]",
+        ("tests/test_public.py",),
+    ),
 )
