@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 from msgspec import Struct, StructMeta
 from msgspec.structs import replace
 
-__all__ = ["Form", "Public", "kept", "replace"]
+__all__ = ["Form", "Public", "kept", "reduce_fields", "replace"]
 
 F = TypeVar("F")
 
@@ -27,11 +27,15 @@ kept: _FromFields = StructMeta.__call__
 """Returns a form made of its fields as they are kept, whatever its constructor takes."""
 
 
+def reduce_fields(form: Struct) -> tuple[Callable[..., object], tuple[object, ...]]:
+    """Return how a form is pickled and copied: by its fields, whatever its constructor takes."""
+    return kept, (type(form), *(getattr(form, name) for name in form.__struct_fields__))
+
+
 class Form(Struct, frozen=True, gc=False, array_like=True, forbid_unknown_fields=True):
     """A value that is kept, written and read as its annotations say."""
 
-    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
-        return kept, (type(self), *(getattr(self, name) for name in self.__struct_fields__))
+    __reduce__ = reduce_fields
 
 
 class Public(StructMeta):

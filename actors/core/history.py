@@ -14,7 +14,7 @@ from actors.core.content import Message, ToolResult
 from actors.core.door import imported, normal
 from actors.core.door.attribute import Placed
 from actors.core.events import Interaction, Short
-from actors.core.form import Public, kept, replace
+from actors.core.form import Public, kept, reduce_fields, replace
 from actors.core.identity import CallId
 from actors.core.intake import Intake, Remarks
 from actors.core.ledger import NO_CALLS, Ledger
@@ -55,6 +55,8 @@ class History(
     """The system prompt that came with them, if one did."""
     short: Table[CallId, Short]
     """The calls whose results are shown as a mark, and why. What they returned is in the ledger as it was."""
+
+    __reduce__ = reduce_fields
 
     def __new__(cls, messages: Iterable[Message] = (), ledger: Ledger = NO_CALLS) -> "History":
         came = tuple(messages)

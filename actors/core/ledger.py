@@ -27,7 +27,7 @@ from actors.core.events import (
     Started,
     result_of,
 )
-from actors.core.form import Public, kept, replace
+from actors.core.form import Public, kept, reduce_fields, replace
 from actors.core.identity import CallId
 from actors.core.jsonio import Json
 from actors.core.table import NOTHING, Table
@@ -52,6 +52,8 @@ class Ledger(Struct, frozen=True, gc=False, eq=False, init=False, metaclass=Publ
     """Calls with a late result, in the order in which those came."""
     size: int
     """Bytes that it takes, about."""
+
+    __reduce__ = reduce_fields
 
     def __new__(cls, interactions: Iterable[Interaction] = ()) -> Self:
         known = {item.call_id: item for item in interactions}

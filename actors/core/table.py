@@ -81,6 +81,9 @@ class Table(Generic[K, V]):
             copy.update(changes)
         return {key: value for key, value in copy.items() if value is not UNSET}
 
+    def __reduce__(self) -> tuple[type["Table[K, V]"], tuple[dict[K, V]]]:
+        return Table, (self._dict(),)
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Table):
             return NotImplemented

@@ -194,4 +194,25 @@ MUTATIONS: tuple[Mutation, ...] = (
         "[*globals()]",
         ("tests/test_public.py",),
     ),
+    Mutation(
+        "pickles: a table is pickled with its versions",
+        "actors/core/table.py:Table.__reduce__",
+        "(Table, (self._dict(),))",
+        "object.__reduce_ex__(self, 2)",
+        ("tests/test_pickling.py",),
+    ),
+    Mutation(
+        "pickles: a history is made again of its fields by its constructor",
+        "actors/core/history.py:History",
+        "reduce_fields",
+        "Struct.__reduce__",
+        ("tests/test_pickling.py",),
+    ),
+    Mutation(
+        "pickles: a ledger is made again of its fields by its constructor",
+        "actors/core/ledger.py:Ledger",
+        "reduce_fields",
+        "Struct.__reduce__",
+        ("tests/test_pickling.py",),
+    ),
 )

@@ -1,0 +1,198 @@
+"""Every public value and every public error survives a pickle and a copy, with all that it says."""
+
+import copy
+import inspect
+import pickle
+from collections.abc import Callable, Iterator
+from typing import Any, get_args
+
+import pytest
+from msgspec import Struct
+
+import actors
+from actors import (
+    Allowance,
+    Binding,
+    Budget,
+    Choose,
+    Code,
+    Compaction,
+    CompactionResult,
+    History,
+    Ledger,
+    Media,
+    Message,
+    Native,
+    Price,
+    Reproduction,
+    Seal,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolFailure,
+    ToolResult,
+    dialect,
+    errors,
+    from_wire,
+    tool,
+)
+from actors.core.content import Block
+from actors.core.events import Interaction
+from actors.core.feed import Applied, Deferred, SessionEvent
+from actors.core.identity import CallId
+from actors.core.jsonio import Json
+from actors.core.profiles import PROFILES
+from actors.testing import Call, Say, Turn
+from tests.runtime_support import hosting, openai
+
+Value = Any  # any public one
+
+BINDING = Binding("a", "anthropic", "https://example.com", "acme", "claude", "up")
+SEAL = Seal("signature", Json(b'"s"'), BINDING)
+TRANSCRIPT = [
+    {"role": "system", "content": "Be brief."},
+    {"role": "user", "content": "Weather?"},
+    {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"id": "c", "type": "function", "function": {"name": "f", "arguments": "{"}}],
+    },
+    {"role": "tool", "tool_call_id": "c", "content": "rain"},
+    {"role": "tool", "tool_call_id": "stray", "content": "sun"},
+]
+NOT_VALUES = frozenset(
+    """ActorsError AskSettings Dialect LiveTools Runtime Session SessionEvent Tool ToolContext ToolSource""".split()  # noqa: SIM905  as a list it is a page
+)
+"""What is a base, a protocol, a union or a dict, and what holds functions, connections or actors."""
+
+
+@tool
+def weather(city: str) -> str:
+    """Return the weather."""
+    return f"rain in {city}"
+
+
+def constructed() -> list[Value]:
+    history, ledger = from_wire({"messages": TRANSCRIPT}, "openai_chat")
+    blocks: list[Block] = [
+        Text("Hé"),
+        Thinking("hm", SEAL),
+        ToolCall("c", "f", raw="{", native=SEAL),
+        ToolResult("c", {"a": [1, None]}),
+        Code("print()", "python"),
+        Native("x", SEAL),
+        Media("image/png", url="https://example.com/a.png"),
+    ]
+    return [
+        history,
+        ledger,
+        history[1],
+        history.report,
+        Ledger(),
+        *blocks,
+        Message("model", blocks[:3], 3, BINDING),
+        BINDING,
+        SEAL,
+        Interaction(CallId("c")),
+        Allowance(tokens=1, per="day"),
+        Budget(rounds=1),
+        Choose("f"),
+        Compaction(),
+        CompactionResult(2, why="x"),
+        Price(1.0, 2.0),
+        Applied("a"),
+        Deferred("a", 2),
+        Reproduction("s", "a", "anthropic", "judge", "ANT-1", "rendering", "x", b"{}", True),
+        *map(dialect, PROFILES),
+    ]
+
+
+async def met() -> list[Value]:
+    """Return the values that asks give, one of the last of which fails."""
+    values: list[Value] = []
+    turns = [Turn(Say("I look."), Call("weather", {"city": "Rome"})), Turn(Say("It rains."))]
+    server = openai(*turns, *turns)
+    async with hosting(a=server, on_refusal=values.append) as runtime:
+        session = await runtime.open("a", tools=[weather])
+        values.append(await session.preview("a"))
+        values.append(await session.ask("Weather in Rome?"))
+        for words in ("And now?", "And tomorrow?"):
+            async with session.stream(words) as events:
+                values += [event async for event in events]
+        values += [await session.history(), await session.ledger(), *(await session.ledger()).interactions()]
+        values.append(runtime.stats())
+    return values
+
+
+def copies(value: Value) -> Iterator[Value]:
+    ways: tuple[Callable[[Value], Value], ...] = (copy.copy, copy.deepcopy)
+    for way in ways:
+        yield way(value)
+    for protocol in range(2, pickle.HIGHEST_PROTOCOL + 1):
+        yield pickle.loads(pickle.dumps(value, protocol))
+
+
+@pytest.mark.anyio
+async def test_every_public_value_survives() -> None:
+    values = [*constructed(), *await met()]
+    for value in values:
+        for made in copies(value):
+            assert type(made) is type(value)
+            assert made == value
+    kinds = {type(value).__name__ for value in values}
+    public = {name for name in actors.__all__ if isinstance(getattr(actors, name), type)}
+    assert public - NOT_VALUES - kinds == {"ToolFailure"} - kinds  # which holds the error of a tool
+    shown = {kind.__name__ for kind in get_args(SessionEvent)}
+    assert shown & kinds >= {"TextEvent", "ToolCallEvent", "StatusEvent", "CompleteEvent"}
+
+
+def test_a_history_that_was_unpickled_goes_on() -> None:
+    history, ledger = from_wire({"messages": TRANSCRIPT}, "openai_chat")
+    made, known = pickle.loads(pickle.dumps((history, ledger)))
+    longer = made.append(Message("human", [Text("And?")]))
+    assert longer == history.append(Message("human", [Text("And?")]))
+    assert [item.call_id for item in known.interactions()] == [item.call_id for item in ledger.interactions()]
+    assert isinstance(made, History)
+
+
+def test_an_older_version_is_pickled_as_it_was() -> None:
+    _, ledger = from_wire({"messages": TRANSCRIPT}, "openai_chat")
+    before = ledger.interactions()
+    fold = from_wire({"messages": TRANSCRIPT[:3]}, "openai_chat")[0].ledger
+    assert pickle.loads(pickle.dumps(fold)) == fold
+    assert pickle.loads(pickle.dumps(ledger)).interactions() == before
+
+
+def public_errors() -> list[type[BaseException]]:
+    return [
+        value
+        for value in vars(errors).values()
+        if isinstance(value, type) and issubclass(value, errors.ActorsError)
+    ]
+
+
+def argument(parameter: inspect.Parameter) -> Value:
+    """Return a value that is not the default of a keyword of an error."""
+    kinds = {"int": 7, "float": 7.5, "str": "seven", "bool": True}
+    words = str(parameter.annotation)
+    return next((value for kind, value in kinds.items() if kind in words), ("seven",))
+
+
+@pytest.mark.parametrize("kind", public_errors(), ids=lambda kind: kind.__name__)
+def test_every_public_error_survives(kind: type[BaseException]) -> None:
+    own = "__init__" in vars(kind) or any("__init__" in vars(base) for base in kind.__mro__[1:-3])
+    parameters = inspect.signature(kind.__init__).parameters.values() if own else ()
+    named = {each.name: argument(each) for each in parameters if each.kind is each.KEYWORD_ONLY}
+    error = kind("It failed.", **named)
+    for made in copies(error):
+        assert type(made) is kind
+        assert made.args == error.args
+        assert str(made) == "It failed."
+        assert vars(made) == vars(error)
+
+
+def test_the_error_of_a_tool_survives() -> None:
+    failure = ToolFailure("s", "c", "f", ValueError("x"))
+    assert isinstance(failure, Struct)
+    for made in copies(failure):
+        assert (made.session, made.call_id, made.tool, str(made.error)) == ("s", "c", "f", "x")
