@@ -35,6 +35,7 @@
     │   └── SubagentFailed          a session that was asked by a tool gave no answer
     ├── ToolsetFailed               a toolset cannot be opened
     ├── ToolsetDown                 a toolset is not connected, so a call of its tools did not run or was cut short
+    ├── ToolChanged                 a tool is not as it was when its call was checked, so the call did not run
     ├── AnswerTooLarge              an answer of a tool server is above one of its limits, and was not read
     ├── ThreadsBusy                 no thread is free for a tool that blocks
     ├── ResourceBusy                a tool that was ended still works on what another writes to
@@ -244,6 +245,13 @@ class ToolsetDown(ActorsError):
     def __init__(self, message: str, *, may_have_run: bool = False) -> None:
         super().__init__(message)
         self.may_have_run = may_have_run
+
+
+class ToolChanged(ActorsError):
+    """A toolset offers a tool with another definition than the one its call was checked by, so the call did not run.
+
+    The model is told so. The session's next ask declares the tool as it is now.
+    """
 
 
 class AnswerTooLarge(ActorsError):

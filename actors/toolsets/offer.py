@@ -13,7 +13,7 @@ from functools import wraps
 from typing import Any, TypeAlias
 
 from actors.core.identity import content_name
-from actors.errors import ToolDefinitionError, ToolsetDown
+from actors.errors import ToolChanged, ToolDefinitionError, ToolsetDown
 from actors.tools import Tool, Toolset
 from actors.tools.tool import replaced
 from actors.toolsets.owner import ToolsetOwner
@@ -123,13 +123,13 @@ def _called(owner: ToolsetOwner, name: str, tool: AnyTool) -> Callable[..., Any]
 def _awaited(owner: ToolsetOwner, name: str, tool: AnyTool) -> Callable[..., Any]:  # Any: any function
     @wraps(tool.function)
     async def called(**arguments: Any) -> object:  # Any: whatever types the function asks for
-        current, opening = await owner.current(name), owner.openings
+        function, opening = _unchanged(tool, await owner.current(name)), owner.openings
         try:
-            return await current.function(**arguments)
+            return await function(**arguments)
         except ToolsetDown as error:
             if not _may_run_again(tool, error):
                 raise
-        return await (await owner.current(name, beyond=opening)).function(**arguments)
+        return await _unchanged(tool, await owner.current(name, beyond=opening))(**arguments)
 
     return called
 
@@ -137,9 +137,37 @@ def _awaited(owner: ToolsetOwner, name: str, tool: AnyTool) -> Callable[..., Any
 def _threaded(owner: ToolsetOwner, name: str, tool: AnyTool) -> Callable[..., Any]:  # Any: any function
     @wraps(tool.function)
     def called(**arguments: Any) -> object:  # Any: whatever types the function asks for
-        return owner.current_in_thread(name).function(**arguments)
+        return _unchanged(tool, owner.current_in_thread(name))(**arguments)
 
     return called
+
+
+def _unchanged(checked: AnyTool, current: AnyTool) -> Callable[..., Any]:  # Any: any function
+    """Return the function that is called now.
+
+    Raises:
+        ToolChanged: The tool has another definition than the one by which its call was checked and approved.
+    """
+    if current is checked or _definition(current) == _definition(checked):
+        return current.function
+    raise ToolChanged(
+        f"Tool {checked.name!r} has changed since it was declared, so the call did not run; it can be called as it is "
+        "now when the user has spoken again"
+    )
+
+
+def _definition(tool: AnyTool) -> tuple[object, ...]:
+    """Return by what a tool's calls are checked. Rules count as the same if an opening merely made them anew."""
+    rules = (tool.approval, tool.resources)
+    return tool.parameters, tool.effects, tool.is_external, *map(_rule, rules)
+
+
+def _rule(rule: object) -> object:
+    code = getattr(rule, "__code__", None)
+    if code is None:
+        return rule
+    cells = getattr(rule, "__closure__", None) or ()
+    return code, getattr(rule, "__defaults__", None), tuple(cell.cell_contents for cell in cells)
 
 
 def _may_run_again(tool: AnyTool, lost: ToolsetDown) -> bool:

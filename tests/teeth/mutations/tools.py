@@ -318,4 +318,18 @@ MUTATIONS: tuple[Mutation, ...] = (
         "suppress(LookupError)",
         (EDGE,),
     ),
+    Mutation(
+        "toolsets: a call runs whatever the tool is by now",
+        "actors/toolsets/offer.py:_unchanged",
+        "current is checked or _definition(current) == _definition(checked)",
+        "True",
+        ("tests/test_changed_tools.py",),
+    ),
+    Mutation(
+        "toolsets: a rule that was made anew is another",
+        "actors/toolsets/offer.py:_rule",
+        "code is None",
+        "True",
+        ("tests/test_changed_tools.py",),
+    ),
 )
