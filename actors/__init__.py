@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from actors.core.profiles import dialect
     from actors.core.reproduction import Reproduction
     from actors.core.spending import Budget, Price
-    from actors.errors import ActorsError
+    from actors.errors import ActorsError, AskFailed
     from actors.execution.executor import ToolFailure
     from actors.handle import Session
     from actors.preview import Preview
@@ -40,6 +40,7 @@ __all__ = [
     "ActorsError",
     "Allowance",
     "Applied",
+    "AskFailed",
     "AskSettings",
     "Binding",
     "Budget",
@@ -112,7 +113,7 @@ _HOMES = {
     "core.ledger": ("Ledger",),
     "core.reproduction": ("Reproduction",),
     "core.spending": ("Budget", "Price"),
-    "errors": ("ActorsError",),
+    "errors": ("ActorsError", "AskFailed"),
     "execution.executor": ("ToolFailure",),
     "handle": ("Session",),
     "preview": ("Preview",),

@@ -18,6 +18,7 @@
     │   └── ToolDefinitionError     tools that cannot be offered
     ├── MediaError                  an image or a document that cannot be read
     ├── TranscriptError             a transcript file or value that cannot be read
+    ├── AskFailed                   an ask was taken, and failed
     ├── HostFull                    as many sessions are open as may be, or they hold all the memory they may
     ├── SessionError                a session cannot do what was asked
     │   ├── Busy                    its queue of waiting asks is full
@@ -57,6 +58,10 @@ or a secret. Expected ends, such as a cancelled call or a failed tool, are value
 """
 
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from actors.core.feed import TurnResult
 
 
 class ActorsError(Exception):
@@ -155,6 +160,36 @@ class MediaError(ActorsError):
 
 class TranscriptError(ActorsError):
     """A wire transcript that cannot be read at all. A merely broken one is imported, with diagnostics."""
+
+
+class AskFailed(ActorsError):
+    """An ask was taken, and failed. Its session can go on.
+
+    Args:
+        message: One line: who gave no answer, why, and what to try.
+        result: How the ask came out, as it is returned with `check=False`.
+        kind: What kind of failure ended it, as `Cause.kind` has it; empty if it is none of them.
+        status: HTTP status, if a response ended it.
+        can_retry: Whether the same ask may succeed later, though nothing is changed.
+        advice: What to try, which is in the message too; empty if nothing is known to help.
+    """
+
+    result: "TurnResult[Any]"  # Any: its value, of the type that was asked for
+
+    def __init__(
+        self,
+        message: str,
+        result: "TurnResult[Any] | None" = None,  # Any: as above. A session always gives it
+        *,
+        kind: str = "",
+        status: int | None = None,
+        can_retry: bool = False,
+        advice: str = "",
+    ) -> None:
+        super().__init__(message)
+        if result is not None:
+            self.result = result
+        self.kind, self.status, self.can_retry, self.advice = kind, status, can_retry, advice
 
 
 class HostFull(ActorsError):

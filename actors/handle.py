@@ -9,7 +9,7 @@ from typing import Any, TypeAlias, TypeVar, Unpack, overload
 from actors.backends.backend import too_full
 from actors.core.asking import AskSettings, asked
 from actors.core.compaction import CompactionResult
-from actors.core.content import Message, Text, ToolCall, ToolResult
+from actors.core.content import Message, Text, ToolResult
 from actors.core.events import Failed, Returned, Verdict
 from actors.core.feed import PendingCall, SessionEvent, Sink, SwitchOutcome, TurnResult
 from actors.core.history import History
@@ -39,11 +39,11 @@ from actors.logs.session_events import SessionEvents
 from actors.preview import Preview
 from actors.renderer import Render
 from actors.toolsets import Item
-from actors.turns.brought import checked_results, decision
+from actors.turns.brought import checked_results, decision, host_call
 from actors.turns.commands import Cancel, Configure, Look, SessionCommand, Switch
 from actors.turns.inflight import SessionRefs
 from actors.turns.output import output_of
-from actors.turns.pending import Bring, Decision, HostCall, HostCompaction, Submit, again
+from actors.turns.pending import Bring, Decision, HostCompaction, Submit, again
 from actors.turns.streams import AnswerSink, AskStream
 from actors.turns.words import Words, packed_words
 
@@ -103,27 +103,29 @@ class Session:
 
     @overload
     async def ask(
-        self, words: Words, *, output: type[T], **settings: Unpack[AskSettings]
+        self, words: Words, *, output: type[T], check: bool = True, **settings: Unpack[AskSettings]
     ) -> TurnResult[T]: ...
 
     @overload
     async def ask(
-        self, words: Words, *, output: Any = None, **settings: Unpack[AskSettings]
+        self, words: Words, *, output: Any = None, check: bool = True, **settings: Unpack[AskSettings]
     ) -> TurnResult: ...
 
-    async def ask(self, words: Words, *, output: Any = None, **settings: Unpack[AskSettings]) -> TurnResult:
+    async def ask(
+        self, words: Words, *, output: Any = None, check: bool = True, **settings: Unpack[AskSettings]
+    ) -> TurnResult:
         """Say something and return how it came out: text, status, who served it, at what cost.
-
-        A failed ask is a result too, with `status` and `why`; the session stays usable.
 
         Args:
             words: A text, a list of texts and `Media`, or a human's `Message`.
             output: The form of the answer, which is `TurnResult.output` then: a type (a pydantic model, a dataclass, a
                 `TypedDict`, any annotation) or a JSON Schema. An answer without it is corrected a bounded number of
                 times; then the ask has failed.
+            check: Raise if the ask fails. Without it the result is returned then too, with its `status` and `why`.
             settings: What holds for this ask alone; see `AskSettings`.
 
         Raises:
+            AskFailed: There is no answer. The session can go on; `error.result` is the result.
             ConfigError: There is no such setting, it takes no such value, or it forces a tool that the session does not
                 have; or `output` has no JSON Schema.
             Busy: Too many asks wait.
@@ -136,7 +138,7 @@ class Session:
         self._check()
         sink = AnswerSink(self._gone)
         await self._submit(words, sink, output, settings)
-        return await sink.outcome()
+        return self._checked(await sink.outcome(), check)
 
     @asynccontextmanager
     async def stream(
@@ -145,7 +147,8 @@ class Session:
         """Say something and give its events: `async with session.stream("...") as events`.
 
         The events end after exactly one `complete` or `error`. A reader that is too slow misses deltas, and is told
-        by a `status` event `resync` if it missed more. Raises as `ask` does, the events included.
+        by a `status` event `resync` if it missed more. Raises as `ask` does, the events included; but if the ask fails,
+        its last event says so, and nothing is raised.
         """
         self._check()
         sink = AskStream(self._gone, self._activation.host.check)
@@ -194,18 +197,9 @@ class Session:
             Busy: Too many asks wait.
         """
         self._check()
-        given: object = arguments
-        if not isinstance(given, Mapping | None):
-            raise SessionError(f"run_tool() takes arguments by their names, not a {type(given).__name__}")
-        tool = self._actors.equipment.tools.get(name)
-        if tool is None or tool.is_external:
-            what = (
-                "has no body" if tool else f"is not among {', '.join(self._actors.equipment.tools) or 'none'}"
-            )
-            raise SessionError(f"Session {self.id!r} cannot run tool {str(name)[:80]!r}: it {what}")
+        call = host_call(self.id, self._actors.equipment.tools, name, arguments)
         sink = AnswerSink(self._gone)
         heard = self._activation.host.readers.joined(self.id, sink)
-        call = HostCall(name, ToolCall("", "", dict(arguments or {})).json)
         message = pack(Message("human", (Text(f"[The program ran the tool {name}.]"),)))
         await self._put(Submit(message, heard, copy_context(), call), lambda actors: actors.session)
         came_of = await sink.outcome()
@@ -218,7 +212,7 @@ class Session:
         """The calls that the turn in flight waits for: their results, or somebody's approval."""
         return self._activation.waits
 
-    async def provide(self, results: Mapping[str, object]) -> TurnResult:
+    async def provide(self, results: Mapping[str, object], *, check: bool = True) -> TurnResult:
         """Bring results of external calls, by call id, and return how the ask comes out, or how it stands.
 
         The same turn goes on, on the same binding, once nothing is awaited any more; until then the status is
@@ -226,12 +220,14 @@ class Session:
 
         Args:
             results: What each call returned, as a tool would; or the exception with which it failed.
+            check: Raise if the ask fails, as in `ask`.
 
         Raises:
+            AskFailed: The turn went on, and the ask failed.
             NotAwaited: A call of these was never handed out, or waits for an approval. Nothing is recorded.
             Busy: Too many results wait to be recorded.
         """
-        return await self._gone_on(self._brought(results))
+        return await self._gone_on(self._brought(results), check)
 
     async def decide(
         self,
@@ -241,6 +237,7 @@ class Session:
         reason: str = "",
         arguments: Mapping[str, JsonValue] | None = None,
         digest: str | None = None,
+        check: bool = True,
     ) -> TurnResult:
         """Say whether a call that asked may run; return how the ask comes out, or stands, as `provide` does.
 
@@ -250,13 +247,15 @@ class Session:
             reason: Why. The model is told why not.
             arguments: To run it with in place of the model's.
             digest: That of the call that was looked at: a decision about others is refused.
+            check: Raise if the ask fails, as in `ask`.
 
         Raises:
+            AskFailed: The turn went on, and the ask failed.
             NotAwaited: The call waits for no decision.
             DecisionRefused: The digest is another, or the arguments are wrong. The call waits still.
             Busy: As in `provide`.
         """
-        return await self._gone_on(decision(call_id, verdict, reason, arguments, digest))
+        return await self._gone_on(decision(call_id, verdict, reason, arguments, digest), check)
 
     @asynccontextmanager
     async def stream_provided(
@@ -283,11 +282,16 @@ class Session:
     def _brought(self, results: Mapping[str, object]) -> Brought:
         return brought_ends(checked_results(results), self._activation.host.limits.result)
 
-    async def _gone_on(self, brought: Brought) -> TurnResult:
+    async def _gone_on(self, brought: Brought, check: bool) -> TurnResult:
         self._check()
         sink = AnswerSink(self._gone)
         await self._bring(brought, sink)
-        return await sink.outcome()
+        return self._checked(await sink.outcome(), check)
+
+    def _checked(self, result: TurnResult, check: bool) -> TurnResult:
+        if check and result.status == "failed":
+            raise self._activation.host.ask_failed(result)
+        return result
 
     @asynccontextmanager
     async def _streamed(self, brought: Brought) -> AsyncIterator[AsyncIterator[SessionEvent]]:
@@ -402,7 +406,7 @@ class Session:
         nothing = pack(Message("human"))
         await self._put(Submit(nothing, sink, copy_context(), call), lambda actors: actors.session)
         came_of = await sink.outcome()
-        if call.result is None or came_of.status == "failed":
+        if call.result is None or came_of.status in ("failed", "interrupted"):
             raise CompactionFailed(f"The history of session {self.id!r} is as it was: {came_of.why}")
         return call.result
 
@@ -452,9 +456,7 @@ class Session:
     async def _asked(
         self,
         query: Query[R],
-        whom: Callable[[SessionActors], Ref[Any]] = lambda actors: (
-            actors.session
-        ),  # Any: each has its own commands
+        whom: Callable[[SessionActors], Ref[Any]] = lambda actors: actors.session,  # Any: each has its own
     ) -> R:
         self._check()
         return await self._put(query, whom)

@@ -23,6 +23,7 @@ import anyio.to_thread
 
 from actors import telemetry
 from actors.adapters.adapter import adapter
+from actors.backends.advice import ask_failed
 from actors.backends.budgets import RuntimeBudgets
 from actors.backends.learned import LearnedFacts
 from actors.backends.meters import Meters
@@ -207,6 +208,7 @@ class Runtime(Archive):
             self._sessions.ended,
             Toolsets(self.system, lru_cache(None)(self._server)),
             SessionsBelow(self.open, self.session, limits.depth),
+            partial(ask_failed, config=self.config),
             self._on_tool_error,
             readers,
             self._tracing,

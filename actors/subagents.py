@@ -73,7 +73,7 @@ def subagent(
             task: All that it needs to know, in words: it sees nothing of this conversation.
         """
         async with context.subagent(target, tools=offered, system=system) as child:
-            result = await child.ask(task, output=output)
+            result = await child.ask(task, output=output, check=False)
         if result.status != "complete":
             raise SubagentFailed(
                 f"{name} did not complete ({result.status}): {result.why or 'no reason given'}"

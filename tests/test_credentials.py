@@ -157,7 +157,7 @@ async def test_a_token_that_is_refused_again_is_not_asked_for_without_end(tmp_pa
         async with Runtime(path, environ={}) as runtime:
             session = await runtime.open("b")
             with anyio.fail_after(60):
-                assert (await session.ask("Hello.")).status == "failed"
+                assert (await session.ask("Hello.", check=False)).status == "failed"
     assert [exchange.status for exchange in server.requests] == [401, 401]
 
 
@@ -208,7 +208,7 @@ async def test_a_token_that_a_server_repeats_is_in_no_result(tmp_path: Path) -> 
         async with Runtime(path, environ={}) as runtime:
             session = await runtime.open("b")
             with anyio.fail_after(60):
-                ended = await session.ask("Hello.")
+                ended = await session.ask("Hello.", check=False)
     assert ended.status == "failed"
     assert "[removed]" in ended.why
     assert "9f2c7d" not in repr(ended)

@@ -75,8 +75,8 @@ async def test_a_backend_that_fails_every_time_is_left_alone_and_its_pool_goes_o
     async with hosting(a=one, b=two, pools=pools, backend=limits) as runtime:
         alone = await runtime.open("a")
         for _ in range(2):
-            assert (await alone.ask("Hello.")).status == "failed"
-        refused = await alone.ask("Hello.")
+            assert (await alone.ask("Hello.", check=False)).status == "failed"
+        refused = await alone.ask("Hello.", check=False)
         assert refused.status == "failed"
         assert refused.attempts[-1].cause is not None
         assert refused.attempts[-1].cause.kind == "circuit_open"
@@ -84,7 +84,8 @@ async def test_a_backend_that_fails_every_time_is_left_alone_and_its_pool_goes_o
         passed = await (await runtime.open("pool")).ask("Hello.")
         assert [each.binding.backend for each in passed.attempts] == ["b"]
         refused_again = await (await runtime.open("behind")).ask(
-            "Hello."
+            "Hello.",
+            check=False,
         )  # where all must be avoided, each says why
         assert refused_again.attempts[-1].cause == refused.attempts[-1].cause
     assert (one.received, two.received) == (2, 1)
@@ -98,7 +99,9 @@ async def test_a_request_that_is_too_long_for_one_is_another_members_who_may_tak
     async with hosting(a=one, b=two, pools=pool("a", "b")) as runtime:
         answer = await (await runtime.open("pool")).ask("Hello.")
         assert (answer.text, answer.served_by.backend) == ("I can.", "b")
-        answer = await (await runtime.open("a")).ask("Hello.")  # and where there is no other, that is said
+        answer = await (await runtime.open("a")).ask(
+            "Hello.", check=False
+        )  # and where there is no other, that is said
         assert answer.status == "failed"
         assert "nothing is left that could be made shorter" in answer.why
         assert answer.attempts[-1].cause is not None
@@ -110,7 +113,7 @@ async def test_a_sticky_session_stays_with_who_took_over() -> None:
     one, two = openai(faults={0: QUOTA}), openai(faults={0: QUOTA})
     async with hosting(a=one, b=two, pools=pool("a", "b", policy="sticky", cooldown=0)) as runtime:
         session = await runtime.open("pool")
-        served = [(await session.ask("Hello.")) for _ in range(4)]
+        served = [(await session.ask("Hello.", check=False)) for _ in range(4)]
     assert [answer.status for answer in served[1:]] == ["complete"] * 3
     assert len({answer.served_by.backend for answer in served[1:]}) == 1
 

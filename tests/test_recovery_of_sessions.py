@@ -223,7 +223,7 @@ async def test_a_batch_whose_turn_ended_in_a_crash_is_not_run() -> None:
     async with hosting(a=openai(WORK, Turn(Say("Done."))), storage=storage) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         storage.hook = crashing(session, "ledger")
-        assert (await session.ask("Do it.")).status == "failed"
+        assert (await session.ask("Do it.")).status == "interrupted"
         assert (await session.ask("And now?")).status == "complete"
         assert gate.runs == []
         unknown = [item.reason for item in (await session.ledger()).interactions()]

@@ -136,7 +136,7 @@ async def test_a_refusal_without_a_known_rewrite_names_the_tool() -> None:
     words = "Invalid schema for function 'list': schema is odd at properties.id"
     async with hosting(a=host(lambda body: "tools" in body, words)) as runtime:
         session = await runtime.open("a", tools=[TOOL])
-        result = await session.ask("List.")
+        result = await session.ask("List.", check=False)
     assert result.status == "failed"
     assert f"{words} (tool 'list', key 'id')" in result.why
     assert {item.kind for item in result.refusals} == {"transcript"}

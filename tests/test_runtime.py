@@ -498,7 +498,7 @@ async def test_a_preview_of_any_target_makes_no_backend_and_one_too_many_is_refu
             assert (preview.size, preview.kept) == (len(preview.body), 0)
             assert actors(runtime) == before
             await session.switch("b")
-            refused = await session.ask("And you?")
+            refused = await session.ask("And you?", check=False)
             assert (refused.status, refused.why) == (
                 "failed", "1 backends are in use, and 'b' would be one more; raise limits.backends"
             )  # fmt: skip

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Iterator
 
-from actors.cli.advice import advice
+from actors.backends import advice
 from actors.cli.approvals import question
+from actors.config import Config
 from actors.core.content import ToolCall
 from actors.core.feed import TextEvent, ThinkingEvent, TurnResult
 from actors.core.no_content import NO_CONTENT
@@ -37,14 +38,9 @@ class AnswerStream:
         return text[len(given) :] if text.startswith(given) and (gap or not broken) else ""
 
 
-def no_answer(result: TurnResult) -> str:
+def no_answer(result: TurnResult, config: Config) -> str:
     """Return one line on why an ask failed, and what to try."""
-    if result.awaiting:
-        return what_is_awaited(result.awaiting)
-    cause = result.attempts[-1].cause
-    if cause is not None and cause.kind in ("limit", "time"):
-        return f"stopped: {result.why}"
-    return f"{result.served_by} gave no answer: {result.why}{advice(result.attempts[-1])}"
+    return what_is_awaited(result.awaiting) if result.awaiting else advice.no_answer(result, config)
 
 
 def what_is_awaited(calls: Iterable[ToolCall]) -> str:

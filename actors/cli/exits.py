@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from actors.errors import (
     ActorsError,
+    AskFailed,
     ConfigError,
     CredentialFailed,
     HostFull,
@@ -95,19 +96,26 @@ def of_error(error: BaseException) -> Exit:
     """Return the exit code for an error that ended a command."""
     if isinstance(error, OSError) and error.errno == EIO and error.filename is None:
         return Exit.HANGUP  # what a terminal answers that is gone
+    if isinstance(error, AskFailed) and hasattr(error, "result"):
+        return of_result(error.result)
     return next((code for kind, code in _OF_ERROR if isinstance(error, kind)), Exit.FAILED)
 
 
 def of_result(result: "TurnResult") -> Exit:
     """Return the exit code for how an ask came out."""
     if result.status == "failed":
-        return _of_cause(result.attempts[-1].cause)
+        return _of_cause(result.attempts[-1].cause if result.attempts else None)
     if result.status == "complete" and result.why:  # its last calls were not run
         return Exit.LIMIT
     return _OF_STATUS.get(result.status, Exit.INTERRUPTED)
 
 
-_OF_STATUS = {"complete": Exit.OK, "late": Exit.OK, "awaiting": Exit.NOT_APPROVED}
+_OF_STATUS = {
+    "complete": Exit.OK,
+    "late": Exit.OK,
+    "awaiting": Exit.NOT_APPROVED,
+    "interrupted": Exit.FAILED,
+}
 
 
 def _of_cause(cause: "Cause | None") -> Exit:

@@ -22,6 +22,7 @@ from actors.cli.exits import OF_SIGNAL, WORD_OF, Exit, of_result
 from actors.cli.keyboard import Keyboard
 from actors.cli.logs import show_logs
 from actors.cli.screen import complain, safe
+from actors.config import Config
 from actors.core.asking import AskSettings
 from actors.core.event_json import event_json
 from actors.core.feed import (
@@ -85,11 +86,11 @@ def _has_input(descriptor: int, seconds: float = SILENCE) -> bool:
 
 async def _run(options: argparse.Namespace, prompt: str, printer: "Printer") -> Exit:
     approve = Approvals(options.approve, _ask_person if sys.stdin.isatty() else None)
-    async with conversation(options, approve) as (session, _):
+    async with conversation(options, approve) as (session, config):
         if waiting := session.pending:  # an ask would wait behind it
             complain(what_is_awaited(each.call for each in waiting))
             return Exit.NOT_APPROVED
-        code = await _Ask(session, printer, settings(options)).answer(prompt)
+        code = await _Ask(session, config, printer, settings(options)).answer(prompt)
     for name in approve.unasked:
         complain(f"{name} wants an approval and was not run; --approve allow gives it")
     return Exit.NOT_APPROVED if code is Exit.OK and approve.unasked else code
@@ -104,8 +105,9 @@ async def _ask_person(words: str) -> Word:
 class _Ask:
     """One ask, and what may stop it."""
 
-    def __init__(self, session: Session, printer: "Printer", bounds: AskSettings) -> None:
+    def __init__(self, session: Session, config: Config, printer: "Printer", bounds: AskSettings) -> None:
         self._session = session
+        self._config = config
         self._printer = printer
         self._bounds = bounds
         self._round = 0
@@ -144,7 +146,7 @@ class _Ask:
             complain(f"the limit of {self._round} rounds was reached; the last was asked for without tools")
             return Exit.LIMIT
         if result.status != "complete":
-            complain(no_answer(result))
+            complain(no_answer(result, self._config))
         return code
 
     async def _interrupts(self, watchers: TaskGroup) -> None:

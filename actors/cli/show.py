@@ -118,8 +118,8 @@ class Watch:
                 self.show.note("switch", f"failed at the turn's end: {why}")
             case CompleteEvent(result=result) | ErrorEvent(result=result):
                 self._flush()
-                if result.status == "failed":
-                    self.show.note("ended", "failed; every call is closed")
+                if result.status in ("failed", "interrupted"):
+                    self.show.note("ended", f"{result.status}; every call is closed")
             case TextEvent() | ThinkingEvent() | ToolCallEvent() | StatusEvent() | SubagentEvent():
                 pass
 

@@ -228,6 +228,21 @@ class Config:
         """Return the provider whose list prices hold for a kind of backend, as `genai-prices` names it; else empty."""
         return PRICE_LISTS.get(kind, "")
 
+    def credential_source(self, binding: Binding) -> str:
+        """Return where the credential of a binding's requests comes from, in words: the variable that holds a key."""
+        settings = self.settings.backends.get(binding.backend)
+        auth = None if settings is None else settings.auth
+        if auth is not None and auth.command is not None:
+            return "what its token command prints"
+        if auth is not None and auth.aws is not None:
+            return "the AWS keys"
+        named = None if auth is None else auth.bearer or auth.key
+        kind = binding.backend if settings is None else settings.kind
+        usual = next((each.key_variable for name, each in PROVIDERS.items() if name == kind), "")
+        if named is None and (not usual or (settings is not None and settings.base_url is not None)):
+            return "requests without a key (auth, or --auth, names the variable that holds one)"
+        return f"the key in {named or usual}"
+
     def check_backend(self, target: str) -> None:
         """Raise UnknownTarget if no backend has this name. Its key may be missing."""
         if target not in self.settings.backends:

@@ -28,8 +28,11 @@ else:
 
     Value = TypeVar("Value")
 
-AskStatus: TypeAlias = Literal["complete", "cancelled", "failed", "awaiting", "late"]
-"""How an ask ended; or `awaiting`: its turn waits for its caller; `late`: no turn waited for what was brought."""
+AskStatus: TypeAlias = Literal["complete", "cancelled", "failed", "interrupted", "awaiting", "late"]
+"""How an ask ended: `interrupted` is one that a restart of its session's actors ended.
+
+Or `awaiting`: its turn waits for its caller; `late`: no turn waited for what was brought.
+"""
 
 
 class PendingCall(Struct, frozen=True):
@@ -239,7 +242,7 @@ class _Terminal(Struct, frozen=True):
 
 
 class ErrorEvent(_Terminal, frozen=True):
-    """The ask failed. Terminal, durable."""
+    """The ask failed, or was interrupted. Terminal, durable."""
 
     type: ClassVar[Literal["error"]] = "error"
 

@@ -153,13 +153,15 @@ def said(event: RoundEnded, message: Message, seq: int) -> tuple[SessionEvent, .
 
 def terminal(result: TurnResult, seq: int) -> ErrorEvent | CompleteEvent:
     """Return the event that ends an ask's stream."""
-    return ErrorEvent(result, seq) if result.status == "failed" else CompleteEvent(result, seq)
+    return (
+        ErrorEvent(result, seq) if result.status in ("failed", "interrupted") else CompleteEvent(result, seq)
+    )
 
 
 def interrupted(bound: Binding | None, why: str) -> TurnResult:
     """Return how an ask came out that a crash ended."""
     attempts = () if bound is None else (Attempt(bound, "interrupted", why),)
-    return TurnResult("", "failed", bound or NOBODY, attempts, 0, Usage(), why)
+    return TurnResult("", "interrupted", bound or NOBODY, attempts, 0, Usage(), why)
 
 
 class _AskSoFar(Struct):

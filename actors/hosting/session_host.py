@@ -18,9 +18,18 @@ from actors import telemetry
 from actors.backends.backend import Resolver
 from actors.core.closing import breaks_off
 from actors.core.events import Event
+from actors.core.feed import TurnResult
 from actors.core.state import Lanes, Rules, SessionState, rebuilt
 from actors.core.turn import Bounds
-from actors.errors import ActorStopped, Draining, ForeignLoop, HostFull, JournalError, JournalUnavailable
+from actors.errors import (
+    ActorStopped,
+    AskFailed,
+    Draining,
+    ForeignLoop,
+    HostFull,
+    JournalError,
+    JournalUnavailable,
+)
 from actors.execution.children import OpenBelow
 from actors.execution.executor import ToolFailure, ToolLimits
 from actors.execution.quarantine import Quarantine
@@ -92,6 +101,7 @@ class SessionHost(Struct):
         ended: Called with a session that has ended.
         toolsets: What of its tools had to be opened.
         open_below: Opens sessions for tools.
+        ask_failed: Makes the error of an ask that failed.
         tool_failed: Told what goes wrong in a tool.
         readers: Who reads their events along.
         tracing: Traces their asks.
@@ -117,6 +127,7 @@ class SessionHost(Struct):
     ended: Callable[[Hosted], None]
     toolsets: Toolsets
     open_below: OpenBelow
+    ask_failed: Callable[[TurnResult], AskFailed]
     tool_failed: Callable[[ToolFailure], object] | None = None
     readers: Readers = field(default_factory=Readers)
     tracing: "Tracing | None" = None

@@ -294,7 +294,7 @@ class TracedSink:
         if self._tracing.content:
             reason = "stop" if result.status == "complete" else "error"
             span.set_attribute("gen_ai.output.messages", _messages("assistant", (Text(result.text),), reason))
-        if result.status in ("failed", "cancelled"):
+        if result.status in ("failed", "interrupted", "cancelled"):
             _fail(span, self._cause if result.status == "failed" and self._cause else result.status)
         span.end()
 

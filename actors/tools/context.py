@@ -24,9 +24,9 @@ class Subagent(Protocol):
         """Of the session, and of its log."""
 
     async def ask(
-        self, words: str | Message, *, output: Any = None, **settings: Unpack[AskSettings]
+        self, words: str | Message, *, output: Any = None, check: bool = True, **settings: Unpack[AskSettings]
     ) -> TurnResult:
-        """Say something and return how it came out."""
+        """Say something and return how it came out. Raises `AskFailed` as `Session.ask` does."""
 
     def stream(
         self, words: str | Message, *, output: Any = None, **settings: Unpack[AskSettings]

@@ -7,7 +7,7 @@ late result, a duplicate, or nothing new. That a call was handed out once is in 
 """
 
 from collections.abc import Mapping
-from typing import get_args
+from typing import Any, get_args
 
 from actors.core.awaiting import pending
 from actors.core.batch import denied
@@ -19,13 +19,14 @@ from actors.core.identity import CallId
 from actors.core.jsonio import JsonValue
 from actors.core.ledger import Ledger
 from actors.core.publishing import decided
-from actors.errors import DecisionRefused, NotAwaited
+from actors.errors import DecisionRefused, NotAwaited, SessionError
 from actors.journal import ReadLog
 from actors.ledger import Snapshot
 from actors.logs.log import LogWriter
 from actors.scheduler import CheckCall, EndCalls
+from actors.tools import Tool
 from actors.turns.inflight import SessionRefs
-from actors.turns.pending import Bring, Decision
+from actors.turns.pending import Bring, Decision, HostCall
 
 
 def checked_results(results: Mapping[str, object]) -> Mapping[str, object]:
@@ -38,6 +39,27 @@ def checked_results(results: Mapping[str, object]) -> Mapping[str, object]:
     if not (isinstance(given, Mapping) and given and all(isinstance(call_id, str) for call_id in given)):
         raise NotAwaited(f"Results are brought by the ids of their calls, as {{call.id: 21}}; {_what(given)}")
     return results
+
+
+def host_call(
+    session: str,
+    tools: Mapping[str, Tool[..., Any]],  # Any: any function
+    name: str,
+    arguments: Mapping[str, JsonValue] | None,
+) -> HostCall:
+    """Return the call of a tool that the program makes itself.
+
+    Raises:
+        SessionError: The session has no such tool, or it has no body; or the arguments are not given by name.
+    """
+    given: object = arguments
+    if not isinstance(given, Mapping | None):
+        raise SessionError(f"run_tool() takes arguments by their names, not a {type(given).__name__}")
+    tool = tools.get(name)
+    if tool is None or tool.is_external:
+        what = "has no body" if tool else f"is not among {', '.join(tools) or 'none'}"
+        raise SessionError(f"Session {session!r} cannot run tool {str(name)[:80]!r}: it {what}")
+    return HostCall(name, ToolCall("", "", dict(arguments or {})).json)
 
 
 def _what(given: object) -> str:

@@ -3,7 +3,7 @@ from contextlib import asynccontextmanager
 
 import anyio
 
-from actors import ActorsError, Runtime, SessionEvent
+from actors import ActorsError, AskFailed, Runtime, SessionEvent
 from actors.testing import OpenAIServer, Say, Turn, serve
 
 
@@ -20,9 +20,11 @@ class Service:
             session = await self._runtime.open("openai:gpt-5.2", id=conversation)
         try:
             result = await session.ask(words)
+        except AskFailed as error:
+            return f"(no answer: {error})"
         except ActorsError as error:
             return f"(not now: {error})"
-        return result.text if result.status == "complete" else f"(no answer: {result.why})"
+        return result.text if result.status == "complete" else f"({result.status}: {result.why})"
 
     async def events(self, conversation: str, words: str) -> AsyncIterator[SessionEvent]:
         async with self._runtime.session(conversation).stream(words) as events:

@@ -8,6 +8,7 @@ from actors.cli.chat.face import Live, Row
 from actors.cli.chat.plain import PlainFace
 from actors.cli.chat.view import View
 from actors.cli.screen import Style
+from actors.config import load
 from actors.core.content import Message, Text, Thinking
 from actors.core.feed import SessionEvent, StatusEvent, TextEvent, ThinkingEvent, ToolCallEvent
 from actors.core.identity import CallId
@@ -33,7 +34,7 @@ class Seen(PlainFace):
 def _shown(*events: SessionEvent, thinking: bool = True) -> Seen:
     face, view = Seen(), None
     now = iter(range(1000))
-    view = View(face, lambda: float(next(now)), thinking=thinking)
+    view = View(face, lambda: float(next(now)), load(None, {}), thinking=thinking)
     for event in events:
         view.event(event)
     return face

@@ -232,7 +232,7 @@ async def test_when_the_session_above_crashes_its_subagent_ends_and_its_call_is_
             tasks.start_soon(ask)
             await gate.started("a")
             runtime.system.cells[f"trip/{actor}"].crash(RuntimeError("crash"))
-        assert [result.status for result in results] == ["failed"]
+        assert [result.status for result in results] == ["interrupted"]
         assert restarted(runtime)
         while "trip-c1" in runtime.sessions:
             await anyio.lowlevel.checkpoint()
@@ -254,7 +254,7 @@ async def test_a_subagent_that_crashes_fails_its_call(actor: str) -> None:
             runtime.system.cells[f"trip-c1/{actor}"].crash(RuntimeError("crash"))
         (call,) = (await session.ledger()).interactions()
         assert call.completion is not None
-        assert str(call.completion.error).startswith("SubagentFailed: helper did not complete (failed)")
+        assert str(call.completion.error).startswith("SubagentFailed: helper did not complete (interrupted)")
         assert isinstance(log(runtime, session)[-1], TurnEnded)
         assert isinstance(runtime.storage.read("trip-c1")[-1], Closed)
 

@@ -51,7 +51,7 @@ def _face(options: argparse.Namespace) -> Face | None:
 
 async def _chat(options: argparse.Namespace, face: Face) -> Exit:
     questions = Questions(face)
-    view = View(face, anyio.current_time, thinking=not options.hide_thinking)
     approve = Approvals(options.approve, questions.ask)
     async with conversation(options, approve) as (session, config), face:
+        view = View(face, anyio.current_time, config, thinking=not options.hide_thinking)
         return await Chat(ChatState(session, config, face, settings(options)), view, questions, approve).run()

@@ -85,8 +85,8 @@ class Chat:
             return
         turns = "1 turn" if len(before) == 1 else f"{len(before)} turns"
         self._face.put(f"{safe(self._session.id)} goes on after {turns}; /history shows them.", "dim")
-        if before[-1].status == "failed":
-            self._face.put(f"  the last turn: {safe(no_answer(before[-1]))}", "yellow")
+        if before[-1].status in ("failed", "interrupted"):
+            self._face.put(f"  the last turn: {safe(no_answer(before[-1], self._state.config))}", "yellow")
 
     async def _read(self) -> None:
         while True:

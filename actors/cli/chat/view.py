@@ -7,6 +7,7 @@ from actors.cli.answer import AnswerStream, no_answer, what_is_missing
 from actors.cli.approvals import question
 from actors.cli.chat.face import Face
 from actors.cli.screen import Style, one_line, safe
+from actors.config import Config
 from actors.core.content import ToolCall
 from actors.core.feed import (
     CompleteEvent,
@@ -64,11 +65,15 @@ class View:
 
     Args:
         clock: Seconds, from any beginning.
+        config: Whom the session talks to.
         thinking: Whether it is shown.
     """
 
-    def __init__(self, face: Face, clock: Callable[[], float], *, thinking: bool = True) -> None:
+    def __init__(
+        self, face: Face, clock: Callable[[], float], config: Config, *, thinking: bool = True
+    ) -> None:
         self._face = face
+        self._config = config
         self._clock = clock
         self._shows_thinking = thinking
         self._answer = AnswerStream()
@@ -180,5 +185,5 @@ class View:
             self._face.put(f"  {safe(line)}", "yellow")
         if result.status == "cancelled":
             self.cancelled()
-        elif result.status == "failed":
-            self._face.put(f"  {safe(no_answer(result))}", "red")
+        elif result.status in ("failed", "interrupted"):
+            self._face.put(f"  {safe(no_answer(result, self._config))}", "red")

@@ -93,7 +93,7 @@ class LoadTally:
         self.rounds += result.rounds
         if result.status == "complete":
             self.seconds.append(seconds)
-        elif result.status == "failed":
+        elif result.status in ("failed", "interrupted"):
             causes = [each.cause.kind for each in result.attempts if each.cause is not None]
             self.failures[causes[-1] if causes else "other"] += 1
 
@@ -153,11 +153,11 @@ class Loaded:
     async def _asked(self, session: Session, random: Random) -> None:
         began = anyio.current_time()
         if random.random() >= self._load.cancelling:
-            self.tally.take(await session.ask(self._load.prompt), anyio.current_time() - began)
+            self.tally.take(await session.ask(self._load.prompt, check=False), anyio.current_time() - began)
             return
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._cancelled, session, random.uniform(0, 0.05))
-            result = await session.ask(self._load.prompt)
+            result = await session.ask(self._load.prompt, check=False)
         self.tally.take(result, anyio.current_time() - began)
 
     async def _cancelled(self, session: Session, after: float) -> None:

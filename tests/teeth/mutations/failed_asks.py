@@ -1,0 +1,86 @@
+"""Asks that fail: who is told, what is a result all the same, what advice the error has."""
+
+from tests.teeth.mutations.mutation import Mutation
+
+HANDLE, ADVICE = "actors/handle.py:Session", "actors/backends/advice.py"
+ASKS, ADVISED = "tests/test_ask_failed.py", "tests/test_advice.py"
+
+MUTATIONS = (
+    Mutation(
+        "failed asks: a failure is returned as a result with an empty text",
+        f"{HANDLE}._checked",
+        'check and result.status == "failed"',
+        'check and result.status == "never"',
+        (f"{ASKS}::test_an_ask_that_fails_raises_and_its_session_goes_on",),
+    ),
+    Mutation(
+        "failed asks: who wants the result gets an error",
+        f"{HANDLE}._checked",
+        'check and result.status == "failed"',
+        'result.status == "failed"',
+        (f"{ASKS}::test_without_check_the_same_result_is_returned",),
+    ),
+    Mutation(
+        "failed asks: what goes on with an ask returns its failure",
+        f"{HANDLE}._gone_on",
+        "self._checked(await sink.outcome(), check)",
+        "await sink.outcome()",
+        (f"{ASKS}::test_what_goes_on_with_an_ask_raises_as_the_ask_would",),
+    ),
+    Mutation(
+        "failed asks: an ask that a restart interrupted has failed",
+        "actors/core/publishing.py:interrupted",
+        'TurnResult("", "interrupted", bound or NOBODY, attempts, 0, Usage(), why)',
+        'TurnResult("", "failed", bound or NOBODY, attempts, 0, Usage(), why)',
+        (f"{ASKS}::test_an_ask_that_a_restart_interrupts_is_a_result",),
+    ),
+    Mutation(
+        "failed asks: who calls a subagent sees the error of its ask",
+        "actors/subagents.py:subagent",
+        "child.ask(task, output=output, check=False)",
+        "child.ask(task, output=output)",
+        (f"{ASKS}::test_who_calls_a_subagent_sees_that_it_failed",),
+    ),
+    Mutation(
+        "failed asks: a failure that passes is told like one that stays",
+        f"{ADVICE}:_can_retry",
+        'kind == each and act == "retry"',
+        'kind == each and act == "never"',
+        (f"{ASKS}::test_a_failure_that_passes_can_be_tried_again",),
+    ),
+    Mutation(
+        "failed asks: the error leaves the advice to the command line",
+        f"{ADVICE}:no_answer",
+        "_cause(result), advice(result, config)",
+        '_cause(result), ""',
+        (f"{ASKS}::test_the_error_says_what_to_try_as_the_command_line_does",),
+    ),
+    Mutation(
+        "failed asks: nobody is told which variable holds the key that was refused",
+        "actors/config/__init__.py:Config.credential_source",
+        'f"the key in {named or usual}"',
+        '"the key"',
+        (f"{ASKS}::test_of_a_bad_key_the_error_names_the_variable",),
+    ),
+    Mutation(
+        "failed asks: a misspelt model is taken for a wrong address",
+        f"{ADVICE}:advice",
+        "(_of_key, _of_model, _of_parameter, _of_address)",
+        "(_of_key, _of_parameter, _of_address)",
+        (f"{ADVISED}::test_of_a_model_that_is_not_there_the_nearest_is_named",),
+    ),
+    Mutation(
+        "failed asks: a refused parameter is not named",
+        f"{ADVICE}:advice",
+        "(_of_key, _of_model, _of_parameter, _of_address)",
+        "(_of_key, _of_model, _of_address)",
+        (f"{ADVISED}::test_a_parameter_that_is_refused_is_named",),
+    ),
+    Mutation(
+        "failed asks: a program that ends with the error has the exit code of no cause",
+        "actors/cli/exits.py:of_error",
+        'isinstance(error, AskFailed) and hasattr(error, "result")',
+        "isinstance(error, AskFailed) and False",
+        (f"{ASKS}::test_the_error_can_be_copied_pickled_and_turned_into_an_exit_code",),
+    ),
+)

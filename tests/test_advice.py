@@ -1,0 +1,173 @@
+"""What to try when an ask failed: the key's variable, the nearest model, the refused parameter, the likely base URL."""
+
+import pytest
+
+from actors.backends.advice import advice, no_answer
+from actors.config import BackendSettings, Config, FileSettings, PoolSettings
+from actors.config.settings import Auth
+from actors.core.feed import TurnResult
+from actors.core.identity import Binding
+from actors.core.progress import Attempt, Cause
+from actors.core.stream import Usage
+from actors.testing import AnthropicServer, OpenAIServer, Say, Turn, serve
+from tests.cli.command import actors
+
+NO_FILE = Config(FileSettings(), {})
+
+
+def failed(binding: Binding, why: str, cause: Cause | None) -> TurnResult:
+    return TurnResult("", "failed", binding, (Attempt(binding, "failed", why, cause),), 1, Usage(), why)
+
+
+def of_address(dialect: str, url: str, why: str, status: int | None = None) -> str:
+    return advice(failed(Binding("server", dialect, url, "", "m"), why, Cause("config", status)), NO_FILE)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "url", "why", "status", "says"),
+    [
+        ("openai_chat", "http://h:1", "404 page not found", 404, "tried POST http://h:1/chat/completions; "),
+        ("openai_chat", "http://h:1", "404 page not found", 404, "try http://h:1/v1"),
+        (
+            "openai_chat",
+            "http://h/v1/chat/completions",
+            "no",
+            404,
+            "goes without /chat/completions: try http://h/v1",
+        ),
+        ("anthropic", "http://h/v1", "no", 404, "goes without /v1: try http://h"),
+        ("openai_chat", "http://h/v1", "Method Not Allowed", 405, "a server that speaks openai_chat?"),
+        ("openai_chat", "http://h/v1", "HTTP 301 without a message", 301, "a redirect is not followed"),
+        (
+            "openai_chat",
+            "https://h/v1",
+            "[SSL: WRONG_VERSION_NUMBER] wrong",
+            None,
+            "plain HTTP: try http://h",
+        ),
+        ("openai_chat", "http://h/v1", "Name or service not known", None, "is h spelt right?"),
+        (
+            "openai_chat",
+            "http://h:9/v1",
+            "All connection attempts failed",
+            None,
+            "is the server running at h:9?",
+        ),
+    ],
+)
+def test_the_likely_fix_is_named(dialect: str, url: str, why: str, status: int | None, says: str) -> None:
+    assert says in of_address(dialect, url, why, status)
+
+
+@pytest.mark.parametrize("status", [400, 429, 500, 529])
+def test_other_failures_get_no_advice_on_the_address(status: int) -> None:
+    assert of_address("openai_chat", "http://h", "whatever it says", status) == ""
+
+
+def test_a_dialect_that_is_gone_gets_none() -> None:
+    assert of_address("my_dialect", "http://h", "404 page not found", 404) == ""
+
+
+FILE = Config(
+    FileSettings(
+        backends={
+            "own": BackendSettings(
+                kind="openai", model="m", auth=Auth(key="OUR_KEY"), base_url="https://h/v1"
+            ),
+            "open": BackendSettings(kind="openai", model="m", base_url="https://h/v1"),
+            "command": BackendSettings(kind="openai", model="m", auth=Auth(command=("print-token",))),
+            "aws": BackendSettings(kind="bedrock", model="m", auth=Auth(aws="eu-west-1")),
+            "usual": BackendSettings(kind="mistral", model="m"),
+        },
+        pools={"all": PoolSettings(members=("own", "usual"))},
+    ),
+    {},
+)
+
+
+@pytest.mark.parametrize(
+    ("backend", "says"),
+    [
+        ("own", "the key in OUR_KEY"),
+        ("open", "requests without a key (auth, or --auth, names the variable that holds one)"),
+        ("command", "what its token command prints"),
+        ("aws", "the AWS keys"),
+        ("usual", "the key in MISTRAL_API_KEY"),
+        ("anthropic", "the key in ANTHROPIC_API_KEY"),
+    ],
+)
+def test_of_a_key_that_is_refused_what_holds_it_is_named(backend: str, says: str) -> None:
+    binding = Binding(backend, "openai_chat", "https://h/v1", "", "m")
+    for cause in (Cause("config", 401), Cause("config", 400)):
+        assert advice(failed(binding, "API key not valid", cause), FILE) == f"does {backend} accept {says}?"
+    assert advice(failed(binding, "Forbidden", Cause("config", 403)), FILE) == f"may {says} use m?"
+
+
+@pytest.mark.parametrize(
+    ("model", "why", "status", "says"),
+    [
+        (
+            "gpt-5.6-sool",
+            "The model `gpt-5.6-sool` does not exist or you do not have access",
+            404,
+            "'gpt-5.6-sol'",
+        ),
+        ("claude-sonet-5", "model: claude-sonet-5", 404, "'claude-sonnet-5'"),
+        ("openai/gpt-5.6-sool", "openai/gpt-5.6-sool: no such model", 400, "'openai/gpt-5.6-sol'"),
+    ],
+)
+def test_of_a_model_that_is_not_there_the_nearest_is_named(
+    model: str, why: str, status: int, says: str
+) -> None:
+    binding = Binding("openai", "openai_chat", "https://api.openai.com/v1", "", model)
+    assert advice(failed(binding, why, Cause("config", status)), NO_FILE) == f"did you mean {says}?"
+
+
+def test_of_a_model_that_is_like_none_its_name_is_asked_for() -> None:
+    binding = Binding("openai", "openai_chat", "https://api.openai.com/v1", "", "q")
+    said = advice(failed(binding, "The model 'q' does not exist", Cause("config", 404)), NO_FILE)
+    assert said == "is 'q' the name that openai has for it, and may this account use it?"
+
+
+@pytest.mark.parametrize(
+    ("why", "says"),
+    [
+        ("Unsupported parameter: 'temperature' is not supported with this model.", "leave temperature out"),
+        ("top_p: must be at most 1", "give top_p another value, or leave it out"),
+        ("Unknown parameter: 'stream_options'.", ""),
+        ("tool_call_ids did not have response messages", ""),
+    ],
+)
+def test_a_parameter_that_is_refused_is_named(why: str, says: str) -> None:
+    binding = Binding("openai", "openai_chat", "https://api.openai.com/v1", "", "gpt-5.6-sol")
+    assert advice(failed(binding, why, Cause("transcript", 400)), NO_FILE) == says
+
+
+def test_what_a_bound_ended_is_told_as_that() -> None:
+    binding = Binding("openai", "openai_chat", "http://h", "", "m")
+    assert no_answer(failed(binding, "60 seconds are over", Cause("time")), NO_FILE) == (
+        "stopped: 60 seconds are over"
+    )
+    assert no_answer(failed(binding, "no", None), NO_FILE) == "openai:m gave no answer: no"
+
+
+@pytest.mark.anyio
+async def test_a_url_that_lacks_its_path_is_told_which_was_tried() -> None:
+    server = OpenAIServer([Turn(Say("hello"))])
+    async with serve(server):
+        root = server.base_url.removesuffix("/v1")
+        done = await actors("run", "x", "-m", "m", "--base-url", root)
+        assert f"tried POST {root}/chat/completions" in done.complaint
+        assert f"try {server.base_url}" in done.complaint
+        again = await actors("run", "x", "-m", "m", "--base-url", server.base_url)
+    assert (again.code, again.out) == (0, "hello\n")
+
+
+@pytest.mark.anyio
+async def test_a_url_with_a_path_too_much_is_told_which_goes() -> None:
+    server = AnthropicServer([Turn(Say("hello"))])
+    async with serve(server):
+        done = await actors(
+            "run", "x", "-m", "m", "--dialect", "anthropic", "--base-url", f"{server.base_url}/v1"
+        )
+        assert f"try {server.base_url}" in done.complaint
