@@ -19,6 +19,7 @@ from typing import ClassVar, Literal, TypeVar, get_args
 from actors.adapters.adapter import Adapter, adapter
 from actors.adapters.codec import decode
 from actors.adapters.request import Request, Settings, ToolSpec
+from actors.core.broken_answer import interrupted_message
 from actors.core.caching import lane_key
 from actors.core.codec import decode_event, encode_event
 from actors.core.content import Media, Message, Text, ToolCall
@@ -53,7 +54,6 @@ from actors.testing.histories import history
 from actors.testing.script import Builtin, Call, Part, Redacted, Say, Script, Think, Turn
 from actors.testing.server import LoopbackServer
 from actors.testing.stock import ATTACHED, DOCUMENTS, MEDIA, OWN, REASONS, TEXTS
-from actors.turns.steps import INTERRUPTED
 from tests.core.session_log import Simulated, rules, seen, text
 from tests.marks import unmarked
 from tests.strict_hosts import asked, endpoint, strict_host
@@ -359,7 +359,7 @@ class Walk:
         if stream and self.rarely(self.cut):
             decoder.feed(body[: cuts[0]])
             kept = decoder.partial_message()
-            return Message("model", (*kept.blocks, Text(INTERRUPTED)), kept.turn, kept.origin), False
+            return interrupted_message(kept), False
         for start, stop in zip((0, *cuts), (*cuts, len(body)), strict=True):
             decoder.feed(body[start:stop])
         return decoder.close(), True

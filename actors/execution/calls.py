@@ -5,10 +5,11 @@ then goes on in quarantine, and is told to end no more.
 """
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from contextvars import Context, copy_context
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import anyio
@@ -22,7 +23,7 @@ from actors.core.identity import CallId
 from actors.core.ingest import ingest
 from actors.core.jsonio import Json, quote
 from actors.core.returned import is_large, parted
-from actors.errors import JournalError, KernelError, OwnSession, ResourceBusy, ThreadsBusy
+from actors.errors import AskFailed, JournalError, KernelError, OwnSession, ResourceBusy, ThreadsBusy
 from actors.execution.children import Subagents
 from actors.execution.executor import Executor
 from actors.execution.ordering import ResourceWriter
@@ -39,6 +40,9 @@ READING = 2
 
 GRACE = 0.5
 """Seconds a stopped tool may take to clean up before its call is closed without it."""
+
+MOST_SAID, MOST_LEAVES = 4096, 16
+"""Characters of what a tool raised that a model is told, and errors of a group."""
 
 
 class Site(Struct, frozen=True):
@@ -366,17 +370,45 @@ class Running:
 
 
 def for_model(error: BaseException) -> str:
-    """Return an exception's type and text on a few lines at most, whatever its own methods do.
+    """Return an exception's type and text on a few lines, and those of the errors in a group, whatever they are.
 
     What the runtime says to the tool's author is not for the model.
     """
+    if not isinstance(error, BaseExceptionGroup):
+        return _shortened(_text_of(error), MOST_SAID)
+    leaves = [*islice(_leaves(error), MOST_LEAVES + 1)]
+    room = MOST_SAID // (len(leaves) + 1)
+    lines = [_text_of(error), *[f"- {_text_of(leaf)}" for leaf in leaves[:MOST_LEAVES]]]
+    more = ["- and more"] if len(leaves) > MOST_LEAVES else []
+    return "\n".join([*[_shortened(line, room) for line in lines], *more])
+
+
+def _leaves(group: BaseException) -> Iterator[BaseException]:
+    """Yield the errors that groups within groups hold, in order."""
+    waiting = [group]
+    while waiting:
+        error = waiting.pop()
+        if isinstance(error, BaseExceptionGroup):
+            waiting.extend(reversed(error.exceptions))
+        else:
+            yield error
+
+
+def _text_of(error: BaseException) -> str:
     if isinstance(error, KernelError | OwnSession):
         return "The tool failed for a reason that lies in the program that runs it."
     try:
-        text = str.__str__(str(error))  # a subclass of str has methods of its own
+        told = (
+            error.result.why if isinstance(error, AskFailed) else str(error)
+        )  # its advice is for the operator
+        text = str.__str__(told)  # a subclass of str has methods of its own
     except BaseException:  # its __str__ may raise anything too
         text = "(its text could not be read)"
-    return f"{type(error).__name__}: {text}"[:4096] if text else type(error).__name__
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _shortened(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 6]} [cut]"
 
 
 def _barred(tool: str) -> Json:

@@ -23,7 +23,8 @@ from actors.backends.rounds import Aborted, Answer, Broken, Generate, Generated
 from actors.core import turn as turns
 from actors.core.asking import ToolChoice, forced_instruction
 from actors.core.awaiting import ends, repeated
-from actors.core.content import Message, Text, ToolCall
+from actors.core.broken_answer import interrupted_message
+from actors.core.content import Message, ToolCall
 from actors.core.diagnostics import Refusal, Report
 from actors.core.events import EpochBegan, EpochReason, Omission, Reason, RequestSent, RoundEnded
 from actors.core.feed import Sent, StatusEvent
@@ -49,7 +50,6 @@ from actors.turns.refusals import learn, refused_media, refused_parameters
 from actors.turns.shrinking import Shrinker
 
 NO_USAGE = Usage()
-INTERRUPTED = "[This answer was interrupted.]"
 
 
 class TurnSteps:
@@ -428,10 +428,8 @@ class TurnSteps:
         kept = broken.message
         if kept is None and not (broken.calls or broken.left_out or broken.usage != NO_USAGE):
             return None
-        if kept is None:
-            message = Message("model", (), self._number, self._backend.binding)
-        else:
-            message = Message("model", (*kept.blocks, Text(INTERRUPTED)), kept.turn, kept.origin)
+        nothing = Message("model", (), self._number, self._backend.binding)
+        message = nothing if kept is None else interrupted_message(kept)
         await self._ended(number, message, broken, why)
         return message if kept is not None else None
 

@@ -83,4 +83,18 @@ MUTATIONS = (
         "isinstance(error, AskFailed) and False",
         (f"{ASKS}::test_the_error_can_be_copied_pickled_and_turned_into_an_exit_code",),
     ),
+    Mutation(
+        "failed asks: a text that was cut runs on into the note",
+        "actors/core/broken_answer.py:interrupted_message",
+        'said and not said.endswith("\\n")',
+        "False",
+        ("tests/test_broken_answers.py::test_a_text_that_is_cut_is_not_run_together_with_the_note",),
+    ),
+    Mutation(
+        "failed asks: of a group of errors the model is told how many there are",
+        "actors/execution/calls.py:for_model",
+        "not isinstance(error, BaseExceptionGroup)",
+        "True",
+        ("tests/test_grouped_errors.py::test_the_model_is_told_the_text_of_each_error_of_a_group",),
+    ),
 )

@@ -272,7 +272,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "tools: the model is told what the runtime says to their author",
-        "actors/execution/calls.py:for_model",
+        "actors/execution/calls.py:_text_of",
         "isinstance(error, KernelError | OwnSession)",
         "False",
         (

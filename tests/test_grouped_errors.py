@@ -1,0 +1,98 @@
+"""A group of errors from a tool is told to the model with the text of each."""
+
+import anyio
+import pytest
+
+from actors.core.identity import CallId
+from actors.errors import OwnSession
+from actors.execution.calls import MOST_SAID, for_model
+from actors.testing import Call, Say, Turn
+from actors.tools import Tool, tool
+from tests.runtime_support import bodies, hosting, openai, results
+
+LOOK = Tool.external("look", "Looks something up, elsewhere.", {"type": "object"}, read_only=True)
+
+
+def nested() -> ExceptionGroup[Exception]:
+    inner = ExceptionGroup("inside", [KeyError("city"), OSError("no route")])
+    return ExceptionGroup("outside", [ValueError("too cold"), inner])
+
+
+@tool
+async def gather() -> str:
+    """Do several things at once."""
+
+    async def fail(error: Exception) -> None:
+        raise error
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(fail, ValueError("too cold"))
+        tasks.start_soon(fail, OSError("no route"))
+    return "done"
+
+
+@tool
+def collect() -> str:
+    """Do several things, one after the other."""
+    raise nested()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("made", [gather, collect])
+async def test_the_model_is_told_the_text_of_each_error_of_a_group(made: Tool[[], str]) -> None:
+    server = openai(Turn(Call(made.name, {})), Turn(Say("I see.")))
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[made])
+        assert (await session.ask("Do it.")).text == "I see."
+    (told,) = results(bodies(server)[-1]).values()
+    assert "ExceptionGroup: " in told
+    assert "- ValueError: too cold" in told
+    assert "- OSError: no route" in told
+
+
+@pytest.mark.anyio
+async def test_so_it_is_of_a_group_that_is_brought_from_outside() -> None:
+    server = openai(Turn(Call("look", {})), Turn(Say("I see.")))
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[LOOK])
+        await session.ask("Look.")
+        assert (await session.provide({CallId("hist_tool_1"): nested()})).text == "I see."
+    (told,) = results(bodies(server)[-1]).values()
+    assert "- KeyError: 'city'" in told
+
+
+def test_groups_within_groups_are_told_in_order() -> None:
+    assert for_model(nested()).splitlines()[1:] == [
+        "- ValueError: too cold",
+        "- KeyError: 'city'",
+        "- OSError: no route",
+    ]
+
+
+def test_what_a_model_is_told_of_a_group_is_bounded_and_says_what_is_missing() -> None:
+    many = ExceptionGroup("many", [ValueError(f"{number} " + "x" * 10_000) for number in range(500)])
+    told = for_model(many)
+    assert len(told) <= MOST_SAID
+    assert told.endswith("\n- and more")
+    assert all(f"- ValueError: {number} x" in told for number in range(16))
+    assert told.count("[cut]") == 16
+    deep: BaseException = ValueError("at the bottom")
+    for _ in range(5_000):
+        deep = BaseExceptionGroup("", [deep])
+    assert for_model(deep).endswith("- ValueError: at the bottom")
+
+
+def test_what_is_for_the_author_of_a_tool_stays_out_of_a_group_too() -> None:
+    told = for_model(ExceptionGroup("two", [OwnSession("secrets of the host"), ValueError("mine")]))
+    assert "secrets of the host" not in told
+    assert told.endswith("- ValueError: mine")
+
+
+class Unreadable(ExceptionGroup[Exception]):
+    def __str__(self) -> str:
+        raise SystemExit
+
+
+def test_a_group_whose_text_cannot_be_read_still_tells_its_errors() -> None:
+    told = for_model(Unreadable("x", [ValueError("mine")]))
+    assert told == "Unreadable: (its text could not be read)\n- ValueError: mine"
