@@ -11,7 +11,6 @@ Out: one line of advice, empty if there is none; the line that a person reads; t
 
 import re
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from actors.adapters.failure import ACTIONS
 from actors.core.feed import TurnResult
@@ -20,6 +19,8 @@ from actors.core.progress import Attempt, Cause
 from actors.errors import AskFailed, ConfigError, nearest
 
 if TYPE_CHECKING:
+    from urllib.parse import SplitResult
+
     from actors.config import Config
 
 _NO_SUCH_PLACE = (404, 405, 501)
@@ -164,7 +165,7 @@ def _fix(attempt: Attempt, cause: Cause, url: str) -> str:
         return "it redirects, and a redirect is not followed: give the address it redirects to"
     if status is not None:
         return ""
-    host = urlsplit(binding.endpoint).netloc
+    host = _split(binding.endpoint).netloc
     if "WRONG_VERSION_NUMBER" in why or "record layer failure" in why:
         return f"the server speaks plain HTTP: try http://{host}"
     if "name" in why.lower() and ("not known" in why or "resolution" in why or "resolve" in why):
@@ -174,12 +175,18 @@ def _fix(attempt: Attempt, cause: Cause, url: str) -> str:
 
 def _other_path(binding: Binding, url: str) -> str:
     """Return which base URL was probably meant."""
-    base, path = binding.endpoint.rstrip("/"), urlsplit(url).path
-    request = path.removeprefix(urlsplit(base).path)
+    base, path = binding.endpoint.rstrip("/"), _split(url).path
+    request = path.removeprefix(_split(base).path)
     if base.endswith(request):
         return f"the base URL goes without {request}: try {base.removesuffix(request)}"
     if request.startswith("/v1/") and base.endswith("/v1"):
         return f"the base URL goes without /v1: try {base.removesuffix('/v1')}"
-    if not request.startswith("/v1") and not urlsplit(base).path:
+    if not request.startswith("/v1") and not _split(base).path:
         return f"most such servers want a base URL that ends in /v1: try {base}/v1"
     return f"is this the base URL of a server that speaks {binding.dialect}?"
+
+
+def _split(url: str) -> "SplitResult":
+    from urllib.parse import urlsplit  # only where an ask fails
+
+    return urlsplit(url)
