@@ -9,14 +9,20 @@
 | `beat` | prolong the lease: `beaten` |
 | `load SESSION FENCE` | append events `0`, `1`, ... for ever, and say the number of each when it is told |
 | `race SEED COUNT SESSION...` | claim, append and release at random: `claimed` or `wrote`, SESSION FENCE; `done` |
+| `fork` | fork a worker that lives on for five minutes at most: `forked PID` |
+| `close` | close the journal |
+| `inherit PATH` | use and close it in a forked child, and open it there anew: each method, and why it fails; `ended` |
+| `write SESSION FENCE` | append an event in a transaction that does not end: `writing` |
 """
 
+import os
 import random
+import signal
 import sys
 from contextlib import suppress
 from itertools import count
 
-from actors.errors import Fenced, JournalUnavailable, SessionElsewhere
+from actors.errors import Fenced, JournalError, JournalUnavailable, SessionElsewhere
 from actors.storage import Entry, Storage
 from actors.storage.named import storage_at
 from tests.storages import to
@@ -68,6 +74,47 @@ def race(storage: Storage, seed: str, claims: str, *sessions: str) -> None:
     say("done")
 
 
+def fork() -> None:
+    """Fork a worker, as a pool of processes does, that outlives this host."""
+    if worker := os.fork():
+        say("forked", worker)
+        return
+    for stream in (0, 1):  # whoever waits for the end of this host's output does not wait for its worker
+        os.close(stream)
+    signal.alarm(300)
+    while True:
+        signal.pause()
+
+
+def inherit(storage: Storage, path: str) -> None:
+    """Use the journal in a forked child, which ends as a script does."""
+    if child := os.fork():
+        os.waitpid(child, 0)
+        say("ended")
+        return
+    signal.alarm(60)
+    anew = storage_at(path)
+    for method in (storage.open, storage.sessions, storage.purge, anew.open):
+        try:
+            method()
+        except JournalError as error:
+            say(method.__name__, error)
+        else:
+            say(method.__name__)
+    storage.close()
+    anew.close()
+    say("closed")
+    sys.exit()
+
+
+def write(storage: Storage, session: str, fence: str) -> None:
+    """Append in a transaction, and stay in it."""
+    with storage.together():
+        storage.append([Entry(session, int(fence), (to("lost"),))])
+        say("writing")
+        sys.stdin.readline()
+
+
 def main(lease: float) -> None:
     storage = storage_at(sys.stdin.readline().strip(), lease=lease)
     storage.open()
@@ -85,6 +132,14 @@ def main(lease: float) -> None:
                 load(storage, session, fence)
             case ["race", *words]:
                 race(storage, *words)
+            case ["fork"]:
+                fork()
+            case ["close"]:
+                storage.close()
+            case ["inherit", path]:
+                inherit(storage, path)
+            case ["write", session, fence]:
+                write(storage, session, fence)
             case unknown:
                 raise AssertionError(unknown)
     storage.close()

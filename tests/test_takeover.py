@@ -263,7 +263,7 @@ def test_a_server_that_answers_no_more_is_unavailable_and_goes_on_where_it_was(p
 # Runtimes
 
 
-def _answer(request: dict[str, Any]) -> Turn:
+def pay_in_turn(request: dict[str, Any]) -> Turn:
     """Call `note` when asked to pay, and `pay` when that is told; say that it is well otherwise."""
     last = request["messages"][-1]
     if last["role"] == "tool":
@@ -274,7 +274,7 @@ def _answer(request: dict[str, Any]) -> Turn:
 @asynccontextmanager
 async def hosted(where: str, backend: str, file: Path) -> AsyncIterator[tuple[Child, str]]:
     """Give a runtime in a process of its own, whose session `trip` is paying, and the server of both."""
-    server = OpenAIServer(_answer)
+    server = OpenAIServer(pay_in_turn)
     async with serve(server):
         child = Child(where, "tests.takeover_host", str(LEASE), backend, server.base_url, str(file))
         try:

@@ -7,6 +7,7 @@
 | `older.py` | a file of an older version, looked at as one of today |
 | `records.py` | records in the order of writing, and the way back through a log |
 | `locks.py` | the locks of the operating system |
+| `forks.py` | what a forked child inherits, and gives up |
 | `wal.py` | whether the write-ahead log was cut, or damaged |
 | `faults.py` | what SQLite's errors mean to a caller |
 """

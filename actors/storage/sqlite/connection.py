@@ -14,6 +14,7 @@ from typing import TypeAlias
 from actors.errors import JournalUnavailable
 from actors.storage import Level
 from actors.storage.sqlite.faults import translated
+from actors.storage.sqlite.forks import Database
 from actors.storage.sqlite.format import check_version, prepare
 from actors.storage.sqlite.locks import WriteLock
 from actors.storage.sqlite.wal import check_wal
@@ -43,6 +44,7 @@ class Connections:
         self._index = path.with_name(f"{path.name}-shm")
         self._lock = WriteLock(path.with_name(f"{path.name}-lock"), patience)
         self._writing, self._reading = RLock(), Lock()
+        self._database = Database(path)
         self._outer: sqlite3.Connection | None = None  # while a transaction is under way
         self._writer: sqlite3.Connection | None = None
         self._reader: sqlite3.Connection | None = None
@@ -61,6 +63,7 @@ class Connections:
 
         One that is begun inside another is a part of it.
         """
+        self._database.check_own()
         with self._writing, translated(str(self.path)):
             if self._outer is not None:
                 yield self._outer
@@ -95,6 +98,7 @@ class Connections:
 
     def rewrite(self) -> None:
         """Write the file anew, page by page, from what is in it; alone among all processes."""
+        self._database.check_own()
         with self._writing, translated(str(self.path)), self._lock:
             connection = self._writer = self._writer or self._opened()
             self._check_there()
@@ -123,6 +127,7 @@ class Connections:
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """Give a connection that sees one moment of the file."""
+        self._database.check_own()
         with self._reading, translated(str(self.path)):
             if self._reader is None:
                 if self._writer is None:
@@ -166,13 +171,15 @@ class Connections:
         self._long = self._wal.stat().st_size
 
     def close(self) -> None:
-        """Close what is open. What is written stays written, whether or not this succeeds."""
+        """Close what is open here. What is written stays written, whether or not this succeeds."""
+        if self._database.is_inherited:
+            return
         with self._reading, self._writing, translated(str(self.path)):
             if self._writer is not None or self._reader is not None:
                 with self._lock:
                     for connection in (self._reader, self._writer):
                         if connection is not None:
-                            connection.close()
+                            self._database.close(connection)
             self._reader = self._writer = None
             self._seen, self._files = -1, ()
             self._lock.close()
@@ -193,18 +200,20 @@ class Connections:
         except BaseException:
             with suppress(sqlite3.Error):
                 connection.rollback()
-            connection.close()
+            self._database.close(connection)
             raise
         self.erased |= is_rewritten
         return connection
 
     def _connected(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(
-            self.path,
-            timeout=self._patience,
-            isolation_level=None,
-            check_same_thread=False,
-            cached_statements=_CACHED,
+        connection = self._database.connect(
+            lambda: sqlite3.connect(
+                self.path,
+                timeout=self._patience,
+                isolation_level=None,
+                check_same_thread=False,
+                cached_statements=_CACHED,
+            )
         )
         synchronous = "FULL" if self._level == "power" else "NORMAL"
         for pragma in (

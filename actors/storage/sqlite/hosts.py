@@ -42,7 +42,7 @@ class Hosts:
     @property
     def is_begun(self) -> bool:
         """Whether this is a host."""
-        return self._lock is not None
+        return self._lock is not None and self._lock.is_held
 
     def beat(self, connection: Connection) -> None:
         """Prolong the lease."""

@@ -16,6 +16,7 @@ from time import monotonic, sleep
 from types import TracebackType
 
 from actors.errors import ConfigError, JournalUnavailable
+from actors.storage.sqlite.forks import LockFile
 
 PAUSE = 0.002
 """Seconds between two tries for a lock that another process holds."""
@@ -44,7 +45,7 @@ class WriteLock:
 
     def __init__(self, path: Path, patience: float) -> None:
         self._path, self._patience = path, patience
-        self._file: int | None = None
+        self._file: LockFile | None = None
 
     def __enter__(self) -> None:
         until = monotonic() + self._patience
@@ -57,8 +58,8 @@ class WriteLock:
 
     def _opened(self) -> int:
         if self._file is None:
-            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        return self._file
+            self._file = LockFile(self._path, os.O_CREAT)
+        return self._file.number
 
     def _is_there(self) -> bool:
         """Tell whether others who come lock the same file; if not, open theirs next."""
@@ -71,43 +72,49 @@ class WriteLock:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._file is not None:
+        if self._file is not None and self._file.descriptor is not None:
             import fcntl
 
-            fcntl.flock(self._file, fcntl.LOCK_UN)
+            fcntl.flock(self._file.number, fcntl.LOCK_UN)
 
     def close(self) -> None:
         """Close the file."""
         if self._file is not None:
-            os.close(self._file)
+            self._file.close()
             self._file = None
 
 
 class HostLock:
-    """The lock that a host holds for as long as it lives."""
+    """The lock that a host holds for as long as it lives; its forked children do not."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        _locked(self._file)
+        self._file = LockFile(path, os.O_CREAT)
+        _locked(self._file.number)
+
+    @property
+    def is_held(self) -> bool:
+        """Return True if this process holds the lock: not in a child of the one that took it."""
+        return self._file.descriptor is not None
 
     def close(self) -> None:
-        """Give it up."""
-        with suppress(OSError):
-            self._path.unlink()
-        os.close(self._file)
+        """Give it up, if this process holds it."""
+        if self.is_held:
+            with suppress(OSError):
+                self._path.unlink()
+            self._file.close()
 
 
 def is_held(path: Path) -> bool:
     """Say whether a living process holds a host's lock."""
     try:
-        file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        file = LockFile(path)
     except FileNotFoundError:
         return False
     try:
-        return not _locked(file)
+        return not _locked(file.number)
     finally:
-        os.close(file)
+        file.close()
 
 
 def _locked(file: int) -> bool:
