@@ -1,7 +1,10 @@
 """The look at a write-ahead log: beside those who write it, and however long a crash left it."""
 
+import errno
 import os
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -9,8 +12,9 @@ from shutil import copy
 
 import pytest
 
-from actors.errors import JournalDamaged
-from actors.storage import Entry
+from actors import Runtime
+from actors.errors import JournalDamaged, JournalUnavailable
+from actors.storage import Entry, Level
 from actors.storage.sqlite import SqliteStorage
 from actors.storage.sqlite.check import JournalFile
 from actors.storage.sqlite.wal import check_wal
@@ -28,6 +32,93 @@ def path(tmp_path: Path) -> Iterator[Path]:
         for number in range(20):
             storage.append([Entry("one", claim.fence, (to(f"{number}"),))])
         yield storage.path
+
+
+CRASH = """
+import os, sys
+from actors.storage import Entry
+from actors.storage.sqlite import SqliteStorage
+from tests.storages import begin, to
+storage = SqliteStorage(sys.argv[1], level=sys.argv[2])
+claim = begin(storage, "one")
+for number in range(20):
+    storage.append([Entry("one", claim.fence, (to(str(number)),))])
+os._exit(0)
+"""
+"""A host that writes twenty events, each in a transaction, and ends as by `kill -9`."""
+
+
+def crashed(path: Path, level: Level, frame: int) -> tuple[bytes, bytes]:
+    """Have a host crash, and damage a frame of its write-ahead log; return the file and the log."""
+    subprocess.run([sys.executable, "-c", CRASH, str(path), level], check=True)
+    log = bytearray(log_of(path).read_bytes())
+    log[32 + (frame - 1) * (24 + PAGE) + 100] ^= 1
+    log_of(path).write_bytes(log)
+    return path.read_bytes(), log_of(path).read_bytes()
+
+
+def copy_of(path: Path) -> Path:
+    """Return the one copy that was kept of a damaged journal."""
+    (copy,) = path.parent.glob(f"{path.name}-damaged-????????????")
+    return copy
+
+
+@pytest.mark.anyio
+@pytest.mark.requirement("PROMISE-13")
+@pytest.mark.parametrize("frame", [1, 20])
+async def test_a_journal_that_lost_acknowledged_events_is_refused_and_not_changed_at_level_power(
+    frame: int, tmp_path: Path
+) -> None:
+    path = tmp_path / "sessions.db"
+    before = crashed(path, "power", frame)
+    for _ in range(2):
+        with pytest.raises(JournalDamaged, match=f"sessions.db-wal: frame {frame} has changed, and whole"):
+            async with Runtime(journal=SqliteStorage(path)):
+                pass
+        assert (path.read_bytes(), log_of(path).read_bytes()) == before
+
+
+@pytest.mark.anyio
+@pytest.mark.requirement("PROMISE-13")
+async def test_a_journal_that_lost_acknowledged_events_is_copied_and_the_loss_is_logged_at_level_process(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "sessions.db"
+    before = crashed(path, "process", 20)
+    for _ in range(2):
+        async with Runtime(journal=SqliteStorage(path, level="process")) as runtime:
+            (stored,) = await runtime.stored()
+            assert 0 < stored.events < 21
+    copy = copy_of(path)
+    assert (copy.read_bytes(), log_of(copy).read_bytes()) == before
+    (line,) = [line for line in caplog.messages if "journal_damaged" in line]
+    assert "frame 20 has changed, and whole ones follow" in line
+    assert str(copy) in line
+    with closing(JournalFile(copy)) as file:
+        assert [each.what[-45:] for each in file.damage()] == [
+            "-wal: frame 20 has changed, and whole ones follow"[-45:]
+        ]
+
+
+@pytest.mark.requirement("PROMISE-13")
+def test_a_journal_that_lost_acknowledged_events_is_not_opened_before_the_copy_is_complete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "sessions.db"
+    before = crashed(path, "process", 20)
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with closing(SqliteStorage(path, level="process")) as storage:
+        with monkeypatch.context() as patch:
+            patch.setattr("actors.storage.sqlite.evidence.copyfileobj", fail)
+            with pytest.raises(JournalUnavailable, match="No space left"):
+                storage.open()
+        assert (path.read_bytes(), log_of(path).read_bytes()) == before
+        storage.open()
+    copy = copy_of(path)
+    assert (copy.read_bytes(), log_of(copy).read_bytes()) == before
 
 
 def torn(times: int) -> Callable[[int, int, int], bytes]:

@@ -97,6 +97,12 @@ def journal_available(seconds: float) -> None:
     _logger().warning("journal_available", seconds=round(seconds, 1))
 
 
+def journal_damaged(why: str, copy: str) -> None:
+    """Log that a journal lacks its last events, because its write-ahead log is damaged, and where the copy of it is."""
+    advice = "it goes on without the events after the damage; look at the copy with `actors fsck`"
+    _logger().error("journal_damaged", why=why, copy=copy, advice=advice)
+
+
 def journal_unclosed(error: BaseException) -> None:
     """Log that the journal could not be closed in order when its runtime was left."""
     _logger().warning("journal_unclosed", error=_words(error))

@@ -9,6 +9,7 @@
 | `locks.py` | the locks of the operating system |
 | `forks.py` | what a forked child inherits, and gives up |
 | `wal.py` | whether the write-ahead log was cut, or damaged |
+| `evidence.py` | a copy of a damaged write-ahead log |
 | `faults.py` | what SQLite's errors mean to a caller |
 """
 

@@ -11,8 +11,9 @@ from pathlib import Path
 from threading import Lock, RLock
 from typing import TypeAlias
 
-from actors.errors import JournalUnavailable
+from actors.errors import JournalDamaged, JournalUnavailable
 from actors.storage import Level
+from actors.storage.sqlite.evidence import keep_evidence
 from actors.storage.sqlite.faults import translated
 from actors.storage.sqlite.forks import Database
 from actors.storage.sqlite.format import check_version, prepare
@@ -185,8 +186,7 @@ class Connections:
             self._lock.close()
 
     def _opened(self) -> sqlite3.Connection:
-        if self._level == "power":
-            check_wal(self.path)
+        self._check_wal()
         if self._wal.exists() and self._wal.stat().st_size:  # whoever died may have erased something in it
             self.erased = True
         if not self.path.exists():  # SQLite would let others read it; those beside it get the same mode
@@ -204,6 +204,15 @@ class Connections:
             raise
         self.erased |= is_rewritten
         return connection
+
+    def _check_wal(self) -> None:
+        """Refuse a damaged write-ahead log; keep a copy of one that need not outlive a loss of power."""
+        try:
+            check_wal(self.path)
+        except JournalDamaged as damage:
+            if self._level == "power":
+                raise
+            keep_evidence(self.path, damage)
 
     def _connected(self) -> sqlite3.Connection:
         connection = self._database.connect(

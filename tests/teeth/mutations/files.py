@@ -3,6 +3,8 @@
 from tests.teeth.mutations.mutation import Mutation
 
 FORKS = "actors/storage/sqlite/forks.py"
+CONNECTIONS = "actors/storage/sqlite/connection.py:Connections"
+WAL = "tests/test_write_ahead_log.py"
 FORKED = "tests/test_forked_hosts.py"
 
 MUTATIONS = (
@@ -22,5 +24,29 @@ MUTATIONS = (
         "self.is_inherited",
         "False",
         (f"{FORKED}::test_a_forked_child_cannot_use_or_close_the_journal_of_its_parent",),
+    ),
+    Mutation(
+        "files: a damaged log is not looked at where a loss of power may cost events",
+        f"{CONNECTIONS}._check_wal",
+        "check_wal(self.path)",
+        """
+        if self._level == "power":
+            check_wal(self.path)
+        """,
+        (
+            f"{WAL}::test_a_journal_that_lost_acknowledged_events_is_copied_and_the_loss_is_logged_at_level_process",
+        ),
+    ),
+    Mutation(
+        "files: a journal is opened before there is a copy of its damaged log",
+        "actors/storage/sqlite/evidence.py:keep_evidence",
+        "_copy(source, target)",
+        """
+        try:
+            _copy(source, target)
+        except OSError:
+            pass
+        """,
+        (f"{WAL}::test_a_journal_that_lost_acknowledged_events_is_not_opened_before_the_copy_is_complete",),
     ),
 )

@@ -1,0 +1,57 @@
+"""Keep a copy of a damaged write-ahead log before SQLite opens the journal and drops what follows the damage.
+
+A log that is not synced with each commit (level `process`) may be damaged by a loss of power, which may cost it the
+last events, so the journal is opened nevertheless. Everything after the damage is then only in the copy.
+"""
+
+import os
+from hashlib import sha256
+from pathlib import Path
+from shutil import copyfileobj
+
+from actors import telemetry
+from actors.errors import JournalDamaged
+
+_PIECE = 1024 * 1024
+
+
+def keep_evidence(path: Path, damage: JournalDamaged) -> None:
+    """Copy the database `path` and its write-ahead log, once for each damage, and log where the copy is.
+
+    The copy is a journal like any other: `actors fsck COPY --salvage NEW` saves what can be read of it.
+
+    Raises:
+        OSError: There is no complete copy.
+    """
+    log = _beside(path, "-wal")
+    copy = _beside(path, f"-damaged-{_digest(log)[:12]}")
+    for source, target in ((path, copy), (log, _beside(copy, "-wal"))):
+        if not target.exists():
+            _copy(source, target)
+    telemetry.journal_damaged(str(damage), str(copy))
+
+
+def _beside(path: Path, suffix: str) -> Path:
+    return path.with_name(f"{path.name}{suffix}")
+
+
+def _digest(path: Path) -> str:
+    digest = sha256()
+    with path.open("rb") as file:
+        while piece := file.read(_PIECE):
+            digest.update(piece)
+    return digest.hexdigest()
+
+
+def _copy(source: Path, target: Path) -> None:
+    """Copy a file for this user alone. Its name says that it is complete."""
+    part = _beside(target, "-part")
+    with source.open("rb") as before, open(part, "wb", opener=_private) as after:
+        copyfileobj(before, after, _PIECE)
+        after.flush()
+        os.fsync(after.fileno())
+    part.rename(target)
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_CLOEXEC, 0o600)
