@@ -27,6 +27,7 @@ from actors.kernel import Actor, Context, Query
 from actors.logs.outage import JournalMeter
 from actors.logs.readers import Readers
 from actors.storage import Appended, Claim, Entry, Storage
+from actors.storage.clock import ObservedClock
 from actors.storage.directory import Page, StoredSession
 
 R = TypeVar("R")
@@ -160,12 +161,13 @@ class Purge(LogQuery[None], frozen=True):
     most: int | None = None
 
 
-class LookAtClock(LogQuery[int], frozen=True):
-    """Note the wall clock; the answer is since when it has gone on evenly."""
+class LookAtClock(LogQuery[ObservedClock], frozen=True):
+    """Note the wall clock; the answer is how far it is trusted, as `Storage.look_at_clock` says."""
 
     deed = "looked at"
     session: str = ""
     now: int = 0
+    elapsed: int = 0
 
 
 class Beat(LogQuery[None], frozen=True):
@@ -288,8 +290,8 @@ class JournalActor(Actor[JournalCommand]):
                 return partial(storage.erase, session)
             case Purge(most=most):
                 return partial(storage.purge, most)
-            case LookAtClock(now=now):
-                return partial(storage.look_at_clock, now)
+            case LookAtClock(now=now, elapsed=elapsed):
+                return partial(storage.look_at_clock, now, elapsed)
             case Beat():
                 self._beaten = self._now()
                 return storage.beat

@@ -20,11 +20,12 @@ from actors.core.jsonio import Json
 from actors.errors import ConfigError, JournalDamaged, SessionElsewhere
 from actors.hosting.retention import Retention, erased
 from actors.storage import Entry, Storage
-from actors.storage.clock import LEAP, Seen, seen
+from actors.storage.clock import ObservedClock, observe
 from actors.storage.directory import StoredSession
 from actors.storage.memory import MemoryStorage
 from actors.storage.sqlite import SqliteStorage
 from actors.testing import Call, Say, Turn
+from actors.wall import wall
 from tests.runtime_support import hosting, openai
 from tests.storages import begin, made
 
@@ -44,15 +45,25 @@ def storage(kind: str, request: pytest.FixtureRequest) -> Iterator[Storage]:
 
 
 class Clock:
-    """The wall clock of every storage, and of retention."""
+    """The wall clock of every storage, of its server and of retention, and a steady clock in addition."""
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
-        self.now = 1_800_000_000.0
+        self.now, self.observed = 1_800_000_000.0, 0.0
         for kind in ("memory", "sqlite.storage", "postgres.storage"):
             patch.setattr(f"actors.storage.{kind}.wall", self)
+        patch.setattr("actors.storage.postgres.storage.server_time", lambda _: int(self.now))
 
     def __call__(self) -> float:
         return self.now
+
+    def steady(self) -> float:
+        """Return the time of the clock that nobody sets."""
+        return self.observed
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass by both clocks."""
+        self.now += seconds
+        self.observed += seconds
 
 
 @pytest.fixture
@@ -63,7 +74,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 def retention(runtime: Runtime, clock: Clock) -> Retention:
     """Return what a runtime does to its sessions, by this clock."""
-    return Retention(runtime._running().journal, KEEP, runtime._forget, clock)
+    return Retention(runtime._running().journal, KEEP, runtime._forget, clock, clock.steady)
 
 
 def kept(storage: Storage) -> list[str]:
@@ -82,7 +93,7 @@ async def months(clock: Clock, swept: Retention, count: int) -> list[int]:
     """Let months pass, with a sweep in each; return what each erased."""
     counts = []
     for _ in range(count):
-        clock.now += 30 * DAY
+        clock.advance(30 * DAY)
         counts.append(await swept.sweep())
     return counts
 
@@ -141,31 +152,132 @@ async def test_what_another_host_has_is_left_until_it_lets_go(tmp_path: Path, cl
         assert await runtime.erase(tenant="t") == 1
 
 
-@pytest.mark.parametrize("kind", ["memory"])
-async def test_a_clock_that_jumps_erases_nothing_until_it_has_gone_on_evenly_for_a_day(
-    storage: Storage, clock: Clock
+async def hours(clock: Clock, swept: Retention, count: int) -> list[int]:
+    """Let hours pass, with a sweep in each; return what each erased."""
+    counts = []
+    for _ in range(count):
+        clock.advance(3600)
+        counts.append(await swept.sweep())
+    return counts
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite-process", "postgres"])
+@pytest.mark.parametrize("while_it_runs", [True, False])
+@pytest.mark.parametrize("jump", [1, 30, 31, 32, 400])
+async def test_a_clock_that_jumps_ahead_erases_a_session_after_a_day_that_was_observed(
+    jump: int, while_it_runs: bool, storage: Storage, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    at_rest(storage, "old")
     async with hosting(a=openai(), storage=storage) as runtime:
         swept = retention(runtime, clock)
+        await swept.sweep()
+        await months(clock, swept, 1)
+        at_rest(storage, "young")
+        clock.advance(max(KEEP - jump * DAY, 0) + 3600)
         assert await swept.sweep() == 0
-        for jump in (3650, -7300, 7300):
+        caplog.clear()
+        clock.now += jump * DAY
+        if not while_it_runs:
+            swept = retention(runtime, clock)
+        assert await swept.sweep() == 0
+        (line,) = [line for line in caplog.messages if "retention_waits" in line]
+        assert "young" in line
+        assert await hours(clock, swept, 23) == [0] * 23
+        assert kept(storage) == ["young"]
+        assert await hours(clock, swept, 1) == [1]
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite-process"])
+async def test_a_clock_that_goes_back_and_returns_erases_nothing_for_an_observed_day(
+    storage: Storage, clock: Clock
+) -> None:
+    async with hosting(a=openai(), storage=storage) as runtime:
+        swept = retention(runtime, clock)
+        await swept.sweep()
+        await months(clock, swept, 1)
+        clock.now -= 400 * DAY
+        assert await swept.sweep() == 0
+        at_rest(storage, "new")
+        clock.now += 400 * DAY
+        assert await swept.sweep() == 0
+        assert await hours(clock, swept, 23) == [0] * 23
+        assert kept(storage) == ["new"]
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite-process", "postgres"])
+async def test_a_jump_that_is_set_right_in_time_erases_nothing(storage: Storage, clock: Clock) -> None:
+    async with hosting(a=openai(), storage=storage) as runtime:
+        swept = retention(runtime, clock)
+        await swept.sweep()
+        await months(clock, swept, 1)
+        at_rest(storage, "young")
+        for jump in (30, 400):
             clock.now += jump * DAY
-            assert await swept.sweep() == 0
-            clock.now += DAY - 1
-            assert await swept.sweep() == 0
-        assert kept(storage) == ["old"]
-        clock.now += 1
-        assert await swept.sweep() == 1
+            assert await hours(clock, swept, 23) == [0] * 23
+            clock.now -= jump * DAY
+            assert await hours(clock, swept, 48) == [0] * 48
+        assert kept(storage) == ["young"]
 
 
-def test_the_clock_starts_again_to_be_known_where_it_goes_back_or_leaps() -> None:
-    known = Seen(1_000_000, 5)
-    assert seen(None, 7) == Seen(7, 7)
-    assert seen(known, 1_000_000 + LEAP) == Seen(1_000_000 + LEAP, 5)
-    assert seen(known, 1_000_001 + LEAP).since == 1_000_001 + LEAP
-    assert seen(known, 1_000_000 - 300).since == 5
-    assert seen(known, 1_000_000 - 301).since == 1_000_000 - 301
+@pytest.mark.parametrize("kind", ["memory", "sqlite-process"])
+@pytest.mark.parametrize("up", [2, 16, 23])
+async def test_a_host_that_restarts_every_day_erases_what_has_expired(
+    up: int, storage: Storage, clock: Clock
+) -> None:
+    async with hosting(a=openai(), storage=storage) as runtime:
+        at_rest(storage, "old")
+        erased_on = list[int]()
+        for day in range(140):
+            swept = retention(runtime, clock)
+            counts = [await swept.sweep(), *await hours(clock, swept, up)]
+            erased_on += [day] * sum(counts)
+            clock.now += (24 - up) * 3600
+        (day,) = erased_on
+        assert 90 <= day <= 90 + 24 / up + 1
+
+
+async def test_sessions_that_only_a_doubted_clock_says_are_old_are_erased_by_the_explicit_command(
+    clock: Clock, tmp_path: Path
+) -> None:
+    storage = SqliteStorage(tmp_path / "sessions.db")
+    at_rest(storage, "old")
+    clock.now += 400 * DAY
+    async with hosting(a=openai(), storage=storage) as runtime:
+        assert await retention(runtime, clock).sweep() == 0
+        assert await runtime.erase(before=datetime.fromtimestamp(clock.now - KEEP, UTC)) == 1
+
+
+async def test_a_postgres_journal_is_swept_by_the_clock_of_the_server(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = made("postgres", request)
+    at_rest(storage, "young")
+    ahead, steady = wall() + 400 * DAY, iter(range(0, 10 * DAY, DAY))
+    async with hosting(a=openai(), storage=storage) as runtime:
+        journal, forget = runtime._running().journal, runtime._forget
+        swept = Retention(journal, KEEP, forget, lambda: ahead, lambda: next(steady))
+        assert [await swept.sweep() for _ in range(5)] == [0] * 5
+        assert abs(storage.look_at_clock(int(ahead), 0).last - wall()) < DAY
+    storage.close()
+
+
+def test_time_that_was_not_observed_counts_after_a_day_that_was() -> None:
+    first = observe(None, 10**9, 0)
+    assert (first.trusted, first.doubt) == (0, DAY)
+    assert observe(first, 10**9 + DAY - 1, DAY - 1).trusted < DAY
+    known = observe(first, 10**9 + DAY, DAY)
+    assert (known.trusted, known.doubt) == (known.last, 0)
+    assert observe(known, known.last + 300, 0).gaps == ()
+    assert observe(known, known.last + 301, 0).trusted == known.last
+    assert observe(known, known.last - 301, 3600) == (known.last - 301, DAY, ())
+
+
+def test_many_restarts_are_few_gaps_and_no_time_counts_too_early() -> None:
+    clock, down = ObservedClock(10**9, 0), 0
+    for _ in range(5_000):
+        clock = observe(clock, clock.last + 1000, 0)
+        clock, down = observe(clock, clock.last + 60, 60), down + 1000
+        assert len(clock.gaps) <= 26
+        assert clock.last - clock.trusted >= min(down, 1439 * 1000)
 
 
 async def test_a_runtime_whose_journal_is_kept_for_so_long_sweeps_by_itself(
@@ -173,11 +285,12 @@ async def test_a_runtime_whose_journal_is_kept_for_so_long_sweeps_by_itself(
 ) -> None:
     storage = SqliteStorage(tmp_path / "sessions.db", level="process")
     at_rest(storage, "old")
-    storage.look_at_clock(int(clock.now))
+    storage.look_at_clock(int(clock.now), 0)
     clock.now += 20 * DAY
     at_rest(storage, "new")
-    storage.look_at_clock(int(clock.now))
+    storage.look_at_clock(int(clock.now), 20 * DAY)
     clock.now += 11 * DAY
+    storage.look_at_clock(int(clock.now), 11 * DAY)
     storage.close()
     monkeypatch.setattr("actors.runtime.Retention", partial(Retention, clock=clock))
     settings = FileSettings(journal=JournalSettings.model_validate({"keep": "30 days"}))

@@ -9,6 +9,7 @@ from actors.core.events import Awaited, Bound, Closed, Event, Opened, Resumed, S
 from actors.core.identity import Binding
 from actors.errors import Fenced
 from actors.storage import NOTHING, Entry, Storage
+from actors.storage.clock import ObservedClock, observe
 from tests.storages import STORAGES, begin, made, to
 
 BINDING = Binding("a", "openai_chat", "http://x", "", "m")
@@ -148,14 +149,29 @@ def test_a_claim_of_what_exists_makes_nothing_and_harms_no_writer(storage: Stora
     assert storage.claim("one", existing=True) == NOTHING
 
 
-def test_a_journal_keeps_since_when_the_clock_goes_on_evenly(storage: Storage) -> None:
-    assert [storage.look_at_clock(now) for now in (1_000, 2_000)] == [1_000, 1_000]
-    storage.close()
-    storage.open()
-    assert [storage.look_at_clock(now) for now in (3_000, 10**9, 10**9 + 1)] == [1_000, 10**9, 10**9]
-    assert storage.look_at_clock(5_000) == 5_000
-    storage.purge()
-    assert storage.look_at_clock(6_000) == 5_000
+def test_a_journal_keeps_how_far_the_clock_is_trusted(
+    storage: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 1_000
+    monkeypatch.setattr("actors.storage.postgres.storage.server_time", lambda _: now)
+    expected: ObservedClock | None = None
+    for step, elapsed in (
+        (0, 0),
+        (1_000, 1_000),
+        (10**6, 0),
+        (4_000, 4_000),
+        (10**6, 0),
+        (-500, 0),
+        (90_000, 90_000),
+    ):
+        now += step
+        expected = observe(expected, now, elapsed)
+        assert storage.look_at_clock(now, elapsed) == expected
+        storage.purge()
+        storage.close()
+        storage.open()
+    assert expected is not None
+    assert expected.gaps == ()
 
 
 def test_a_log_begins_with_what_was_written(storage: Storage) -> None:

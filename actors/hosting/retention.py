@@ -1,7 +1,8 @@
 """Retention: sessions that nobody has used for long are erased, and those that somebody wants erased.
 
-One session is erased at a time, by the way that `forget` takes, and others are written in between. How old one is only
-a wall clock can say, so a sweep does nothing while the journal has reason to doubt it (`actors.storage.clock`).
+One session is erased at a time, by the way that `forget` takes, and others are written in between. Only a wall clock
+tells how old one is, so a sweep erases those that have expired by the time that the journal trusts, and logs those
+that have expired by the clock alone (`actors.storage.clock`).
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -24,6 +25,7 @@ from actors.errors import (
 from actors.hosting.forgetting import goes_with
 from actors.journal import JournalCommand, ListSessions, LookAtClock, Purge
 from actors.kernel import Ref
+from actors.storage.clock import ObservedClock
 from actors.storage.directory import StoredSession
 from actors.wall import wall
 
@@ -34,10 +36,10 @@ PAUSE = 0.05
 PAGE = 256
 BEHIND = "~"
 """Behind every id."""
-STEADY = 86_400
-"""Seconds for which the clock must have gone on evenly; as long as sessions are kept, if that is less."""
 REWRITTEN = 256 * 1024 * 1024
-"""Bytes of a file that a sweep may rewrite, which holds up whoever writes. It does so once a day at most."""
+"""Bytes of a file that a sweep may rewrite, which holds up whoever writes."""
+REWRITES = 86_400
+"""Seconds between two rewrites, at least."""
 PASSES = 16
 """How often a list is read, at most, of which entries may move to the front meanwhile."""
 
@@ -102,12 +104,15 @@ class Retention(Struct):
         keep: Seconds.
         forget: Erases one.
         clock: The wall clock, in seconds since 1970.
+        steady: A clock that nobody sets, in seconds.
     """
 
     journal: Ref[JournalCommand]
     keep: float
     forget: Forget
     clock: Callable[[], float] = wall
+    steady: Callable[[], float] = anyio.current_time
+    _looked: float | None = None
     _purged: float | None = None
 
     async def run(self) -> None:
@@ -122,20 +127,29 @@ class Retention(Struct):
             await anyio.sleep(EVERY)
 
     async def sweep(self) -> int:
-        """Erase what has expired, unless the clock is in doubt; return how many sessions."""
-        now = self.clock()
-        since = await self.journal.ask(LookAtClock(now=int(now)))
-        if now - since < min(STEADY, self.keep):
-            telemetry.retention_waits(int(since + min(STEADY, self.keep)))
-            return 0
-        count = 0
-        async with aclosing(listed(self.journal, None, now - self.keep)) as sessions:
+        """Erase what has expired by the time that is trusted; return how many sessions."""
+        clock = await self._look()
+        count, doubtful = 0, list[str]()
+        async with aclosing(listed(self.journal, None, clock.last - self.keep)) as sessions:
             async for each in sessions:
-                count += await self._expire(each)
+                if each.used < clock.trusted - self.keep:
+                    count += await self._expire(each)
+                elif each.owner is None:
+                    doubtful.append(each.id)
+        if doubtful:
+            telemetry.retention_waits(doubtful, len(doubtful), clock.doubt)
         if count:
             telemetry.retention_erased(count)
             await self._purge()
         return count
+
+    async def _look(self) -> ObservedClock:
+        """Read the clock, and note how much of the time since the last reading was observed."""
+        looked = self.steady()
+        elapsed = 0 if self._looked is None else int(looked - self._looked)
+        clock = await self.journal.ask(LookAtClock(now=int(self.clock()), elapsed=elapsed))
+        self._looked = looked
+        return clock
 
     async def _expire(self, session: StoredSession) -> bool:
         """Erase a session; not if it is in use or goes with another, which is no error."""
@@ -154,6 +168,6 @@ class Retention(Struct):
         return True
 
     async def _purge(self) -> None:
-        if self._purged is None or anyio.current_time() - self._purged > STEADY:
+        if self._purged is None or anyio.current_time() - self._purged > REWRITES:
             await self.journal.ask(Purge(most=REWRITTEN))
             self._purged = anyio.current_time()

@@ -22,6 +22,7 @@ from msgspec import Struct
 from actors.core.codec import decode_event, encode_event
 from actors.core.events import Event
 from actors.errors import Fenced, JournalError
+from actors.storage.clock import ObservedClock
 from actors.storage.directory import Page, StoredSession
 
 Level: TypeAlias = Literal["memory", "process", "power"]
@@ -158,8 +159,13 @@ class Storage(Protocol):
             JournalError: Nothing was erased.
         """
 
-    def look_at_clock(self, now: int) -> int:
-        """Note the wall clock, durably; return since when it has gone on evenly (`actors.storage.clock`)."""
+    def look_at_clock(self, now: int, elapsed: int) -> ObservedClock:
+        """Note the wall clock, durably; return how far it is trusted (`actors.storage.clock`).
+
+        Args:
+            now: Its reading, in seconds since 1970. A storage on a server reads the server's instead.
+            elapsed: Seconds since this process looked before, by a clock that nobody sets; 0 if it did not.
+        """
 
     def purge(self, most: int | None = None) -> None:
         """See that no byte of what was erased is left in this storage's own files. Nobody writes meanwhile.

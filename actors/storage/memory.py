@@ -12,7 +12,7 @@ from actors.core.chunked import EMPTY, ChunkedVector, appended, from_index, item
 from actors.core.codec import encode_event
 from actors.core.events import Closed, Event
 from actors.storage import NOTHING, Appended, Claim, Entry, Level
-from actors.storage.clock import Seen, seen
+from actors.storage.clock import ObservedClock, observe
 from actors.storage.directory import Page, StoredSession, Summary
 from actors.wall import wall
 
@@ -30,7 +30,7 @@ class MemoryStorage:
         self._claimed: set[str] = set()
         self._opened: dict[str, float] = {}
         self._used: dict[str, float] = {}
-        self._clock: Seen | None = None
+        self._clock: ObservedClock | None = None
 
     def open(self) -> None:
         """Do nothing."""
@@ -89,10 +89,10 @@ class MemoryStorage:
         self._opened.pop(session, None)
         self._used.pop(session, None)
 
-    def look_at_clock(self, now: int) -> int:
-        """Note the wall clock."""
-        self._clock = seen(self._clock, now)
-        return self._clock.since
+    def look_at_clock(self, now: int, elapsed: int) -> ObservedClock:
+        """Note the wall clock; return how far it is trusted."""
+        self._clock = observe(self._clock, now, elapsed)
+        return self._clock
 
     def purge(self, most: int | None = None) -> None:
         """Do nothing: there are no files."""

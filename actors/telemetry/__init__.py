@@ -113,10 +113,20 @@ def retention_erased(sessions: int) -> None:
     _logger().info("retention_erased", sessions=sessions)
 
 
-def retention_waits(until: int) -> None:
-    """Log that nothing expires before a time (seconds since 1970): the clock is not known for long enough."""
-    why = "the journal has not seen the clock go on evenly for long; it may have jumped"
-    _logger().info("retention_waits", until=until, why=why)
+def retention_waits(sessions: Sequence[str], count: int, seconds: int) -> None:
+    """Log sessions that seem to have expired, by a clock that was not observed for long enough to erase them.
+
+    Args:
+        sessions: Some of their ids.
+        count: How many there are.
+        seconds: Of time that this host has to be observed for, until they are erased.
+    """
+    advice = (
+        "if the clock is right, `actors sessions forget --older-than DATE` erases them now; if not, set it"
+    )
+    _logger().warning(
+        "retention_waits", sessions=list(sessions[:MOST]), count=count, seconds=seconds, advice=advice
+    )
 
 
 def retention_failed(error: BaseException) -> None:

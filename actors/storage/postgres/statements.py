@@ -121,11 +121,10 @@ WHERE last > 0 AND (%(tenant)s::text IS NULL OR tenant = %(tenant)s)
 ORDER BY used DESC, name LIMIT %(limit)s
 """  # noqa: S608  as above
 
-CLOCK = "SELECT key, value FROM actors_meta WHERE key IN ('clock', 'clock_since')"
-NOTE_CLOCK = """
-INSERT INTO actors_meta VALUES ('clock', %s), ('clock_since', %s)
-ON CONFLICT (key) DO UPDATE SET value = excluded.value
-"""
+NOW = "SELECT floor(extract(epoch FROM clock_timestamp()))::bigint"
+CLOCK = "SELECT key, value FROM actors_meta WHERE key LIKE 'clock%'"
+DROP_CLOCK = "DELETE FROM actors_meta WHERE key LIKE 'clock%'"
+NOTE_CLOCK = "INSERT INTO actors_meta VALUES (%s, %s) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 
 ERASE_SESSION = """
 UPDATE actors_session SET fence = fence + 1, owner = NULL, last = 0, size = 0, tenant = '', target = '', state = 'idle',

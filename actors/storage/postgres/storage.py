@@ -18,7 +18,7 @@ from actors.core.events import Event
 from actors.errors import Fenced, JournalDamaged, JournalUnavailable
 from actors.storage import NOTHING, Appended, Claim, Entry, Level, decoded
 from actors.storage.blobs import references
-from actors.storage.clock import Seen, seen
+from actors.storage.clock import ObservedClock, clock_of, clock_values, observe
 from actors.storage.directory import Page, StoredSession
 from actors.storage.hosts import host_name
 from actors.storage.postgres import statements as sql
@@ -135,9 +135,9 @@ class PostgresStorage:
         """
         self._writer.run(lambda connection: self._erase(connection, session))
 
-    def look_at_clock(self, now: int) -> int:
-        """Note the wall clock; return since when it has gone on evenly."""
-        return self._writer.run(lambda connection: _looked(connection, now))
+    def look_at_clock(self, now: int, elapsed: int) -> ObservedClock:
+        """Note the clock of the server, whatever the host's says; return how far it is trusted."""
+        return self._writer.run(lambda connection: _observed(connection, elapsed))
 
     def purge(self, most: int | None = None) -> None:
         """Do nothing: the files are the server's."""
@@ -346,12 +346,20 @@ class PostgresStorage:
         return row_of(values, self._place).proven(found, after, blobs.get, self._place)
 
 
-def _looked(connection: Connection, now: int) -> int:
-    noted = dict[str, int](connection.execute(sql.CLOCK).fetchall())
-    before = Seen(noted["clock"], noted["clock_since"]) if len(noted) == 2 else None
-    after = seen(before, now)
-    connection.execute(sql.NOTE_CLOCK, after)
-    return after.since
+def _observed(connection: Connection, elapsed: int) -> ObservedClock:
+    before = clock_of(dict[str, int](connection.execute(sql.CLOCK).fetchall()))
+    clock = observe(before, server_time(connection), elapsed)
+    connection.execute(sql.DROP_CLOCK)
+    for note in clock_values(clock).items():
+        connection.execute(sql.NOTE_CLOCK, note)
+    return clock
+
+
+def server_time(connection: Connection) -> int:
+    """Return the seconds since 1970 by the clock of the server."""
+    found = connection.execute(sql.NOW).fetchone()
+    assert found is not None
+    return int(found[0])
 
 
 def _nothing(_: Connection) -> None:

@@ -11,7 +11,7 @@ from sqlite3 import Connection
 from zlib import crc32
 
 from actors.errors import JournalDamaged, JournalError, JournalUnavailable
-from actors.storage.clock import Seen
+from actors.storage.clock import ObservedClock, clock_of, clock_values
 from actors.storage.sqlite.hosts import living
 
 APPLICATION = 0x61637472
@@ -145,24 +145,22 @@ def set_sessions_made(connection: Connection, value: int) -> None:
     connection.execute("INSERT OR REPLACE INTO meta VALUES ('sessions', ?, ?)", (value, checksum))
 
 
-def clock_seen(connection: Connection) -> Seen | None:
-    """Return what was noted of the wall clock, if it was noted whole."""
-    found = [
-        connection.execute("SELECT value, checksum FROM meta WHERE key = ?", (key,)).fetchone()
-        for key in _CLOCK
-    ]
-    if None in found or any(_checksum(key, row[0]) != row[1] for key, row in zip(_CLOCK, found, strict=True)):
+def noted_clock(connection: Connection) -> ObservedClock | None:
+    """Return what was noted of the wall clock, if it was noted and is unchanged."""
+    found = connection.execute(f"SELECT key, value, checksum FROM meta WHERE {_CLOCK}").fetchall()  # noqa: S608  constants
+    if any(_checksum(key, value) != checksum for key, value, checksum in found):
         return None
-    return Seen(*(int(value) for value, _ in found))
+    return clock_of({key: value for key, value, _ in found})
 
 
-def set_clock_seen(connection: Connection, clock: Seen) -> None:
+def note_clock(connection: Connection, clock: ObservedClock) -> None:
     """Note it."""
-    rows = [(key, value, _checksum(key, value)) for key, value in zip(_CLOCK, clock, strict=True)]
-    connection.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?, ?)", rows)
+    connection.execute(f"DELETE FROM meta WHERE {_CLOCK}")  # noqa: S608  as above
+    rows = [(key, value, _checksum(key, value)) for key, value in clock_values(clock).items()]
+    connection.executemany("INSERT INTO meta VALUES (?, ?, ?)", rows)
 
 
-_CLOCK = ("clock", "clock_since")
+_CLOCK = "key GLOB 'clock*'"
 
 
 def _checksum(key: str, value: int) -> int:

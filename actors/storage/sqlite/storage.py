@@ -12,11 +12,11 @@ from actors.core.events import Event
 from actors.errors import ConfigError, JournalDamaged
 from actors.storage import NOTHING, Appended, Claim, Entry, Level, decoded
 from actors.storage.blobs import LARGE, slim
-from actors.storage.clock import seen
+from actors.storage.clock import ObservedClock, observe
 from actors.storage.directory import Page, StoredSession
 from actors.storage.rows import JournalPlace
 from actors.storage.sqlite.connection import Connections
-from actors.storage.sqlite.format import clock_seen, sessions_made, set_clock_seen, set_sessions_made
+from actors.storage.sqlite.format import note_clock, noted_clock, sessions_made, set_sessions_made
 from actors.storage.sqlite.hosts import Hosts
 from actors.storage.sqlite.locks import check_platform
 from actors.storage.sqlite.records import COLUMNS, PlacedRow, Written, erase, last_place, records, row_of
@@ -167,12 +167,12 @@ class SqliteStorage:
             self._erase(connection, row)
             self._connections.erased = True
 
-    def look_at_clock(self, now: int) -> int:
-        """Note the wall clock; return since when it has gone on evenly."""
+    def look_at_clock(self, now: int, elapsed: int) -> ObservedClock:
+        """Note the wall clock; return how far it is trusted."""
         with self._connections.transaction() as connection:
-            noted = seen(clock_seen(connection), now)
-            set_clock_seen(connection, noted)
-            return noted.since
+            clock = observe(noted_clock(connection), now, elapsed)
+            note_clock(connection, clock)
+            return clock
 
     def purge(self, most: int | None = None) -> None:
         """Write the file anew, and empty the write-ahead log.

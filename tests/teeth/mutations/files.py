@@ -5,6 +5,7 @@ from tests.teeth.mutations.mutation import Mutation
 FORKS = "actors/storage/sqlite/forks.py"
 CONNECTIONS = "actors/storage/sqlite/connection.py:Connections"
 WAL = "tests/test_write_ahead_log.py"
+CLOCK, RETENTION = "actors/storage/clock.py", "tests/test_retention.py"
 FORKED = "tests/test_forked_hosts.py"
 
 MUTATIONS = (
@@ -48,5 +49,40 @@ MUTATIONS = (
             pass
         """,
         (f"{WAL}::test_a_journal_that_lost_acknowledged_events_is_not_opened_before_the_copy_is_complete",),
+    ),
+    Mutation(
+        "retention: a clock that jumped is trusted at once",
+        f"{CLOCK}:ObservedClock.trusted",
+        "sum(...)",
+        "0",
+        (f"{RETENTION}::test_a_clock_that_jumps_ahead_erases_a_session_after_a_day_that_was_observed",),
+    ),
+    Mutation(
+        "retention: a jump of up to a month is taken for time in which nobody ran",
+        f"{CLOCK}:observe",
+        "step > elapsed + SLACK",
+        "step > elapsed + LEAP",
+        (f"{RETENTION}::test_a_clock_that_jumps_ahead_erases_a_session_after_a_day_that_was_observed",),
+    ),
+    Mutation(
+        "retention: time counts as observed only within one process",
+        f"{CLOCK}:observe",
+        "before.observed + max(*...)",
+        "max(*...) if elapsed else 0",
+        (f"{RETENTION}::test_a_host_that_restarts_every_day_erases_what_has_expired",),
+    ),
+    Mutation(
+        "retention: a Postgres journal is swept by the clock of the host",
+        "actors/storage/postgres/storage.py:PostgresStorage.look_at_clock",
+        "_observed(connection, elapsed)",
+        "observe(clock_of(dict(connection.execute(sql.CLOCK).fetchall())), now, elapsed)",
+        (f"{RETENTION}::test_a_postgres_journal_is_swept_by_the_clock_of_the_server",),
+    ),
+    Mutation(
+        "retention: sessions that seem to have expired are not logged",
+        "actors/hosting/retention.py:Retention.sweep",
+        "telemetry.retention_waits(*...)",
+        "pass",
+        (f"{RETENTION}::test_a_clock_that_jumps_ahead_erases_a_session_after_a_day_that_was_observed",),
     ),
 )

@@ -8,20 +8,6 @@ CARRIED = "tests/test_carried_sessions.py"
 
 MUTATIONS = (
     Mutation(
-        "retention: a clock that jumped is believed at once",
-        f"{RETENTION}:Retention.sweep",
-        "now - since < min(STEADY, self.keep)",
-        "now < since",
-        (f"{TESTS}::test_a_clock_that_jumps_erases_nothing_until_it_has_gone_on_evenly_for_a_day",),
-    ),
-    Mutation(
-        "retention: a clock that went back is taken for one that goes on",
-        "actors/storage/clock.py:seen",
-        "before.last - SLACK <= now <= before.last + LEAP",
-        "now <= before.last + LEAP",
-        (f"{TESTS}::test_the_clock_starts_again_to_be_known_where_it_goes_back_or_leaps",),
-    ),
-    Mutation(
         "retention: what is open expires",
         "actors/hosting/sessions.py:Sessions.forget",
         "unused is not None and name in self._open",
