@@ -13,6 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from actors.errors import ThreadsBusy
+from actors.kernel.forking import reset_after_fork
 
 LINGER = 1.0
 """Seconds that idle threads may take to end when the last runtime is left."""
@@ -44,6 +45,10 @@ class Threads:
     """The pool. `THREADS` is the process's own; others are for tests."""
 
     def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget every thread and place. A forked child has none of them, and nobody there releases the lock."""
         self._lock = threading.Lock()
         self.begin: Callable[[Place, Callable[[], object]], None] = self._run
         """Runs a piece of work in a thread, and gives its place back then. Simulations have something else there."""
@@ -165,3 +170,5 @@ THREADS = Threads()
 
 READERS = Threads()
 """Those that read large results. No tool runs in them, so none can hold them up."""
+reset_after_fork(THREADS.reset)
+reset_after_fork(READERS.reset)

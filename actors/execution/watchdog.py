@@ -16,6 +16,7 @@ from msgspec import Struct
 from actors import telemetry
 from actors.core.stats import Stalls
 from actors.kernel.contained import Contained, Containment
+from actors.kernel.forking import reset_after_fork
 
 LOOK = 0.25
 """Seconds between two looks at a tool that was told of."""
@@ -89,6 +90,10 @@ class Watchdog:
     """The thread. `WATCHDOG` is the process's own."""
 
     def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget the thread and what it watches. A forked child has neither."""
         self._watches: WeakSet[LoopWatch] = WeakSet()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -135,3 +140,4 @@ class Watchdog:
 
 
 WATCHDOG = Watchdog()
+reset_after_fork(WATCHDOG.reset)

@@ -16,6 +16,7 @@ from tests.teeth.mutations import (
     core,
     dialects,
     failed_asks,
+    fairness,
     faults,
     files,
     hibernation,
@@ -108,4 +109,5 @@ MUTATIONS: tuple[Mutation, ...] = (
     *no_content.MUTATIONS,
     *models.MUTATIONS,
     *proofs.MUTATIONS,
+    *fairness.MUTATIONS,
 )
