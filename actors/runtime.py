@@ -104,7 +104,8 @@ class Runtime(Archive):
             `[journal]` says, or in memory.
             A storage is opened when the runtime is entered, and closed when it is left.
         transport: How requests travel; HTTP by default. It is closed when the runtime ends.
-        seed: Seed of the jitter in retries and restarts; None for a different one each time.
+        seed: Seed of the jitter in retries and restarts, and of nothing else; None for a different one each time, in
+            each process.
         on_tool_error: Called with each `ToolFailure`, in the event loop: what a tool or an approval raised. The model
             is told in one line only; the log (`actors.tools`) has the traceback too.
         tracing: Traces asks with OpenTelemetry: an `actors.telemetry.otel.Tracing`.
@@ -162,7 +163,7 @@ class Runtime(Archive):
             self.config.check_backend(writer)
         self._random = Random(seed)  # noqa: S311  jitter, not secrets
         self._host: SessionHost | None = None
-        self._sessions = Sessions(Random(seed))  # noqa: S311  names, not secrets
+        self._sessions = Sessions()
         self._resolvers: WeakValueDictionary[tuple[Toolset, str | None], BackendResolver] = (
             WeakValueDictionary()
         )
@@ -180,6 +181,8 @@ class Runtime(Archive):
         if self._was_entered:
             raise KernelError("A runtime is entered once; make another")
         await self._with_storage(self.storage.open)
+        if self._seed is None:
+            self._random.seed()  # the process may have been forked since the runtime was made
         self.system = System(seed=self._seed, on_crash=telemetry.crashed, on_slow=self._meters.slowed)
         self.system.first = (self._settle, SETTLING), (self._close_toolsets, TOOLSETS)
         self.system.last = ((self._close, CLOSING),)

@@ -4,9 +4,9 @@ An id belongs to one caller from the moment it is asked for: what is opened, res
 """
 
 import re
+import secrets
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
-from random import Random
 from types import EllipsisType
 from typing import Any
 
@@ -27,6 +27,7 @@ from actors.errors import (
     HostFull,
     OwnSession,
     SessionClosed,
+    SessionElsewhere,
     SessionExists,
     UnknownSeq,
 )
@@ -74,15 +75,21 @@ class Equipped(Struct, frozen=True):
             )
 
 
-class Sessions:
-    """The open sessions of one runtime.
+def session_key() -> str:
+    """Return what tells a new session from every other, in whatever process.
 
-    Args:
-        keys: Gives each new session what tells it from every other.
+    The idempotency keys of its calls begin with it. So it is the system's randomness, drawn when it is needed: a seed,
+    or the state of a generator that is copied by a fork, would give two processes the same.
     """
+    return secrets.token_hex(8)
 
-    def __init__(self, keys: Random) -> None:
-        self._keys = keys
+
+class Sessions:
+    """The open sessions of one runtime."""
+
+    def __init__(self) -> None:
+        self.draw_key: Callable[[], str] = session_key
+        """Gives each new session its key. Simulations have something else there."""
         self._open: dict[str, Session] = {}
         self._reserved: set[str] = set()
         self._named, self._apart = 0, ""
@@ -119,7 +126,7 @@ class Sessions:
         name, claim = await self._claimed(host, given)
         try:
             opened = opened_on(name, target, history)
-            opened = replace(opened, key=self._key(), tenant=tenant, budget=budget, above=opened_for())
+            opened = replace(opened, key=self.draw_key(), tenant=tenant, budget=budget, above=opened_for())
             activation = await self._equipped(host, opened, claim.fence, equipped)
             return await self._begun(
                 activation,
@@ -205,7 +212,7 @@ class Sessions:
             raise UnknownSeq(
                 f"Session {source!r} has events 1 to {len(events)}; it cannot be forked at {last}"
             )
-        key = self._key()
+        key = self.draw_key()
         return await self._kept(host, given, lambda name: forked(events[:last], name, key))
 
     async def _kept(
@@ -238,25 +245,24 @@ class Sessions:
                 self._reserved.discard(name)
                 host.release(name, claim.fence)
 
-    def _key(self) -> str:
-        return f"{self._keys.getrandbits(48):012x}"
-
     async def _claimed(self, host: SessionHost, given: str | None) -> tuple[str, Claim]:
         """Return an id that has no log, reserved and claimed."""
         while True:
             name = self._reserve(given)
             try:
                 claim = await host.journal.ask(ClaimSession(name))
-            except BaseException:
+            except BaseException as error:
                 self._reserved.discard(name)
-                raise
-            if not claim.last:
-                return name, claim
-            self._reserved.discard(name)
-            host.release(name, claim.fence)
-            if given is not None:
-                raise SessionExists(f"Session {name!r} has a log; resume it, or take another id")
-            self._apart = f"-{self._key()}"  # of the sessions that others made in this journal
+                if given is not None or not isinstance(error, SessionElsewhere):
+                    raise
+            else:
+                if not claim.last:
+                    return name, claim
+                self._reserved.discard(name)
+                host.release(name, claim.fence)
+                if given is not None:
+                    raise SessionExists(f"Session {name!r} has a log; resume it, or take another id")
+            self._apart = f"-{self.draw_key()}"  # of the sessions that others made in this journal
 
     async def _begun(self, activation: Activation, opened: Opened) -> Session:
         async with self._opened(activation) as session:

@@ -62,6 +62,10 @@ class Link:
         self._out_since: float | None = None
         self._was_made = False
 
+    def rename(self, name: str) -> None:
+        """Have the server show this name for every connection that is made from now on."""
+        self._parameters = {**self._parameters, "application_name": name}
+
     def run(self, work: Callable[[Connection], R]) -> R:
         """Do something with the connection. It may be begun several times; what fails is rolled back."""
         with self._lock:

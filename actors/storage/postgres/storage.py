@@ -74,7 +74,15 @@ class PostgresStorage:
 
     def open(self) -> None:
         """Make the tables if there are none; bring them up to date if they are older."""
+        if self._beaten is None and not self._is_prepared:
+            self._take_names()
         self._writer.run(_nothing)
+
+    def _take_names(self) -> None:
+        """Take names that no other process has, though it may have been forked since this was made."""
+        self._host, self._name = host_name(), f"actors {secrets.token_hex(8)}"
+        self._writer.rename(self._name)
+        self._reader.rename(f"{self._name} reads")
 
     def close(self) -> None:
         """Release every session of this host and close the connections.

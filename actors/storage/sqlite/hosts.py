@@ -24,12 +24,14 @@ class Hosts:
     def __init__(self, path: Path, lease: float) -> None:
         self._path, self._lease = path, lease
         self._lock: HostLock | None = None
-        self.name = host_name()
+        self.name = ""
+        """Of this host, drawn as it becomes one: a storage may be made before its process is forked."""
 
     def begin(self, connection: Connection) -> None:
         """Become a host, if this is none; and drop what is left of those whose process is dead."""
         if self._lock is None:
             self._drop_dead(connection)
+            self.name = host_name()
             self._lock = HostLock(self._file(self.name))
             self.beat(connection)
 

@@ -130,7 +130,7 @@ class World:
         backends = {name: self._backend(server) for name, server in self.servers.items()}
         pools = {name: _pool(policy) for name, policy in POOLS.items()}
         config = Config(FileSettings(backends=backends, pools=pools, limits=self.limits), {}, "a simulation")
-        return Runtime(
+        runtime = Runtime(
             config,
             environ={},
             journal=self.witness,
@@ -139,6 +139,9 @@ class World:
             prices={"*": PRICE},
             budgets={f"tenants.{TENANT}": ALLOWANCE},
         )
+        keys = Random(f"{self.plan.seed}/keys")  # noqa: S311  as in the plan
+        runtime._sessions.draw_key = lambda: keys.randbytes(8).hex()
+        return runtime
 
     def _server(self, name: str) -> LoopbackServer:
         script = _Said(self.model)
