@@ -607,7 +607,8 @@ async def test_where_the_system_gives_no_more_threads_no_place_and_no_session_is
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[work, other])
         assert (await session.ask("Do it.")).status == "complete"
-    await until(lambda: THREADS.taken <= taken)  # a thread gives its place back after its result
+    with anyio.fail_after(3 * PATIENCE):
+        await until(lambda: THREADS.taken <= taken)  # a thread gives its place back after its result
     said = str(results(bodies(server)[1]))
     assert "worked too" in said
     assert ("new thread" in said) == (name == "actors tool")

@@ -6,7 +6,6 @@ then goes on in quarantine, and is told to end no more.
 
 import inspect
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from contextvars import Context, copy_context
 from functools import partial
 from itertools import islice
@@ -27,7 +26,7 @@ from actors.errors import AskFailed, JournalError, KernelError, OwnSession, Reso
 from actors.execution.children import Subagents
 from actors.execution.executor import Executor
 from actors.execution.ordering import ResourceWriter
-from actors.execution.threads import READERS, THREADS, Place, Threads
+from actors.execution.threads import READERS, THREADS, Place, PlaceRequest, Threads
 from actors.execution.views import NO_VIEW, TurnView, context_of, subagents_of
 from actors.kernel.contained import Contained
 from actors.kernel.deadlines import Timer
@@ -107,8 +106,7 @@ class Running:
         if self.site.executor.quarantine.bars(self.tool):
             return False
         if not self.tool.is_async:
-            with suppress(ThreadsBusy):  # found out again when it waits for one
-                self._place = THREADS.take(self.site.executor.limits.threads)
+            self._place = THREADS.take(self.site.executor.limits.threads)
         self.is_begun = self.tool.is_async or self._place is not None
         return self.is_begun
 
@@ -198,7 +196,7 @@ class Running:
             if not self.is_begun and self.site.executor.quarantine.bars(self.tool):
                 return Failed(self.call.id, _barred(self.tool.name))
             if not self.tool.is_async and self._place is None:
-                self._place = await self._placed()
+                self._place = await self._placed(THREADS, self.site.executor.limits.threads)
             if self._is_stopped or not (self.is_begun or await self._begins()):
                 return None
             if self.tool.timeout is not None:
@@ -280,7 +278,7 @@ class Running:
             if is_async(approve):
                 answer: Any = approve(self.call)  # Any: what the host's function returns
             else:
-                self._place = await self._placed()
+                self._place = await self._placed(THREADS, self.site.executor.limits.threads)
                 answer = await self._threaded(partial(approve, self.call))
             if inspect.isawaitable(answer):
                 answer = await answer
@@ -295,25 +293,25 @@ class Running:
         said: object = answer
         return said
 
-    async def _placed(self, pool: Threads = THREADS, most: int | None = None) -> Place:
+    async def _placed(self, pool: Threads, most: int) -> Place:
         """Wait for a thread of a pool of which `most` may be in use.
 
         Raises:
             ThreadsBusy: There is none, or there was none in time.
         """
-        limits, here = self.site.executor.limits, parking()
-        most = limits.threads if most is None else most
-        with anyio.move_on_after(limits.wait):
-            while True:
-                waiter = here.waiter()
-                freed = partial(here.soon, partial(wake, waiter))
-                if (place := pool.take(most, freed)) is not None:
-                    return place
-                try:
+        executor, here = self.site.executor, parking()
+        waiter = here.waiter()
+        request = PlaceRequest(executor.tenant, executor.key, most, partial(here.soon, partial(wake, waiter)))
+        with anyio.move_on_after(executor.limits.wait):
+            try:
+                pool.ask(request)
+                if not request.is_answered:
                     await waiter
-                finally:
-                    pool.withdraw(freed)
-        raise ThreadsBusy(f"none of the {most} threads for tools became free in {limits.wait} s")
+                return request.granted()
+            except BaseException:  # it may have been given a place just before it was stopped
+                pool.withdraw(request)
+                raise
+        raise ThreadsBusy(f"none of the {most} threads for tools became free in {executor.limits.wait} s")
 
     async def _threaded(self, work: Callable[[], object]) -> Any:  # Any: what it returns, or `_Raised`
         """Run `work` in the thread of the call's place. A caller that is cancelled leaves it there."""

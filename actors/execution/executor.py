@@ -88,6 +88,7 @@ class Executor:
         failed: Told what goes wrong in a tool.
         deps: What the host gave its tools.
         key: Tells this session from every other, those of the same id included.
+        tenant: Whose it is. Tenants share the threads alike.
         open_below: Opens sessions for its tools.
     """
 
@@ -100,11 +101,12 @@ class Executor:
         failed: Callable[[ToolFailure], object] | None,
         deps: object = None,
         key: str = "",
+        tenant: str = "",
         open_below: OpenBelow = NOBODY,
     ) -> None:
         self._system, self._failed, self.quarantine = system, failed, quarantine
         self.open_below = open_below
-        self.session, self.limits, self.deps, self.key = session, limits, deps, key
+        self.session, self.limits, self.deps, self.key, self.tenant = session, limits, deps, key, tenant
         self.order = ResourceOrder()
         """Who writes to what, one after another."""
         self.running = 0

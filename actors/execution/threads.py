@@ -5,13 +5,15 @@ wait for them, nor does the process when it exits, as it would for those of the 
 counted: a place is taken before a call begins and given back when its thread has returned, however long ago the call
 was closed. A call that finds no place free waits for one, or is refused at once if closed calls whose threads
 run on hold all of them.
+
+A place that is given back goes to one of those who wait, in turn among tenants and their sessions, and wakes nobody
+else: if all looked for themselves, n calls would cost n * n looks.
 """
 
 import threading
-from collections import deque
 from collections.abc import Callable
-from contextlib import suppress
 
+from actors.core.fair import FairQueue
 from actors.errors import ThreadsBusy
 from actors.kernel.forking import reset_after_fork
 
@@ -41,6 +43,47 @@ class Place:
         self._pool._forsaken(self)
 
 
+class PlaceRequest:
+    """A call that needs a place.
+
+    Args:
+        tenant, session: Whose it is.
+        limit: Places that may be in use, this one included.
+        notify: Called once, in any thread, if it had to wait: when it has a place, or is refused.
+    """
+
+    __slots__ = ("_notify", "error", "limit", "place", "session", "tenant")
+
+    def __init__(self, tenant: str, session: str, limit: int, notify: Callable[[], object]) -> None:
+        self.tenant, self.session, self.limit, self._notify = tenant, session, limit, notify
+        self.place: Place | None = None
+        self.error: ThreadsBusy | None = None
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether it has a place, or is refused."""
+        return self.place is not None or self.error is not None
+
+    def granted(self) -> Place:
+        """Return the place of a request that is answered.
+
+        Raises:
+            ThreadsBusy: It is refused.
+        """
+        if self.error is not None:
+            raise self.error
+        assert self.place is not None
+        return self.place
+
+    def notify(self) -> bool:
+        """Tell the call that there is an answer; say whether it can hear it."""
+        try:
+            self._notify()
+        except RuntimeError:  # its loop has ended
+            return False
+        return True
+
+
 class Threads:
     """The pool. `THREADS` is the process's own; others are for tests."""
 
@@ -55,11 +98,17 @@ class Threads:
         self._idle: list[_Worker] = []
         self.users = 0
         """Runtimes that may need threads."""
-        self._waiting: deque[Callable[[], object]] = deque()
+        self._waiting: dict[int, FairQueue[PlaceRequest]] = {}  # by limit
         self.taken = 0
         """Places in use."""
         self.stuck = 0
         """Places whose call was closed while its thread ran on."""
+
+    @property
+    def waiting(self) -> int:
+        """How many wait for a place."""
+        with self._lock:
+            return sum(queue.size for queue in self._waiting.values())
 
     def enter(self) -> None:
         """Note one more runtime that may need threads."""
@@ -76,31 +125,33 @@ class Threads:
         for worker in idle:
             worker.join(LINGER)
 
-    def take(self, limit: int, wake: Callable[[], object] | None = None) -> Place | None:
-        """Return a place if fewer than `limit` are in use; None if it has to be waited for.
+    def take(self, limit: int) -> Place | None:
+        """Return a place if fewer than `limit` are in use. Nobody who waits could have it."""
+        with self._lock:
+            return self._place() if self.taken < limit else None
 
-        `wake` is called then, once and in any thread, when it is worth asking again.
+    def ask(self, request: PlaceRequest) -> None:
+        """Answer a request at once, or as soon as a place is free and its turn has come.
 
-        Raises:
-            ThreadsBusy: Waiting is of no use: that many threads run for calls that were closed.
+        It is refused if waiting is of no use: as many threads as its limit run for calls that were closed.
         """
         with self._lock:
-            if self.taken < limit:
-                self.taken += 1
-                return Place(self)
-            if self.stuck >= limit:
-                raise ThreadsBusy(
-                    f"{self.stuck} threads are blocked by tools whose calls have ended, and limits.tool_threads is "
-                    f"{limit}; find what blocks them, or raise it"
-                )
-            if wake is not None:
-                self._waiting.append(wake)
-        return None
+            if self.taken < request.limit:
+                request.place = self._place()
+            elif self.stuck >= request.limit:
+                request.error = self._busy(request.limit)
+            else:
+                queue = self._waiting.setdefault(request.limit, FairQueue({}))
+                queue.put(request.tenant, request.session, request)
 
-    def withdraw(self, wake: Callable[[], object]) -> None:
-        """Call `wake` no more."""
-        with self._lock, suppress(ValueError):
-            self._waiting.remove(wake)
+    def withdraw(self, request: PlaceRequest) -> None:
+        """Drop a request. If it has a place that it did not use, another gets it."""
+        with self._lock:
+            place, request.place = request.place, None
+            if place is None and (queue := self._waiting.get(request.limit)) is not None:
+                queue.remove(request.tenant, request.session, request)
+        if place is not None:
+            place.give_back()
 
     def _run(self, place: Place, work: Callable[[], object]) -> None:
         with self._lock:
@@ -119,7 +170,7 @@ class Threads:
             place.is_over = True
             self.taken -= 1
             self.stuck -= place.is_stuck
-        self._wake()
+        self._serve()
 
     def _forsaken(self, place: Place) -> None:
         with self._lock:
@@ -127,14 +178,45 @@ class Threads:
                 return
             place.is_stuck = True
             self.stuck += 1
-        self._wake()
+        self._serve()
 
-    def _wake(self) -> None:
-        with self._lock:
-            waiting, self._waiting = self._waiting, deque()
-        for wake in waiting:
-            with suppress(RuntimeError):  # its loop has ended
-                wake()
+    def _serve(self) -> None:
+        """Answer those who wait, as far as that can be done now."""
+        while True:
+            with self._lock:
+                answered = self._answered()
+            deaf = [request for request in answered if not request.notify()]
+            if not deaf:
+                return
+            with self._lock:
+                self.taken -= sum(request.place is not None for request in deaf)
+
+    def _answered(self) -> list[PlaceRequest]:
+        """Hand out what is free, to small limits first: they would not see what larger ones leave them."""
+        answered: list[PlaceRequest] = []
+        for limit in sorted(self._waiting):
+            queue = self._waiting[limit]
+            while queue.size and self.taken < limit:
+                request = queue.take(1.0)
+                request.place = self._place()
+                answered.append(request)
+            if self.stuck >= limit:
+                for request in queue.clear():
+                    request.error = self._busy(limit)
+                    answered.append(request)
+            if not queue.size:
+                del self._waiting[limit]
+        return answered
+
+    def _place(self) -> Place:
+        self.taken += 1
+        return Place(self)
+
+    def _busy(self, limit: int) -> ThreadsBusy:
+        return ThreadsBusy(
+            f"{self.stuck} threads are blocked by tools whose calls have ended, and limits.tool_threads is "
+            f"{limit}; find what blocks them, or raise it"
+        )
 
     def _rests(self, worker: "_Worker") -> bool:
         """Keep an idle thread for the next call, if there may be one."""

@@ -97,6 +97,7 @@ class Activation:
         "key",
         "name",
         "pending",
+        "tenant",
         "used",
     )
 
@@ -112,6 +113,7 @@ class Activation:
         bounds: Bounds,
     ) -> None:
         self.name, self.key, self.fence, self.bounds = opened.session, opened.key, fence, bounds
+        self.tenant = opened.tenant
         self.configuration = Configuration(opened.system, offer, host.toolsets)
         self.host, self.approve, self.deps, self.depth = host, approve, deps, depth
         self._now: Passive | SessionActors | Suspended | Over = LOGGED

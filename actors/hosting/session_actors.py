@@ -53,6 +53,7 @@ class SessionActors:
             host.tool_failed,
             activation.deps,
             activation.key,
+            activation.tenant,
             host.open_below,
         )
         fence, holding = activation.fence, activation.holding

@@ -6,6 +6,12 @@ FORKED = "tests/test_forked_children.py::test_a_forked_child_has_threads_of_its_
 WORKERS = "tests/test_forked_children.py::test_workers_forked_after_their_runtime_was_made_are_two_hosts"
 SEED = "tests/test_forked_children.py::test_runtimes_of_one_seed_have_idempotency_keys_of_their_own"
 SAME_RUN = "tests/test_simulation.py::test_the_same_seed_is_the_same_run_in_every_process"
+THREADS = "tests/test_threads.py::"
+TURNS = f"{THREADS}test_tenants_and_their_sessions_take_turns_with_the_threads"
+NOT_LOST = f"{THREADS}test_whatever_happens_no_place_is_lost_and_nobody_waits_while_one_is_free"
+TOO_LATE = f"{THREADS}test_a_place_that_came_too_late_for_its_call_goes_to_the_next"
+DEAF = f"{THREADS}test_a_place_is_not_given_to_a_call_whose_loop_has_ended"
+REFUSED = f"{THREADS}test_those_who_wait_are_refused_once_closed_calls_hold_every_thread"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -63,5 +69,54 @@ MUTATIONS: tuple[Mutation, ...] = (
         "given is not None or not isinstance(error, SessionElsewhere)",
         "True",
         (f"{WORKERS}[asyncio-sqlite]",),
+    ),
+    Mutation(
+        "places: who asks first is served first",
+        "actors/execution/threads.py:Threads.ask",
+        "queue.put(request.tenant, request.session, request)",
+        "queue.put('', '', request)",
+        (TURNS,),
+    ),
+    Mutation(
+        "places: all tenants are one",
+        "actors/hosting/session_actors.py:SessionActors.__init__",
+        "activation.tenant",
+        "''",
+        (TURNS,),
+    ),
+    Mutation(
+        "places: a place whose call was stopped is lost",
+        "actors/execution/threads.py:Threads.withdraw",
+        "place.give_back()",
+        "pass",
+        (TOO_LATE, NOT_LOST),
+    ),
+    Mutation(
+        "places: a stopped call goes on waiting",
+        "actors/execution/threads.py:Threads.withdraw",
+        "queue.remove(request.tenant, request.session, request)",
+        "pass",
+        (NOT_LOST, f"{THREADS}test_a_call_that_is_cancelled_while_it_waits_leaves_its_turn_to_the_next"),
+    ),
+    Mutation(
+        "places: a place goes to a loop that has ended, and with it",
+        "actors/execution/threads.py:Threads._serve",
+        "self.taken -= sum(request.place is not None for request in deaf)",
+        "pass",
+        (DEAF,),
+    ),
+    Mutation(
+        "places: who waits is not told that closed calls hold every thread",
+        "actors/execution/threads.py:Threads._answered",
+        "self.stuck >= limit",
+        "False",
+        (REFUSED, NOT_LOST),
+    ),
+    Mutation(
+        "places: a place that is given back stays free while calls wait for one",
+        "actors/execution/threads.py:Threads._freed",
+        "self._serve()",
+        "",
+        (f"{THREADS}test_a_thread_that_becomes_free_wakes_one_call", NOT_LOST),
     ),
 )

@@ -237,8 +237,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "tools: a call waits for a thread that nobody will give back",
-        "actors/execution/threads.py:Threads.take",
-        "self.stuck >= limit",
+        "actors/execution/threads.py:Threads.ask",
+        "self.stuck >= request.limit",
         "False",
         (f"{EDGE}::test_a_call_that_finds_every_thread_held_by_closed_calls_is_refused_at_once",),
     ),

@@ -1,0 +1,219 @@
+"""Blocking tools under load: a thread that becomes free goes to one call that waits, in turn, and none is lost."""
+
+import threading
+from collections.abc import Callable, Iterator
+
+import anyio
+import anyio.lowlevel
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors import ToolContext, tool
+from actors.config import RuntimeLimits
+from actors.errors import ThreadsBusy
+from actors.execution import calls
+from actors.execution.threads import Place, PlaceRequest, Threads
+from actors.kernel.parking import Waiter, wake
+from actors.testing import Call, OpenAIServer, Say, Turn
+from tests.runtime_support import Json, hosting
+
+LIMITS = RuntimeLimits(tool_threads=1, tool_wait=3600)
+
+
+@pytest.fixture
+def pool(monkeypatch: pytest.MonkeyPatch) -> Iterator[Threads]:
+    """Give tools a pool of the test's own."""
+    pool = Threads()
+    monkeypatch.setattr(calls, "THREADS", pool)
+    pool.enter()
+    yield pool
+    pool.leave()
+
+
+async def until(condition: Callable[[], object]) -> None:
+    while not condition():
+        await anyio.lowlevel.checkpoint()
+
+
+class Line:
+    """A tool whose first call blocks until it is let go, and the sessions of its calls in the order they ran."""
+
+    def __init__(self) -> None:
+        self.order: list[str] = []
+        self.go = threading.Event()
+
+        @tool(effects="pure")
+        def work(context: ToolContext[None]) -> str:
+            """Work."""
+            self.order.append(context.session_id)
+            self.go.wait()
+            return "done"
+
+        self.tool = work
+
+    @staticmethod
+    def server(many: int) -> OpenAIServer:
+        """Return a server whose model makes so many calls of it, once in each session."""
+
+        def turn(request: Json) -> Turn:
+            is_answered = any(message["role"] == "tool" for message in request["messages"])
+            return Turn(Say("Done.")) if is_answered else Turn(*[Call("work", {})] * many)
+
+        return OpenAIServer(turn)
+
+
+@pytest.mark.anyio
+@pytest.mark.requirement("PROMISE-8")
+async def test_tenants_and_their_sessions_take_turns_with_the_threads(pool: Threads) -> None:
+    line = Line()
+    tenants = {"a1": "a", "a2": "a", "a3": "a", "b1": "b"}
+    async with hosting(a=line.server(3), limits=LIMITS) as runtime, anyio.create_task_group() as tasks:
+        with_one = 0
+        for name, tenant in tenants.items():  # the first call of the first runs, all others wait
+            session = await runtime.open("a", tools=[line.tool], id=name, tenant=tenant)
+            tasks.start_soon(session.ask, "Go.")
+            with_one += 3
+            await until(lambda: pool.waiting == with_one - 1)  # noqa: B023  awaited here
+        line.go.set()
+    order = line.order[1:]
+    assert order[:6].count("b1") == 3  # one of two is of the tenant with one session
+    of_a = [name for name in order if name != "b1"]
+    assert sorted(of_a[:3]) == ["a1", "a2", "a3"]
+    assert sorted(of_a[3:6]) == ["a1", "a2", "a3"]
+
+
+@pytest.mark.anyio
+@pytest.mark.requirement("PROMISE-9")
+async def test_a_thread_that_becomes_free_wakes_one_call(
+    pool: Threads, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    line, sessions, woken = Line(), 30, list[Waiter | None]()
+
+    def counting(waiter: Waiter | None, value: object = None) -> None:
+        woken.append(waiter)
+        wake(waiter, value)
+
+    monkeypatch.setattr(calls, "wake", counting)
+    async with hosting(a=line.server(1), limits=LIMITS) as runtime, anyio.create_task_group() as tasks:
+        for _ in range(sessions):
+            session = await runtime.open("a", tools=[line.tool])
+            tasks.start_soon(session.ask, "Go.")
+        await until(lambda: pool.waiting == sessions - 1)
+        line.go.set()
+    assert len(line.order) == sessions
+    assert len(woken) == sessions - 1
+
+
+@pytest.mark.anyio
+async def test_a_call_that_is_cancelled_while_it_waits_leaves_its_turn_to_the_next(pool: Threads) -> None:
+    line = Line()
+    async with hosting(a=line.server(1), limits=LIMITS) as runtime, anyio.create_task_group() as tasks:
+        sessions = [await runtime.open("a", tools=[line.tool], id=name) for name in ("s1", "s2", "s3")]
+        for number, session in enumerate(sessions):
+            tasks.start_soon(session.ask, "Go.")
+            await until(lambda: pool.taken + pool.waiting == number + 1)  # noqa: B023  awaited here
+        await sessions[1].cancel()
+        assert pool.waiting == 1
+        line.go.set()
+    assert line.order == ["s1", "s3"]
+    await until(lambda: not pool.taken)
+
+
+# ---- the pool by itself
+
+
+class Asking:
+    """Requests of one pool, as calls would make them."""
+
+    def __init__(self, pool: Threads) -> None:
+        self.pool, self.notified = pool, list[PlaceRequest]()
+
+    def ask(self, limit: int, tenant: str = "", session: str = "") -> PlaceRequest:
+        """Make a request."""
+        request = PlaceRequest(tenant, session, limit, lambda: self.notified.append(request))
+        self.pool.ask(request)
+        return request
+
+
+def test_a_place_that_came_too_late_for_its_call_goes_to_the_next() -> None:
+    pool = Threads()
+    asking = Asking(pool)
+    first, second, third = (asking.ask(1) for _ in range(3))
+    first.granted().give_back()
+    assert asking.notified == [second]
+    pool.withdraw(second)  # it was stopped before it heard of that
+    assert asking.notified == [second, third]
+    third.granted().give_back()
+    assert pool.taken == 0
+
+
+def test_a_place_is_not_given_to_a_call_whose_loop_has_ended() -> None:
+    pool = Threads()
+
+    def ended() -> None:
+        raise RuntimeError("Event loop is closed")
+
+    asking = Asking(pool)
+    holder = asking.ask(1)
+    for _ in range(3):
+        pool.ask(PlaceRequest("", "", 1, ended))
+    last = asking.ask(1)
+    holder.granted().give_back()
+    assert asking.notified == [last]
+    assert pool.taken == 1
+
+
+def test_those_who_wait_are_refused_once_closed_calls_hold_every_thread() -> None:
+    pool = Threads()
+    asking = Asking(pool)
+    one, two = asking.ask(2), asking.ask(2)
+    waits, patient = asking.ask(2), asking.ask(3)
+    one.granted().forsake()
+    assert patient.place is not None
+    assert asking.notified == []
+    two.granted().forsake()
+    assert asking.notified == [waits]
+    with pytest.raises(ThreadsBusy, match="2 threads are blocked by tools whose calls have ended"):
+        waits.granted()
+    assert pool.waiting == 0
+
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from(["ask", "give back", "withdraw", "forsake"]), st.integers(0, 11)), max_size=60
+)
+
+
+@given(STEPS)
+def test_whatever_happens_no_place_is_lost_and_nobody_waits_while_one_is_free(
+    steps: list[tuple[str, int]],
+) -> None:
+    pool = Threads()
+    asking = Asking(pool)
+    requests: list[PlaceRequest] = []
+    held: list[Place] = []
+    for step, number in steps:
+        if step == "ask":
+            requests.append(asking.ask(1 + number % 3, f"t{number % 2}", f"s{number}"))
+        elif step == "withdraw" and requests:
+            pool.withdraw(requests.pop(number % len(requests)))
+        elif step == "give back" and held:
+            held.pop(number % len(held)).give_back()
+        elif step == "forsake" and held:
+            held[number % len(held)].forsake()
+        for request in [each for each in requests if each.is_answered]:
+            if request.place is not None and number % 4:  # else it has not heard of it yet
+                held.append(request.granted())
+            if request.error is not None or number % 4:
+                requests.remove(request)
+        unheard = [each for each in requests if each.place is not None]
+        waiting = [each for each in requests if not each.is_answered]
+        assert pool.taken == len(held) + len(unheard)
+        assert pool.waiting == len(waiting)
+        assert all(each.limit <= pool.taken for each in waiting)
+        assert all(each.limit > pool.stuck for each in waiting)
+    for request in requests:
+        pool.withdraw(request)
+    for place in held:
+        place.give_back()
+    assert (pool.taken, pool.stuck, pool.waiting) == (0, 0, 0)
