@@ -2,8 +2,10 @@
 
 Each backend has one, and its provider actor owns it. A request goes if there is a place for it, the account's minute
 has room, the backend asked nobody to wait, and nobody waits before it. Else it waits in a bounded queue, where tenants
-share by weight and sessions alike. A backend that fails every time is not asked: who comes is refused at once, and so
-are those who wait.
+share by weight and sessions alike. Of a tenant's requests, those that continue a turn go ahead: turns that have begun
+end soon, where all would otherwise advance together and none end for long.
+
+A backend that fails every time is not asked: who comes is refused at once, and so are those who wait.
 
 A request that waits to be tried again is not here: it holds no place and no slot of the queue. As long as no limit is
 in force, to enter and to leave is to count.
@@ -26,6 +28,8 @@ TOKENS_PER_BYTE = 0.25
 LEARNING = 0.2
 """How much of its last error that figure makes up for with each report."""
 PROBE = 0.001
+LEAD = 8
+"""Requests by which one that continues a turn goes ahead of its tenant's others. A longer turn waits with them."""
 
 
 class Pace(Struct, frozen=True):
@@ -54,13 +58,14 @@ class Pace(Struct, frozen=True):
 class Ticket(Struct, eq=False):
     """One try of a request, the first or a later one, from before it enters until it has left.
 
-    `size` is its body's, in bytes.
+    `size` is its body's, in bytes; `continues` says that its turn has had an answer already.
     """
 
     tenant: str
     session: str
     size: int
     is_first: bool = True
+    continues: bool = False
     wave: int = 0
     probes: bool = False
     tokens: float = 0.0
@@ -107,7 +112,7 @@ class Admission:
         self._pace = pace
         self._now = now
         self._later = later
-        self._queue: FairQueue[Ticket] = FairQueue(pace.weights)
+        self._queue: FairQueue[Ticket] = FairQueue(pace.weights, self._lead)
         self._requests = MinuteBudget(pace.requests) if pace.requests else None
         self._tokens = MinuteBudget(pace.tokens) if pace.tokens else None
         self._retries = RetryBudget(burst=max(10.0, pace.concurrency))
@@ -257,9 +262,16 @@ class Admission:
     def _serve(self) -> None:
         """Let in those who wait, in turn, as far as there is room."""
         while self._queue.size and self._fits(ticket := self._queue.first()):
-            self._queue.take(max(1.0, ticket.size * self._per_byte) if self._tokens is not None else 1.0)
+            self._queue.take(self._cost(ticket))
             self._begin(ticket)
             wake(ticket.waiter)
+
+    def _cost(self, ticket: Ticket) -> float:
+        """Return what a session is charged for a request: one, or its tokens where those are limited."""
+        return max(1.0, ticket.size * self._per_byte) if self._tokens is not None else 1.0
+
+    def _lead(self, ticket: Ticket) -> float:
+        return LEAD * self._cost(ticket) if ticket.continues else 0.0
 
     def _settle(self, budget: MinuteBudget, ticket: Ticket, failure: Failure | None, usage: Usage) -> None:
         used = usage.input_tokens + usage.output_tokens

@@ -256,7 +256,7 @@ class Round:
         """Try once, as soon as there is a place."""
         command, admission = self._command, self._admission
         ticket = self._ticket = Ticket(
-            command.tenant, command.session, command.request.segments.size, not self._tried
+            command.tenant, command.session, command.request.segments.size, not self._tried, command.round > 1
         )
         try:
             await admission.enter(ticket)

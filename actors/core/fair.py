@@ -3,18 +3,30 @@
 Start-time fair queueing, twice over: each flow has a tag, which moves on by what the flow was served divided by its
 weight, and the flow with the least tag is next. One that was idle begins at the present, so nobody saves up credit and
 nobody is starved: between two turns of a flow, each other one has what its weight gives it and no more.
+
+An item may have a lead: it goes ahead of its tenant's others by so much of what they are charged. It is charged
+itself like any other, so a session gets no more by it in the long run, and never more than the lead too early. Among
+tenants a lead counts for nothing.
 """
 
 import heapq
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import count
-from typing import Generic, TypeVar
+from typing import Generic, TypeAlias, TypeVar
 
 T = TypeVar("T")
 
 IDLE = 1024
 """Flows without mail whose tags are remembered while others wait."""
+
+
+_Entry: TypeAlias = tuple[float, int, str, float]
+"""A flow that waits: its tag less its lead, its place among equals, its name, and its tag."""
+
+
+def _no_lead(item: object) -> float:
+    return 0.0
 
 
 class _Flows:
@@ -25,7 +37,7 @@ class _Flows:
     def __init__(self) -> None:
         self._now = 0.0
         self._tags: dict[str, float] = {}
-        self._heap: list[tuple[float, int, str]] = []  # and entries of those that left, never at its head
+        self._heap: list[_Entry] = []  # and entries of those that left, never at its head
         self._places: dict[str, int] = {}
         self._order = count()
 
@@ -35,8 +47,8 @@ class _Flows:
     def first(self) -> str:
         return self._heap[0][2]
 
-    def join(self, name: str) -> None:
-        self._put(max(self._now, self._tags.pop(name, 0.0)), name)
+    def join(self, name: str, lead: float = 0.0) -> None:
+        self._put(max(self._now, self._tags.pop(name, 0.0)), name, lead)
 
     def leave(self, name: str) -> None:
         del self._places[name]
@@ -45,26 +57,27 @@ class _Flows:
             heapq.heapify(self._heap)
         self._tidy()
 
-    def _put(self, tag: float, name: str) -> None:
+    def _put(self, tag: float, name: str, lead: float) -> None:
         self._places[name] = place = next(self._order)
-        heapq.heappush(self._heap, (tag, place, name))
+        heapq.heappush(self._heap, (tag - lead, place, name, tag))
 
-    def _is_there(self, entry: tuple[float, int, str]) -> bool:
+    def _is_there(self, entry: "_Entry") -> bool:
         return self._places.get(entry[2]) == entry[1]
 
     def _tidy(self) -> None:
         while self._heap and not self._is_there(self._heap[0]):
             heapq.heappop(self._heap)
 
-    def serve(self, cost: float, *, stays: bool) -> None:
-        """Charge the first for what it is served; it `stays` if it has more waiting."""
-        self._now, _, name = heapq.heappop(self._heap)
+    def serve(self, cost: float, *, stays: bool, lead: float = 0.0) -> None:
+        """Charge the first for what it is served; it `stays` if it has more waiting, the next of that with a lead."""
+        rank, _, name, tag = heapq.heappop(self._heap)
+        self._now = max(self._now, rank)
         del self._places[name]
         self._tidy()
         if stays:
-            self._put(self._now + cost, name)
+            self._put(tag + cost, name, lead)
         elif self._heap:
-            self._tags[name] = self._now + cost
+            self._tags[name] = tag + cost
             if len(self._tags) > IDLE:
                 del self._tags[next(iter(self._tags))]
         else:
@@ -76,12 +89,13 @@ class FairQueue(Generic[T]):
 
     Args:
         weights: Of tenants; 1 for one that is not named.
+        lead: Gives each item's lead, in the unit of what items are charged.
     """
 
-    __slots__ = ("_items", "_sessions", "_tenants", "_weights", "size")
+    __slots__ = ("_items", "_lead", "_sessions", "_tenants", "_weights", "size")
 
-    def __init__(self, weights: Mapping[str, float]) -> None:
-        self._weights = weights
+    def __init__(self, weights: Mapping[str, float], lead: Callable[[T], float] = _no_lead) -> None:
+        self._weights, self._lead = weights, lead
         self._tenants = _Flows()
         self._sessions: dict[str, _Flows] = {}
         self._items: dict[tuple[str, str], deque[T]] = {}
@@ -97,7 +111,7 @@ class FairQueue(Generic[T]):
         items = self._items.get((tenant, session))
         if items is None:
             items = self._items[tenant, session] = deque()
-            sessions.join(session)
+            sessions.join(session, self._lead(item))
         items.append(item)
 
     def first(self) -> T:
@@ -115,7 +129,7 @@ class FairQueue(Generic[T]):
         self.size -= 1
         if not items:
             del self._items[tenant, session]
-        sessions.serve(cost, stays=bool(items))
+        sessions.serve(cost, stays=bool(items), lead=self._lead(items[0]) if items else 0.0)
         if not sessions:
             del self._sessions[tenant]
         self._tenants.serve(cost / self._weights.get(tenant, 1.0), stays=bool(sessions))

@@ -1,7 +1,7 @@
 """Fair queueing: by weight among tenants, alike among sessions, and nobody is left to wait for ever."""
 
 from collections import Counter, deque
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -121,3 +121,53 @@ def test_thousands_that_give_up_waiting_at_once_look_at_each_other_only_a_few_ti
     assert Named.seen < 50 * len(names)
     assert queue.take(1.0) == len(names) - 1
     assert queue.size == 0
+
+
+LEAD = 3.0
+Item: TypeAlias = tuple[str, str, bool]
+"""A tenant, a session, and whether the item has a lead."""
+
+
+def leading(item: Item) -> float:
+    return LEAD if item[2] else 0.0
+
+
+def test_what_has_a_lead_goes_ahead_by_that_and_no_more() -> None:
+    queue: FairQueue[Item] = FairQueue({}, leading)
+    for name in ("long", *"abcd"):
+        queue.put("t", name, ("t", name, False))
+    order: list[str] = []
+    while len(order) < 12:
+        _, name, _ = queue.take(1.0)
+        order.append(name)
+        if name == "long":
+            queue.put("t", "long", ("t", "long", True))
+    assert order[:8] == ["long", "long", "long", *"abcd", "long"]
+
+
+def test_sessions_whose_items_have_a_lead_get_no_more_than_others_in_the_long_run() -> None:
+    queue: FairQueue[Item] = FairQueue({}, leading)
+    for number in range(20):
+        queue.put("t", f"s{number}", ("t", f"s{number}", number % 2 == 0))
+    served = Counter[str]()
+    for _ in range(2000):
+        item = queue.take(1.0)
+        served[item[1]] += 1
+        queue.put("t", item[1], item)
+    assert max(served.values()) - min(served.values()) <= LEAD + 1
+
+
+@given(
+    st.lists(st.tuples(NAMES, NAMES, st.booleans()), min_size=1, max_size=60),
+    st.dictionaries(NAMES, st.sampled_from([0.5, 1.0, 2.0]), max_size=3),
+)
+def test_among_tenants_a_lead_counts_for_nothing(items: list[Item], weights: dict[str, float]) -> None:
+    plain: FairQueue[Item] = FairQueue(weights)
+    led: FairQueue[Item] = FairQueue(weights, leading)
+    for number, item in enumerate(items):
+        for queue in (plain, led):
+            queue.put(item[0], item[1], item)
+        if number % 3 == 2:
+            assert plain.take(1.0)[0] == led.take(1.0)[0]
+    while plain.size:
+        assert plain.take(1.0)[0] == led.take(1.0)[0]

@@ -12,6 +12,11 @@ NOT_LOST = f"{THREADS}test_whatever_happens_no_place_is_lost_and_nobody_waits_wh
 TOO_LATE = f"{THREADS}test_a_place_that_came_too_late_for_its_call_goes_to_the_next"
 DEAF = f"{THREADS}test_a_place_is_not_given_to_a_call_whose_loop_has_ended"
 REFUSED = f"{THREADS}test_those_who_wait_are_refused_once_closed_calls_hold_every_thread"
+FINISHED = "tests/test_finishing_turns.py::"
+BEGUN = f"{FINISHED}test_a_turn_that_has_begun_is_finished_before_others_begin"
+FAIR = "tests/core/test_fair.py::"
+NO_MORE = f"{FAIR}test_what_has_a_lead_goes_ahead_by_that_and_no_more"
+TENANTS = f"{FAIR}test_among_tenants_a_lead_counts_for_nothing"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -117,6 +122,34 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/execution/threads.py:Threads._freed",
         "self._serve()",
         "",
-        (f"{THREADS}test_a_thread_that_becomes_free_wakes_one_call", NOT_LOST),
+        (NOT_LOST,),
+    ),
+    Mutation(
+        "finishing: a request that continues a turn waits like any other",
+        "actors/backends/rounds.py:Round._admitted",
+        "command.round > 1",
+        "False",
+        (BEGUN,),
+    ),
+    Mutation(
+        "finishing: a lead is no lead",
+        "actors/core/fair.py:_Flows._put",
+        "tag - lead",
+        "tag",
+        (BEGUN, NO_MORE),
+    ),
+    Mutation(
+        "finishing: who has a lead is charged nothing",
+        "actors/core/fair.py:_Flows.serve",
+        "rank, _, name, tag = heapq.heappop(self._heap)",
+        "tag, _, name, _ = heapq.heappop(self._heap); rank = tag",
+        (NO_MORE,),
+    ),
+    Mutation(
+        "finishing: a tenant goes ahead of others with its turns",
+        "actors/core/fair.py:FairQueue.put",
+        "self._tenants.join(tenant)",
+        "self._tenants.join(tenant, self._lead(item))",
+        (TENANTS,),
     ),
 )

@@ -144,8 +144,8 @@ MUTATIONS = (
     Mutation(
         "fairness: who asks first is served first",
         "actors/core/fair.py:_Flows.serve",
-        "self._put(self._now + cost, name)",
-        "self._put(-1.0, name)",
+        "self._put(tag + cost, name, lead)",
+        "self._put(-1.0, name, lead)",
         (FAIR, STORMS),
     ),
     Mutation(

@@ -1,0 +1,104 @@
+"""Where requests wait for a backend, turns that have begun are finished before others begin."""
+
+import json
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from actors import Runtime, tool
+from actors.config import BackendLimits, BackendSettings, Config, FileSettings
+from actors.core.segments import Segments
+from actors.transport import Response, Timeouts
+from benchmarks.storms import Plain
+
+ROUNDS = 3
+"""Requests of each turn."""
+
+
+def _answer(is_last: bool) -> bytes:
+    """Return an answer: text if the turn ends with it, else a call."""
+    function = {"name": "work", "arguments": "{}"}
+    message: dict[str, object] = {"role": "assistant", "content": "Done."}
+    if not is_last:
+        call = {"id": "call_1", "type": "function", "function": function}
+        message = {"role": "assistant", "content": None, "tool_calls": [call]}
+    choice = {"index": 0, "message": message, "finish_reason": "stop" if is_last else "tool_calls"}
+    return json.dumps({"id": "1", "object": "chat.completion", "choices": [choice]}).encode()
+
+
+class Backend:
+    """A backend in this process that answers a request once every turn that goes on has one.
+
+    `order` has whose each request was.
+    """
+
+    def __init__(self, sessions: int) -> None:
+        self.order: list[str] = []
+        self.waiting: Callable[[], int]
+        self._turns = sessions
+
+    @asynccontextmanager
+    async def send(
+        self, url: str, headers: Sequence[tuple[str, str]], segments: Segments, timeouts: Timeouts
+    ) -> AsyncIterator[Response]:
+        """Take a request, and answer it when nothing but the queue decides who is next."""
+        messages = json.loads(b"".join(segments))["messages"]
+        self.order.append(messages[0]["content"])
+        while self.waiting() < self._turns - 1:
+            await anyio.lowlevel.checkpoint()
+        is_last = sum(message["role"] == "tool" for message in messages) == ROUNDS - 1
+        self._turns -= is_last
+        yield Plain(200, {"content-type": "application/json"}, _answer(is_last))
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+@tool
+async def work() -> str:
+    """Work."""
+    return "worked"
+
+
+async def served(*tenants: str) -> str:
+    """Have a session of each of these tenants ask once at a time; return whose requests came, by their letters."""
+    backend = Backend(len(tenants))
+    limits = BackendLimits(concurrency=1)
+    settings = BackendSettings.model_validate(
+        {
+            "kind": "openai",
+            "model": "gpt",
+            "base_url": "http://127.0.0.1:1/v1",
+            "limits": limits,
+            "stream": False,
+        }
+    )
+    config = Config(FileSettings(backends={"a": settings}), {})
+    with anyio.fail_after(300):
+        async with Runtime(config, transport=backend) as runtime:
+            backend.waiting = lambda: sum(each.waiting for each in runtime.stats().backends.values())
+            sessions = [await runtime.open("a", tools=[work], tenant=tenant) for tenant in tenants]
+            async with anyio.create_task_group() as tasks:
+                for number, session in enumerate(sessions):
+                    tasks.start_soon(session.ask, "abcdef"[number])
+                    while len(backend.order) + backend.waiting() <= number:
+                        await anyio.lowlevel.checkpoint()
+    return "".join(backend.order)
+
+
+@pytest.mark.anyio
+@pytest.mark.requirement("PROMISE-9")
+async def test_a_turn_that_has_begun_is_finished_before_others_begin() -> None:
+    assert await served(*[""] * 6) == "ababab" + "cdcdcd" + "efefef"
+
+
+@pytest.mark.anyio
+@pytest.mark.requirement("PROMISE-8")
+async def test_turns_are_finished_within_the_share_of_their_tenant() -> None:
+    order = await served("one", "one", "one", "two")
+    assert order.index("d") <= 2  # it comes in turn, though the other tenant has turns to finish
+    assert order[: order.rindex("d") + 1].count("d") == ROUNDS
+    assert order.rindex("d") <= 2 * ROUNDS
