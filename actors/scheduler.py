@@ -18,6 +18,7 @@ from typing import Any, ClassVar, TypeAlias, assert_never
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from actors import telemetry
 from actors.core.arguments import ArgumentError
 from actors.core.batch import Approve, BoundArguments, Plan, Waits, plan
 from actors.core.content import ToolCall
@@ -44,6 +45,7 @@ from actors.execution.executor import Executor
 from actors.execution.views import NO_VIEW, TurnView
 from actors.journal import Prelude
 from actors.kernel import Actor, Command, Context, Query, Ref
+from actors.kernel.host_code import call_host
 from actors.kernel.parking import Waiter, parking, wake
 from actors.kernel.ref import current
 from actors.ledger import LedgerCommand, Record
@@ -350,13 +352,16 @@ class _Guarded:
         self.is_external = tool.is_external
 
     def approval_of(self, arguments: dict[str, JsonValue]) -> Approval:
-        try:
-            return self.tool.approval_of(arguments)
-        except Exception:  # a rule that fails has allowed nothing
-            return "deny"
+        return call_host(partial(self.tool.approval_of, arguments), self._denied)
 
     def bind(self, arguments: Mapping[str, JsonValue]) -> BoundArguments | tuple[ArgumentError, ...]:
-        try:
-            return self.tool.bind(arguments)
-        except Exception as error:
-            return (ArgumentError("", for_model(error)),)
+        return call_host(partial(self.tool.bind, arguments), self._refused)
+
+    def _denied(self, error: BaseException) -> Approval:
+        """Deny the call: a rule that fails has allowed nothing."""
+        telemetry.host_code_failed(f"the approval rule of tool {self.tool.name!r}", error, "denied")
+        return "deny"
+
+    def _refused(self, error: BaseException) -> tuple[ArgumentError, ...]:
+        telemetry.host_code_failed(f"the types of tool {self.tool.name!r}", error, "refused")
+        return (ArgumentError("", for_model(error)),)

@@ -294,7 +294,7 @@ class Checked(Struct, frozen=True):
 
     Args:
         correction: What to tell the model where it has not the form asked for.
-        lacks: What it lacks, for the caller.
+        lacks: What it lacks, for the caller. Without a correction: why nobody could read it; the turn has failed.
     """
 
     correction: str | None = None
@@ -477,7 +477,7 @@ class _TurnRules:
 
     def _checked(self, correction: str | None, lacks: str) -> Step:
         if correction is None:
-            return self._close("complete", "")
+            return self._close("failed" if lacks else "complete", lacks)
         if self._end.malformed >= self._bounds.corrections:
             return self._close("failed", f"the answer does not have the form asked for: {lacks}")
         self._end = replace(self._end, rounds=self._end.rounds + 1, malformed=self._end.malformed + 1)

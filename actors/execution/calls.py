@@ -30,6 +30,7 @@ from actors.execution.threads import READERS, THREADS, Place, PlaceRequest, Thre
 from actors.execution.views import NO_VIEW, TurnView, context_of, subagents_of
 from actors.kernel.contained import Contained
 from actors.kernel.deadlines import Timer
+from actors.kernel.host_code import call_host
 from actors.kernel.parking import Waiter, parking, wake
 from actors.tools import Tool
 from actors.tools.signature import is_async
@@ -85,7 +86,7 @@ class Running:
         self._subagents: Subagents | None = None
         self.delegated: Sequence[Delegated] = ()
         """What the sessions used that its tool opened and that have ended."""
-        self._fault: Exception | None = None  # of the host's rule that names what it writes to
+        self._fault: BaseException | None = None  # of the host's rule that names what it writes to
         self.is_begun = self.is_late = False
         self._is_stopped = self._runs_on = self.is_over = self.is_closed = False
 
@@ -112,13 +113,15 @@ class Running:
 
     def _must_wait(self) -> bool:
         """Take its place among those that write to the same; say whether somebody is before it."""
-        try:
-            keys = self.tool.keys_of(self.call.arguments)
-        except Exception as error:  # the rule is the host's own code
-            self._fault = error
+        keys = call_host(partial(self.tool.keys_of, self.call.arguments), self._note_fault)
+        if keys is None:
             return True
         self._writer = self.site.executor.order.enter(keys)
         return self._writer.waits
+
+    def _note_fault(self, error: BaseException) -> None:
+        """Keep what the rule raised that names what it writes to: the call ends with it."""
+        self._fault = error
 
     def start(self) -> None:
         """Run it."""

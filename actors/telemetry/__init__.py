@@ -43,11 +43,23 @@ def crashed(actor: str, error: BaseException) -> None:
 
     The place is logged, and no traceback: some renderers print local variables with it, and those hold keys.
     """
+    _logger().error("actor_crashed", actor=actor, error=_words(error), place=_place(error))
+
+
+def host_code_failed(what: str, error: BaseException, then: str) -> None:
+    """Log that a function of the program's raised where the runtime called it, and what came of that.
+
+    Its text is not logged, since it may quote what the function was given.
+    """
+    _logger().error("host_code_failed", what=what, error=_words(error), place=_place(error), then=then)
+
+
+def _place(error: BaseException) -> str:
+    """Return where an error was raised."""
     import traceback
 
     frames = traceback.extract_tb(error.__traceback__)
-    place = f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "unknown"
-    _logger().error("actor_crashed", actor=actor, error=_words(error), place=place)
+    return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "unknown"
 
 
 def _words(error: BaseException) -> str:

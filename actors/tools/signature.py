@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from types import UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Never, Union, get_args, get_origin, get_type_hints
 
 from msgspec import Struct
 
@@ -16,6 +16,7 @@ from actors.core.batch import BoundArguments
 from actors.core.ingest import ingest
 from actors.core.jsonio import Json, JsonValue, dump
 from actors.errors import ConfigError, ToolDefinitionError
+from actors.kernel.host_code import call_host
 from actors.tools.context import ToolContext
 
 if TYPE_CHECKING:
@@ -47,12 +48,18 @@ class Parameters(Struct, frozen=True):
             if note := notes.get(key):
                 info["description"] = note
             fields[f"p{number}"] = (hints.get(key, Any), Field(**info, **_default(parameter)))
-        try:
+
+        def made() -> "tuple[type[BaseModel], Json]":
             config = ConfigDict(extra="forbid", protected_namespaces=())
             model: type[BaseModel] = create_model("Arguments", __config__=config, **fields)
-            schema = dump(_trimmed(model.model_json_schema()))
-        except Exception as error:  # pydantic raises many kinds, and so do the types' own hooks
+            return model, dump(_trimmed(model.model_json_schema()))
+
+        def refuse(
+            error: BaseException,
+        ) -> Never:  # pydantic raises many kinds, and so do the types' own hooks
             raise ToolDefinitionError(_blamed(name, parameters, hints, error)) from None
+
+        model, schema = call_host(made, refuse)
         return cls(model, tuple(zip(fields, parameters, strict=True)), schema)
 
     def read(self, given: dict[str, JsonValue]) -> BoundArguments | tuple[ArgumentError, ...]:
@@ -127,14 +134,17 @@ def reader_of(
     """
     from pydantic import TypeAdapter, ValidationError
 
-    try:
+    def made() -> tuple[TypeAdapter[Any], dict[str, Any]]:
         adapter: TypeAdapter[Any] = TypeAdapter(annotation)
-        schema = _trimmed(adapter.json_schema())
-    except Exception as error:  # as in `Parameters.of`
-        reason = " ".join(str(error).split())[:200]
+        return adapter, _trimmed(adapter.json_schema())
+
+    def refuse(error: BaseException) -> Never:  # as in `Parameters.of`
+        reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise ConfigError(
             f"output= of type {inspect.formatannotation(annotation)} has no JSON Schema: {reason}"
         ) from None
+
+    adapter, schema = call_host(made, refuse)
 
     def read(value: JsonValue) -> tuple[Any] | list[ArgumentError]:
         try:
@@ -175,13 +185,14 @@ def _parameters(
 def _hints(function: Callable[..., Any], name: str) -> dict[str, Any]:  # Any: types
     function = inner(function)
     target = function if hasattr(function, "__annotations__") else getattr(function, "__call__", function)  # noqa: B004
-    try:
-        return get_type_hints(inspect.unwrap(target), include_extras=True)
-    except Exception as error:  # annotations are code: they may raise anything
+
+    def refuse(error: BaseException) -> Never:  # annotations are code: they may raise anything
         reason = f"{type(error).__name__}: {error}".replace("\n", " ")[:200]
         raise ToolDefinitionError(
             f"Tool {name!r}: its annotations cannot be read ({reason}); define the types before the tool"
         ) from None
+
+    return call_host(partial(get_type_hints, inspect.unwrap(target), include_extras=True), refuse)
 
 
 def _default(parameter: inspect.Parameter) -> dict[str, Any]:  # Any: arguments of Field
@@ -214,7 +225,7 @@ def _trimmed(schema: Any) -> Any:  # Any: JSON
 
 
 def _blamed(
-    name: str, parameters: Iterable[str], hints: Mapping[str, Any], error: Exception
+    name: str, parameters: Iterable[str], hints: Mapping[str, Any], error: BaseException
 ) -> str:  # Any: types
     """Return the message for a schema that could not be made, with the parameter it failed on."""
     from pydantic import TypeAdapter
@@ -222,7 +233,7 @@ def _blamed(
     for key in parameters:
         try:
             TypeAdapter(hints.get(key, Any)).json_schema()
-        except Exception:  # the one that failed before
+        except BaseException:  # the one that failed before
             hint = inspect.formatannotation(hints[key])
             return f"Tool {name!r}: parameter {key!r} of type {hint} has no JSON Schema; use JSON types"
     reason = " ".join(str(error).split())[:200]

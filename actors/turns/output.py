@@ -5,13 +5,16 @@ form is always an object; what is none stands in one, as its `value`.
 """
 
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Generic, TypeVar
 
+from actors import telemetry
 from actors.core.arguments import ArgumentError, compile_schema
 from actors.core.jsonio import Json, JsonValue, dump, parse
 from actors.core.output import value_of
 from actors.errors import ConfigError, ToolDefinitionError
+from actors.execution.calls import for_model
+from actors.kernel.host_code import call_host
 from actors.tools.signature import reader_of
 
 T = TypeVar("T")
@@ -41,8 +44,11 @@ class Output(Generic[T]):
         self.schema: Json = dump(made)
         """JSON Schema of the answer, an object."""
 
-    def read(self, text: str) -> tuple[T] | list[ArgumentError]:
-        """Return the value of an answer, or what is missing and wrong; an empty list if it is not JSON."""
+    def read(self, text: str) -> tuple[T] | list[ArgumentError] | str:
+        """Return the value of an answer, or what is missing and wrong; an empty list if it is not JSON.
+
+        A text says why nobody can tell: the type's own code raised something else than what is wrong with the value.
+        """
         try:
             value = value_of(text)
         except ValueError:
@@ -54,8 +60,15 @@ class Output(Generic[T]):
         if self._is_wrapped:
             assert isinstance(value, dict)
             value = value["value"]
-        made: tuple[T] | list[ArgumentError] = (value,) if self._read is None else self._read(value)  # type: ignore[assignment]  # a schema alone says nothing of a type
+        if self._read is None:
+            return (value,)  # type: ignore[return-value]  # a schema alone says nothing of a type
+        made: tuple[T] | list[ArgumentError] | str = call_host(partial(self._read, value), _unreadable)
         return made
+
+
+def _unreadable(error: BaseException) -> str:
+    telemetry.host_code_failed("the type of output=", error, "failed the ask")
+    return f"the answer could not be read, because the type of output= raised {' '.join(for_model(error).split())}"
 
 
 def _as_object(schema: Mapping[str, Any]) -> tuple[dict[str, JsonValue], bool]:  # Any: JSON

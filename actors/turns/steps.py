@@ -319,6 +319,8 @@ class TurnSteps:
         """Read an answer as the value that was asked for."""
         assert self._ask.output is not None
         made = self._ask.output.read(message.text)
+        if isinstance(made, str):
+            return turns.Checked(lacks=made)
         if isinstance(made, list):
             return turns.Checked(correction(made), shortfall(made))
         (self._ask.tally.output,) = made

@@ -1,0 +1,1 @@
+"""Functions of the program that uses a runtime, each of which raises whatever it likes."""
