@@ -451,7 +451,7 @@ class Session:
         if (above := self._activation.above) is not None:
             sink = above.joined(self.id, sink)
         shared = host.readers.joined(self.id, sink)
-        return shared if host.tracing is None else host.tracing.traced(self.id, shared, variables)
+        return shared if host.tracing is None else host.tracing.joined(self.id, shared, variables)
 
     async def _asked(
         self,

@@ -15,7 +15,7 @@ from functools import lru_cache, partial
 from os import PathLike
 from random import Random
 from types import EllipsisType, TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 from weakref import WeakValueDictionary
 
 import anyio
@@ -69,6 +69,7 @@ from actors.logs.readers import Readers
 from actors.provider import ProviderCommand
 from actors.storage import Storage
 from actors.storage.named import storage_for
+from actors.telemetry.tracing import RuntimeTracing
 from actors.tools import Toolset
 from actors.toolsets import Item, Toolsets, ToolSource
 from actors.transport import HttpTransport, Transport
@@ -85,6 +86,8 @@ TOOLSETS = 20.0
 """Seconds that toolsets may take to close then, all together."""
 CLOSING = 5.0
 """Seconds that connections may take to close after that."""
+
+T = TypeVar("T")
 
 LANES, EVIDENCE = 256, 16
 """Bindings whose rules are kept, and refused transcripts."""
@@ -107,10 +110,12 @@ class Runtime(Archive):
         seed: Seed of the jitter in retries and restarts, and of nothing else; None for a different one each time, in
             each process.
         on_tool_error: Called with each `ToolFailure`, in the event loop: what a tool or an approval raised. The model
-            is told in one line only; the log (`actors.tools`) has the traceback too.
-        tracing: Traces asks with OpenTelemetry: an `actors.telemetry.otel.Tracing`.
+            is told in one line only; the log (`actors.tools`) has the traceback too. If it raises, that is logged, and
+            it is called no more.
+        tracing: Traces asks with OpenTelemetry: an `actors.telemetry.otel.Tracing`. If it or a span processor raises,
+            that is logged, and nothing more is traced.
         on_refusal: Given a `Reproduction` of each request that was refused for its structure, without its content; or a
-            directory where they are written as JSON.
+            directory where they are written as JSON. If it raises, that is logged, and it is called no more.
         prices: What models cost, by name or pattern (`claude-*`); they count before those of the file.
         compaction: When and how histories are made shorter, in place of the file's `[compaction]`.
         budgets: What sessions may use together, by `tenants.NAME` and `pools.NAME`; those of the file count behind.
@@ -138,7 +143,7 @@ class Runtime(Archive):
         check_given(
             on_tool_error=on_tool_error, on_refusal=on_refusal, compaction=compaction, budgets=budgets
         )
-        self._tracing = telemetry.checked(tracing)
+        self._tracing = None if tracing is None else RuntimeTracing(tracing)
         self._environ = os.environ if environ is None else environ
         self.config = _configured(config, self._environ)
         self.storage: Storage = storage_for(journal, self.config.settings.journal)
@@ -146,7 +151,7 @@ class Runtime(Archive):
         self.system: System
         """The actors, and the tasks that serve them; made when the runtime is entered."""
         self._seed = seed
-        self._on_tool_error = on_tool_error
+        self._on_tool_error = None if on_tool_error is None else _hook("on_tool_error", on_tool_error)
         self._dumps = None if on_refusal is None else _dumps(on_refusal)
         self._may_use_threads = False
         self._watch: LoopWatch
@@ -468,6 +473,12 @@ class Runtime(Archive):
         if self._dumps is not None and self._host is not None and self._dumps.take():
             codec = self.config.dialect(refusal.report.dialect)
             self._host.start(partial(self._dumps.dump, refusal, codec, self.refused), f"dump/{self.refused}")
+
+
+def _hook(name: str, function: Callable[[T], object]) -> Callable[[T], object]:
+    """Return what calls a function of the host's that is told what happens. It raises nothing."""
+    listener = telemetry.listener(name)
+    return lambda happened: listener.call(lambda: function(happened))
 
 
 def _dumps(to: "OnRefusal") -> "Dumps":

@@ -26,7 +26,7 @@ WAITING = 64
 T = TypeVar("T")
 
 OnRefusal: TypeAlias = Callable[[Reproduction], object] | str | PathLike[str]
-"""A hook, called in the event loop; or a directory, which is made if it is not there."""
+"""A hook, called in the event loop until it raises; or a directory, which is made if it is not there."""
 
 
 class Dumps:
@@ -38,12 +38,16 @@ class Dumps:
 
     def __init__(self, to: OnRefusal) -> None:
         self._to = to
+        self._listener = telemetry.listener("on_refusal")
         self._thread = anyio.CapacityLimiter(1)
         self._waiting = 0
 
     def take(self) -> bool:
-        """Say whether one more is handed on: not while `WAITING` wait. The runtime counts and logs it all the same."""
-        if self._waiting >= WAITING:
+        """Say whether one more is handed on: not while `WAITING` wait, nor once the hook has raised.
+
+        The runtime counts and logs it all the same.
+        """
+        if self._waiting >= WAITING or self._listener.is_off:
             return False
         self._waiting += 1
         return True
@@ -52,10 +56,11 @@ class Dumps:
         """Hand on the refusal of this number, which was taken. What goes wrong is logged."""
         try:
             if callable(self._to):
-                self._to(await self._in_thread(partial(reproduction, refusal, dialect)))
+                made = await self._in_thread(partial(reproduction, refusal, dialect))
+                self._listener.call(partial(self._to, made))
             elif number <= MOST:
                 await self._in_thread(partial(_written, refusal, dialect, self._to, number))
-        except Exception as error:  # the hook is the host's, and a disk may be full
+        except Exception as error:  # a disk may be full
             telemetry.crashed("dump of a refusal", error)
         finally:
             self._waiting -= 1

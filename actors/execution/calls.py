@@ -30,7 +30,7 @@ from actors.execution.threads import READERS, THREADS, Place, PlaceRequest, Thre
 from actors.execution.views import NO_VIEW, TurnView, context_of, subagents_of
 from actors.kernel.contained import Contained
 from actors.kernel.deadlines import Timer
-from actors.kernel.host_code import call_host
+from actors.kernel.host_code import call_host, is_delivered
 from actors.kernel.parking import Waiter, parking, wake
 from actors.tools import Tool
 from actors.tools.signature import is_async
@@ -211,6 +211,8 @@ class Running:
         except GeneratorExit:  # Python lets nothing be returned after this one
             raise
         except BaseException as error:  # a tool may raise anything, a stray cancellation or an exit included
+            if is_delivered(error):
+                raise
             return self._raised(error)
 
     async def _begins(self) -> bool:
@@ -289,7 +291,7 @@ class Running:
             answer = _Raised(error)
         if isinstance(answer, _Raised):
             assert self._task is not None
-            if self._task.cancelled:
+            if self._task.cancelled or is_delivered(answer.error):
                 raise answer.error
             self._tell(answer.error)
             return None

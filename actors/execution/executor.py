@@ -85,7 +85,7 @@ class Executor:
         session: The session.
         limits: How many, and how long.
         quarantine: Where calls go on that are closed.
-        failed: Told what goes wrong in a tool.
+        failed: Told what goes wrong in a tool. It must not raise.
         deps: What the host gave its tools.
         key: Tells this session from every other, those of the same id included.
         tenant: Whose it is. Tenants share the threads alike.
@@ -137,12 +137,8 @@ class Executor:
     def failed(self, call_id: str, tool: str, error: BaseException) -> None:
         """Tell the host what a tool raised."""
         telemetry.tool_failed(self.session, call_id, tool, error)
-        if self._failed is None:
-            return
-        try:
+        if self._failed is not None:
             self._failed(ToolFailure(self.session, call_id, tool, error))
-        except BaseException as raised:  # the hook is the host's own code, and an exit of it ends nothing
-            telemetry.crashed("on_tool_error", raised)
 
     def _ended(self, name: str, error: BaseException | None) -> None:
         self.running -= 1

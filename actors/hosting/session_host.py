@@ -45,7 +45,7 @@ from actors.tools import Toolset
 from actors.toolsets import Toolsets
 
 if TYPE_CHECKING:
-    from actors.telemetry.otel import Tracing
+    from actors.telemetry.tracing import RuntimeTracing
 
 KEPT = 16 * 1024 * 1024
 """Bytes that sessions without actors keep. Beyond it those used least recently keep nothing but their logs."""
@@ -102,7 +102,7 @@ class SessionHost(Struct):
         toolsets: What of its tools had to be opened.
         open_below: Opens sessions for tools.
         ask_failed: Makes the error of an ask that failed.
-        tool_failed: Told what goes wrong in a tool.
+        tool_failed: Told what goes wrong in a tool. It must not raise.
         readers: Who reads their events along.
         tracing: Traces their asks.
         meter: How the journal stands.
@@ -130,7 +130,7 @@ class SessionHost(Struct):
     ask_failed: Callable[[TurnResult], AskFailed]
     tool_failed: Callable[[ToolFailure], object] | None = None
     readers: Readers = field(default_factory=Readers)
-    tracing: "Tracing | None" = None
+    tracing: "RuntimeTracing | None" = None
     meter: JournalMeter = field(default_factory=JournalMeter)
     active: dict[str, Hosted] = field(default_factory=dict)
     passive: dict[str, Hosted] = field(default_factory=dict)

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import anyio
 from anyio.lowlevel import checkpoint
 
+from actors.kernel.host_code import is_delivered
 from actors.kernel.parking import Changes, Parking
 from actors.kernel.tasks import Ended, Work, begun, primed
 
@@ -89,6 +90,8 @@ class Contained:
         self._containment.left(self, is_sound=raised is None and not self.cancelled)
         try:
             ended(raised)
+            if raised is not None and is_delivered(raised):
+                self._containment.on_interrupt(raised)
         finally:
             del raised  # its traceback holds this frame
 
@@ -131,6 +134,8 @@ class Containment:
         """The piece whose code runs at this moment, and since when, by `time.monotonic`. For a look from outside."""
         self.on_start: Callable[[], object] = _nothing
         """Called whenever a piece starts that says what it is."""
+        self.on_interrupt: Callable[[BaseException], object] = _nothing
+        """Called with an interrupt that a signal delivered to a piece: it is meant for the whole program."""
         self.named = 0
         """How many of those run."""
         self._nursery: trio.Nursery | None = None
@@ -222,7 +227,7 @@ def _enter(nursery: "trio.Nursery", run: Run, name: str, context: contextvars.Co
     context.run(partial(nursery.start_soon, lambda: run, name=name))
 
 
-def _nothing() -> None:
+def _nothing(*_: object) -> None:
     """Nobody looks."""
 
 

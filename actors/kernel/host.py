@@ -41,6 +41,7 @@ class SystemHost:
         self._step: anyio.CancelScope | None = None
         self.is_open = self._is_leaving = self._is_hurried = self._is_over = False
         self._failure: BaseException | None = None
+        self._interrupt: BaseException | None = None  # that struck while it left
 
     async def enter(self) -> None:
         """Begin to run. A caller that is cancelled meanwhile has entered nothing."""
@@ -77,6 +78,8 @@ class SystemHost:
             raise self._failure
         if struck is not None:
             raise struck
+        if self._interrupt is not None and error is None:
+            raise self._interrupt
         return swallowed
 
     def _hurry(self) -> None:
@@ -94,6 +97,14 @@ class SystemHost:
         self._block.cancel()
         self._is_leaving = True
         self._news.tell()
+
+    def interrupt(self, error: BaseException) -> None:
+        """Leave because of an interrupt that struck foreign code; if it leaves already, hurry."""
+        if self._is_leaving:
+            self._interrupt = error
+            self._hurry()
+        else:
+            self.fail(error)
 
     async def step(self, work: Callable[[], Awaitable[object]], seconds: float) -> None:
         """Do a part of the leaving in so many seconds, in a task that no cancellation of the host reaches."""

@@ -10,11 +10,15 @@ that a signal delivered to the process strikes whatever code happens to run, and
 
 import inspect
 import signal
+import sys
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
+from math import inf
 from opcode import opmap
 from types import CodeType, TracebackType
 from typing import Any, TypeVar
+
+import anyio
 
 R = TypeVar("R")
 S = TypeVar("S")
@@ -36,14 +40,10 @@ def call_host(work: Callable[[], R], failed: Callable[[BaseException], S]) -> R 
         return failed(error)
 
 
-async def await_host(
-    work: Callable[[], Awaitable[R] | R],
-    failed: Callable[[BaseException], S],
-    is_stopped: Callable[[], bool],
-) -> R | S:
+async def await_host(work: Callable[[], Awaitable[R] | R], failed: Callable[[BaseException], S]) -> R | S:
     """Return what host code returns or gives to await, or what `failed` makes of whatever it raises.
 
-    `is_stopped`: whether the runtime has asked the running task to end. Then whatever is raised propagates.
+    While the running task is told to end, whatever is raised propagates.
     """
     try:
         value: Any = work()  # Any: a value, or what gives one
@@ -52,31 +52,39 @@ async def await_host(
     except GeneratorExit:  # thrown in from outside: Python lets nothing be returned after this one
         raise
     except BaseException as error:
-        if is_stopped() or is_delivered(error):
+        if _is_told_to_end() or is_delivered(error):
             raise
         return failed(error)
 
 
-class Hook:
-    """A function of the host's that is told what happens. Once it has raised, it is called no more.
+def _is_told_to_end() -> bool:
+    """Tell whether a scope around the running task was cancelled, or the task itself, as asyncio can."""
+    if anyio.current_effective_deadline() == -inf:
+        return True
+    asyncio = sys.modules.get("asyncio")
+    task = asyncio.current_task() if asyncio is not None and asyncio._get_running_loop() else None
+    return task is not None and bool(task.cancelling())
+
+
+class Listener:
+    """Functions of the host's that are told what happens. Once one has raised, none of them is called any more.
 
     Args:
-        function: The host's.
         off: Told what it raised, once.
     """
 
-    __slots__ = ("_function", "_off", "is_off")
+    __slots__ = ("_off", "is_off")
 
-    def __init__(self, function: Callable[..., object], off: Callable[[BaseException], object]) -> None:
-        self._function, self._off = function, off
+    def __init__(self, off: Callable[[BaseException], object]) -> None:
+        self._off = off
         self.is_off = False
 
-    def __call__(self, *arguments: object) -> None:
-        if not self.is_off:
-            call_host(partial(self._function, *arguments), self._failed)
+    def call(self, work: Callable[[], R]) -> R | None:
+        """Return what one of the functions returns; None if it raises, or one has raised before."""
+        return None if self.is_off else call_host(work, self._failed)
 
     def _failed(self, error: BaseException) -> None:
-        if not self.is_off:
+        if not self.is_off:  # else it raised within the call that is the first to fail
             self.is_off = True
             self._off(error)
 

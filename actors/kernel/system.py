@@ -53,6 +53,7 @@ class System(Shared):
         self.containment = Containment(self.parking)
         self._host = SystemHost(self.parking, self.containment.open, self._leave, self.variables)
         self.fatal = self._host.fail
+        self.containment.on_interrupt = self._host.interrupt
         # handlers run on the stacks of tasks that are not theirs
         for function in (Ref._take, Dispatcher.serve):
             self.parking.protect(function)

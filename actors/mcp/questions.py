@@ -6,6 +6,7 @@ words. A function that raises is a refusal too; the server is told no more than 
 
 import inspect
 from collections.abc import Awaitable
+from functools import partial
 from typing import TypeVar
 
 from mcp.client.session import ClientRequestContext, ElicitationFnT, SamplingFnT
@@ -26,6 +27,7 @@ from mcp_types import (
 
 from actors import telemetry
 from actors.core.content import Block, Media, Message, Text
+from actors.kernel.host_code import await_host
 from actors.mcp.options import Elicitation, McpServer, Sampling
 
 T = TypeVar("T")
@@ -39,17 +41,22 @@ def elicitation(server: McpServer) -> ElicitationFnT | None:
     if (elicit := server.elicit) is None:
         return None
 
+    async def said(params: ElicitRequestParams) -> ElicitResult:
+        answered = await _awaited(elicit(_asked(server.name, params)))
+        if answered is None or answered is False:
+            return ElicitResult(action="decline")
+        return ElicitResult(action="accept", content=None if answered is True else dict(answered))  # type: ignore[arg-type]  # flat, or refused by the SDK
+
     async def answer(context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult | ErrorData:
-        try:
-            said = await _awaited(elicit(_asked(server.name, params)))
-            if said is None or said is False:
-                return ElicitResult(action="decline")
-            return ElicitResult(action="accept", content=None if said is True else dict(said))  # type: ignore[arg-type]  # flat, or refused by the SDK
-        except Exception as error:  # the host's own code
-            telemetry.crashed(f"toolset/{server.name}/elicit", error)
-            return FAILED
+        return await await_host(partial(said, params), partial(_failed, server.name, "elicit"))
 
     return answer
+
+
+def _failed(server: str, option: str, error: BaseException) -> ErrorData:
+    """Tell the server that there is no answer: the host's function raised."""
+    telemetry.host_code_failed(f"{option}= of MCP server {server!r}", error, "answered with an error")
+    return FAILED
 
 
 def _asked(server: str, params: ElicitRequestParams) -> Elicitation:
@@ -63,20 +70,17 @@ def sampling(server: McpServer) -> SamplingFnT | None:
     if (sample := server.sample) is None:
         return None
 
+    async def said(params: CreateMessageRequestParams) -> CreateMessageResult | ErrorData:
+        messages = tuple(_message(message) for message in params.messages)
+        asked = Sampling(server.name, messages, params.system_prompt, params.max_tokens)
+        if (text := await _awaited(sample(asked))) is None:
+            return DECLINED
+        return CreateMessageResult(role="assistant", content=TextContent(text=text), model="host")
+
     async def answer(
         context: ClientRequestContext, params: CreateMessageRequestParams
     ) -> CreateMessageResult | ErrorData:
-        messages = tuple(_message(message) for message in params.messages)
-        try:
-            said = await _awaited(
-                sample(Sampling(server.name, messages, params.system_prompt, params.max_tokens))
-            )
-            if said is None:
-                return DECLINED
-            return CreateMessageResult(role="assistant", content=TextContent(text=said), model="host")
-        except Exception as error:  # the host's own code
-            telemetry.crashed(f"toolset/{server.name}/sample", error)
-            return FAILED
+        return await await_host(partial(said, params), partial(_failed, server.name, "sample"))
 
     return answer
 

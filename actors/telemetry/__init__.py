@@ -3,16 +3,21 @@
 What a tool raises goes to the logger `actors.tools`, as it is: that is the program's own code, and its traceback is
 what its author needs.
 
+Nothing here raises: a log event that cannot be written is lost, and what was logged about goes on.
+
 Events are structured by structlog and handed to the standard library's logger `actors`,
 which is not configured here: that is the program's business. Both are imported at the first event.
 """
 
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial, wraps
 from itertools import zip_longest
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, ParamSpec
 
 from actors.core.diagnostics import Refusal
-from actors.errors import ActorsError, ConfigError, Fault
+from actors.errors import ActorsError, Fault
+from actors.kernel.host_code import Listener, call_host
 
 if TYPE_CHECKING:
     import logging
@@ -22,22 +27,33 @@ if TYPE_CHECKING:
 MOST = 50
 """Entries of a list that an event holds."""
 
-T = TypeVar("T")
+P = ParamSpec("P")
 
 
-def checked(tracing: T) -> T:
-    """Return what traces the asks of a runtime, or None.
+def never_raising(log: Callable[P, None]) -> Callable[P, None]:
+    """Have a function log what it can: the handlers and processors of the program's logging may raise anything.
 
-    Raises:
-        ConfigError: It is something else.
+    The first time that an error of some kind does, standard error says so.
     """
-    if tracing is not None and not hasattr(tracing, "traced"):
-        raise ConfigError(
-            f"tracing= takes a Tracing (actors.telemetry.otel), or None, not {type(tracing).__name__}"
-        )
-    return tracing
+
+    @wraps(log)
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
+        call_host(partial(log, *args, **kwargs), _unlogged)
+
+    return guarded
 
 
+def _unlogged(error: BaseException) -> None:
+    call_host(partial(_complain, type(error).__name__), lambda _: None)
+
+
+@lru_cache(maxsize=16)
+def _complain(error: str) -> None:
+    if (stream := sys.stderr) is not None:
+        print(f"actors: a log event is lost, because logging it raised {error}", file=stream)
+
+
+@never_raising
 def crashed(actor: str, error: BaseException) -> None:
     """Log that an actor's handler or child raised; its supervisor is about to act on it.
 
@@ -46,12 +62,18 @@ def crashed(actor: str, error: BaseException) -> None:
     _logger().error("actor_crashed", actor=actor, error=_words(error), place=_place(error))
 
 
+@never_raising
 def host_code_failed(what: str, error: BaseException, then: str) -> None:
     """Log that a function of the program's raised where the runtime called it, and what came of that.
 
     Its text is not logged, since it may quote what the function was given.
     """
     _logger().error("host_code_failed", what=what, error=_words(error), place=_place(error), then=then)
+
+
+def listener(name: str) -> Listener:
+    """Return what calls functions of the program's that are told what happens, until one of them raises."""
+    return Listener(partial(host_code_failed, name, then="switched off"))
 
 
 def _place(error: BaseException) -> str:
@@ -68,6 +90,7 @@ def _words(error: BaseException) -> str:
     return f"{kind}: {error}"[:500] if isinstance(error, ActorsError) else kind
 
 
+@never_raising
 def tool_failed(session: str, call_id: str, tool: str, error: BaseException) -> None:
     """Log what a tool raised, with its traceback: it is the program's own code. Logger `actors.tools`."""
     import logging
@@ -83,6 +106,7 @@ def tool_failed(session: str, call_id: str, tool: str, error: BaseException) -> 
         logger.handle(record)
 
 
+@never_raising
 def tool_spoiled(session: str, tool: str, error: BaseException) -> None:
     """Log that a tool left its task unusable, as by a task group that it never left. Logger `actors.tools`."""
     kind = type(error).__name__
@@ -92,39 +116,46 @@ def tool_spoiled(session: str, tool: str, error: BaseException) -> None:
     )
 
 
+@never_raising
 def toolset_lost(toolset: str, error: BaseException | None, seconds: float) -> None:
     """Log that a toolset is not connected any more, or not yet again, and when the next try is."""
     kind = "none" if error is None else _words(error)
     _logger().warning("toolset_lost", toolset=toolset, error=kind, next_try=round(seconds, 1))
 
 
+@never_raising
 def journal_unavailable(why: str) -> None:
     """Log that the journal cannot write. It is said once, and again when it can."""
     advice = "mend the cause; sessions go on from their logs then, without a restart"
     _logger().error("journal_unavailable", why=why, advice=advice)
 
 
+@never_raising
 def journal_available(seconds: float) -> None:
     """Log that the journal can write again."""
     _logger().warning("journal_available", seconds=round(seconds, 1))
 
 
+@never_raising
 def journal_damaged(why: str, copy: str) -> None:
     """Log that a journal lacks its last events, because its write-ahead log is damaged, and where the copy of it is."""
     advice = "it goes on without the events after the damage; look at the copy with `actors fsck`"
     _logger().error("journal_damaged", why=why, copy=copy, advice=advice)
 
 
+@never_raising
 def journal_unclosed(error: BaseException) -> None:
     """Log that the journal could not be closed in order when its runtime was left."""
     _logger().warning("journal_unclosed", error=_words(error))
 
 
+@never_raising
 def retention_erased(sessions: int) -> None:
     """Log that sessions have expired."""
     _logger().info("retention_erased", sessions=sessions)
 
 
+@never_raising
 def retention_waits(sessions: Sequence[str], count: int, seconds: int) -> None:
     """Log sessions that seem to have expired, by a clock that was not observed for long enough to erase them.
 
@@ -141,31 +172,37 @@ def retention_waits(sessions: Sequence[str], count: int, seconds: int) -> None:
     )
 
 
+@never_raising
 def retention_failed(error: BaseException) -> None:
     """Log that something could not be erased. It is tried again."""
     _logger().warning("retention_failed", error=_words(error))
 
 
+@never_raising
 def tool_left_out(toolset: str, tool: str, error: ActorsError) -> None:
     """Log that a tool of a toolset is not offered, and why."""
     _logger().warning("tool_left_out", toolset=toolset, tool=tool[:200], error=_words(error))
 
 
+@never_raising
 def answer_refused(toolset: str, error: ActorsError) -> None:
     """Log that a message of a tool server was not read, and why."""
     _logger().warning("answer_refused", toolset=toolset, error=_words(error))
 
 
+@never_raising
 def toolset_unclosed(toolset: str, error: BaseException) -> None:
     """Log that a toolset raised when it was closed, or did not close in time."""
     _logger().warning("toolset_unclosed", toolset=toolset, error=_words(error))
 
 
+@never_raising
 def toolset_stuck(toolset: str) -> None:
     """Log that a toolset goes on though its closing was cancelled. Nothing waits for it any more."""
     _logger().warning("toolset_stuck", toolset=toolset)
 
 
+@never_raising
 def tool_barred(tool: str, calls: int) -> None:
     """Log that a tool gets no further calls for now: so many run on that were closed. Logger `actors.tools`."""
     advice = (
@@ -174,6 +211,7 @@ def tool_barred(tool: str, calls: int) -> None:
     _tools().warning(f"event='tool_barred' tool={tool!r} running={calls} advice={advice!r}")
 
 
+@never_raising
 def loop_stalled(session: str, call_id: str, tool: str, seconds: float, place: str) -> None:
     """Log that a tool holds up the event loop, and where it is. Logger `actors.tools`. Called in another thread."""
     advice = "an async tool must not block: await, or make it a plain function, which runs in a thread"
@@ -183,27 +221,32 @@ def loop_stalled(session: str, call_id: str, tool: str, seconds: float, place: s
     )
 
 
+@never_raising
 def tools_running(names: Sequence[str]) -> None:
     """Log that tools still run after the runtime was left, which could not end them. Logger `actors.tools`."""
     if names:
         _tools().warning(f"event='tools_running' tools={sorted(set(names))!r}")
 
 
+@never_raising
 def never_left() -> None:
     """Log that the event loop ended, and took a runtime along that was entered and never left."""
     _logger().warning("runtime_never_left", advice="enter it with 'async with', or call __aexit__")
 
 
+@never_raising
 def slow(actor: str, message: str, seconds: float) -> None:
     """Log that an actor's handler held up all others: this is normal on a busy machine, so the level is info."""
     _logger().info("slow_handler", actor=actor, message=message, seconds=round(seconds, 3))
 
 
+@never_raising
 def media_refused(session: str, binding: str, why: str) -> None:
     """Log that a provider refused attachments: notes stand for them in that lane from now on."""
     _logger().warning("media_refused", session=session, binding=binding, why=why)
 
 
+@never_raising
 def parameter_refused(binding: str, parameter: str, why: str, *, is_value: bool) -> None:
     """Log that a provider refused an optional parameter, or its value. It is logged once: it is left out from now on.
 
@@ -213,6 +256,7 @@ def parameter_refused(binding: str, parameter: str, why: str, *, is_value: bool)
     _logger().warning("parameter_refused", binding=binding, parameter=parameter, what=what, why=why)
 
 
+@never_raising
 def refused(refusal: Refusal) -> None:
     """Log that a provider or the judge refused a transcript for its structure: our bug, with what was done for it.
 
@@ -247,11 +291,13 @@ def _some(values: Sequence[str]) -> list[str]:
     return [*values[:MOST], *more]
 
 
+@never_raising
 def withheld(round_: str, reasons: Sequence[str]) -> None:
     """Log that a provider hid parts of a request from its model: reasoning that does not fit, our bug."""
     _logger().error("input_withheld", round=round_, reasons=sorted(set(reasons)))
 
 
+@never_raising
 def left_out(round_: str, counts: Mapping[str, int]) -> None:
     """Log what an answer held that the history does not, by the provider's word for it."""
     _logger().info("answer_left_out", round=round_, kinds=dict(counts))

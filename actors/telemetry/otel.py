@@ -27,7 +27,6 @@ from actors.core.feed import (
     CompleteEvent,
     ErrorEvent,
     SessionEvent,
-    Sink,
     StatusEvent,
     SubagentEvent,
     TextEvent,
@@ -101,8 +100,8 @@ class Tracing:
             for kind in ("input_tokens", "output_tokens")
         }
 
-    def traced(self, session: str, sink: Sink, variables: Variables) -> Sink:
-        """Return where the events of an ask go, whose span begins now. Tools run in `variables`, within that span."""
+    def traced(self, session: str, variables: Variables) -> "AskSpans":
+        """Return the spans of an ask that begins now. Its tools run in `variables`, within its own."""
         from opentelemetry import context, trace
 
         span = self.tracer.start_span(
@@ -110,7 +109,7 @@ class Tracing:
             attributes={"gen_ai.operation.name": "invoke_agent", "gen_ai.conversation.id": session},
         )
         variables.run(context.attach, trace.set_span_in_context(span))
-        return TracedSink(self, span, sink, session)
+        return AskSpans(self, span, session)
 
 
 class _Request(Struct):
@@ -132,21 +131,18 @@ class _Request(Struct):
     error: str = ""
 
 
-class TracedSink:
-    """An ask's sink, with the spans of what it is shown."""
+class AskSpans:
+    """The spans of an ask, by the events that its reader is shown."""
 
-    def __init__(self, tracing: Tracing, ask: "Span", own: Sink, session: str) -> None:
-        self._tracing, self._ask, self._own, self._session = tracing, ask, own, session
+    def __init__(self, tracing: Tracing, ask: "Span", session: str) -> None:
+        self._tracing, self._ask, self._session = tracing, ask, session
         self._chat: _Request | None = None
         self._calls: dict[str, Span] = {}
         self._raised: dict[str, str] = {}  # by call, the class of the exception that ended it
         self._cause = ""  # the error of the last turn
 
-    @property
-    def is_watched(self) -> bool:
-        return True
-
     def put(self, event: SessionEvent) -> None:
+        """Begin and end what an event says has begun and ended."""
         match event:
             case TextEvent() | ThinkingEvent():
                 self._begun()
@@ -158,7 +154,6 @@ class TracedSink:
                 self._happened(event)
             case CompleteEvent(result=result) | ErrorEvent(result=result):
                 self._ended(result)
-        self._own.put(event)
 
     def close(self, error: Exception | None = None) -> None:
         """End the spans: the ask was refused, or the session ended before it."""
@@ -167,7 +162,6 @@ class TracedSink:
             self._close(why)
             _fail(self._ask, why)
             self._ask.end()
-        self._own.close(error)
 
     def _begin(self, name: str, attributes: dict[str, str], *, is_remote: bool) -> "Span":
         from opentelemetry import trace

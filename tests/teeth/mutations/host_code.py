@@ -4,6 +4,10 @@ from tests.teeth.mutations.mutation import Mutation
 
 TABLE = "tests/host_code/test_host_code.py"
 PLAYS = f"{TABLE}::test_host_code_that_raises_spoils_nothing_but_what_it_was_asked_for"
+STRIKES = (
+    "tests/host_code/test_interrupts.py"
+    "::test_an_interrupt_that_strikes_the_programs_code_leaves_the_runtime_with_it"
+)
 
 MUTATIONS = (
     Mutation(
@@ -18,7 +22,9 @@ MUTATIONS = (
         "actors/kernel/host_code.py:is_delivered",
         "isinstance(error, BaseExceptionGroup)",
         "False",
-        (f"{TABLE}::test_an_interrupt_that_a_signal_delivers_passes_and_one_that_is_raised_does_not",),
+        (
+            "tests/host_code/test_interrupts.py::test_an_interrupt_that_a_signal_delivers_passes_and_one_that_is_raised_does_not",
+        ),
     ),
     Mutation(
         "host code: every interrupt is taken for one that a signal delivered",
@@ -32,7 +38,9 @@ MUTATIONS = (
         "actors/kernel/host_code.py:call_host",
         "is_delivered(error)",
         "False",
-        (f"{TABLE}::test_an_interrupt_that_a_signal_delivers_passes_and_one_that_is_raised_does_not",),
+        (
+            "tests/host_code/test_interrupts.py::test_an_interrupt_that_a_signal_delivers_passes_and_one_that_is_raised_does_not",
+        ),
     ),
     Mutation(
         "host code: the type of an answer crashes its session",
@@ -54,5 +62,47 @@ MUTATIONS = (
         "self._fault = error",
         "pass",
         (PLAYS,),
+    ),
+    Mutation(
+        "host code: a log handler that raises ends what was logged about",
+        "actors/telemetry/__init__.py:never_raising",
+        "call_host(partial(log, *args, **kwargs), _unlogged)",
+        "log(*args, **kwargs)",
+        (PLAYS,),
+    ),
+    Mutation(
+        "host code: a listener that raised is called again",
+        "actors/kernel/host_code.py:Listener._failed",
+        "self.is_off = True",
+        "pass",
+        (PLAYS,),
+    ),
+    Mutation(
+        "host code: a span processor crashes the journal",
+        "actors/telemetry/tracing.py:_TracedSink.put",
+        "self._listener.call(partial(self._trace.put, event))",
+        "self._trace.put(event)",
+        (PLAYS,),
+    ),
+    Mutation(
+        "host code: a hook for failures crashes the session",
+        "actors/runtime.py:_hook",
+        "listener.call(lambda: function(happened))",
+        "function(happened)",
+        (PLAYS,),
+    ),
+    Mutation(
+        "host code: an interrupt is lost in the tool that it strikes",
+        "actors/kernel/contained.py:Contained.run",
+        "self._containment.on_interrupt(raised)",
+        "pass",
+        (STRIKES,),
+    ),
+    Mutation(
+        "host code: an interrupt is taken for the failure of the tool that it strikes",
+        "actors/execution/calls.py:Running._end",
+        "is_delivered(error)",
+        "False",
+        (STRIKES,),
     ),
 )

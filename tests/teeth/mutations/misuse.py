@@ -161,8 +161,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "misuse: a runtime may be traced by anything",
-        "actors/telemetry/__init__.py:checked",
-        'tracing is not None and (not hasattr(tracing, "traced"))',
+        "actors/telemetry/tracing.py:RuntimeTracing.__init__",
+        'not hasattr(tracer, "traced")',
         "False",
         (MISUSE,),
     ),

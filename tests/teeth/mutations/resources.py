@@ -279,8 +279,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "mcp: what the host's function gives is not looked at before it is sent",
         "actors/mcp/questions.py:sampling",
-        "Exception",
-        "OSError",
+        "await await_host(partial(said, params), ...)",
+        "await said(params)",
         (MCP,),
     ),
 )

@@ -77,14 +77,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "tracing: the tokens of a request are told of nobody",
-        "actors/telemetry/otel.py:TracedSink._count",
+        "actors/telemetry/otel.py:AskSpans._count",
         "histogram.record(counts[kind], about)",
         "pass",
         (TOKENS,),
     ),
     Mutation(
         "tracing: every piece of an answer is its first",
-        "actors/telemetry/otel.py:TracedSink._begun",
+        "actors/telemetry/otel.py:AskSpans._begun",
         "self._chat.is_answered = True",
         "",
         (TOKENS,),
@@ -126,14 +126,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "tracing: the tokens of a summary are told of nobody",
-        "actors/telemetry/otel.py:TracedSink._said",
+        "actors/telemetry/otel.py:AskSpans._said",
         "message.origin is not None",
         "message.origin is None",
         ("tests/test_tracing.py::test_a_summary_ends_no_span_of_the_request_that_it_makes_room_for",),
     ),
     Mutation(
         "tracing: a request that was refused has no error",
-        "actors/telemetry/otel.py:TracedSink._happened",
+        "actors/telemetry/otel.py:AskSpans._happened",
         'self._answered("refused")',
         'self._answered("")',
         (
@@ -142,7 +142,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "tracing: the span of an ask that is refused stays open",
-        "actors/telemetry/otel.py:TracedSink.close",
+        "actors/telemetry/otel.py:AskSpans.close",
         "self._ask.end()",
         "",
         (REFUSED,),
@@ -172,7 +172,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "tracing: a retry leaves no event",
-        "actors/telemetry/otel.py:TracedSink._tried",
+        "actors/telemetry/otel.py:AskSpans._tried",
         "wait is not None",
         "False",
         (
@@ -181,7 +181,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "tracing: a request that is sent again and answered is an error",
-        "actors/telemetry/otel.py:TracedSink._answered",
+        "actors/telemetry/otel.py:AskSpans._answered",
         "error and (request.error or error)",
         "request.error or error",
         (
@@ -215,7 +215,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "tracing: a request that is made again leaves the span of the first open",
-        "actors/telemetry/otel.py:TracedSink._asked",
+        "actors/telemetry/otel.py:AskSpans._asked",
         "self._answered('refused')",
         "pass",
         (

@@ -288,23 +288,6 @@ MUTATIONS: tuple[Mutation, ...] = (
         (CONTEXT,),
     ),
     Mutation(
-        "hooks: an exit of the hook for failures takes the runtime along",
-        "actors/execution/executor.py:Executor.failed",
-        """
-        try:
-            ...
-        except BaseException as raised:
-            telemetry.crashed("on_tool_error", raised)
-        """,
-        """
-        try:
-            ...
-        except Exception as raised:
-            telemetry.crashed("on_tool_error", raised)
-        """,
-        (EDGE,),
-    ),
-    Mutation(
         "threads: one that cannot begin keeps its place",
         "actors/execution/threads.py:Threads._run",
         "place.give_back()",

@@ -1,0 +1,113 @@
+"""What is only told what happens: hooks, log handlers, span processors, metrics."""
+
+import logging
+from typing import Any
+
+import anyio
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerProvider
+
+from actors.runtime import Runtime
+from actors.telemetry.otel import Tracing
+from actors.testing import Say, Turn, serve
+from actors.tools import tool
+from tests.host_code.rows import ONE, Bomb, row, sound
+from tests.runtime_support import bodies, hosting, openai, restarted, results
+
+
+class Processor(SpanProcessor):
+    """A span processor that raises where it is told to."""
+
+    def __init__(self, *, start: Bomb | None = None, end: Bomb | None = None) -> None:
+        self._start, self._end = start, end
+
+    def on_start(self, span: Span, parent_context: object = None) -> None:
+        if self._start is not None:
+            self._start()
+
+    def on_end(self, span: ReadableSpan) -> None:
+        if self._end is not None:
+            self._end()
+
+
+@tool
+async def work(name: str) -> str:
+    """Fail."""
+    raise LookupError(name)
+
+
+async def _traced(tracing: Any, bomb: Bomb) -> None:  # Any: a tracing of whatever kind
+    server = openai(*[ONE, Turn(Say("done"))] * 6)
+    with anyio.fail_after(60):
+        async with serve(server):
+            environ = {"OPENAI_BASE_URL": server.base_url}
+            async with Runtime(environ=environ, tracing=tracing, seed=1) as runtime:
+                session = await runtime.open("openai:gpt", tools=[work])
+                for _ in range(5):
+                    assert (await session.ask("Do it.")).text == "done"
+                async with session.stream("Again.") as events:
+                    assert [event async for event in events][-1].type == "complete"
+                assert restarted(runtime) == []
+    assert bomb.calls == 1
+
+
+@row("Runtime.tracing")
+async def a_span_processor_that_raises_at_the_end_is_switched_off(bomb: Bomb) -> None:
+    provider = TracerProvider()
+    provider.add_span_processor(Processor(end=bomb))
+    await _traced(Tracing(tracer_provider=provider, meter_provider=MeterProvider()), bomb)
+
+
+@row("Runtime.tracing")
+async def a_span_processor_that_raises_at_the_start_is_switched_off(bomb: Bomb) -> None:
+    provider = TracerProvider()
+    provider.add_span_processor(Processor(start=bomb))
+    await _traced(Tracing(tracer_provider=provider, meter_provider=MeterProvider()), bomb)
+
+
+@row("Runtime.tracing")
+async def a_tracing_that_raises_is_switched_off(bomb: Bomb) -> None:
+    class Odd:
+        traced = bomb
+
+    await _traced(Odd(), bomb)
+
+
+@row("Runtime.on_tool_error")
+async def a_hook_for_failures_that_raises_is_called_once(bomb: Bomb) -> None:
+    server = openai(*[ONE, Turn(Say("done"))] * 5, Turn(Say("again")), Turn(Say("fine")))
+    async with hosting(seconds=60, a=server, on_tool_error=bomb) as runtime:
+        session = await runtime.open("a", tools=[work])
+        async with sound(runtime, session):
+            for _ in range(5):
+                assert (await session.ask("Do it.")).text == "done"
+    assert bomb.calls == 1
+    assert "LookupError: a" in str(list(results(bodies(server)[-2]).values()))
+
+
+class Handler(logging.Handler):
+    """A log handler that raises."""
+
+    def __init__(self, bomb: Bomb) -> None:
+        super().__init__()
+        self._bomb = bomb
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._bomb()
+
+
+@row("a handler of the logger `actors`")
+async def a_log_handler_that_raises_loses_its_events_alone(bomb: Bomb) -> None:
+    logger, handler = logging.getLogger("actors"), Handler(bomb)
+    asks = 7
+    server = openai(*[ONE, Turn(Say("done"))] * asks, Turn(Say("again")), Turn(Say("fine")))
+    logger.addHandler(handler)
+    try:
+        async with hosting(seconds=60, a=server, on_tool_error=bomb) as runtime:
+            session = await runtime.open("a", tools=[work])
+            async with sound(runtime, session):
+                for _ in range(asks):
+                    assert (await session.ask("Do it.")).text == "done"
+    finally:
+        logger.removeHandler(handler)
+    assert bomb.calls >= asks

@@ -1,0 +1,91 @@
+"""Interrupts: one that a signal delivers is meant for the program, one that its code raises is that code's failure."""
+
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Literal
+
+import anyio
+import pytest
+
+from actors.kernel.host_code import call_host
+from actors.runtime import Runtime
+from actors.testing import Say, Turn, serve
+from actors.tools import tool
+from tests.host_code.rows import ONE, Bomb
+from tests.host_code.test_host_code import KINDS
+from tests.runtime_support import openai
+
+
+def handled(_number: int, _frame: object) -> None:
+    """Handle a signal as event loops do."""
+    raise KeyboardInterrupt
+
+
+def ending(_number: int, _frame: object) -> None:
+    """Handle a signal as programs do that want to end in order."""
+    sys.exit(0)
+
+
+HANDLERS = {"python": signal.default_int_handler, "loop": handled, "program": ending}
+
+
+@pytest.fixture(params=HANDLERS)
+def delivered(request: pytest.FixtureRequest) -> Iterator[Callable[[], object]]:
+    """Return what has a signal delivered, handled in one of the usual ways."""
+    before = signal.signal(signal.SIGINT, HANDLERS[request.param])
+    yield partial(signal.raise_signal, signal.SIGINT)
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.requirement("PROMISE-12")
+def test_an_interrupt_that_a_signal_delivers_passes_and_one_that_is_raised_does_not(
+    delivered: Callable[[], object],
+) -> None:
+    def interrupted() -> None:
+        delivered()
+
+    def grouped() -> None:
+        try:
+            delivered()
+        except BaseException as error:
+            raise BaseExceptionGroup("several", [ValueError("x"), error]) from None
+
+    for work in (delivered, interrupted, grouped):
+        with pytest.raises((KeyboardInterrupt, SystemExit, BaseExceptionGroup)):
+            call_host(work, lambda _: None)
+    for kind in KINDS.values():
+        assert isinstance(call_host(Bomb(partial(kind, False)), lambda raised: raised), BaseException)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("where", ["body", "rule", "hook"])
+@pytest.mark.requirement("PROMISE-12")
+async def test_an_interrupt_that_strikes_the_programs_code_leaves_the_runtime_with_it(
+    where: str, delivered: Callable[[], object]
+) -> None:
+    def rule(_: object) -> Literal["allow"]:
+        if where == "rule":
+            delivered()
+        return "allow"
+
+    @tool(approval=rule)
+    async def work(name: str) -> str:
+        """Work."""
+        if where == "body":
+            delivered()
+        raise LookupError(name)
+
+    def hook(_: object) -> None:
+        delivered()
+
+    async def play(url: str) -> None:
+        async with Runtime(environ={"OPENAI_BASE_URL": url}, on_tool_error=hook, seed=1) as runtime:
+            session = await runtime.open("openai:gpt", tools=[work])
+            await session.ask("Do it.")
+
+    with anyio.fail_after(60):
+        async with serve(server := openai(ONE, Turn(Say("done")))):
+            with pytest.raises((KeyboardInterrupt, SystemExit)):
+                await play(server.base_url)
