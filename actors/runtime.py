@@ -437,10 +437,10 @@ class Runtime(Archive):
         return self._providers.provider(self.system, member, binding)
 
     def _http(self) -> HttpTransport:
-        limits = self.config.limits
-        return HttpTransport(
-            connections=limits.connections, connecting=limits.connecting, environ=self._environ
-        )
+        from actors.config.environment import guarded
+
+        limits, environ = self.config.limits, guarded(self._environ)
+        return HttpTransport(connections=limits.connections, connecting=limits.connecting, environ=environ)
 
     def _server(self, name: str) -> ToolSource:
         """Return the toolset of an MCP server that the configuration names."""

@@ -88,15 +88,14 @@ class BackendResolver:
 
     def pool(self, target: str, *, fits: bool = True) -> Pool:
         """Return the pool of a target; see `actors.backends.backend.Resolver`."""
-        members = self._config.resolve(target).members
-        for member in members if fits else ():
-            self._check_count(member)
-        settings = self._config.settings.pools.get(target)
+        given: object = target
+        settings = self._config.settings.pools.get(target) if isinstance(given, str) else None
         if settings is None:
-            if fits and (why := self._why_no_tools(members[0])):
+            (backend,) = self._config.resolve(target).members
+            if fits and (why := self._why_not(backend)):
                 raise ConfigError(why)
             return Pool(target, (target,))
-        reasons = dict(zip(settings.members, map(self._why_no_tools, members), strict=True))
+        reasons = {name: self._why_not_member(name, fits=fits) for name in settings.members}
         usable = tuple(name for name in settings.members if not reasons[name])
         if fits and not usable:
             raise ConfigError(f"No member of pool {target!r} takes tools. {next(iter(reasons.values()))}")
@@ -111,6 +110,21 @@ class BackendResolver:
             tuple(settings.weights.get(name, 1) for name in served) if settings.weights else (),
             tuple(SkippedMember(name, reasons[name]) for name in settings.members if name not in served),
         )
+
+    def _why_not_member(self, member: str, *, fits: bool) -> str:
+        """Return why a pool's member is passed over; one that cannot be resolved now says so when it is asked."""
+        try:
+            backend = self._config.backend(member)
+        except ConfigError:
+            if fits:
+                raise
+            return ""
+        return self._why_not(backend) if fits else self._why_no_tools(backend)
+
+    def _why_not(self, backend: "Backend") -> str:
+        """Return why a backend takes none of the session's tools. One that takes fewer is refused."""
+        self._check_count(backend)
+        return self._why_no_tools(backend)
 
     def _why_no_tools(self, backend: "Backend") -> str:
         """Return why a backend takes none of the session's tools, with the fix; empty if it takes them."""

@@ -49,6 +49,7 @@ from actors.config.backend import (
 from actors.config.complaints import at, clip, explained, hint, syntax
 from actors.config.contradictions import contradictions
 from actors.config.dialects import derived
+from actors.config.environment import guarded
 from actors.config.models import matching_overrides
 from actors.config.noting import Noting
 from actors.config.providers import PRICE_LISTS, PROVIDERS, Kind, Provider, aws_region
@@ -120,6 +121,7 @@ class Config:
     )
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "environ", guarded(self.environ))
         own = {name: derived(name, table) for name, table in self.settings.dialects.items()}
         object.__setattr__(self, "_dialects", own)
 

@@ -8,10 +8,10 @@ import pytest
 import trio
 
 from actors.kernel.parking import parking
-from tests.host_code import telemetry, tools
+from tests.host_code import environments, telemetry, tools
 from tests.host_code.rows import ROWS, Bomb
 
-PLAYS = (tools, telemetry)
+PLAYS = (tools, telemetry, environments)
 """The modules with the rows."""
 
 

@@ -105,4 +105,18 @@ MUTATIONS = (
         "False",
         (STRIKES,),
     ),
+    Mutation(
+        "host code: a vault that is down crashes the session",
+        "actors/config/__init__.py:Config.__post_init__",
+        'object.__setattr__(self, "environ", guarded(self.environ))',
+        "",
+        (PLAYS,),
+    ),
+    Mutation(
+        "host code: a pool whose members cannot be looked up now is taken for none",
+        "actors/backends/resolver.py:BackendResolver._why_not_member",
+        "if fits:\n    raise",
+        "raise",
+        (PLAYS,),
+    ),
 )

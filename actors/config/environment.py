@@ -1,0 +1,49 @@
+"""The environment that a program gives: any mapping, perhaps a vault that is down at times."""
+
+from collections.abc import Iterator, Mapping
+from functools import partial
+from typing import Never
+
+from actors.config.noting import Noting
+from actors.errors import ConfigError
+from actors.kernel.host_code import call_host
+
+
+class Environment(Mapping[str, str]):
+    """Passes on what a mapping of the program's says. Whatever that raises is a `ConfigError`."""
+
+    __slots__ = ("_environ",)
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+
+    def __getitem__(self, name: str) -> str:
+        value: object = call_host(partial(self._environ.get, name), partial(_refuse, name))
+        if value is None:
+            raise KeyError(name)
+        if not isinstance(value, str):
+            kind = type(value).__name__
+            raise ConfigError(f"environ= gives a value of type {kind} for the variable {name}; give a text")
+        return value
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(call_host(partial(list[str], self._environ), partial(_refuse, "names")))
+
+    def __len__(self) -> int:
+        return call_host(partial(len, self._environ), partial(_refuse, "names"))
+
+
+def _refuse(what: str, error: BaseException) -> Never:
+    """Say what could not be looked up, without the error's text: it may hold a secret."""
+    raise ConfigError(
+        f"environ= raised {type(error).__name__} when {what} was looked up; try again when that can be answered"
+    ) from error
+
+
+def guarded(environ: Mapping[str, str]) -> Mapping[str, str]:
+    """Return an environment that raises nothing but `ConfigError`. A plain `dict` is one."""
+    return (
+        environ
+        if type(environ) is dict or isinstance(environ, Environment | Noting)
+        else Environment(environ)
+    )
