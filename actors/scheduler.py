@@ -47,7 +47,6 @@ from actors.journal import Prelude
 from actors.kernel import Actor, Command, Context, Query, Ref
 from actors.kernel.host_code import call_host
 from actors.kernel.parking import Waiter, parking, wake
-from actors.kernel.ref import current
 from actors.ledger import LedgerCommand, Record
 from actors.tools import Approval, Tool
 
@@ -248,10 +247,7 @@ class _Batch:
 
     async def run(self, command: RunBatch, tools: Tools, approve: Approve | None) -> BatchEnded:
         """Run what can run, record every end, and return the ends in call order."""
-        variables = command.variables.copy()
-        variables.run(current.set, current.get())  # what a tool asks, it asks as this batch
-        variables.run(self._executor.enter)
-        site = Site(self._executor, variables, approve, self._begin, self.ended, command.view)
+        site = Site(self._executor, command.variables, approve, self._begin, self.ended, command.view)
         calls = [Running(planned, tools[planned.call.name], site) for planned in self._plan.run]
         try:
             begin = tuple([each.started for each in calls if each.prepare()])

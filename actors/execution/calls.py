@@ -24,7 +24,7 @@ from actors.core.jsonio import Json, quote
 from actors.core.returned import is_large, parted
 from actors.errors import AskFailed, JournalError, KernelError, OwnSession, ResourceBusy, ThreadsBusy
 from actors.execution.children import Subagents
-from actors.execution.executor import Executor
+from actors.execution.executor import Executor, Inside
 from actors.execution.ordering import ResourceWriter
 from actors.execution.threads import READERS, THREADS, Place, PlaceRequest, Threads
 from actors.execution.views import NO_VIEW, TurnView, context_of, subagents_of
@@ -81,6 +81,7 @@ class Running:
         self._place: Place | None = None
         self._thread: Place | None = None
         self._task: Contained | None = None
+        self._inside: Inside | None = None
         self._timer: Timer | None = None
         self._writer: ResourceWriter | None = None
         self._subagents: Subagents | None = None
@@ -125,13 +126,16 @@ class Running:
 
     def start(self) -> None:
         """Run it."""
-        call = self.call
-        self._task = self.site.executor.start(self._run, call.name, call.id, self.site.context.copy())
+        call, context = self.call, self.site.context.copy()
+        self._inside = self.site.executor.enter(context)
+        self._task = self.site.executor.start(self._run, call.name, call.id, context)
 
     def stop(self) -> None:
         """Tell the tool to end. A thread hears it only by its context."""
         self._is_stopped = True
         self._end_subagents()
+        if self._inside is not None:
+            self._inside.stop()
         if self._task is None:
             self._give_back()
             if self._writer is not None:
@@ -141,7 +145,7 @@ class Running:
 
     def close(self, event: CallEvent | None) -> None:
         """End the call without its tool, which goes on by itself."""
-        self.is_closed = True
+        self._leave()
         self._has_ended(event)
         if self._writer is not None:
             self._writer.close()
@@ -152,6 +156,12 @@ class Running:
         if self._task is not None and not self.is_over and not self._runs_on:
             self._runs_on = True
             self.site.executor.quarantine.enter(self.tool)
+
+    def _leave(self) -> None:
+        """Note that nobody waits for the tool any more, nor for what it has started."""
+        self.is_closed = True
+        if self._inside is not None:
+            self._inside.leave()
 
     def _give_back(self) -> None:
         """Give back a place that was not used."""
@@ -179,7 +189,8 @@ class Running:
         finally:
             if self._timer is not None:
                 self.site.executor.forget(self._timer)
-            self.is_over = self.is_closed = True
+            self.is_over = True
+            self._leave()
             if self._runs_on:
                 self.site.executor.quarantine.leave(self.tool)
             self._give_back()

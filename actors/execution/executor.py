@@ -21,6 +21,7 @@ from actors.execution.watchdog import About
 from actors.kernel import System
 from actors.kernel.contained import Contained
 from actors.kernel.deadlines import Timer
+from actors.kernel.ref import Child, Delegate, current, current_child
 from actors.kernel.tasks import Work
 
 
@@ -40,12 +41,29 @@ class ToolFailure(Struct, frozen=True):
     error: BaseException
 
 
-class Inside(Struct, frozen=True):
-    """In a tool: the session it works for, and what that session was asked from, if that was a tool too."""
+class Inside(Struct, eq=False):
+    """In a call: the session it works for, and what that session was asked from, if that was a call too.
+
+    Tasks that its tool starts are in it as well, until it `is_over`: nobody waits for those that outlive it. `asks_as`
+    is the batch, for which the tool asks actors.
+    """
 
     system: System
     session: str
     outer: "Inside | None"
+    asks_as: Child | None
+    is_over: bool = False
+
+    def stop(self) -> None:
+        """Note that the call was told to end."""
+        if self.asks_as is not None:
+            self.asks_as.is_cancelled = True
+
+    def leave(self) -> None:
+        """Note that the call has ended, or was closed without its tool."""
+        self.is_over = True
+        if self.asks_as is not None:
+            self.asks_as.is_over = True
 
 
 inside: ContextVar[Inside | None] = ContextVar("inside", default=None)
@@ -54,7 +72,7 @@ inside: ContextVar[Inside | None] = ContextVar("inside", default=None)
 def is_inside(system: System, session: str) -> bool:
     """Say whether the caller is a tool that the session waits for, or works for such a tool."""
     here = inside.get()
-    while here is not None:
+    while here is not None and not here.is_over:
         if here.system is system and here.session == session:
             return True
         here = here.outer
@@ -112,12 +130,16 @@ class Executor:
         self.running = 0
         """Tools that have not ended, those included whose call was closed without them."""
 
-    def enter(self) -> None:
-        """Have it known in the running context that it is inside a tool of this session."""
-        inside.set(Inside(self._system, self.session, inside.get()))
+    def enter(self, context: Context) -> Inside:
+        """Have it known in a context that it is inside a call of this session, which the running child makes."""
+        child = current_child()
+        here = Inside(self._system, self.session, context.get(inside), child and Delegate(child))
+        context.run(inside.set, here)
+        context.run(current.set, here.asks_as)
+        return here
 
     def start(self, work: Work, name: str, call_id: str, context: Context) -> Contained:
-        """Run a tool, in a context that `enter` was called in."""
+        """Run a tool, in a context that was entered."""
         self.running += 1
         about = About(self.session, call_id, name)
         return self._system.containment.start(work, partial(self._ended, name), name, context, about)

@@ -15,7 +15,7 @@ from actors.handle import Session
 from actors.hosting.activation import Activation
 from actors.hosting.session_actors import SessionActors
 from actors.kernel import SHARED
-from actors.kernel.ref import current
+from actors.kernel.ref import current_child
 from actors.tools.context import SubagentOptions
 
 
@@ -114,6 +114,6 @@ async def _nobody(call: ToolCall) -> bool:
 
 def below_caller() -> int:
     """Return the depth of a session that is opened now: below the one whose tool opens it, which may ask it then."""
-    child = current.get()
+    child = current_child()
     depth = -1 if child is None else child.ref.rank[0]
     return 0 if depth >= SHARED else depth + 1

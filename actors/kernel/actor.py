@@ -187,6 +187,7 @@ class _ChildOf(Child):
 
     def ended(self, error: BaseException | None) -> None:
         context, ref, system = self._context, self.ref, self.ref.system
+        self.is_over = True
         if error is not None and not system.is_crash(error):
             system.fatal(error)
         elif error is not None and not (self.is_cancelled and isinstance(error, ActorStopped | ActorFailed)):

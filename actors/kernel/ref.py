@@ -27,16 +27,19 @@ D = TypeVar("D", bound=Command)
 
 
 class Child:
-    """A task that works for an actor. `deadline`: that of the ask it works for."""
+    """A task that works for an actor. `deadline`: that of the ask it works for. `is_over`: it has ended.
 
-    __slots__ = ("deadline", "is_cancelled", "ref", "scope")
+    What it starts may outlive it, and asks as anybody then.
+    """
+
+    __slots__ = ("deadline", "is_cancelled", "is_over", "ref", "scope")
 
     scope: Scope
 
     def __init__(self, ref: "Ref[Any]") -> None:  # Any: actors of every protocol
-        command, outer = ref.system.dispatcher.command, current.get()
+        command, outer = ref.system.dispatcher.command, current_child()
         self.ref = ref
-        self.is_cancelled = False
+        self.is_cancelled = self.is_over = False
         if command is not None:
             self.deadline = command.reply.deadline
         else:
@@ -48,13 +51,29 @@ class Child:
         self.scope.cancel()
 
 
+class Delegate(Child):
+    """Code that a child runs in another task. It asks as that child, until it is over."""
+
+    __slots__ = ()
+
+    def __init__(self, child: Child) -> None:
+        self.ref, self.deadline = child.ref, child.deadline
+        self.is_cancelled = self.is_over = False
+
+
 current: ContextVar[Child | None] = ContextVar("current", default=None)
-"""The child that the running task is; None outside of children."""
+"""The child that the running task is, or was started by; None outside of children. See `current_child`."""
+
+
+def current_child() -> Child | None:
+    """Return the child that the running task is, or works for; None if there is none, or it has ended."""
+    child = current.get()
+    return None if child is None or child.is_over else child
 
 
 def is_outside(system: Shared) -> bool:
     """Tell whether the caller is none of the system's actors."""
-    return system.dispatcher.acting is None and current.get() is None
+    return system.dispatcher.acting is None and current_child() is None
 
 
 class Ref(Struct, Generic[C], eq=False):
@@ -128,7 +147,7 @@ class Ref(Struct, Generic[C], eq=False):
             AskUphill: The caller is an actor's child, and the receiver does not stand below that actor.
             ActorStopped, Draining: As with `tell`, or while the question was queued.
         """
-        system, caller, deadline = self.system, current.get(), inf
+        system, caller, deadline = self.system, current_child(), inf
         if caller is not None:
             if self.rank <= caller.ref.rank and system is caller.ref.system:
                 raise self._uphill(caller.ref)

@@ -8,6 +8,7 @@ STRIKES = (
     "tests/host_code/test_interrupts.py"
     "::test_an_interrupt_that_strikes_the_programs_code_leaves_the_runtime_with_it"
 )
+BACKGROUND = "tests/host_code/test_background.py"
 
 MUTATIONS = (
     Mutation(
@@ -118,5 +119,26 @@ MUTATIONS = (
         "if fits:\n    raise",
         "raise",
         (PLAYS,),
+    ),
+    Mutation(
+        "host code: what a tool has started is part of its call for ever",
+        "actors/execution/executor.py:Inside.leave",
+        "self.is_over = True",
+        "pass",
+        (BACKGROUND,),
+    ),
+    Mutation(
+        "host code: what a tool has started asks for its batch for ever",
+        "actors/execution/executor.py:Inside.leave",
+        "self.asks_as.is_over = True",
+        "pass",
+        (BACKGROUND,),
+    ),
+    Mutation(
+        "host code: a tool that goes on without its call is part of it",
+        "actors/execution/calls.py:Running.close",
+        "self._leave()",
+        "self.is_closed = True",
+        (BACKGROUND,),
     ),
 )
