@@ -61,7 +61,8 @@ TRANSCRIPT = [
     {"role": "tool", "tool_call_id": "stray", "content": "sun"},
 ]
 NOT_VALUES = frozenset(
-    """ActorsError AskFailed AskSettings Dialect LiveTools Runtime Session SessionEvent Tool ToolContext ToolSource""".split()  # noqa: SIM905  as a list it is a page
+    """ActorsError AskFailed AskSettings Dialect LiveTools Runtime Session SessionEvent Tool ToolContext
+    ToolSource""".split()  # noqa: SIM905  as a list it is a page
 )
 """What is a base, a protocol, a union or a dict, and what holds functions, connections or actors."""
 

@@ -11,8 +11,8 @@ from actors import errors
 from actors.core.profiles import PROFILES
 
 PUBLIC = """
-    ActorsError Allowance Applied AskFailed AskSettings Binding Budget Choose Code Compaction CompactionResult Deferred Dialect
-    History Interaction Ledger LiveTools Media Message Native Preview Price Reproduction Runtime Seal Session
+    ActorsError Allowance Applied AskFailed AskSettings Binding Budget Choose Code Compaction CompactionResult Deferred
+    Dialect History Interaction Ledger LiveTools Media Message Native Preview Price Reproduction Runtime Seal Session
     SessionEvent Text Thinking Tool ToolCall ToolContext ToolFailure ToolResult ToolSource TurnResult check
     decode dialect encode event_json from_wire handoff render sse_frame subagent tool
 """
