@@ -9,7 +9,7 @@ import pytest
 from actors import Runtime
 from actors.config import load
 from actors.credentials import query_secrets, with_query
-from actors.errors import ConfigError
+from actors.errors import AskFailed, ConfigError
 from actors.testing import GeminiServer, OpenAIServer, Say, Status, Turn, serve
 
 pytestmark = pytest.mark.anyio
@@ -110,7 +110,8 @@ async def asked_once(environ: dict[str, str], journal: Path) -> list[str]:
     """Return what is shown of an ask that fails."""
     async with Runtime(environ=environ, journal=journal) as runtime:
         session = await runtime.open("openai:m")
-        result = await session.ask("Is it?")
-        assert result.status == "failed"
+        with pytest.raises(AskFailed) as raised:
+            await session.ask("Is it?")
+        result = raised.value.result
         preview = await session.preview("openai:m")
-        return [result.why, f"{result!r}", f"{preview!r}", f"{runtime.stats()!r}"]
+        return [result.why, f"{raised.value!r} {result!r}", f"{preview!r}", f"{runtime.stats()!r}"]
