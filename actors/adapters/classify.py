@@ -25,6 +25,8 @@ from actors.adapters.refusals import (
     KIND_OF_FINISH,
     KIND_OF_STATUS,
     PARAMETER_RULES,
+    SAMPLING,
+    SAMPLING_RULES,
     SCHEMA_RULES,
     STATUS_OF_TYPE,
     WHOLE,
@@ -135,6 +137,8 @@ def _failure(
     words += f" (at {report.place})" if report.place else ""
     row = next(row for row in _rows(dialect, status, bare=bare) if row.pattern.search(words))
     parameter = _parameter(row, report)
+    if parameter is not None and row.rule in SAMPLING_RULES and SAMPLING.isdisjoint(parameter.settings):
+        row = replace(row, rule=None)  # its words are said of any parameter, such as `max_tokens`
     kind: Kind = row.kind if parameter is None else "parameter"
     return Failure(
         kind,

@@ -60,6 +60,10 @@ _PARAMETERS = """ALL-14 ANT-28 ANT-34 ANT-35 ANT-45 ANT-46 ANT-47 ANT-48 ANT-49 
     DSK-08 GEM-10 KIM-09 KIM-10 MIS-19 MIS-32 OAC-12 OAC-17 OAC-18 OAC-20"""
 PARAMETER_RULES = frozenset(_PARAMETERS.split())
 """Rules whose words may name an optional parameter, which can be left out."""
+SAMPLING_RULES = frozenset(("ANT-56", "KIM-09", "OAC-18"))
+"""Rules about sampling whose words other parameters are refused in too."""
+SAMPLING = frozenset(("temperature", "top_p"))
+"""Settings that these rules are about."""
 SCHEMA_RULES = frozenset((None, "ANT-57", "BED-10", "CMP-03", "OAC-11"))
 """Rules whose words may ask for another form of tools' schemas; None is words of no rule."""
 _TOLD = [
@@ -70,16 +74,20 @@ _TOLD = [
 
 _UNACCEPTED = (400, 415, 422)
 _ATTACHMENT = (
-    r"\b(?:images?|pictures?|pdfs?|documents?|mime ?types?|attachments?|multimodal|videos?|audio|"
-    r"image_url|inline_?data|input_file|file_data|file_url|media[_ ]type)\b"
+    r"\b(?:images?|pictures?|pdfs?|gifs?|documents?|pages|mime ?types?|attachments?|multi-?modal|videos?|audio|media|"
+    r"vision|image_url|inline_?data|input_file|file_data|file_ur[il]|media[_ ]type)\b"
 )
+_FILE = r"\bfiles?\b(?![./_])"
 _BLOCK = r"(?:image|document|image_url|inline_?data|input_image|input_file|file_data|file_url)"
 _UNUSABLE = (
     r"\b(?:un(?:supported|able|readable)|not? (?:supported|valid|accept\w*|accessible|found|pages|longer available)|"
     r"in(?:valid|accessible)|illegal|incorrect|corrupt\w*|malformed|empty|expired|fail\w*|error while|tim(?:ed |e)out|"
     r"could ?n[o']t|cannot|can't|exceed\w*|(?:larger|smaller|more|fewer) than|too (?:many|large|small|big)|"
-    r"at (?:most|least)|maximum|(?:does not|doesn't|do not) (?:match|represent|meet)|should be 'image/|appears to be)"
+    r"at (?:most|least)|maximum|(?:do|does)(?: not|n't) (?:match|represent|meet|support)|should be 'image/|appears to "
+    r"be|password|protected|encrypted|in an? \w+ state|no pages)"
 )
+_NO_TOOL = r"^(?!.*(?:\btools?\b[.\[]|signature|encrypted_content))"
+"""Not about a tool's declaration, nor about reasoning."""
 
 BEFORE_OVERFLOW = (
     # Gemini words an empty bucket of a minute as it does one of a day, and as OpenAI does an empty account.
@@ -114,11 +122,13 @@ BEFORE_OVERFLOW = (
 
 AFTER_OVERFLOW = (
     _row("overflow", r"token count of \d+ exceeds the limit of|request_too_large"),
+    _row("media", rf"{_ATTACHMENT}.{{0,40}}\b(?:too large|exceed)", 413),
     _row("overflow", r"", 413),
     _rule("OAC-01", r"tool_call_ids did not have response messages", case="named"),
     _rule("OAC-03", r"tool_calls\[\d+\]\.id': string too long|tool_call_id': string too long"),
     _rule("ANT-34", r"thinking\.cache_control: Extra inputs|must not come after a ttl='5m'"),
     _rule("BED-17", r"following errors: too many images and documents", 400, kind="media"),
+    _rule("BED-09", r"doesn't support the (?:image|document) content block", 400, kind="media"),
     _rule("GEM-09", r"Unknown name \W*id\W+at '[\w.\[\]]*function_"),
     _rule("ANT-38", r"not_found_error.* model: ", 404),
     _rule("MIS-13", r"(?<!a )conversation must (?:start with a user|have at least one) message"),
@@ -159,8 +169,8 @@ AFTER_OVERFLOW = (
     _rule("OAC-11", r"invalid_function_parameters|Invalid schema for function"),
     _rule("OAC-13", r"messages\[\d+\]\.role' does not support", kind="config"),
     # Attachments in other words: a noun and a complaint near each other, and not about a tool's declaration.
-    _row("media", rf"^(?!.*\btools?\b[.\[]).*{_ATTACHMENT}.{{0,80}}{_UNUSABLE}", *_UNACCEPTED),
-    _row("media", rf"^(?!.*\btools?\b[.\[]).*{_UNUSABLE}.{{0,80}}{_ATTACHMENT}", *_UNACCEPTED),
+    _row("media", rf"{_NO_TOOL}.*{_ATTACHMENT}.{{0,80}}{_UNUSABLE}", *_UNACCEPTED),
+    _row("media", rf"{_NO_TOOL}.*{_UNUSABLE}.{{0,80}}{_ATTACHMENT}", *_UNACCEPTED),
     _row("media", rf"\b(?:messages|input|contents)[.\[][\w.\[\]]*\.{_BLOCK}\b", *_UNACCEPTED),
     _row("media", r"\b(?:download|fetch|retriev)\w*\b.{0,40}\b(?:file|content|url|https?:)", *_UNACCEPTED),
     _row("media", r"\b(?:file|url|link)\b.{0,60}\b(?:expired|no longer (?:valid|available))", *_UNACCEPTED),
@@ -182,6 +192,21 @@ AFTER_OVERFLOW = (
     _rule("KIM-10", r"is incompatible with thinking enabled", 400, kind="config"),
     _rule("ALL-14", r"not support this tool_choice", 400, kind="config", case="forced"),
     _rule("ALL-14", r"tool_choice\b.*(?:unsupported|not supported)", 400, kind="config", case="forced"),
+    # Attachments in words that other refusals use too, asked when those were not found.
+    _row("media", r"unknown variant \W*(?:image_url|input_audio|video_url|file)\b", *_UNACCEPTED),
+    _row("media", rf"{_NO_TOOL}.*(?:{_FILE}|\burls?\b).{{0,80}}{_UNUSABLE}", *_UNACCEPTED),
+    _row("media", rf"{_NO_TOOL}.*{_UNUSABLE}.{{0,80}}(?:{_FILE}|\burls?\b)", *_UNACCEPTED),
+    _row("media", rf"{_NO_TOOL}.*\burls?\b.{{0,60}}\b(?:disallowed|timed out|must start)", *_UNACCEPTED),
+    _row("media", r"\bonly https urls\b|\bpermission to access the file\b", 403, *_UNACCEPTED),
+    _row("media", rf"{_NO_TOOL}.*\b(?:base64|incorrect padding|data[- ]ur[il])\b", *_UNACCEPTED),
+    _row(
+        "media", r"\bheight\b.{0,20}\bwidth\b|图片|图像|视频|音频", *_UNACCEPTED
+    ),  # image, image, video, audio
+    _row(
+        "media",
+        r"failed to (?:process|decode|load) (?:image|audio)|image: unknown format|invalid image index",
+        500,
+    ),
     # What was set, bought or granted does not fit the request.
     _row("config", r"\binvalid_model\b|data_residency_mismatch|tools param requires --jinja"),
     _row("config", r"No endpoints found that support tool use"),

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from actors.adapters.classify import classify
-from actors.adapters.failure import Failure
+from actors.adapters.failure import Failure, RefusedParameter
 from actors.cli.exits import MEANING, Exit
 from actors.cli.options import meant
 from actors.cli.screen import complain, safe
@@ -79,8 +79,15 @@ def _number(number: int, name: str) -> Iterator[str]:
 def _failure(failure: Failure) -> Iterator[str]:
     yield f"status {failure.status}: {failure.message}"
     yield from _codes()[failure.kind]
+    if failure.parameter is not None:
+        yield _parameter(failure.parameter)
     if failure.rule is not None:
         yield from _rule(RULES[failure.rule])
+
+
+def _parameter(refused: RefusedParameter) -> str:
+    what = "its value is refused, another may do" if refused.is_value else "it is not supported at all"
+    return f"refused parameter: {' and '.join(refused.settings)}; {what}"
 
 
 def _body(word: str, name: str) -> Iterator[str]:

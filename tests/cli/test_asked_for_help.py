@@ -123,3 +123,38 @@ def test_a_word_that_is_nothing_known_is_told_the_nearest() -> None:
         2,
         "nothing is known of 'outcome_unknwon'; did you mean 'outcome_unknown'?",
     )
+
+
+@pytest.mark.parametrize(
+    ("parameter", "message", "says", "is_sampling"),
+    [
+        (
+            "max_tokens",
+            "Unsupported parameter: 'max_tokens' is not supported.",
+            "not supported at all",
+            False,
+        ),
+        (
+            "temperature",
+            "Unsupported parameter: 'temperature' is not supported.",
+            "not supported at all",
+            True,
+        ),
+        (
+            "temperature",
+            "Unsupported value: 'temperature' does not support 0.2.",
+            "its value is refused",
+            True,
+        ),
+    ],
+)
+def test_a_refused_parameter_is_named_and_only_sampling_is_explained_as_such(
+    tmp_path: Path, parameter: str, message: str, says: str, is_sampling: bool
+) -> None:
+    code = "unsupported_value" if "value" in says else "unsupported_parameter"
+    body = {"error": {"message": message, "param": parameter, "code": code}}
+    (tmp_path / "refused.json").write_text(json.dumps(body))
+    done = actors_now("explain", str(tmp_path / "refused.json"))
+    assert f"refused parameter: {parameter}; " in done.out
+    assert says in done.out
+    assert ("sampling" in done.out) is is_sampling

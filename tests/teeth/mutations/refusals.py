@@ -92,4 +92,28 @@ MUTATIONS: tuple[Mutation, ...] = (
         "False",
         (FAILOVER,),
     ),
+    Mutation(
+        "refusal: what is said of a file or a link is not taken for an attachment",
+        "actors/adapters/refusals.py:_FILE",
+        'r"\\bfiles?\\b(?![./_])"',
+        'r"\\bno such word\\b"',
+        ("tests/adapters/test_media_wordings.py::test_words_about_an_attachment_are_about_media",),
+    ),
+    Mutation(
+        "refusal: base64 of a signature is taken for that of an attachment",
+        "actors/adapters/refusals.py:_NO_TOOL",
+        'r"^(?!.*(?:\\btools?\\b[.\\[]|signature|encrypted_content))"',
+        'r"^"',
+        ("tests/adapters/test_media_wordings.py::test_words_that_only_resemble_them_are_not",),
+    ),
+    Mutation(
+        "refusal: a refused limit of tokens is explained as sampling",
+        "actors/adapters/classify.py:_failure",
+        "parameter is not None and row.rule in SAMPLING_RULES and SAMPLING.isdisjoint(parameter.settings)",
+        "False",
+        (
+            "tests/cli/test_asked_for_help.py::"
+            "test_a_refused_parameter_is_named_and_only_sampling_is_explained_as_such",
+        ),
+    ),
 )
