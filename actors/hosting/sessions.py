@@ -3,8 +3,8 @@
 An id belongs to one caller from the moment it is asked for: what is opened, resumed or forgotten is reserved first.
 """
 
+import os
 import re
-import secrets
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
 from types import EllipsisType
@@ -81,7 +81,7 @@ def session_key() -> str:
     The idempotency keys of its calls begin with it. So it is the system's randomness, drawn when it is needed: a seed,
     or the state of a generator that is copied by a fork, would give two processes the same.
     """
-    return secrets.token_hex(8)
+    return os.urandom(8).hex()
 
 
 class Sessions:

@@ -36,7 +36,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "forked: two sessions of one id share their idempotency keys",
         "actors/hosting/sessions.py:session_key",
-        "secrets.token_hex(8)",
+        "os.urandom(8).hex()",
         "'0' * 16",
         (WORKERS, SEED),
     ),
