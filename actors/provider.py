@@ -75,7 +75,11 @@ class ProviderActor(Actor[ProviderCommand]):
         system, name = context.ref.system, context.ref.name.split("/")[1:2]
         self._context = context
         self._admission = Admission(
-            "".join(name) or context.ref.name, self._endpoint.pace, system.now, system.deadlines.at
+            "".join(name) or context.ref.name,
+            self._endpoint.pace,
+            system.now,
+            system.deadlines.at,
+            self._endpoint.retries.span,
         )
         self._meter.admission = self._admission
 

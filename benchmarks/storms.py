@@ -22,7 +22,8 @@ import anyio
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Request
 from actors.backends.admission import Pace
-from actors.backends.rounds import Answer, Broken, Endpoint, Generate, Generated, Retries
+from actors.backends.retries import Retries
+from actors.backends.rounds import Answer, Broken, Endpoint, Generate, Generated
 from actors.core.identity import Binding
 from actors.core.profiles import dialect
 from actors.core.segments import Segments
@@ -101,13 +102,13 @@ class Backend:
 
 @asynccontextmanager
 async def provided(
-    backend: Backend, pace: Pace, retries: Retries | None = None
+    backend: Backend, pace: Pace, retries: Retries | None = None, random: Random | None = None
 ) -> AsyncIterator[Ref[ProviderCommand]]:
     """Give the provider actor of a backend."""
     endpoint = Endpoint(BINDING.endpoint, retries=retries or Retries(attempts=4), pace=pace)
     async with System() as system:
         codec = adapter(dialect("openai_chat"))
-        make = lambda: ProviderActor(codec, endpoint, backend, Random(1))  # noqa: E731  jitter, not secrets
+        make = lambda: ProviderActor(codec, endpoint, backend, random or Random(1))  # noqa: E731  jitter, not secrets
         yield system.spawn(make, "provider/a/1")
 
 

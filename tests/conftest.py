@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import HealthCheck, settings
 
-from actors.backends.rounds import Retries
+from actors.backends.retries import Retries
 from actors.kernel.system import GRACE
 from tests.postgres import postgres as postgres  # a fixture, for every test
 from tests.readings import compare_readings

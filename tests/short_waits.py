@@ -2,7 +2,7 @@
 
 from random import Random
 
-from actors.backends.rounds import Retries
+from actors.backends.retries import Retries
 
 _wait = Retries.wait
 

@@ -15,7 +15,8 @@ import trio.testing
 
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Request
-from actors.backends.rounds import Answer, Broken, Endpoint, Generate, Generated, Retries
+from actors.backends.retries import Retries
+from actors.backends.rounds import Answer, Broken, Endpoint, Generate, Generated
 from actors.core.feed import SessionEvent, TextEvent
 from actors.core.identity import Binding
 from actors.core.profiles import dialect

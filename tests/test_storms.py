@@ -13,7 +13,8 @@ import trio
 import trio.testing
 
 from actors.backends.admission import Admission, Pace, Ticket
-from actors.backends.rounds import Answer, Broken, Generated, Retries
+from actors.backends.retries import Retries
+from actors.backends.rounds import Answer, Broken, Generated
 from actors.core.segments import Segments
 from actors.core.stream import Usage
 from actors.provider import Abort, Counters, Inspect

@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import lru_cache
+from types import MappingProxyType
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -34,7 +35,7 @@ from actors.adapters.refusals import (
     finish_word,
 )
 from actors.adapters.refused_parameters import refused_parameter, refused_schema
-from actors.adapters.waits import retry_after
+from actors.adapters.waits import retry_after, until_reset
 from actors.adapters.wire import Fields, fields, items, json_text, string
 from actors.core.dialect import Dialect
 from actors.core.jsonio import sanitised
@@ -44,6 +45,7 @@ from actors.core.stream import Cut
 MAX_MESSAGE = 500
 """Characters of a provider's words that are kept."""
 _READ = 64 * 1024  # bytes of an error body that are looked at
+_HEADER = 64  # characters of a header that a body repeats
 _GATEWAYS = 3  # gateways behind each other that are unwrapped
 
 _ANY = re.compile("")
@@ -64,7 +66,8 @@ _SECRETS = (
 class _Report(Struct, frozen=True):
     """An error as its provider words it. `text` is all of it, for what no field is known for.
 
-    `place` is the part of the request that it names, as it names it.
+    `place` is the part of the request that it names, as it names it. `headers` are those of the provider behind a
+    gateway that repeats them in its body (OpenRouter), names in lower case.
     """
 
     message: str = ""
@@ -73,6 +76,7 @@ class _Report(Struct, frozen=True):
     status: int | None = None
     text: str = ""
     place: str = ""
+    headers: Mapping[str, str] = MappingProxyType({})
 
 
 def classify(
@@ -88,6 +92,7 @@ def classify(
     # The kind of an AWS error: `ThrottlingException` of `aws#ThrottlingException:http://…`.
     named = lowered.get("x-amzn-errortype", "").partition(":")[0].rpartition("#")[2].strip()
     report = replace(report, type=report.type or named, status=status)
+    lowered = {**report.headers, **lowered}
     failure = _failure(report, dialect, lowered, now, bare=not body.strip())
     should_retry = lowered.get("x-should-retry", "").strip().lower()
     if should_retry == "false" and failure.action == "retry":
@@ -147,11 +152,17 @@ def _failure(
         or (f"HTTP {status} without a message" if status else "an error without a message"),
         status=status,
         code=_one_line(report.code or report.type) or None,
-        retry_after=retry_after(headers, report.text, now),
+        retry_after=_wait(row.kind, headers, report.text, now),
         rule=row.rule and cited(dialect, row.rule, row.case),
         place=_one_line(report.place) or None,
         parameter=parameter,
     )
+
+
+def _wait(kind: Kind, headers: Mapping[str, str], text: str, now: float | None) -> float | None:
+    """Return the seconds that the provider asks to wait, where it says so in any way."""
+    told = retry_after(headers, text, now)
+    return until_reset(headers, now) if told is None and kind in ("rate_limit", "quota") else told
 
 
 def _parameter(row: Row, report: _Report) -> RefusedParameter | None:
@@ -214,11 +225,13 @@ def _report(value: object, depth: int = _GATEWAYS) -> _Report:
         status=told.status or outer.status,
         text=f"{told.text}\n{outer.text}",
         place=told.place or outer.place,
+        headers=outer.headers,
     )
 
 
 def _plain(error: Fields) -> _Report:
     code, details = error.get("code"), fields(error.get("details"))
+    repeated = fields(fields(error.get("metadata")).get("headers"))
     message = string(error.get("message")) or string(error.get("detail"))
     if not message and (detail := items(error.get("detail") or fields(error.get("message")).get("detail"))):
         message = json_text(detail)  # a list of fields that were not accepted
@@ -229,6 +242,7 @@ def _plain(error: Fields) -> _Report:
         status=code if isinstance(code, int) and 300 <= code < 600 else None,
         text=json_text(error),
         place=string(error.get("param")) or _location(error),
+        headers={name.lower(): str(value)[:_HEADER] for name, value in repeated.items()},
     )
 
 

@@ -1,39 +1,32 @@
-"""How long a provider asks us to wait, in all the forms it says so. Pure: the clock is an argument.
+"""How long a provider asks us to wait, in all the places where it says so. Pure: the clock is an argument.
 
-In the order in which they are believed: `retry-after-ms`, `retry-after` in seconds, `retry-after` as an HTTP
-date, a `RetryInfo` delay in the body, a sentence such as "Please try again in 1m2.5s".
+In the order in which they are believed: `retry-after-ms`, `retry-after`, a `RetryInfo` delay in the body, a sentence
+such as "Please try again in 1m2.5s", and for a rate limit the headers that say when an account has something left.
+`actors.adapters.times` reads the times.
 """
 
 import re
 from collections.abc import Mapping
-from math import isnan
 
-MAX_WAIT = 86_400.0
-"""Seconds. What is longer, or infinite, is a day: the caller compares it with a budget far below."""
+from actors.adapters.times import AMOUNTS, MAX_WAIT, ahead, duration, number, server_clock
 
-_NUMBER = r"\d{1,9}(?:\.\d{1,9})?"
-_UNIT = r"milliseconds?|ms|hours?|h|minutes?|min|m|seconds?|sec|s"
-_SENTENCE = re.compile(
-    rf"(?:try again|retry) (?:in|after) ((?:{_NUMBER}\s?(?:{_UNIT})(?![a-z])\s?)+)", re.IGNORECASE
-)
-_AMOUNT = re.compile(rf"({_NUMBER})\s?({_UNIT})(?![a-z])", re.IGNORECASE)
+_SENTENCE = re.compile(rf"(?:try again|retry) (?:in|after) {AMOUNTS}", re.IGNORECASE)
 _RETRY_INFO = re.compile(r'"retryDelay"\s*:\s*"(\d{1,9}(?:\.\d{1,9})?)s"')
-_SECONDS_IN = (
-    ("ms", 0.001),
-    ("milli", 0.001),
-    ("h", 3600.0),
-    ("m", 60.0),
-    ("s", 1.0),
-)  # by how a unit begins
-_RFC_3339 = re.compile(
-    r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:\.\d+)?(?:[Zz]|([+-])(\d\d):(\d\d))"
-)
+AT_ONCE = 3600.0
+"""Seconds. What is whole again later than that comes back as a whole: a day's quota, and not little by little."""
+_PERIODS = ("minute", "hour", "day")
 _KINDS = ("requests", "tokens", "input-tokens", "output-tokens")
-_REMAINING = (
-    *(
-        (f"x-ratelimit-limit-{kind}", f"x-ratelimit-remaining-{kind}", f"x-ratelimit-reset-{kind}")
-        for kind in _KINDS[:2]
+_X_KINDS = (
+    "",
+    *(f"-{kind}" for kind in _KINDS[:2]),
+    *(f"-{kind}-{p}" for kind in _KINDS[:2] for p in _PERIODS),
+)
+_LEFT = (
+    *tuple(
+        (f"x-ratelimit-limit{kind}", f"x-ratelimit-remaining{kind}", f"x-ratelimit-reset{kind}")
+        for kind in _X_KINDS
     ),
+    ("ratelimit-limit", "ratelimit-remaining", "ratelimit-reset"),
     *(
         (
             f"anthropic-ratelimit-{kind}-limit",
@@ -43,7 +36,7 @@ _REMAINING = (
         for kind in _KINDS
     ),
 )
-"""Headers that say what is given in a minute, what is left of it, and when it is whole again."""
+"""Headers that say what is given in a period, what is left of it, and when it is whole again."""
 
 
 def retry_after(headers: Mapping[str, str], body: str, now: float | None) -> float | None:
@@ -52,70 +45,61 @@ def retry_after(headers: Mapping[str, str], body: str, now: float | None) -> flo
     Headers are given in lower case, `now` in seconds since the epoch; without it, dates are not understood. What lies
     in the past is 0. What cannot be read is as if it were not there.
     """
-    value = headers.get("retry-after", "")
-    milliseconds = _number(headers.get("retry-after-ms", ""))
-    told = None if milliseconds is None else milliseconds / 1000
-    for seconds in (told, _number(value), _until(value, now), _said(body)):
-        if seconds is not None:
-            return min(max(seconds, 0.0), MAX_WAIT)
-    return None
+    clock = server_clock(headers, now)
+    for name in ("retry-after-ms", "x-ms-retry-after-ms"):
+        if (milliseconds := number(headers.get(name, ""))) is not None:
+            return _bounded(milliseconds / 1000)
+    if (told := _told(headers.get("retry-after", ""), clock)) is not None:
+        return _bounded(told)
+    said = _said(body)
+    return None if said is None else _bounded(said)
 
 
-def _number(value: str) -> float | None:
-    try:
-        number = float(value)
-    except ValueError:
-        return None
-    return None if isnan(number) else number
+def until_reset(headers: Mapping[str, str], now: float | None) -> float | None:
+    """Return the seconds until a refused account has something left, or None if nothing is said of that.
+
+    A limit of which it is not said how much is left may be the one that was met.
+    """
+    waits = [wait for wait in _waits(headers, now, otherwise="0") if wait is not None]
+    return _bounded(max(waits)) if waits else None
 
 
-def _until(value: str, now: float | None) -> float | None:
-    if now is None:
-        return None
-    from email.utils import parsedate_to_datetime  # and half a mail client; few providers name a date
+def used_up(headers: Mapping[str, str], now: float) -> float:
+    """Return the seconds until an account has a request or a token left; 0 if it has, or nothing is said."""
+    return _bounded(max((wait or 0.0 for wait in _waits(headers, now, otherwise="")), default=0.0))
 
-    try:
-        return parsedate_to_datetime(value).timestamp() - now
-    except (ValueError, TypeError, OverflowError, OSError):
-        return None
+
+def _waits(headers: Mapping[str, str], now: float | None, *, otherwise: str) -> list[float | None]:
+    """Return the waits for the limits of which nothing is left; `otherwise` is left of one that does not say."""
+    met = [
+        names
+        for names in _LEFT
+        if names[2] in headers and headers.get(names[1], otherwise).strip() in ("0", "0.0")
+    ]
+    if not met:
+        return []
+    clock = server_clock(headers, now)
+    return [_first_left(headers.get(limit, ""), ahead(headers[reset], clock)) for limit, _, reset in met]
+
+
+def _first_left(limit: str, full: float | None) -> float | None:
+    """Return the seconds until the first is there again: it comes back evenly, unless that takes hours."""
+    if full is None or full > AT_ONCE:
+        return full
+    return full / max(1.0, number(limit) or 1.0)
+
+
+def _told(value: str, clock: float | None) -> float | None:
+    """Return what `Retry-After` says. A number that is no moment is one of seconds, however many."""
+    told = ahead(value, clock)
+    return number(value) if told is None else told
 
 
 def _said(body: str) -> float | None:
     if info := _RETRY_INFO.search(body):
         return float(info[1])
-    if (sentence := _SENTENCE.search(body)) is None:
-        return None
-    return sum(float(amount) * _seconds_in(unit.lower()) for amount, unit in _AMOUNT.findall(sentence[1]))
+    return None if (sentence := _SENTENCE.search(body)) is None else duration(sentence[1])
 
 
-def _seconds_in(unit: str) -> float:
-    return next(seconds for start, seconds in _SECONDS_IN if unit.startswith(start))
-
-
-def used_up(headers: Mapping[str, str], now: float) -> float:
-    """Return the seconds until an account has a request or a token left; 0 if it has, or nothing is said.
-
-    What is told of is when all is there again. It comes back evenly, so the first of it is there sooner.
-    """
-    longest = 0.0
-    for limit, remaining, reset in _REMAINING:
-        if headers.get(remaining, "").strip() == "0":
-            full = _reset(headers.get(reset, ""), now)
-            longest = max(longest, full / max(1.0, _number(headers.get(limit, "")) or 1.0))
-    return min(longest, MAX_WAIT)
-
-
-def _reset(value: str, now: float) -> float:
-    """Return the seconds until a limit is whole again: `6m0s`, `17ms`, `1.5`, or a date of RFC 3339."""
-    number = _number(value)
-    if number is not None:
-        return max(0.0, number)
-    if amounts := _AMOUNT.findall(value) if re.fullmatch(rf"(?:{_NUMBER}[a-z]+)+", value) else ():
-        return sum(float(amount) * _seconds_in(unit.lower()) for amount, unit in amounts)
-    if (date := _RFC_3339.fullmatch(value)) is None:
-        return 0.0
-    from calendar import timegm  # as above
-
-    sign, hours, minutes = date[7] or "+", int(date[8] or 0), int(date[9] or 0)
-    ahead = (hours * 3600 + minutes * 60) * (-1 if sign == "-" else 1)
-    return max(0.0, timegm((*map(int, date.group(1, 2, 3, 4, 5, 6)), 0, 0, 0)) - ahead - now)
+def _bounded(seconds: float) -> float:
+    return min(max(seconds, 0.0), MAX_WAIT)

@@ -3,9 +3,11 @@
 Each backend has one, and its provider actor owns it. A request goes if there is a place for it, the account's minute
 has room, the backend asked nobody to wait, and nobody waits before it. Else it waits in a bounded queue, where tenants
 share by weight and sessions alike. Of a tenant's requests, those that continue a turn go ahead: turns that have begun
-end soon, where all would otherwise advance together and none end for long.
+end soon, where all would otherwise advance together and none end for long. Those that are tried again have a queue of
+their own, which is served first.
 
-A backend that fails every time is not asked: who comes is refused at once, and so are those who wait.
+While it is in doubt whether the backend is down, one goes after the other. A backend that fails every time is not
+asked: who comes is refused at once, and so are those who wait.
 
 A request that waits to be tried again is not here: it holds no place and no slot of the queue. As long as no limit is
 in force, to enter and to leave is to count.
@@ -30,6 +32,10 @@ LEARNING = 0.2
 PROBE = 0.001
 LEAD = 8
 """Requests by which one that continues a turn goes ahead of its tenant's others. A longer turn waits with them."""
+NEXT_PROBE = 1.0
+"""Seconds after which, in doubt, one more request goes out beside one that has no answer yet."""
+NEXT_FIRST = 0.1
+"""Seconds between two requests that, in doubt, are tried for the first time: those that are tried again decide."""
 
 
 class Pace(Struct, frozen=True):
@@ -39,7 +45,7 @@ class Pace(Struct, frozen=True):
         concurrency: Requests at once, at most; the rate limits it answers with lower it for a while.
         waiting: Requests that may wait for a place; one more is refused.
         requests, tokens: In any minute; None has no limit of its own.
-        failures: Failed tries in a row after which it is left alone.
+        failures: Failed tries in a row after which it is left alone; what was in flight at the first counts as one.
         cooldown: Seconds for which it is.
         patience: Seconds that it may ask everybody to wait; if it asks for more, it is left alone meanwhile.
         weights: Of tenants, where their requests wait; 1 for one that is not named.
@@ -67,7 +73,9 @@ class Ticket(Struct, eq=False):
     is_first: bool = True
     continues: bool = False
     wave: int = 0
+    breaker_wave: int = 0
     probes: bool = False
+    is_in_doubt: bool = False
     tokens: float = 0.0
     second: int = 0
     waiter: Waiter | None = None
@@ -99,6 +107,7 @@ class Admission:
         pace: Its limits.
         now: The loop's clock.
         later: Calls a function at a time of that clock.
+        least: Seconds that failures must last before the backend is left alone: one request's tries take as long.
     """
 
     def __init__(
@@ -107,12 +116,14 @@ class Admission:
         pace: Pace,
         now: Callable[[], float],
         later: Callable[[float, Callable[[], None]], object],
+        least: float = 0.0,
     ) -> None:
         self._name = name
         self._pace = pace
         self._now = now
         self._later = later
         self._queue: FairQueue[Ticket] = FairQueue(pace.weights, self._lead)
+        self._again: FairQueue[Ticket] = FairQueue(pace.weights, self._lead)
         self._requests = MinuteBudget(pace.requests) if pace.requests else None
         self._tokens = MinuteBudget(pace.tokens) if pace.tokens else None
         self._retries = RetryBudget(burst=max(10.0, pace.concurrency))
@@ -120,13 +131,14 @@ class Admission:
         self._hold = -inf  # until when nobody is let in, because the backend said so
         self._next_look = inf
         self.concurrency = Concurrency(pace.concurrency)
-        self.breaker = Breaker(pace.failures, pace.cooldown)
-        self.in_flight = self._first_tries = 0
+        self.breaker = Breaker(pace.failures, pace.cooldown, least)
+        self.in_flight = self.answers = self._first_tries = self._in_doubt = 0
+        self._probed = -inf  # when a request went out last in doubt
 
     @property
     def waiting(self) -> int:
         """How many wait for a place."""
-        return self._queue.size
+        return self._again.size + self._queue.size
 
     def condition(self) -> Condition:
         """Return how the backend does."""
@@ -134,7 +146,7 @@ class Admission:
         wait = breaker.wait(now)
         return Condition(
             self.in_flight,
-            self._queue.size,
+            self.waiting,
             int(self.concurrency.limit),
             0.0 if wait is None else max(wait, PROBE),  # while another probes, there is no knowing
             None if breaker.failed_at is None else now - breaker.failed_at,
@@ -151,11 +163,11 @@ class Admission:
             self._first_tries += 1
         if self.breaker.until is not None:
             self._probe(ticket)
-        elif not self._queue.size and self._fits(ticket):
+        elif not self._must_wait(ticket) and self._fits(ticket):
             self._begin(ticket)
-        elif self._queue.size >= self._pace.waiting:
+        elif self._queue_of(ticket).size >= self._most_waiting(ticket):
             raise Overloaded(
-                f"{self._queue.size} requests wait for backend {self._name!r}, and limits.waiting is "
+                f"{self._queue_of(ticket).size} requests wait for backend {self._name!r}, and limits.waiting is "
                 f"{self._pace.waiting}; ask later, ask less at a time, or raise it or limits.concurrency"
             )
         else:
@@ -164,36 +176,50 @@ class Admission:
     def leave(self, ticket: Ticket, failure: Failure | None, usage: Usage | None) -> None:
         """Give the place back, with how the try ended; `usage` is None if it was stopped."""
         self.in_flight -= 1
+        self._in_doubt -= ticket.is_in_doubt
         if self._tokens is not None and usage is not None:
             self._settle(self._tokens, ticket, failure, usage)
         if usage is None:
             if ticket.probes:
                 self.breaker.withdrawn()
         elif failure is None:
+            self.answers += 1
             self._answered()
+            if not ticket.is_first:
+                self._retries.give_back()
         else:
             self._failed(ticket, failure)
-        if self._queue.size:
+        if self.waiting:
             self._serve()
 
     def begun(self, ticket: Ticket) -> None:
         """Note that a probe's answer has begun well: the breaker closes, and nobody waits for the answer's end."""
-        ticket.probes = False
-        if self.breaker.probing and self.breaker.answered():
-            self.concurrency.restart()
-            self.concurrency.answered()  # beside it there is room for one
+        if ticket.probes:
+            ticket.probes = False
+            if self.breaker.probing and self.breaker.answered():
+                self.concurrency.restart()
+                self.concurrency.answered()  # beside it there is room for one
+        elif ticket.is_in_doubt:
+            ticket.is_in_doubt = False
+            self._in_doubt -= 1
+            if self.breaker.is_in_doubt:
+                self.breaker.answered()
+                self._serve()
 
-    def may_retry(self) -> bool:
-        """Say whether one more retry is granted."""
-        return self.breaker.until is None and self._retries.take(self._first_tries, self._now())
+    def may_retry(self, failure: Failure) -> bool:
+        """Say whether one more retry is granted. Those of rate limits wait for a place, and multiply nothing."""
+        if self.breaker.until is not None:
+            return False
+        return failure.kind == "rate_limit" or self._retries.take(self._first_tries, self._now())
 
     def gave_up(self) -> None:
         """Note that a round failed for good: for a while, pools pass over this backend."""
         self.breaker.failed_at = self._now()
 
     def hold(self, seconds: float) -> None:
-        """Let nobody in for so long: the backend asks for it."""
-        self._hold = max(self._hold, self._now() + min(seconds, self._pace.patience))
+        """Let nobody in for so long, as the backend asks; nothing if that is longer than anybody is made to wait."""
+        if seconds <= self._pace.patience:
+            self._hold = max(self._hold, self._now() + seconds)
 
     def _probe(self, ticket: Ticket) -> None:
         """Let one request through a breaker that is half-open, whatever else is in flight."""
@@ -201,6 +227,18 @@ class Admission:
             raise self._open(wait)
         ticket.probes = self.breaker.probe()
         self._begin(ticket)
+
+    def _queue_of(self, ticket: Ticket) -> FairQueue[Ticket]:
+        return self._queue if ticket.is_first else self._again
+
+    def _must_wait(self, ticket: Ticket) -> bool:
+        """Say whether others wait that go before it."""
+        return bool(self._again.size or (ticket.is_first and self._queue.size))
+
+    def _most_waiting(self, ticket: Ticket) -> int:
+        """Return how many may wait. What had a place may wait for another: it has been accepted."""
+        most = self._pace.waiting
+        return most if ticket.is_first else most + self._pace.concurrency
 
     def _open(self, wait: float) -> CircuitOpen:
         now = f"is not asked for {wait:.0f} s more" if wait else "is just being tried with one request"
@@ -214,12 +252,16 @@ class Admission:
         """Say whether there is room for a request now. If only time will make some, look again then."""
         if self.in_flight > self.concurrency.limit - 1:
             return False
-        if self._hold == -inf and self._requests is None and self._tokens is None:
+        is_in_doubt = self.breaker.is_in_doubt
+        if self._hold == -inf and self._requests is None and self._tokens is None and not is_in_doubt:
             return True
         now = self._now()
         wait = self._hold - now
         if wait <= 0:
             self._hold = -inf
+        if is_in_doubt:
+            pause = NEXT_PROBE if self._in_doubt else NEXT_FIRST if ticket.is_first else 0.0
+            wait = max(wait, self._probed + pause - now)
         if self._requests is not None:
             wait = max(wait, self._requests.wait(1, now))
         if self._tokens is not None:
@@ -232,8 +274,12 @@ class Admission:
         return False
 
     def _begin(self, ticket: Ticket) -> None:
-        ticket.is_in, ticket.wave = True, self.concurrency.wave
+        ticket.is_in, ticket.wave, ticket.breaker_wave = True, self.concurrency.wave, self.breaker.wave
         self.in_flight += 1
+        if self.breaker.is_in_doubt:
+            ticket.is_in_doubt = True
+            self._in_doubt += 1
+            self._probed = self._now()
         if self._requests is not None:
             self._requests.reserve(1, self._now())
         if self._tokens is not None:
@@ -242,14 +288,15 @@ class Admission:
 
     async def _wait(self, ticket: Ticket) -> None:
         ticket.waiter = parking().waiter()
-        self._queue.put(ticket.tenant, ticket.session, ticket)
+        queue = self._queue_of(ticket)
+        queue.put(ticket.tenant, ticket.session, ticket)
         try:
             await ticket.waiter
         except BaseException:  # it was stopped, before or just after its turn came
             if ticket.is_in:
                 self.leave(ticket, None, None)
             else:
-                self._queue.remove(ticket.tenant, ticket.session, ticket)
+                queue.remove(ticket.tenant, ticket.session, ticket)
                 self._serve()  # it may have been what the others waited behind
             raise
         if not ticket.is_in:
@@ -261,8 +308,11 @@ class Admission:
 
     def _serve(self) -> None:
         """Let in those who wait, in turn, as far as there is room."""
-        while self._queue.size and self._fits(ticket := self._queue.first()):
-            self._queue.take(self._cost(ticket))
+        while self.waiting:
+            queue = self._again if self._again.size else self._queue
+            if not self._fits(ticket := queue.first()):
+                break
+            queue.take(self._cost(ticket))
             self._begin(ticket)
             wake(ticket.waiter)
 
@@ -294,10 +344,13 @@ class Admission:
         asked = failure.retry_after
         if failure.kind == "rate_limit":
             self.concurrency.limited(ticket.wave)
-            if asked is not None and asked <= self._pace.patience:
+            self.concurrency.crowded(self.in_flight)
+            if asked is not None:
                 self.hold(asked)
         if failure.kind == "transient":
-            if (self.breaker.until is None or ticket.probes) and self.breaker.failed(self._now()):
+            if (self.breaker.until is None or ticket.probes) and self.breaker.failed(
+                self._now(), ticket.breaker_wave
+            ):
                 self._turn_away()
         elif failure.kind == "rate_limit" and (ticket.probes or (asked or 0) > self._pace.patience):
             self.breaker.open(self._now(), min(asked or inf, self._pace.cooldown))
@@ -309,5 +362,5 @@ class Admission:
 
     def _turn_away(self) -> None:
         """Refuse all who wait: the breaker has opened."""
-        for ticket in self._queue.clear():
+        for ticket in (*self._again.clear(), *self._queue.clear()):
             wake(ticket.waiter)

@@ -13,7 +13,8 @@ from actors.backends.backend import ResolvedBackend
 from actors.backends.budgets import SharedBudget
 from actors.backends.learned import LearnedFacts
 from actors.backends.pricing import Pricing
-from actors.backends.rounds import Endpoint, Retries
+from actors.backends.retries import Retries
+from actors.backends.rounds import Endpoint
 from actors.core.compaction import Compaction
 from actors.core.diagnostics import Refusal
 from actors.core.estimate import Calibrations
@@ -206,5 +207,6 @@ def provider_at(
         ),
         backend.stream,
         limits.answer_bytes,
+        limits.silence_timeout,
     )
     return ProviderActor(codec, endpoint, transport, random, meter)

@@ -20,6 +20,8 @@ from actors.adapters.adapter import Adapter
 from actors.adapters.failure import ACTIONS, BACKEND_KINDS, AnswerFault, Failure, Kind
 from actors.adapters.request import Request
 from actors.backends.admission import Admission, Pace, Ticket
+from actors.backends.retries import Retries
+from actors.backends.silence import Silence
 from actors.core.asking import Asked
 from actors.core.content import Message
 from actors.core.feed import Sink, StatusEvent, TextEvent, ThinkingEvent
@@ -52,34 +54,12 @@ SECRET = 6
 """Fewest characters of an auth header that is removed from a provider's words."""
 ERROR_BODY = 256 * 1024
 """Bytes of an error response that are read."""
+ERROR_TIME = 2.0
+"""Seconds in which they are read: the status has said what matters, and some bodies never end."""
 CONTINUATIONS = 8
 """Requests that go on with one answer that its provider pauses (`CONTINUATION`); then it stands as it is."""
 LINGER = 0.5
 """Seconds that a server has to end its response after the answer's end marker; then the connection is closed."""
-
-
-class Retries(Struct, frozen=True):
-    """How a failed request is tried again, before anything of an answer was shown.
-
-    Args:
-        attempts: Tries in all.
-        base, ceiling: Seconds of the first wait and of the longest; doubling in between, with jitter.
-        budget: Longest wait, in seconds, that a provider may ask for and is granted here; beyond it the
-            request fails, and another backend may serve it sooner.
-    """
-
-    attempts: int = 3
-    base: float = 0.5
-    ceiling: float = 8.0
-    budget: float = 20.0
-
-    def wait(self, attempt: int, asked: float | None, random: Random) -> float | None:
-        """Return the seconds to wait after failed attempt number `attempt`, or None to give up."""
-        if attempt >= self.attempts or (asked is not None and asked > self.budget):
-            return None
-        if asked is not None:
-            return asked + random.uniform(0, self.base)
-        return min(self.ceiling, self.base * 2.0 ** (attempt - 1)) * random.uniform(0.5, 1.0)
 
 
 class Endpoint(Struct, frozen=True):
@@ -93,6 +73,7 @@ class Endpoint(Struct, frozen=True):
         timeouts, retries, pace: See there.
         stream: Whether answers are asked for as streams.
         answer_bytes: Of one answer, as it is on the wire; a larger one is given up, and the next backend asked.
+        silence_timeout: Seconds for which a stream may say nothing, whatever else it sends; None for any time.
     """
 
     url: str
@@ -104,6 +85,7 @@ class Endpoint(Struct, frozen=True):
     pace: Pace = field(default_factory=Pace)
     stream: bool = True
     answer_bytes: int = 32 * 1024 * 1024
+    silence_timeout: float | None = None
 
 
 class Tried(Struct, frozen=True):
@@ -225,7 +207,8 @@ class Round:
         self._query = ""
         self.aborted = self.has_ended = False
         self._ticket: Ticket  # of the try that is under way
-        self._tries = 0
+        self._tries = self._answers = 0
+        self._passed_over = 0  # tries that were refused for the rate while others were served
         self._tried: list[Tried] = []
         self._wait = 0.0
         self._was_renewed = self._visible = False
@@ -275,28 +258,39 @@ class Round:
 
     def _judged(self, failure: Failure, random: Random) -> float | None:
         """Take note of how a try failed; return the seconds until the next, or None if there is none."""
-        before, self._failure = self._failure, failure
+        self._failure = self._endpoint.retries.told(failure)
         if self._renewed(failure):
             return 0.0
         if failure.action == "our_bug":
             self._counters["tool_api_400_total"] += 1
         elif failure.action == "leave_out":
             self._counters[f"refused_{failure.kind}"] += 1
-        wait = self._next_try(before, failure, random)
+        wait = self._next_try(failure, random)
         if wait is None and failure.kind in BACKEND_KINDS:
             self._admission.gave_up()
         return wait
 
-    def _next_try(self, before: Failure | None, failure: Failure, random: Random) -> float | None:
-        if failure.action != "retry" or self._visible or _exhausted(before, failure):
+    def _next_try(self, failure: Failure, random: Random) -> float | None:
+        if failure.action != "retry" or self._visible:
             return None
-        wait = self._endpoint.retries.wait(self._tries, failure.retry_after, random)
+        wait = self._endpoint.retries.wait(self._counted(failure), failure.retry_after, random)
         if wait is None:
             return None
-        if not self._admission.may_retry():
+        if not self._admission.may_retry(failure):
             self._counters["retries_denied"] += 1
             return None
         return wait
+
+    def _counted(self, failure: Failure) -> int:
+        """Return how many tries of the request count, the one that failed just now included."""
+        if failure.kind == "rate_limit" and self._was_passed_over():
+            self._passed_over = min(self._passed_over + 1, self._endpoint.retries.passes)
+        return self._tries - self._passed_over
+
+    def _was_passed_over(self) -> bool:
+        """Say whether the backend has answered others since this request was refused last."""
+        before, self._answers = self._answers, self._admission.answers
+        return self._tries > 1 and self._answers > before
 
     def _renewed(self, failure: Failure) -> bool:
         """Say whether a token was taken back and the next may be good. Asked for once in a round."""
@@ -390,9 +384,12 @@ class Round:
             if response.status != 200:
                 return await self._refusal(response)
             with self._here.scope(deadline=until) as patience:  # until here the transport sees to that
-                await self._read(response, patience)
+                silence = Silence(
+                    patience, self._here.now, endpoint.silence_timeout if endpoint.stream else None
+                )
+                await self._read(response, patience, silence)
             if patience.cancelled_caught and not self._decoder.ended:
-                why = f"The answer took longer than {total} s."
+                why = silence.why or f"The answer took longer than {total} s."
                 return Failure("transient", "retry", why, error="TimeoutError")
         return None
 
@@ -404,7 +401,7 @@ class Round:
             self._counters["tool_api_400_total"] += 1
             telemetry.withheld(f"round {self._command.key}", withheld)
 
-    async def _read(self, response: Response, patience: Scope) -> None:
+    async def _read(self, response: Response, patience: Scope, silence: Silence) -> None:
         """Read the answer to its end. If the connection fails after that, the answer is whole."""
         is_begun = False
         try:
@@ -414,8 +411,10 @@ class Round:
                         is_begun = True
                         if begun.startswith(b"{"):  # as some answer whatever was asked for
                             self._read_whole()
+                            silence.allow()
                     self._show(events := self._decoder.feed(chunk))
-                    if events and self._ticket.probes:
+                    silence.hear(events)
+                    if events and (self._ticket.probes or self._ticket.is_in_doubt):
                         self._admission.begun(self._ticket)
                     if self._decoder.ended:
                         patience.deadline = min(patience.deadline, self._here.now() + LINGER)
@@ -432,7 +431,7 @@ class Round:
 
     async def _refusal(self, response: Response) -> Failure:
         body = bytearray()
-        with suppress(ProviderFailed):  # the status has said what matters
+        with self._here.scope(deadline=self._here.now() + ERROR_TIME), suppress(ProviderFailed):
             async with aclosing(response.chunks()) as chunks:
                 async for chunk in chunks:
                     body += chunk
@@ -494,9 +493,3 @@ def _without_secrets(failure: Failure, auth_headers: Headers) -> Failure:
             if len(secret) >= SECRET:
                 message = message.replace(secret, "[removed]")
     return failure if message == failure.message else replace(failure, message=message)
-
-
-def _exhausted(before: Failure | None, failure: Failure) -> bool:
-    """Say whether a spend cap was met, which no waiting lifts: a rate limit, twice running, that named no wait."""
-    both = (before, failure)
-    return all(each and each.kind == "rate_limit" and each.retry_after is None for each in both)

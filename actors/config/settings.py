@@ -109,20 +109,25 @@ class BackendLimits(Frozen):
         connect: Until the connection stands.
         first_byte: From the request's last byte to the answer's first; and as long for a free connection.
         idle: Between two pieces of a stream.
+        silence_timeout: For which a stream may send nothing but comments, pings and empty deltas; None for as long as
+            it likes. Models that think in secret are silent for minutes.
         total: For one attempt as a whole; None has no end of its own.
         answer_bytes: Of one answer on the wire, comments and blank lines included. One that is larger is given up:
             `cause.kind` is `too_long`, and the next backend is asked.
         concurrency: Requests in flight, at most; the backend's rate limits lower it for a while. More wait.
         waiting: Requests that wait; one more is refused as overloaded.
         requests_per_minute, tokens_per_minute: What the account is given; None leaves it to the backend to refuse.
-        attempts: Of one round, the first included.
-        failures: Failed tries in a row, of all sessions, after which the backend is left alone.
+        attempts: Of one round, the first included. A try that is refused for the rate while others are served counts
+            as none, up to four times as often.
+        failures: Failed tries in a row, of all sessions, after which the backend is left alone. What was in flight when
+            the first failed counts as one, and failures must have lasted for as long as one round is tried.
         cooldown: Seconds for which it is. Then one request at a time finds out whether it answers again.
     """
 
     connect: Seconds = 10.0
     first_byte: Seconds = 120.0
     idle: Seconds = 60.0
+    silence_timeout: Seconds | None = None
     total: Seconds | None = 900.0
     answer_bytes: Annotated[int, Field(ge=1024, le=1024 * 1024 * 1024)] = 32 * 1024 * 1024
     concurrency: Count = 64

@@ -17,11 +17,13 @@ class Concurrency(Struct):
     """Requests at once: up by one for each window of answers, halved by a rate limit. From 1 to `ceiling`.
 
     What was sent before the last decrease tells of the time before it: `wave` numbers those times, and of one wave one
-    rate limit counts.
+    rate limit counts. A backend that refuses some of a burst and serves the others may take no more than those: the
+    limit falls to them, and doubles with each window up to where halving alone would have left it (`quick`).
     """
 
     ceiling: int
     limit: float = 0.0
+    quick: float = 0.0
     wave: int = 0
 
     def __post_init__(self) -> None:
@@ -29,18 +31,24 @@ class Concurrency(Struct):
 
     def answered(self) -> None:
         """An answer came: there may be room for more."""
-        self.limit = min(float(self.ceiling), self.limit + 1 / self.limit)
+        more = 1.0 if self.limit < self.quick else 1 / self.limit
+        self.limit = min(float(self.ceiling), self.limit + more)
 
     def limited(self, wave: int) -> None:
         """A request of this wave was refused for the rate."""
         if wave == self.wave:
             self.wave += 1
-            self.limit = max(1.0, self.limit / 2)
+            self.limit = self.quick = max(1.0, self.limit / 2)
+
+    def crowded(self, others: int) -> None:
+        """A request was refused for the rate while so many others are served; if none is, that tells nothing."""
+        if others:
+            self.limit = min(self.limit, float(others))
 
     def restart(self) -> None:
         """Begin again at one: the backend has just come back."""
         self.wave += 1
-        self.limit = 1.0
+        self.limit = self.quick = 1.0
 
 
 class MinuteBudget(Struct):
@@ -112,25 +120,46 @@ class RetryBudget(Struct):
         self._left = left - 1 if left >= 1 else left
         return left >= 1
 
+    def give_back(self) -> None:
+        """A retry was answered: what it took is there again, since that is no outage."""
+        if self._left is not None:
+            self._left = min(self.burst, self._left + 1)
+
 
 class Breaker(Struct):
     """Whether a backend is asked at all.
 
         state       goes on to
-        closed      open, after `failures` failed tries with no answer between them, or when it is told to wait long
+        closed      in doubt, after `failures` failed tries with no answer between them
+        in doubt    closed by an answer; open by a failure, once the failures have lasted `least` seconds and `failures`
+                    of them count; requests go through one after the other meanwhile, and the rest wait
         open        half-open, when `cooldown` seconds are over; until then everything is refused at once
         half-open   closed by an answer that begins, open by a failure; one request goes through at a time
 
-    `until` is None while it is closed. A failure after which a session asks elsewhere is remembered in `failed_at`
-    until something is answered: pools pass over a backend for a while after it.
+    A backend that asks to wait long is open from any state. One cause, such as a load balancer that restarts, fails all
+    that is in flight: what was sent before the first failure was known counts as one (`in_a_row`). Each request may be
+    tried again before the backend is given up, which is what `least` leaves time for.
+
+    `until` is None while it is neither open nor half-open. `wave` numbers the times between first failures. A failure
+    after which a session asks elsewhere is remembered in `failed_at` until something is answered: pools pass over a
+    backend for a while after it.
     """
 
     failures: int
     cooldown: float
+    least: float = 0.0
     until: float | None = None
     failed_at: float | None = None
     in_a_row: int = 0
+    tries: int = 0
+    since: float = 0.0
+    wave: int = 0
     probing: bool = False
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether it is not known if the backend is down, or only what was in flight was hit."""
+        return self.until is None and self.tries >= self.failures
 
     def wait(self, now: float) -> float | None:
         """Return None if a request may go, else the seconds until one may; 0 while another probes."""
@@ -148,13 +177,20 @@ class Breaker(Struct):
     def answered(self) -> bool:
         """The backend answered. Say whether it was closed by that."""
         was_open, self.until = self.until is not None, None
-        self.in_a_row, self.failed_at, self.probing = 0, None, False
+        self.in_a_row, self.tries, self.failed_at, self.probing = 0, 0, None, False
         return was_open
 
-    def failed(self, now: float) -> bool:
-        """A try failed, and the backend is to blame. Say whether it is open from now on."""
-        self.in_a_row += 1
-        if self.until is None and self.in_a_row < self.failures:
+    def failed(self, now: float, wave: int | None = None) -> bool:
+        """A try failed, and the backend is to blame. Say whether it is open from now on.
+
+        `wave` is that at which the try began; without one it began after all that is known.
+        """
+        self.tries += 1
+        if not self.in_a_row:
+            self.in_a_row, self.since, self.wave = 1, now, self.wave + 1
+        elif wave is None or wave == self.wave:
+            self.in_a_row += 1
+        if self.until is None and (self.in_a_row < self.failures or now - self.since < self.least):
             return False
         self.open(now, self.cooldown)
         return True

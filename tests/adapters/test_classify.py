@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from actors.adapters.classify import classify, in_answer, unfinished
 from actors.adapters.failure import ACTIONS, Failure
-from actors.adapters.waits import MAX_WAIT
+from actors.adapters.times import MAX_WAIT
 from actors.core.dialect import Dialect
 from actors.core.profiles import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
 

@@ -130,3 +130,44 @@ def test_a_probe_that_is_stopped_makes_way_for_the_next() -> None:
     assert breaker.probe()
     breaker.withdrawn()
     assert breaker.wait(10.0) is None
+
+
+def test_what_was_in_flight_at_the_first_failure_counts_as_one() -> None:
+    breaker = Breaker(failures=3, cooldown=10)
+    before = breaker.wave
+    assert not any(breaker.failed(0.0, before) for _ in range(40))
+    assert breaker.in_a_row == 1
+    assert breaker.is_in_doubt
+    assert [breaker.failed(now, breaker.wave) for now in (1.0, 2.0)] == [False, True]
+    assert not breaker.is_in_doubt
+
+
+def test_what_is_left_of_a_burst_after_an_answer_counts_as_one_again() -> None:
+    breaker = Breaker(failures=2, cooldown=10)
+    before = breaker.wave
+    for _ in range(5):
+        assert not breaker.failed(0.0, before)
+        breaker.answered()
+    assert not any(breaker.failed(0.0, before) for _ in range(5))
+    assert breaker.failed(1.0, breaker.wave)
+
+
+def test_failures_must_last_as_long_as_one_requests_tries() -> None:
+    breaker = Breaker(failures=2, cooldown=10, least=5)
+    assert not any(breaker.failed(now) for now in (0.0, 1.0, 2.0, 4.9))
+    assert breaker.failed(5.0)
+
+
+def test_a_burst_that_is_served_in_part_leaves_room_for_what_was_served() -> None:
+    places = Concurrency(64)
+    places.limited(0)
+    for others in range(63, 3, -1):
+        places.crowded(others)
+    assert places.limit == 4
+    for _ in range(28):
+        places.answered()
+    assert places.limit == 32  # quickly, up to where halving left it
+    places.answered()
+    assert places.limit < 32.1
+    places.crowded(0)
+    assert places.limit > 32  # a refusal beside which nobody is served tells nothing of how many may be

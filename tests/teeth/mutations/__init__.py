@@ -53,6 +53,7 @@ from tests.teeth.mutations import (
     streams,
     subagents,
     tools,
+    traffic,
     transport,
     turn,
 )
@@ -112,4 +113,5 @@ MUTATIONS: tuple[Mutation, ...] = (
     *models.MUTATIONS,
     *proofs.MUTATIONS,
     *fairness.MUTATIONS,
+    *traffic.MUTATIONS,
 )

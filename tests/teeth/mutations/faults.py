@@ -116,7 +116,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "a request that is stopped while it waits has no slot of the queue",
         "actors/backends/admission.py:Admission._wait",
-        "self._queue.remove(ticket.tenant, ticket.session, ticket)",
+        "queue.remove(ticket.tenant, ticket.session, ticket)",
         "",
         (_CANCELS,),
     ),

@@ -10,15 +10,15 @@ MUTATIONS = (
     Mutation(
         "breaker: all others are refused until the probe's answer has ended",
         "actors/backends/rounds.py:Round._read",
-        "events and self._ticket.probes",
-        "events and self._ticket.probes and self._decoder.ended",
+        "events and (self._ticket.probes or self._ticket.is_in_doubt)",
+        "events and (self._ticket.probes or self._ticket.is_in_doubt) and self._decoder.ended",
         (STORMS,),
     ),
     Mutation(
         "breaker: any byte of a probe's answer closes it",
         "actors/backends/rounds.py:Round._read",
-        "events and self._ticket.probes",
-        "self._ticket.probes",
+        "events and (self._ticket.probes or self._ticket.is_in_doubt)",
+        "self._ticket.probes or self._ticket.is_in_doubt",
         (STORMS,),
     ),
     Mutation(
@@ -61,13 +61,14 @@ MUTATIONS = (
         """
         if failure.kind == "rate_limit":
             self.concurrency.limited(ticket.wave)
-            if asked is not None and asked <= self._pace.patience:
+            ...
+            if asked is not None:
                 self.hold(asked)
         """,
         """
         self.concurrency.limited(ticket.wave)
         if True:
-            if asked is not None and asked <= self._pace.patience:
+            if asked is not None:
                 self.hold(asked)
         """,
         (STORMS,),
@@ -81,9 +82,9 @@ MUTATIONS = (
     ),
     Mutation(
         "retries: they are not jittered",
-        "actors/backends/rounds.py:Retries.wait",
-        "min(self.ceiling, self.base * 2.0 ** (attempt - 1)) * random.uniform(0.5, 1.0)",
-        "min(self.ceiling, self.base * 2.0 ** (attempt - 1))",
+        "actors/backends/retries.py:Retries.wait",
+        "self._longest(attempt) * random.uniform(*...)",
+        "self._longest(attempt)",
         (STORMS,),
     ),
     Mutation(
@@ -97,7 +98,7 @@ MUTATIONS = (
         "breaker: those who wait go on waiting when it opens",
         "actors/backends/admission.py:Admission._turn_away",
         """
-        for ticket in self._queue.clear():
+        for ticket in (*self._again.clear(), *self._queue.clear()):
             wake(ticket.waiter)
         """,
         "pass",
@@ -116,21 +117,21 @@ MUTATIONS = (
     Mutation(
         "recovery: all come back at once",
         "actors/core/pace.py:Concurrency.restart",
-        "self.limit = 1.0",
+        "self.limit = self.quick = 1.0",
         "",
         (STORMS,),
     ),
     Mutation(
         "overload: the queue has no end",
         "actors/backends/admission.py:Admission.enter",
-        "self._queue.size >= self._pace.waiting",
-        "self._queue.size >= 1 << 30",
+        "self._queue_of(ticket).size >= self._most_waiting(ticket)",
+        "self._queue_of(ticket).size >= 1 << 30",
         (STORMS,),
     ),
     Mutation(
         "overload: a request that is stopped keeps its slot of the queue",
         "actors/backends/admission.py:Admission._wait",
-        "self._queue.remove(ticket.tenant, ticket.session, ticket)",
+        "queue.remove(ticket.tenant, ticket.session, ticket)",
         "pass",
         (STORMS,),
     ),
@@ -190,8 +191,8 @@ MUTATIONS = (
     Mutation(
         "pool: one that answered somebody is passed over to the end",
         "actors/core/pace.py:Breaker.answered",
-        "self.in_a_row, self.failed_at, self.probing = (0, None, False)",
-        "self.in_a_row, self.probing = (0, False)",
+        "self.in_a_row, self.tries, self.failed_at, self.probing = (0, 0, None, False)",
+        "self.in_a_row, self.tries, self.probing = (0, 0, False)",
         (POOLS,),
     ),
     Mutation(
@@ -276,8 +277,8 @@ MUTATIONS = (
     Mutation(
         "retries: what was shown is said again",
         "actors/backends/rounds.py:Round._next_try",
-        'failure.action != "retry" or self._visible or ...',
-        'failure.action != "retry" or ...',
+        'failure.action != "retry" or self._visible',
+        'failure.action != "retry"',
         ("tests/test_retries.py",),
     ),
     Mutation(

@@ -1,0 +1,105 @@
+"""Times in headers: every form that providers use, each bounded, and nonsense is not there."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.adapters.classify import classify
+from actors.adapters.times import MOST_AHEAD, ahead
+from actors.adapters.waits import used_up
+from actors.core.profiles import ANTHROPIC, OPENAI_CHAT
+
+NOW = 1_800_000_000.0  # Fri, 15 Jan 2027 08:00:00 GMT
+FORMS = [
+    ("1.5", 1.5),
+    ("0", 0.0),
+    ("-5", 0.0),
+    ("86400", 86_400.0),
+    ("17ms", 0.017),
+    ("120µs", 0.00012),
+    ("6m0s", 360.0),
+    ("2m59.56s", 179.56),
+    ("1d2h", 93_600.0),
+    ("5h2m0s", 18_120.0),
+    ("PT20S", 20.0),
+    ("1800000060", 60.0),
+    ("1800000060.5", 60.5),
+    ("1800000060000", 60.0),
+    ("1800000060000000", 60.0),
+    ("1800000060000000000", 60.0),
+    ("1799999000", 0.0),
+    ("2027-01-15T08:01:00Z", 60.0),
+    ("2027-01-15T09:01:00.5+01:00", 60.0),
+    ("Fri, 15 Jan 2027 08:01:00 GMT", 60.0),
+    ("Fri, 15 Jan 2027 07:00:00 GMT", 0.0),
+]
+NONSENSE = (
+    "",
+    "soon",
+    "nan",
+    "inf",
+    "999999",
+    "123456789",
+    "1e15000",
+    "1s later",
+    "2027-01-15",
+    "9999999999",
+    "-",
+)
+
+
+@pytest.mark.parametrize(("value", "seconds"), FORMS)
+def test_a_time_is_read_in_every_form(value: str, seconds: float) -> None:
+    assert ahead(value, NOW) == pytest.approx(seconds, abs=1e-4)
+
+
+@pytest.mark.parametrize("value", NONSENSE)
+def test_what_is_no_time_is_not_there(value: str) -> None:
+    assert ahead(value, NOW) is None
+
+
+@given(value=st.one_of(st.text(max_size=30), st.floats().map(str), st.integers().map(str)))
+def test_no_time_is_further_ahead_than_a_month_or_behind(value: str) -> None:
+    read = ahead(value, NOW)
+    assert read is None or 0 <= read <= MOST_AHEAD
+
+
+@pytest.mark.parametrize("skew", [-1e8, -3600, 0, 3600, 1e8])
+@pytest.mark.parametrize("value", ["Fri, 15 Jan 2027 08:01:00 GMT", "1800000060", "2027-01-15T08:01:00Z"])
+def test_a_moment_is_compared_with_the_clock_of_the_server_that_names_it(value: str, skew: float) -> None:
+    told = {"Date": "Fri, 15 Jan 2027 08:00:00 GMT", "Retry-After": value}
+    assert classify(429, told, b"", OPENAI_CHAT, now=NOW + skew).retry_after == 60.0
+
+
+@pytest.mark.parametrize("reset", ["1800000060", "1800000060000", "60", "60s", "1m", "2027-01-15T08:01:00Z"])
+def test_what_is_left_of_an_account_is_whole_again_at_the_same_time_in_every_form(reset: str) -> None:
+    told = {
+        "x-ratelimit-limit-requests": "100",
+        "x-ratelimit-remaining-requests": "0",
+        "x-ratelimit-reset-requests": reset,
+    }
+    assert used_up(told, NOW) == pytest.approx(0.6)
+    assert classify(429, told, b"", OPENAI_CHAT, now=NOW).retry_after == pytest.approx(0.6)
+
+
+def test_a_days_quota_comes_back_as_a_whole() -> None:
+    told = {"x-ratelimit-limit": "50", "x-ratelimit-remaining": "0", "x-ratelimit-reset": "5h2m0s"}
+    assert used_up(told, NOW) == 18_120.0
+
+
+def test_the_longest_wait_of_several_limits_counts() -> None:
+    told = {
+        "anthropic-ratelimit-requests-remaining": "0",
+        "anthropic-ratelimit-requests-reset": "2027-01-15T08:00:02Z",
+        "anthropic-ratelimit-tokens-remaining": "0",
+        "anthropic-ratelimit-tokens-reset": "2027-01-15T08:00:05Z",
+        "anthropic-ratelimit-input-tokens-remaining": "7",
+        "anthropic-ratelimit-input-tokens-reset": "2027-01-15T08:00:50Z",
+    }
+    assert classify(429, told, b"", ANTHROPIC, now=NOW).retry_after == 5.0
+
+
+def test_what_is_asked_for_in_words_goes_before_what_an_account_has_left() -> None:
+    told = {"retry-after": "3", "x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "5h"}
+    assert classify(429, told, b"", OPENAI_CHAT, now=NOW).retry_after == 3.0
+    assert classify(503, {"x-ratelimit-reset-requests": "9"}, b"", OPENAI_CHAT, now=NOW).retry_after is None

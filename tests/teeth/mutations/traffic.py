@@ -1,0 +1,121 @@
+"""Mistakes about hosts that misbehave: bursts that fail, rate limits, waits, error pages, proxies."""
+
+from tests.teeth.mutations.mutation import Mutation
+
+BURSTS, RESETS, TIMES = "tests/test_bursts.py", "tests/test_resets.py", "tests/adapters/test_times.py"
+SILENCE = "tests/test_silence.py"
+
+MUTATIONS: tuple[Mutation, ...] = (
+    Mutation(
+        "bursts: each request that was in flight counts as a failure of its own",
+        "actors/core/pace.py:Breaker.failed",
+        "wave is None or wave == self.wave",
+        "True",
+        ("tests/core/test_pace.py::test_what_was_in_flight_at_the_first_failure_counts_as_one",),
+    ),
+    Mutation(
+        "bursts: a backend is left alone before its requests were tried again",
+        "actors/core/pace.py:Breaker.failed",
+        "self.in_a_row < self.failures or now - self.since < self.least",
+        "self.in_a_row < self.failures",
+        (f"{BURSTS}::test_every_request_of_a_burst_has_all_its_attempts",),
+    ),
+    Mutation(
+        "bursts: in doubt, all go out at once",
+        "actors/backends/admission.py:Admission._fits",
+        "wait = max(wait, self._probed + pause - now)",
+        "pass",
+        (f"{BURSTS}::test_a_backend_that_stays_down_is_asked_by_one_after_the_other_and_then_left_alone",),
+    ),
+    Mutation(
+        "bursts: a request that hangs holds up all others",
+        "actors/backends/admission.py:Admission._fits",
+        "NEXT_PROBE if self._in_doubt else ...",
+        "inf if self._in_doubt else ...",
+        (f"{BURSTS}::test_while_one_request_hangs_in_doubt_another_goes_out_a_second_later",),
+    ),
+    Mutation(
+        "rate limits: those without a wait use up the retries of outages",
+        "actors/backends/admission.py:Admission.may_retry",
+        'failure.kind == "rate_limit" or ...',
+        "...",
+        (f"{BURSTS}::test_a_rate_limit_that_everybody_meets_leaves_everybody_their_tries",),
+    ),
+    Mutation(
+        "rate limits: a request is refused for good while others are served",
+        "actors/backends/rounds.py:Round._counted",
+        "self._was_passed_over()",
+        "False",
+        (f"{BURSTS}::test_a_refusal_for_the_rate_while_others_are_served_is_no_attempt",),
+    ),
+    Mutation(
+        "rate limits: what is refused beside others that are served tells nothing of how many that are",
+        "actors/core/pace.py:Concurrency.crowded",
+        "self.limit = min(self.limit, float(others))",
+        "pass",
+        ("tests/core/test_pace.py::test_a_burst_that_is_served_in_part_leaves_room_for_what_was_served",),
+    ),
+    Mutation(
+        "resets: a moment is a duration",
+        "actors/adapters/times.py:ahead",
+        "read <= MAX_WAIT",
+        "True",
+        (f"{TIMES}::test_a_time_is_read_in_every_form", RESETS),
+    ),
+    Mutation(
+        "resets: a moment is compared with this machine's clock",
+        "actors/adapters/times.py:server_clock",
+        "now if told is None else told",
+        "now",
+        (f"{TIMES}::test_a_moment_is_compared_with_the_clock_of_the_server_that_names_it",),
+    ),
+    Mutation(
+        "resets: a refusal that only says when its limit resets names no wait",
+        "actors/adapters/classify.py:_wait",
+        'until_reset(headers, now) if told is None and kind in ("rate_limit", "quota") else told',
+        "told",
+        (RESETS,),
+    ),
+    Mutation(
+        "resets: a wait of hours keeps everybody waiting for as long as anybody is",
+        "actors/backends/admission.py:Admission.hold",
+        "if seconds <= self._pace.patience:\n    self._hold = max(self._hold, self._now() + seconds)",
+        "self._hold = max(self._hold, self._now() + min(seconds, self._pace.patience))",
+        (f"{RESETS}::test_a_quota_that_is_used_up_for_hours_keeps_nobody_waiting",),
+    ),
+    Mutation(
+        "resets: the wait is not told",
+        "actors/backends/retries.py:Retries.told",
+        "replace(failure, message=...)",
+        "failure",
+        (f"{RESETS}::test_a_limit_that_resets_hours_ahead_is_not_waited_for",),
+    ),
+    Mutation(
+        "errors: a body that never ends is read on",
+        "actors/backends/rounds.py:Round._refusal",
+        "self._here.scope(deadline=self._here.now() + ERROR_TIME)",
+        "self._here.scope()",
+        (f"{SILENCE}::test_two_seconds_of_an_error_response_are_read",),
+    ),
+    Mutation(
+        "silence: a stream of pings goes on",
+        "actors/backends/silence.py:Silence.hear",
+        "self._timeout is not None and any(map(_says_something, events))",
+        "self._timeout is not None",
+        (SILENCE,),
+    ),
+    Mutation(
+        "silence: an answer that is no stream is ended for it",
+        "actors/backends/rounds.py:Round._read",
+        "silence.allow()",
+        "pass",
+        (SILENCE,),
+    ),
+    Mutation(
+        "retries: those that were answered use up the share of outages",
+        "actors/backends/admission.py:Admission.leave",
+        "self._retries.give_back()",
+        "pass",
+        (f"{BURSTS}::test_retries_that_are_answered_leave_others_theirs",),
+    ),
+)

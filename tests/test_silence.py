@@ -1,0 +1,157 @@
+"""Answers that never end: an error's body is not waited for, and a stream that says nothing may be given up."""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import anyio
+import pytest
+
+from actors.adapters.adapter import adapter
+from actors.adapters.request import Request
+from actors.backends import rounds
+from actors.backends.retries import Retries
+from actors.backends.rounds import Answer, Broken, Endpoint, Generate, Generated
+from actors.config import BackendLimits, PoolSettings
+from actors.core.profiles import dialect
+from actors.core.segments import Segments
+from actors.kernel import System
+from actors.provider import ProviderActor
+from actors.testing import Flood, OpenAIServer, Say, Turn
+from actors.testing.loopback import HttpRequest, LoopbackAnswer
+from actors.transport import Response, Timeouts
+from benchmarks.storms import BINDING
+from tests.runtime_support import NO_RETRIES, hosting, openai
+from tests.test_bursts import virtual
+
+ERROR = b'{"error":{"message":"down for repair","type":"server_error"}}'
+TEXT = b'data: {"choices":[{"index":0,"delta":{"content":"ok"},"finish_reason":null}]}\n\n'
+EMPTY = b'data: {"choices":[{"index":0,"delta":{"content":""},"finish_reason":null}]}\n\n'
+COMMENT = b": ping\n\n"
+END = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
+WHOLE = b'{"choices":[{"index":0,"message":{"role":"assistant","content":"ok"},"finish_reason":"stop"}]}'
+
+
+@dataclass
+class Drip:
+    """An answer whose pieces come so many seconds apart; without end, the last one comes again and again."""
+
+    status: int
+    pieces: Sequence[bytes]
+    seconds: float = 5.0
+    ends: bool = True
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    async def chunks(self) -> AsyncGenerator[bytes, None]:
+        for piece in self.pieces:
+            yield piece
+            await anyio.sleep(self.seconds)
+        while not self.ends:
+            yield self.pieces[-1]
+            await anyio.sleep(self.seconds)
+
+
+@dataclass
+class Dripping:
+    """A transport that gives one answer."""
+
+    answer: Drip
+
+    @asynccontextmanager
+    async def send(
+        self, url: str, headers: Sequence[tuple[str, str]], segments: Segments, timeouts: Timeouts
+    ) -> AsyncIterator[Response]:
+        yield self.answer
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+def generated(answer: Drip, silence: float | None = None) -> tuple[Generated, float]:
+    """Ask once in virtual time; return what came of it, and the seconds that it took."""
+
+    async def main() -> tuple[Generated, float]:
+        retries = Retries(attempts=1)
+        endpoint = Endpoint(BINDING.endpoint, retries=retries, silence_timeout=silence)
+        async with System() as system:
+            codec = adapter(dialect("openai_chat"))
+            actor = system.spawn(lambda: ProviderActor(codec, endpoint, Dripping(answer)), "provider/a/1")
+            request = Request("/chat/completions", (), Segments.of(b"{}"))
+            begun = anyio.current_time()
+            ended = await actor.ask(Generate("k", request, BINDING, 1, 1, 1))
+            return ended, anyio.current_time() - begun
+
+    return virtual(main)
+
+
+@pytest.mark.parametrize("seconds", [0.1, 0.5, 60.0])
+def test_two_seconds_of_an_error_response_are_read(seconds: float) -> None:
+    ended, took = generated(Drip(503, [ERROR, b" "], seconds, ends=False))
+    assert isinstance(ended, Broken)
+    assert (ended.failure.status, ended.failure.message) == (503, "down for repair")
+    assert 1.9 <= took <= 2.1
+
+
+def test_an_error_response_that_ends_is_read_to_its_end() -> None:
+    ended, took = generated(Drip(400, [ERROR[:20], ERROR[20:]], 0.5))
+    assert isinstance(ended, Broken)
+    assert ended.failure.message == "down for repair"
+    assert took <= 1.1
+
+
+@pytest.mark.parametrize("piece", [COMMENT, EMPTY], ids=["comments", "empty deltas"])
+@pytest.mark.parametrize("begins", [[], [TEXT]], ids=["from the beginning", "in the middle"])
+def test_a_stream_that_says_nothing_is_given_up_after_its_silence_timeout(
+    begins: list[bytes], piece: bytes
+) -> None:
+    ended, took = generated(Drip(200, [*begins, piece], ends=False), silence=30.0)
+    assert isinstance(ended, Broken)
+    assert ended.failure.message == "The stream went on without saying anything for 30 s."
+    assert (ended.failure.kind, ended.visible) == ("transient", bool(begins))
+    assert 30 <= took <= 30.1
+
+
+@pytest.mark.parametrize("silence", [None, 8.0])
+def test_a_stream_that_says_something_now_and_then_is_read_to_its_end(silence: float | None) -> None:
+    ended, _ = generated(Drip(200, [TEXT, COMMENT, TEXT, EMPTY, TEXT, COMMENT, END]), 11.0)
+    assert isinstance(ended, Answer)
+    assert ended.message.text == "okokok"
+
+
+def test_without_a_silence_timeout_any_silence_is_allowed() -> None:
+    ended, took = generated(Drip(200, [*([COMMENT] * 100), TEXT, END]))
+    assert isinstance(ended, Answer)
+    assert took >= 500
+
+
+def test_an_answer_that_is_no_stream_may_take_its_time() -> None:
+    ended, _ = generated(Drip(200, [WHOLE[:10], *([b" "] * 20), WHOLE[10:]]), silence=30.0)
+    assert isinstance(ended, Answer)
+    assert ended.message.text == "ok"
+
+
+class Endless(OpenAIServer):
+    """A server that answers with an error whose body never ends."""
+
+    def answer(self, request: HttpRequest) -> LoopbackAnswer:
+        headers = (("content-type", "application/json"),)
+        return LoopbackAnswer(503, headers, (ERROR, b" "), streamed=True, then="repeat")
+
+
+@pytest.mark.anyio
+async def test_a_pool_goes_on_although_an_errors_body_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rounds, "ERROR_TIME", 0.05)
+    pools = {"pool": PoolSettings(members=("a", "b"))}
+    async with hosting(a=Endless(), b=openai(Turn(Say("I can."))), pools=pools) as runtime:
+        answer = await (await runtime.open("pool")).ask("Hello.", check=False)
+    assert (answer.text, answer.attempts[0].why) == ("I can.", "down for repair")
+
+
+@pytest.mark.anyio
+async def test_a_server_that_only_pings_is_given_up() -> None:
+    server = openai(Turn(Say("Never.")), faults={0: Flood(1, COMMENT)})
+    limits = BackendLimits(attempts=1, silence_timeout=0.1)
+    async with hosting(a=server, backend=limits) as runtime:
+        answer = await (await runtime.open("a")).ask("Hello.", check=False)
+    assert (answer.status, NO_RETRIES.silence_timeout) == ("failed", None)
+    assert "without saying anything" in answer.why
