@@ -19,6 +19,7 @@ from msgspec.structs import replace
 
 from actors.adapters.document import loaded
 from actors.adapters.failure import ACTIONS, Failure, Kind, RefusedParameter
+from actors.adapters.pages import page_title, redirect
 from actors.adapters.refusals import (
     AFTER_OVERFLOW,
     BEFORE_OVERFLOW,
@@ -91,7 +92,8 @@ def classify(
     report = _report(_value(body))
     # The kind of an AWS error: `ThrottlingException` of `aws#ThrottlingException:http://…`.
     named = lowered.get("x-amzn-errortype", "").partition(":")[0].rpartition("#")[2].strip()
-    report = replace(report, type=report.type or named, status=status)
+    message = redirect(status, lowered) or report.message
+    report = replace(report, message=message, type=report.type or named, status=status)
     lowered = {**report.headers, **lowered}
     failure = _failure(report, dialect, lowered, now, bare=not body.strip())
     should_retry = lowered.get("x-should-retry", "").strip().lower()
@@ -138,7 +140,9 @@ _CUT_OF_KIND: Mapping[Kind, Cut] = {"overflow": "length", "refusal": "filter"}
 def _failure(
     report: _Report, dialect: Dialect, headers: Mapping[str, str], now: float | None, *, bare: bool
 ) -> Failure:
-    words, status = f"{report.type} {report.code} {report.message}", report.status
+    status = report.status
+    message = page_title(report.message, status) or report.message
+    words = f"{report.type} {report.code} {message}"
     words += f" (at {report.place})" if report.place else ""
     row = next(row for row in _rows(dialect, status, bare=bare) if row.pattern.search(words))
     parameter = _parameter(row, report)
@@ -148,7 +152,7 @@ def _failure(
     return Failure(
         kind,
         ACTIONS[kind],
-        _one_line(report.message)
+        _one_line(message)
         or (f"HTTP {status} without a message" if status else "an error without a message"),
         status=status,
         code=_one_line(report.code or report.type) or None,

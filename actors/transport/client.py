@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from actors.core.segments import Segments
 from actors.transport.contract import Response, Timeouts
 from actors.transport.origin import Origin, target
+from actors.transport.sweep import Sweep
 
 if TYPE_CHECKING:
     from actors.transport.dial import Trust
@@ -32,6 +33,7 @@ class HttpTransport:
         self._environ = os.environ if environ is None else environ
         self._pools: dict[Origin, ConnectionPool] = {}
         self._trust: Trust | None = None
+        self._sweep = Sweep(self._swept)
 
     def send(
         self, url: str, headers: Sequence[tuple[str, str]], segments: Segments, timeouts: Timeouts
@@ -49,12 +51,21 @@ class HttpTransport:
         from actors.transport.proxy import proxy_for
 
         self._trust = self._trust or cache(system_trust)
-        reach = partial(dial, origin, proxy_for(origin, self._environ), self._trust)
-        pool = self._pools[origin] = ConnectionPool(reach, self._connections, self._connecting)
+        proxy = proxy_for(origin, self._environ)
+        reach = partial(dial, origin, proxy, self._trust)
+        forwarder = proxy if origin.scheme == "http" else None
+        pool = self._pools[origin] = ConnectionPool(
+            reach, self._connections, self._connecting, forwarder, self._sweep.begin
+        )
         return pool
 
     async def close(self) -> None:
         """Close every connection; see `Transport.close`."""
         pools, self._pools = self._pools, {}
+        await self._sweep.end()
         for pool in pools.values():
             await pool.close()
+
+    async def _swept(self) -> bool:
+        """Close what rests and cannot be used again. Say whether any connection still rests."""
+        return any([await pool.sweep() for pool in tuple(self._pools.values())])

@@ -1,4 +1,4 @@
-"""Dialling: a stream to an origin, by TCP, through the proxy's tunnel if there is one, inside TLS for https.
+"""Dialling: a stream to an origin, by TCP, inside TLS for https; through a proxy's tunnel, or to the proxy for http.
 
 TLS trusts whom the system trusts, or `SSL_CERT_FILE` and `SSL_CERT_DIR` name; the certificate must be for the host
 that was asked for. Addresses of both families are raced, as anyio does it.
@@ -42,6 +42,8 @@ async def dial(origin: Origin, proxy: Proxy | None, trust: Trust) -> anyio.abc.B
     try:
         if proxy is not None:
             stream = await _secured(stream, first, trust)
+            if origin.scheme == "http":
+                return stream  # the proxy forwards what is handed to it
             await tunnel(stream, proxy, origin)
         return await _secured(stream, origin, trust)
     except BaseException:

@@ -22,7 +22,7 @@ from actors.transport.dial import why
 from actors.transport.origin import Target
 from actors.transport.patience import OutOfTime, Patience
 from actors.transport.pool import ConnectionPool
-from actors.transport.proxy import ProxyRefused
+from actors.transport.proxy import Proxy, ProxyRefused
 
 FIXED = (("content-type", "application/json"), ("accept-encoding", "identity"), ("user-agent", "actors"))
 """What each request says unless the caller says it otherwise."""
@@ -45,7 +45,7 @@ class ClientExchange:
         self._pool = pool
         self._target = target
         self._segments = segments
-        self._request = _request(target, headers, segments.size)
+        self._request = _request(target, headers, segments.size, pool.forwarder)
         self._timeouts = timeouts
         self._connection: Connection | None = None
         self._writing: anyio.abc.TaskGroup | None = None
@@ -162,13 +162,19 @@ def _told(error: BaseException) -> str | None:
     return why(error) if isinstance(error, OSError) else None
 
 
-def _request(target: Target, headers: Sequence[tuple[str, str]], length: int) -> h11.Request:
-    """Return the head of a request."""
+def _request(
+    target: Target, headers: Sequence[tuple[str, str]], length: int, forwarder: Proxy | None
+) -> h11.Request:
+    """Return the head of a request; a proxy that forwards it is told the whole URL, and who asks."""
+    path = target.path
+    if forwarder is not None:
+        path = f"{target.origin.scheme}://{target.origin.host_header}{path}"
+        headers = (*headers, *forwarder.headers)
     given = {name.lower() for name, _ in headers}
     usual = [header for header in FIXED if header[0] not in given]
     lines = [("host", target.origin.host_header), *headers, *usual, ("content-length", str(length))]
     try:
-        return h11.Request(method="POST", target=target.path, headers=lines)
+        return h11.Request(method="POST", target=path, headers=lines)
     except (h11.LocalProtocolError, UnicodeEncodeError):
         pass  # its text holds the header, which may be a key
     raise ConfigError(

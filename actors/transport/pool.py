@@ -14,6 +14,7 @@ import anyio.abc
 from actors.transport.connection import Connection
 from actors.transport.contract import Timeouts
 from actors.transport.patience import Patience
+from actors.transport.proxy import Proxy
 
 Dial = Callable[[], Awaitable[anyio.abc.ByteStream]]
 
@@ -33,9 +34,20 @@ class ConnectionPool:
         dial: Makes a stream to it.
         connections: How many there may be.
         connecting: How many may be made at a time: thousands at once overflow a server's queue and time out.
+        forwarder: The proxy that they lead to, if it is handed requests and opens no tunnel.
+        on_rest: Called when a connection begins to rest.
     """
 
-    def __init__(self, dial: Dial, connections: int, connecting: int) -> None:
+    def __init__(
+        self,
+        dial: Dial,
+        connections: int,
+        connecting: int,
+        forwarder: Proxy | None = None,
+        on_rest: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.forwarder = forwarder
+        self._on_rest = on_rest
         self._dial = dial
         self._free = connections
         self._connects = anyio.Semaphore(connecting, fast_acquire=True)
@@ -83,8 +95,19 @@ class ConnectionPool:
             return
         self._idle.append(connection)
         self._serve()
-        while self._idle and self._idle[0].has_expired():
-            await self.drop(self._idle.popleft())
+        if self._idle:
+            self._on_rest()
+
+    async def sweep(self) -> bool:
+        """Close those that rest and cannot be used again. Say whether any still rests."""
+        alive: list[Connection] = []
+        ended: list[Connection] = []
+        for connection in self._idle:
+            (alive if connection.is_alive() else ended).append(connection)
+        self._idle = deque(alive)
+        for connection in ended:
+            await self.drop(connection)
+        return bool(self._idle)
 
     async def drop(self, connection: Connection) -> None:
         """Close a connection. Its place is free at once."""

@@ -1,8 +1,11 @@
 """Proxies of the environment: which one a request goes through, and the tunnel it opens.
 
-`HTTPS_PROXY` and `HTTP_PROXY` name a proxy for the URLs of their scheme, `NO_PROXY` the hosts that are reached
-without one; lower case wins. This machine is always reached directly. Whatever goes through a proxy goes through a
-tunnel (CONNECT), so the proxy sees where a request goes and, with https, nothing else.
+`HTTPS_PROXY` and `HTTP_PROXY` name a proxy for the URLs of their scheme, `ALL_PROXY` one for those that have none of
+their own, `NO_PROXY` the hosts that are reached without one. Lower case wins, and a variable that is set to nothing
+switches its other spelling off. This machine is always reached directly.
+
+A request by https goes through a tunnel (CONNECT), so the proxy sees where it goes and nothing else. One by http is
+handed to the proxy, which is told its whole URL: many proxies open tunnels to port 443 alone.
 """
 
 import base64
@@ -28,7 +31,7 @@ class ProxyRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Proxy:
-    """A proxy and its auth header."""
+    """A proxy and its auth header. It opens tunnels, or forwards requests, as the origin's scheme says."""
 
     origin: Origin
     headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
@@ -40,24 +43,42 @@ def proxy_for(origin: Origin, environ: Mapping[str, str]) -> Proxy | None:
     Raises:
         ConfigError: The variable names no proxy that can be used.
     """
-    name = f"{origin.scheme}_proxy"
-    given = environ.get(name) or environ.get(name.upper())
-    if name == "http_proxy" and "REQUEST_METHOD" in environ:
-        given = environ.get(name)  # in a CGI program a client's `Proxy:` header arrives as HTTP_PROXY
-    if not given or _is_direct(origin, environ.get("no_proxy") or environ.get("NO_PROXY") or ""):
+    name, given = _named(f"{origin.scheme}_proxy", environ)
+    if not given or _is_direct(origin, _value("no_proxy", environ) or ""):
         return None
     try:
         parts = urlsplit(given if "://" in given else f"http://{given}")
         port = parts.port
     except ValueError:
         parts, port = urlsplit(""), None
+    if parts.scheme.startswith("socks"):
+        raise ConfigError(f"{name} names a SOCKS proxy, which is not supported; it takes http://host:port")
     if parts.scheme not in PORTS or not parts.hostname:
-        raise ConfigError(f"{name.upper()} names no proxy that can be used; it takes http://host:port")
+        raise ConfigError(f"{name} names no proxy that can be used; it takes http://host:port")
     headers: tuple[tuple[str, str], ...] = ()
     if parts.username is not None:
         user = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()
         headers = (("proxy-authorization", f"Basic {base64.b64encode(user).decode()}"),)
     return Proxy(Origin(parts.scheme, parts.hostname, port or PORTS[parts.scheme]), headers)
+
+
+def _named(name: str, environ: Mapping[str, str]) -> tuple[str, str]:
+    """Return the variable that names the proxy, and what it says; nothing if none does."""
+    for each in (name, "all_proxy"):
+        value = _value(each, environ)
+        if value is not None:
+            return each.upper(), value
+    return name.upper(), ""
+
+
+def _value(name: str, environ: Mapping[str, str]) -> str | None:
+    """Return what a variable says, in lower case or else in upper case, None if it is not set."""
+    if name in environ:
+        return environ[name].strip()
+    if name == "http_proxy" and "REQUEST_METHOD" in environ:
+        return None  # in a CGI program a client's `Proxy:` header arrives as HTTP_PROXY
+    upper = environ.get(name.upper())
+    return None if upper is None else upper.strip()
 
 
 def _is_direct(origin: Origin, exceptions: str) -> bool:

@@ -201,7 +201,7 @@ def test_the_words_of_a_provider_decide(failure: Failure, kind: str, rule: str |
             502,
             b"<html>\n<h1>502 Bad   Gateway</h1></html>",
             "transient",
-            "<html> <h1>502 Bad Gateway</h1></html>",
+            "HTTP 502: Bad Gateway",
         ),
         (
             400,

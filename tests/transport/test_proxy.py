@@ -15,9 +15,11 @@ from actors.errors import ConfigError, ProviderFailed
 from actors.transport import HttpTransport, Timeouts
 from actors.transport.origin import target
 from actors.transport.proxy import proxy_for
+from tests.hosting_cases import case
 from tests.transport.support import GOOD, SECRET, Peer, asked, polite, raw
 from tests.transport.test_tls import context
 
+PLAIN, FOR_ALL = case("plain-http-through-a-proxy"), case("proxy-for-all")
 HOST = "model.test"  # a name that only the proxy can resolve
 EVERYWHERE = pytest.mark.anyio
 
@@ -44,12 +46,25 @@ class Forwarding:
             await peer.say(self.refusal)
             return
         authority = head.split(b" ")[1].decode()
+        if not head.startswith(b"CONNECT "):
+            await self._forward(peer, head)
+            return
         async with await anyio.connect_tcp("127.0.0.1", int(authority.rpartition(":")[2])) as onward:
             await peer.say(b"HTTP/1.1 200 Connection established\r\n\r\n")
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._pump, peer.stream, onward, self.seen)
                 await self._pump(onward, peer.stream, bytearray())
                 tasks.cancel_scope.cancel()
+
+    async def _forward(self, peer: Peer, request: bytes) -> None:
+        """Hand a request on to this machine, as HTTP/1.1 has it, and its answer back."""
+        line, _, rest = request.partition(b"\r\n")
+        method, url, version = line.split(b" ")
+        origin = target(url.decode())
+        lines = [each for each in rest.split(b"\r\n") if not each.startswith(b"proxy-authorization")]
+        async with await anyio.connect_tcp("127.0.0.1", origin.origin.port) as onward:
+            await onward.send(b"\r\n".join([b" ".join([method, origin.path.encode(), version]), *lines]))
+            await peer.say(await onward.receive())
 
     async def _pump(self, source: anyio.abc.ByteStream, sink: anyio.abc.ByteStream, seen: bytearray) -> None:
         try:
@@ -106,14 +121,27 @@ async def test_a_certificate_must_be_for_the_host_behind_the_proxy(authority: tr
 
 
 @EVERYWHERE
-async def test_http_goes_through_a_tunnel_too() -> None:
+async def test_plain_http_is_handed_to_the_proxy_with_its_whole_url() -> None:
+    assert PLAIN["setup"].startswith("HTTP_PROXY=")
     async with raw(polite) as server, forwarding() as proxy:
         transport = HttpTransport(environ={"HTTP_PROXY": proxy.url})
-        assert (await asked(transport, server.named(HOST))).body == b"Yes."
+        assert (
+            await asked(transport, f"http://{HOST}:{server.port}/v1/chat/completions?a=b")
+        ).body == b"Yes."
         await transport.close()
-    assert [head.split(b"\r\n")[0] for head in proxy.asked] == [
-        f"CONNECT {HOST}:{server.port} HTTP/1.1".encode()
-    ]
+    (head,) = proxy.asked
+    url = f"http://{HOST}:{server.port}/v1/chat/completions?a=b"
+    assert head.startswith(f"POST {url} HTTP/1.1\r\nhost: {HOST}:{server.port}\r\n".encode())
+
+
+@EVERYWHERE
+async def test_a_proxy_that_cannot_forward_a_request_answers_it() -> None:
+    refusal = b"HTTP/1.1 503 No\r\ncontent-length: 4\r\n\r\nGone"
+    async with forwarding(refusal) as proxy:
+        transport = HttpTransport(environ={"HTTP_PROXY": proxy.url})
+        answer = await asked(transport, f"http://{HOST}/v1")
+        await transport.close()
+    assert (answer.status, answer.body) == (503, b"Gone")
 
 
 @EVERYWHERE
@@ -167,11 +195,11 @@ async def test_a_tunnel_that_is_refused_is_a_typed_failure_and_no_request_is_sen
 ) -> None:
     async with forwarding(refusal) as proxy:
         transport = HttpTransport(
-            connections=1, environ={"HTTP_PROXY": proxy.url.replace("//", "//me:sk-word@")}
+            connections=1, environ={"HTTPS_PROXY": proxy.url.replace("//", "//me:sk-word@")}
         )
         for _ in range(2):
             with pytest.raises(ProviderFailed, match=why) as failed:
-                await asked(transport, f"http://{HOST}/v1")
+                await asked(transport, f"https://{HOST}/v1")
             assert "sk-word" not in repr(failed.value)
         await transport.close()
     assert all(SECRET.encode() not in head for head in proxy.asked)
@@ -184,9 +212,9 @@ async def test_a_proxy_that_is_not_there_or_says_nothing_is_a_typed_failure() ->
             (1, "the proxy 127.0.0.1:1 cannot be reached: connection refused"),
             (silent.port, "connecting took longer"),
         ):
-            transport = HttpTransport(environ={"HTTP_PROXY": f"127.0.0.1:{port}"})
+            transport = HttpTransport(environ={"HTTPS_PROXY": f"127.0.0.1:{port}"})
             with pytest.raises(ProviderFailed, match=why):
-                await asked(transport, f"http://{HOST}/v1", Timeouts(connect=0.3))
+                await asked(transport, f"https://{HOST}/v1", Timeouts(connect=0.3))
             await transport.close()
 
 
@@ -270,3 +298,25 @@ def test_a_variable_that_names_no_proxy_is_refused_without_its_value(given: str)
     with pytest.raises(ConfigError, match="HTTPS_PROXY") as refused:
         proxy_for(target("https://a.test/").origin, {"HTTPS_PROXY": given})
     assert "sk-word" not in repr(refused.value)
+
+
+def test_a_proxy_for_all_serves_the_schemes_that_have_none_of_their_own() -> None:
+    named, switched_off = FOR_ALL["environments"]
+    origin = target(FOR_ALL["url"]).origin
+    found = proxy_for(origin, named)
+    assert found is not None
+    assert found.origin.authority == "proxy:3128"
+    assert proxy_for(origin, switched_off) is None
+    own = proxy_for(origin, named | {"https_proxy": "http://own:1"})
+    assert own is not None
+    assert own.origin.authority == "own:1"
+    assert proxy_for(origin, named | {"https_proxy": ""}) is None
+    assert proxy_for(origin, named | {"all_proxy": ""}) is None
+    assert proxy_for(target("http://a.test/").origin, named | {"https_proxy": ""}) == found
+    assert proxy_for(origin, named | {"NO_PROXY": "api.example"}) is None
+    assert proxy_for(origin, named | {"NO_PROXY": "api.example", "no_proxy": ""}) == found
+
+
+def test_a_socks_proxy_is_refused_by_its_variable_and_kind() -> None:
+    with pytest.raises(ConfigError, match="ALL_PROXY names a SOCKS proxy"):
+        proxy_for(target("https://a.test/").origin, {"ALL_PROXY": "socks5://proxy:1080"})

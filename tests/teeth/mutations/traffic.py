@@ -3,7 +3,12 @@
 from tests.teeth.mutations.mutation import Mutation
 
 BURSTS, RESETS, TIMES = "tests/test_bursts.py", "tests/test_resets.py", "tests/adapters/test_times.py"
-SILENCE = "tests/test_silence.py"
+SWEEP = "tests/transport/test_sweep.py"
+SILENCE, PAGES, PROXY = (
+    "tests/test_silence.py",
+    "tests/adapters/test_pages.py",
+    "tests/transport/test_proxy.py",
+)
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -110,6 +115,72 @@ MUTATIONS: tuple[Mutation, ...] = (
         "silence.allow()",
         "pass",
         (SILENCE,),
+    ),
+    Mutation(
+        "pages: an error page is its markup",
+        "actors/adapters/classify.py:_failure",
+        "page_title(report.message, status) or report.message",
+        "report.message",
+        (PAGES,),
+    ),
+    Mutation(
+        "pages: a redirect hides where it leads",
+        "actors/adapters/classify.py:classify",
+        "redirect(status, lowered) or report.message",
+        "report.message",
+        (PAGES,),
+    ),
+    Mutation(
+        "pages: the query of a redirect is shown",
+        "actors/adapters/pages.py:redirect",
+        'headers.get("location", "").strip().partition("?")[0].partition("#")[0]',
+        'headers.get("location", "").strip()',
+        (PAGES,),
+    ),
+    Mutation(
+        "proxies: plain http is asked for through a tunnel",
+        "actors/transport/dial.py:dial",
+        """
+        if origin.scheme == "http":
+            return stream
+        """,
+        "pass",
+        (PROXY,),
+    ),
+    Mutation(
+        "proxies: a request that is handed on does not name its host",
+        "actors/transport/exchange.py:_request",
+        'path = f"{target.origin.scheme}://{target.origin.host_header}{path}"',
+        "pass",
+        (PROXY,),
+    ),
+    Mutation(
+        "proxies: one for all is passed over",
+        "actors/transport/proxy.py:_named",
+        '(name, "all_proxy")',
+        "(name,)",
+        (PROXY,),
+    ),
+    Mutation(
+        "proxies: a blank variable switches nothing off",
+        "actors/transport/proxy.py:_value",
+        "name in environ",
+        "environ.get(name)",
+        (PROXY,),
+    ),
+    Mutation(
+        "connections: what the provider has closed stays open until the next request",
+        "actors/transport/pool.py:ConnectionPool.give_back",
+        "self._on_rest()",
+        "pass",
+        (SWEEP,),
+    ),
+    Mutation(
+        "connections: those that can be used again are closed with the others",
+        "actors/transport/pool.py:ConnectionPool.sweep",
+        "alive if connection.is_alive() else ended",
+        "ended",
+        (SWEEP,),
     ),
     Mutation(
         "retries: those that were answered use up the share of outages",
