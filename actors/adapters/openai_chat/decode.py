@@ -27,7 +27,7 @@ _BESIDE = frozenset({"error", "base_resp", "citations", "search_results", "provi
 """A chunk without these fields says nothing beside the message."""
 _CUT = frozenset({"error", "network_error", "insufficient_system_resource"})
 """Words for a failure after 200: a gateway's and Mistral's, GLM's, DeepSeek's."""
-_PLACES = {"input": (0,), "output": (1,), "read": (2,), "written": (3,)}
+_PLACES = {"input": (0,), "output": (1,), "reasoning": (1,), "read": (2,), "written": (3,)}
 _DATA = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
 
 
@@ -192,9 +192,26 @@ def _figures(usage: Fields) -> dict[str, int | None]:
     return {
         "input": number(usage.get("prompt_tokens")),
         "output": number(usage.get("completion_tokens")),
+        "reasoning": _reasoning_beside(usage),
         "read": _given(read),
         "written": _given(written),
     }
+
+
+def _reasoning_beside(usage: Fields) -> int | None:
+    """Return the reasoning that `completion_tokens` do not hold, as those of xAI; None if none is reported.
+
+    The total says which it is: elsewhere it is the sum of prompt and completion.
+    """
+    reasoning = number(fields(usage.get("completion_tokens_details")).get("reasoning_tokens"))
+    if reasoning is None:
+        return None
+    total, told = (
+        number(usage.get("total_tokens")),
+        (usage.get("prompt_tokens"), usage.get("completion_tokens")),
+    )
+    counted = sum(number(each) or 0 for each in told)
+    return reasoning if total == counted + reasoning else 0
 
 
 def _given(figures: tuple[object, ...]) -> int | None:

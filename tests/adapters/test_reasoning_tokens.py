@@ -1,0 +1,48 @@
+"""Reasoning tokens are output, whether a host counts them in the completion or beside it."""
+
+import json
+from typing import Any
+
+import pytest
+
+from actors.adapters.codec import decode
+from actors.core.identity import Binding
+from actors.core.profiles import dialect
+from actors.core.stream import Usage
+from tests.hosting_cases import case
+
+CASE = case("xai-reasoning-tokens")
+Json = dict[str, Any]  # Any: an answer under test
+
+
+def usage_of(name: str, *told: Json, stream: bool = True) -> Usage:
+    """Return the usage of an answer that reports these, one after the other."""
+    decoder = decode(dialect(name), Binding("a", name, "http://a.test/v1", "", "m"), stream=stream)
+    if not stream:
+        choice = {"index": 0, "message": {"role": "assistant", "content": "ok"}, "finish_reason": "stop"}
+        decoder.feed(json.dumps({"choices": [choice], "usage": told[-1]}).encode())
+    else:
+        choice = {"index": 0, "delta": {"content": "ok"}, "finish_reason": "stop"}
+        chunks = [{"choices": [choice]}, *({"choices": [], "usage": each} for each in told)]
+        for chunk in chunks:
+            decoder.feed(f"data: {json.dumps(chunk)}\n\n".encode())
+        decoder.feed(b"data: [DONE]\n\n")
+    decoder.close()
+    return decoder.usage
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("name", [CASE["dialect"], "openai_compatible", "openrouter"])
+def test_reasoning_that_is_counted_beside_the_completion_is_output(name: str, stream: bool) -> None:
+    assert usage_of(name, CASE["usage"], stream=stream) == Usage(1000, 50, 800)
+
+
+@pytest.mark.parametrize("total", [1020, None, 0, 1021])
+def test_reasoning_in_the_completion_counts_once(total: int | None) -> None:
+    told = {**CASE["usage"], "total_tokens": total}
+    assert usage_of("xai", told) == Usage(1000, 20, 800)
+
+
+def test_a_later_report_without_details_forgets_no_reasoning() -> None:
+    later = {"prompt_tokens": 1000, "completion_tokens": 25, "total_tokens": 1055}
+    assert usage_of("xai", CASE["usage"], later) == Usage(1000, 55, 800)
