@@ -47,6 +47,7 @@ from actors.journal import Prelude
 from actors.kernel import Actor, Command, Context, Query, Ref
 from actors.kernel.host_code import call_host
 from actors.kernel.parking import Waiter, parking, wake
+from actors.kernel.variables import with_variables
 from actors.ledger import LedgerCommand, Record
 from actors.tools import Approval, Tool
 
@@ -133,9 +134,13 @@ class EndCalls(Query[int], frozen=True):
 
 
 class CheckCall(Query[tuple[ArgumentError, ...]], frozen=True):
-    """Ask what is missing or wrong in a call's arguments. A tool that is not there finds nothing wrong."""
+    """Ask what is missing or wrong in a call's arguments. A tool that is not there finds nothing wrong.
+
+    `variables` are the caller's context variables.
+    """
 
     call: ToolCall
+    variables: Variables
 
 
 SchedulerCommand: TypeAlias = RunBatch | StopBatch | CloseCalls | EndCalls | CheckCall
@@ -178,8 +183,8 @@ class SchedulerActor(Actor[SchedulerCommand]):
                 self._context.start(self._close, command)
             case EndCalls():
                 self._context.start(self._end, command)
-            case CheckCall(reply=reply, call=call):
-                reply.send(self._checked(call))
+            case CheckCall(reply=reply, call=call, variables=variables):
+                reply.send(with_variables(variables, partial(self._checked, call)))
             case _:
                 assert_never(command)
 
@@ -191,7 +196,8 @@ class SchedulerActor(Actor[SchedulerCommand]):
         guarded = {name: _Guarded(self._tools[name]) for name in names}
         most = self._executor.limits.batch
         can_ask = self._approve is not None
-        planned = plan(
+        planning = partial(
+            plan,
             calls,
             guarded,
             most,
@@ -200,6 +206,7 @@ class SchedulerActor(Actor[SchedulerCommand]):
             waited=command.waited,
             barred=command.heed.barred,
         )
+        planned = with_variables(command.variables, planning)
         if command.again:
             planned = replace(planned, answered=(), waits=())
         return _Batch(planned, self._ledger, self._executor, command.heed, command.counts)

@@ -25,6 +25,7 @@ from actors.core.returned import is_large, parted
 from actors.errors import AskFailed, JournalError, KernelError, OwnSession, ResourceBusy, ThreadsBusy
 from actors.execution.children import Subagents
 from actors.execution.executor import Executor, Inside
+from actors.execution.from_threads import belonging
 from actors.execution.ordering import ResourceWriter
 from actors.execution.threads import READERS, THREADS, Place, PlaceRequest, Threads
 from actors.execution.views import NO_VIEW, TurnView, context_of, subagents_of
@@ -32,6 +33,7 @@ from actors.kernel.contained import Contained
 from actors.kernel.deadlines import Timer
 from actors.kernel.host_code import call_host, is_delivered
 from actors.kernel.parking import Waiter, parking, wake
+from actors.kernel.variables import with_variables
 from actors.tools import Tool
 from actors.tools.signature import is_async
 
@@ -114,7 +116,8 @@ class Running:
 
     def _must_wait(self) -> bool:
         """Take its place among those that write to the same; say whether somebody is before it."""
-        keys = call_host(partial(self.tool.keys_of, self.call.arguments), self._note_fault)
+        rule = partial(self.tool.keys_of, self.call.arguments)
+        keys = call_host(partial(with_variables, self.site.context, rule), self._note_fault)
         if keys is None:
             return True
         self._writer = self.site.executor.order.enter(keys)
@@ -333,12 +336,13 @@ class Running:
         """Run `work` in the thread of the call's place. A caller that is cancelled leaves it there."""
         place, self._place = self._place, None
         assert place is not None
-        here, context = parking(), copy_context()
+        here, context, thread = parking(), copy_context(), belonging()
         waiter = here.waiter()
 
         def run() -> None:
             try:
-                value: object = context.run(work)
+                with thread():
+                    value: object = context.run(work)
             except BaseException as error:  # it must not cross from its thread into the event loop
                 value = _Raised(error)
             try:

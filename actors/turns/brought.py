@@ -7,13 +7,14 @@ late result, a duplicate, or nothing new. That a call was handed out once is in 
 """
 
 from collections.abc import Mapping
+from contextvars import Context as Variables
 from typing import Any, get_args
 
 from actors.core.awaiting import pending
 from actors.core.batch import denied
 from actors.core.content import ToolCall
 from actors.core.events import ApprovalDecided, Awaited, Failed, Returned, Verdict
-from actors.core.feed import PendingCall, Sink
+from actors.core.feed import PendingCall
 from actors.core.form import replace
 from actors.core.identity import CallId
 from actors.core.jsonio import JsonValue
@@ -98,7 +99,7 @@ async def taken(log: LogWriter, refs: SessionRefs, bring: Bring) -> int:
     ledger = (await refs.ledger.ask(Snapshot())).ledger
     waits = {each.call.id: each for each in pending(log.state, ledger)}
     if isinstance(bring.brought, Decision):
-        return await _decided(log, refs, bring.brought, waits, bring.sink)
+        return await _decided(log, refs, bring, bring.brought, waits)
     await _check_handed_out(log, refs, bring.brought, waits, ledger)
     return await refs.scheduler.ask(EndCalls(bring.brought))
 
@@ -127,10 +128,11 @@ async def _check_handed_out(
 async def _decided(
     log: LogWriter,
     refs: SessionRefs,
+    bring: Bring,
     decision: Decision,
     waits: Mapping[CallId, PendingCall],
-    sink: Sink,
 ) -> int:
+    sink = bring.sink
     found = waits.get(decision.call_id)
     if found is None or (found.kind == "external" and decision.verdict == "allow"):
         what = (
@@ -139,7 +141,7 @@ async def _decided(
             else f"is not awaited; awaited are: {_named(waits)}"
         )
         raise NotAwaited(f"Call {decision.call_id!r} {what}")
-    await _check_bound(refs, decision, found)
+    await _check_bound(refs, decision, found, bring.variables)
     call = found.call
     event = ApprovalDecided(
         call.id, call.name, found.digest, decision.verdict, decision.reason, decision.arguments
@@ -157,7 +159,9 @@ async def _decided(
     return await refs.scheduler.ask(EndCalls((denied(call, decision.reason),), log.prelude()))
 
 
-async def _check_bound(refs: SessionRefs, decision: Decision, found: PendingCall) -> None:
+async def _check_bound(
+    refs: SessionRefs, decision: Decision, found: PendingCall, variables: Variables
+) -> None:
     """Refuse a decision about other arguments than the call has, and one that would run it with wrong ones."""
     if decision.digest not in (None, found.digest):
         raise DecisionRefused(
@@ -165,7 +169,7 @@ async def _check_bound(refs: SessionRefs, decision: Decision, found: PendingCall
         )
     if decision.arguments is not None:
         edited = replace(found.call, json=decision.arguments, raw=None)
-        if errors := await refs.scheduler.ask(CheckCall(edited)):
+        if errors := await refs.scheduler.ask(CheckCall(edited, variables)):
             wrong = ", ".join(error.path or "arguments" for error in errors)
             raise DecisionRefused(f"The arguments given for call {found.call.id!r} are wrong: {wrong}")
 

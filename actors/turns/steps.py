@@ -41,6 +41,7 @@ from actors.core.turn import CloseStep, Outcome
 from actors.errors import KernelError
 from actors.execution.views import NO_VIEW, TurnView
 from actors.kernel import Ref
+from actors.kernel.variables import with_variables
 from actors.ledger import DurableLedger, Known, SealResults, Snapshot
 from actors.provider import Abort, ProviderCommand
 from actors.renderer import Adopt, Invalidate, Render
@@ -318,7 +319,7 @@ class TurnSteps:
     async def _check(self, message: Message) -> Outcome:
         """Read an answer as the value that was asked for."""
         assert self._ask.output is not None
-        made = self._ask.output.read(message.text)
+        made = with_variables(self._ask.variables, partial(self._ask.output.read, message.text))
         if isinstance(made, str):
             return turns.Checked(lacks=made)
         if isinstance(made, list):

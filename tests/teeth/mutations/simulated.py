@@ -51,8 +51,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "simulated: edited arguments are not judged",
         "actors/turns/brought.py:_check_bound",
-        "(errors := (await refs.scheduler.ask(CheckCall(edited))))",
-        "(errors := (await refs.scheduler.ask(CheckCall(edited)))) and (not edited)",
+        "(errors := (await refs.scheduler.ask(CheckCall(edited, variables))))",
+        "(errors := (await refs.scheduler.ask(CheckCall(edited, variables)))) and (not edited)",
         SEEDS,
     ),
     Mutation(

@@ -3,7 +3,9 @@
 from tests.teeth.mutations.mutation import Mutation
 
 BURSTS, RESETS, TIMES = "tests/test_bursts.py", "tests/test_resets.py", "tests/adapters/test_times.py"
-SWEEP = "tests/transport/test_sweep.py"
+VARIABLES = "tests/test_callers_variables.py"
+SWEEP, FROM_THREADS = "tests/transport/test_sweep.py", "tests/test_from_threads.py"
+REASONING = "tests/adapters/test_reasoning_tokens.py"
 SILENCE, PAGES, PROXY = (
     "tests/test_silence.py",
     "tests/adapters/test_pages.py",
@@ -181,6 +183,55 @@ MUTATIONS: tuple[Mutation, ...] = (
         "alive if connection.is_alive() else ended",
         "ended",
         (SWEEP,),
+    ),
+    Mutation(
+        "usage: reasoning beside the completion is no output",
+        "actors/adapters/openai_chat/decode.py:_PLACES",
+        '{**..., "reasoning": (1,), **...}',
+        '{**..., "reasoning": (), **...}',
+        (REASONING,),
+    ),
+    Mutation(
+        "usage: reasoning in the completion counts twice",
+        "actors/adapters/openai_chat/decode.py:_reasoning_beside",
+        "total == counted + reasoning",
+        "True",
+        (REASONING,),
+    ),
+    Mutation(
+        "threads: a tool's thread belongs to no event loop",
+        "actors/execution/calls.py:Running._threaded",
+        "with thread():\n    value: object = context.run(work)",
+        "value: object = context.run(work)",
+        (FROM_THREADS,),
+    ),
+    Mutation(
+        "threads: trio does not know a tool's thread",
+        "actors/execution/from_threads.py:_trios",
+        "told.token, told.abandon_on_cancel = (token, True)",
+        "told.token, told.abandon_on_cancel = (None, True)",
+        (FROM_THREADS,),
+    ),
+    Mutation(
+        "variables: validators of arguments see those of nobody",
+        "actors/scheduler.py:SchedulerActor._planned",
+        "with_variables(command.variables, planning)",
+        "planning()",
+        (VARIABLES,),
+    ),
+    Mutation(
+        "variables: rules see those of nobody",
+        "actors/execution/calls.py:Running._must_wait",
+        "partial(with_variables, self.site.context, rule)",
+        "rule",
+        (VARIABLES,),
+    ),
+    Mutation(
+        "variables: validators of answers see those of nobody",
+        "actors/turns/steps.py:TurnSteps._check",
+        "with_variables(self._ask.variables, partial(self._ask.output.read, message.text))",
+        "self._ask.output.read(message.text)",
+        (VARIABLES,),
     ),
     Mutation(
         "retries: those that were answered use up the share of outages",

@@ -102,8 +102,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "approvals: edited arguments are not judged",
         "actors/turns/brought.py:_check_bound",
-        "await refs.scheduler.ask(CheckCall(edited))",
-        "(await refs.scheduler.ask(CheckCall(edited)))[:0]",
+        "await refs.scheduler.ask(CheckCall(edited, variables))",
+        "(await refs.scheduler.ask(CheckCall(edited, variables)))[:0]",
         (f"{APPROVALS}::test_edited_arguments_are_judged_again_and_the_call_runs_with_them",),
     ),
     Mutation(
