@@ -107,6 +107,10 @@ class LogQuery(Query[R], frozen=True):
     deed: ClassVar[str]
     session: str
 
+    def answer(self, answer: R) -> None:
+        """Tell the asker that it is done."""
+        self.reply.send(answer)
+
     def refused(self, error: Exception) -> None:
         """Tell the asker that it is not done."""
         if isinstance(error, JournalError | SessionElsewhere):
@@ -125,10 +129,20 @@ class ReadLog(LogQuery[list[Event]], frozen=True):
 
 
 class ClaimSession(LogQuery[Claim], frozen=True):
-    """Make the asker a session's live writer; only of one that has a log, if it is to be `existing`."""
+    """Make the asker a session's live writer; only of one that has a log, if it is to be `existing`.
+
+    `on_claim`: called with the claim when it is made, whether or not the asker still waits.
+    """
 
     deed = "claimed"
     existing: bool = False
+    on_claim: Callable[[Claim], None] | None = None
+
+    def answer(self, answer: Claim) -> None:
+        """Hand the claim over, and tell the asker."""
+        if self.on_claim is not None:
+            self.on_claim(answer)
+        super().answer(answer)
 
 
 class ReleaseSession(LogQuery[None], frozen=True):
@@ -382,7 +396,7 @@ class JournalActor(Actor[JournalCommand]):
             self._broken.pop(command.session, None)
         if not isinstance(command, ReadLog):
             self._meter.worked()
-        command.reply.send(answer)
+        command.answer(answer)
 
     def _written(self, append: Append, outcome: Appended) -> None:
         """Tell everybody concerned: those who read the session along first, so that deltas cannot overtake it."""

@@ -7,7 +7,6 @@ Whoever claims it is its only writer from then on. What its log leaves open is c
 from contextvars import copy_context
 from typing import Any
 
-import anyio
 from msgspec import Struct
 
 from actors.core.closing import breaks_off
@@ -15,18 +14,14 @@ from actors.core.content import Message
 from actors.core.events import Event, Opened
 from actors.core.packed import pack
 from actors.core.state import Lanes, SessionState, rebuilt
-from actors.errors import ConfigError, JournalDamaged, SessionClosed, SessionElsewhere, SessionUnknown
+from actors.errors import ConfigError, JournalDamaged, SessionClosed, SessionUnknown
 from actors.hosting.activation import Activation
 from actors.hosting.session_host import SessionHost
-from actors.journal import ClaimSession, JournalCommand, ReadLog
+from actors.journal import JournalCommand, ReadLog
 from actors.kernel import Ref
-from actors.storage import Claim
 from actors.turns.output import Output, output_of
 from actors.turns.pending import PendingAsks, Submit
 from actors.turns.streams import AnswerSink
-
-POLL = 0.1
-"""Seconds between two looks whether a session was released."""
 
 
 class Recalled(Struct, frozen=True):
@@ -35,22 +30,6 @@ class Recalled(Struct, frozen=True):
     opened: Opened
     state: SessionState
     lanes: Lanes
-
-
-async def claimed(journal: Ref[JournalCommand], session: str, wait: float) -> Claim:
-    """Claim a session; if another host has it, wait so many seconds for that one to release it or to be gone.
-
-    Raises:
-        SessionElsewhere: It has not.
-    """
-    until = anyio.current_time() + wait
-    while True:
-        try:
-            return await journal.ask(ClaimSession(session, existing=True))
-        except SessionElsewhere:
-            if (left := until - anyio.current_time()) <= 0:
-                raise
-        await anyio.sleep(min(POLL, left))
 
 
 async def read(journal: Ref[JournalCommand], session: str) -> list[Event]:

@@ -22,6 +22,7 @@ from actors.core.feed import TurnResult
 from actors.core.state import Lanes, Rules, SessionState, rebuilt
 from actors.core.turn import Bounds
 from actors.errors import (
+    ActorsError,
     ActorStopped,
     AskFailed,
     Draining,
@@ -238,6 +239,27 @@ class SessionHost(Struct):
     def start(self, work: Work, name: str) -> None:
         """Do something of the host's, that no caller takes back."""
         self.system.launch(work, partial(_told, name), name)
+
+    async def carry_out(self, work: Work, name: str) -> None:
+        """Do something of the host's and wait for it. A caller that is cancelled does not take it back.
+
+        Raises:
+            ActorsError: As `work` does.
+        """
+        over, failed = anyio.Event(), list[ActorsError]()
+
+        async def run() -> None:
+            try:
+                await work()
+            except ActorsError as error:
+                failed.append(error)
+            finally:
+                over.set()
+
+        self.start(run, name)
+        await over.wait()
+        if failed:
+            raise failed.pop()
 
     def release(self, session: str, fence: int) -> None:
         """Let others claim a session that is not open here any more; if the journal has ended, it has done so."""

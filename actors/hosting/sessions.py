@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from types import EllipsisType
 from typing import Any
 
@@ -34,11 +35,12 @@ from actors.errors import (
 from actors.execution.executor import is_inside
 from actors.handle import Session, SessionIds
 from actors.hosting.activation import Activation
+from actors.hosting.claims import claim_existing, claim_session, drafts
 from actors.hosting.forgetting import erased
 from actors.hosting.opening import below_caller, opened_for
-from actors.hosting.resuming import Recalled, claimed, form_of, read, recalled, taken_up, unknown
+from actors.hosting.resuming import Recalled, form_of, read, recalled, taken_up, unknown
 from actors.hosting.session_host import Hosted, SessionHost
-from actors.journal import Append, ClaimSession, Erase
+from actors.journal import Append, Erase
 from actors.storage import Claim
 from actors.storage.directory import StoredSession
 from actors.toolsets import Item
@@ -124,18 +126,30 @@ class Sessions:
         tenant = checked_tenant(tenant)
         self._check_room(host)
         name, claim = await self._claimed(host, given)
+        opened = opened_on(name, target, history)
+        opened = replace(opened, key=self.draw_key(), tenant=tenant, budget=budget, above=opened_for())
+        return await self._begin(host, opened, claim.fence, equipped)
+
+    async def _begin(self, host: SessionHost, opened: Opened, fence: int, equipped: Equipped) -> Session:
+        """Write the first event of a session that is claimed, and open it."""
+        name = opened.session
         try:
-            opened = opened_on(name, target, history)
-            opened = replace(opened, key=self.draw_key(), tenant=tenant, budget=budget, above=opened_for())
-            activation = await self._equipped(host, opened, claim.fence, equipped)
-            return await self._begun(
-                activation,
-                replace(opened, preamble=host.resolver(activation.tools, opened.system).preamble),
-            )
-        finally:
-            self._reserved.discard(name)
-            if name not in self._open:
-                host.release(name, claim.fence)
+            activation = await self._equipped(host, opened, fence, equipped)
+        except BaseException:
+            self._give_up(host, name, fence)
+            raise
+        try:
+            preamble = host.resolver(activation.tools, opened.system).preamble
+            await host.journal.ask(Append(name, fence, (replace(opened, preamble=preamble),)))
+        except Exception:
+            self._end(activation)
+            raise
+        except BaseException:  # nobody knows of its log, if it was written
+            host.start(partial(_erase, host, name, partial(self._end, activation)), f"{name}/erase")
+            raise
+        session = self._open[name] = Session(activation)
+        self._free(name)
+        return session
 
     async def resume(
         self,
@@ -149,10 +163,24 @@ class Sessions:
         """Go on with a session from its log. See `Runtime.resume`."""
         self._check_room(host)
         self._reserve(name)
-        fence = 0
         try:
-            claim = await claimed(host.journal, name, wait)
-            fence = claim.fence
+            claim = await claim_existing(host, name, wait)
+        except BaseException:
+            self._free(name)
+            raise
+        return await self._go_on(host, name, claim, equipped, system, target)
+
+    async def _go_on(
+        self,
+        host: SessionHost,
+        name: str,
+        claim: Claim,
+        equipped: Equipped,
+        system: str | EllipsisType | None,
+        target: str | None,
+    ) -> Session:
+        """Go on with a session that is claimed."""
+        try:
             if not claim.last:
                 raise unknown(name)
             log = await recalled(host, name)
@@ -164,12 +192,13 @@ class Sessions:
             )
             # An open turn goes on in its own dialect, whatever the target takes now.
             fits = log.state.pause is None
-            activation = await self._equipped(host, opened, fence, equipped, fits=fits)
+            activation = await self._equipped(host, opened, claim.fence, equipped, fits=fits)
             return await self._resumed(activation, log, target, form)
         finally:
-            self._reserved.discard(name)
-            if fence and name not in self._open:
-                host.release(name, fence)
+            if name in self._open:
+                self._free(name)
+            else:
+                self._give_up(host, name, claim.fence)
 
     async def _resumed(
         self, activation: Activation, log: Recalled, target: str | None, form: Output[Any] | None
@@ -213,61 +242,52 @@ class Sessions:
                 f"Session {source!r} has events 1 to {len(events)}; it cannot be forked at {last}"
             )
         key = self.draw_key()
-        return await self._kept(host, given, lambda name: forked(events[:last], name, key))
-
-    async def _kept(
-        self, host: SessionHost, given: str | None, make: Callable[[str], tuple[Event, ...]]
-    ) -> str:
-        """Write a log that no session here goes on with yet."""
-        name, claim = await self._claimed(host, given)
-        try:
-            await host.journal.ask(Append(name, claim.fence, make(name)))
-        finally:
-            self._reserved.discard(name)
-            host.release(name, claim.fence)
+        async with drafts(host, self._free) as draft:
+            name, claim = await self._claimed(host, given)
+            draft.add(name, claim)
+            await draft.write(name, forked(events[:last], name, key))
         return name
 
     async def add(self, host: SessionHost, logs: Sequence[tuple[str, Sequence[Event]]]) -> None:
         """Write logs that were exported, under these ids: all of them or none. See `Runtime.import_session`."""
-        claims, written = dict[str, Claim](), list[str]()
-        try:
+        async with drafts(host, self._free) as draft:
             for name, _ in logs:
-                claims[name] = (await self._claimed(host, name))[1]
+                draft.add(*await self._claimed(host, name))
             for name, log in reversed(logs):
-                written.append(name)
-                await host.journal.ask(Append(name, claims[name].fence, tuple(log)))
-            written.clear()
-        finally:
-            with anyio.CancelScope(shield=True), suppress(ActorsError):
-                for name in written:
-                    await host.journal.ask(Erase(name))
-            for name, claim in claims.items():
-                self._reserved.discard(name)
-                host.release(name, claim.fence)
+                await draft.write(name, log)
 
     async def _claimed(self, host: SessionHost, given: str | None) -> tuple[str, Claim]:
         """Return an id that has no log, reserved and claimed."""
         while True:
             name = self._reserve(given)
             try:
-                claim = await host.journal.ask(ClaimSession(name))
+                claim = await claim_session(host, name)
             except BaseException as error:
-                self._reserved.discard(name)
+                self._free(name)
                 if given is not None or not isinstance(error, SessionElsewhere):
                     raise
             else:
                 if not claim.last:
                     return name, claim
-                self._reserved.discard(name)
-                host.release(name, claim.fence)
+                self._give_up(host, name, claim.fence)
                 if given is not None:
                     raise SessionExists(f"Session {name!r} has a log; resume it, or take another id")
             self._apart = f"-{self.draw_key()}"  # of the sessions that others made in this journal
 
-    async def _begun(self, activation: Activation, opened: Opened) -> Session:
-        async with self._opened(activation) as session:
-            await activation.host.journal.ask(Append(opened.session, activation.fence, (opened,)))
-        return session
+    def _free(self, name: str) -> None:
+        """Let others take an id that was reserved."""
+        self._reserved.discard(name)
+
+    def _give_up(self, host: SessionHost, name: str, fence: int) -> None:
+        """Let others have a session that was claimed and is not open."""
+        self._free(name)
+        if fence:
+            host.release(name, fence)
+
+    def _end(self, activation: Activation) -> None:
+        """Let others have a session that was to be opened, and close the toolsets that only it has."""
+        self._free(activation.name)
+        activation.ended()
 
     async def forget(
         self,
@@ -287,23 +307,16 @@ class Sessions:
         if unused is not None and name in self._open:
             raise SessionExists(f"Session {name!r} is open; close it, or forget it by its id")
         self._reserved.add(name)
-        over, failed = anyio.Event(), list[ActorsError]()
 
         async def forget() -> None:
             try:
                 if (session := self._open.get(name)) is not None:
                     await session._activation.close()
                 forgotten(await erased(host.journal, name, None if unused is None else unused.events))
-            except ActorsError as error:
-                failed.append(error)
             finally:
-                self._reserved.discard(name)
-                over.set()
+                self._free(name)
 
-        host.start(forget, f"{name}/forget")
-        await over.wait()
-        if failed:
-            raise failed[0]
+        await host.carry_out(forget, f"{name}/forget")
 
     def _check_room(self, host: SessionHost) -> None:
         """Refuse one more session if as many are open, or are being opened, as may be."""
@@ -329,3 +342,10 @@ class Sessions:
             )
         self._reserved.add(given)
         return given
+
+
+async def _erase(host: SessionHost, name: str, release: Callable[[], None]) -> None:
+    """Erase what was written of a session, and only then let others have it."""
+    with suppress(ActorsError):
+        await host.journal.ask(Erase(name))
+    release()

@@ -31,6 +31,7 @@ from tests.teeth.mutations import (
     misuse,
     models,
     no_content,
+    ownership,
     platform,
     postgres,
     profiles,
@@ -114,4 +115,5 @@ MUTATIONS: tuple[Mutation, ...] = (
     *proofs.MUTATIONS,
     *fairness.MUTATIONS,
     *traffic.MUTATIONS,
+    *ownership.MUTATIONS,
 )

@@ -40,7 +40,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "hosts: a session with an open turn is refused by what its target takes now",
-        "actors/hosting/sessions.py:Sessions.resume",
+        "actors/hosting/sessions.py:Sessions._go_on",
         "log.state.pause is None",
         "True",
         (f"{OWN}::test_an_open_turn_goes_on_where_a_new_one_could_not_begin",),

@@ -44,16 +44,16 @@ MUTATIONS = (
     ),
     Mutation(
         "recovery: who waits for a session gives up at once",
-        "actors/hosting/resuming.py:claimed",
+        "actors/hosting/claims.py:claim_existing",
         "... <= 0",
         "... <= 60",
         (f"{RESUME}::test_who_waits_gets_the_session_when_its_host_lets_go",),
     ),
     Mutation(
         "recovery: a session that could not be resumed stays claimed",
-        "actors/hosting/sessions.py:Sessions.resume",
-        "fence and name not in self._open",
-        "not fence",
+        "actors/hosting/sessions.py:Sessions._go_on",
+        "self._give_up(host, name, claim.fence)",
+        "self._free(name)",
         (f"{RESUME}::test_what_cannot_be_resumed_is_told_in_one_line",),
     ),
     Mutation(

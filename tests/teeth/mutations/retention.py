@@ -84,8 +84,8 @@ MUTATIONS = (
     ),
     Mutation(
         "import: what is imported stays reserved where another id is taken",
-        "actors/hosting/sessions.py:Sessions.add",
-        "self._reserved.discard(name)",
+        "actors/hosting/claims.py:Drafts.release",
+        "self._free(name)",
         "",
         (f"{CARRIED}::test_subagents_are_carried_along_under_ids_that_fit",),
     ),
@@ -112,9 +112,9 @@ MUTATIONS = (
     ),
     Mutation(
         "resume: an id that nobody knows leaves a row",
-        "actors/hosting/resuming.py:claimed",
-        "ClaimSession(session, existing=True)",
-        "ClaimSession(session)",
+        "actors/hosting/claims.py:claim_existing",
+        "claim_session(host, session, existing=True)",
+        "claim_session(host, session)",
         ("tests/test_resume.py::test_what_cannot_be_resumed_is_told_in_one_line",),
     ),
 )

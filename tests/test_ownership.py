@@ -1,0 +1,156 @@
+"""Opening, resuming, forking, importing, entering and leaving, cancelled anywhere: nothing stays claimed or open."""
+
+import sqlite3
+from collections.abc import AsyncIterator, Callable
+from contextlib import aclosing, closing
+from pathlib import Path
+
+import anyio
+import pytest
+
+from actors import Runtime
+from actors.handle import Session
+from actors.storage import Storage
+from actors.storage.memory import MemoryStorage
+from actors.storage.sqlite import SqliteStorage
+from tests.every_await import Work, cancels
+from tests.runtime_support import actors
+from tests.storages import FILES
+
+pytestmark = pytest.mark.anyio
+
+KEPT = pytest.mark.parametrize("kept", ["memory", "sqlite-process"])
+ENVIRON = {"OPENAI_API_KEY": "k"}
+
+
+def runtime_on(storage: Storage) -> Runtime:
+    """Return a runtime that sends no request, not entered yet."""
+    return Runtime(environ=ENVIRON, journal=storage, seed=1)
+
+
+def claims_held(storage: Storage) -> list[str]:
+    """Return the sessions that nobody but this host may go on with."""
+    if isinstance(storage, MemoryStorage):
+        return sorted(storage._claimed)
+    assert isinstance(storage, SqliteStorage)
+    with closing(sqlite3.connect(storage.path)) as file:
+        return [name for (name,) in file.execute("SELECT name FROM session WHERE owner IS NOT NULL")]
+
+
+async def until(is_so: Callable[[], object]) -> None:
+    """Wait for what the host, or a thread, does behind the caller's back."""
+    while not is_so():  # noqa: ASYNC110  nobody tells
+        await anyio.sleep(0.001)
+
+
+async def nothing_left(runtime: Runtime, *expected: str) -> None:
+    """Wait until no session is claimed, open or running but those that are expected."""
+    with anyio.fail_after(30):
+        await runtime.stored()  # the journal has done what was sent before
+        await until(lambda: set(claims_held(runtime.storage)) <= set(expected))
+        await until(lambda: not {name.partition("/")[0] for name in actors(runtime)} - {"journal", *expected})
+        await until(lambda: not runtime._sessions._reserved)
+    assert set(runtime.sessions) <= set(expected)
+
+
+class Opened:
+    """What a caller was given before it went away."""
+
+    def __init__(self) -> None:
+        self.sessions = list[Session]()
+
+    async def close(self) -> None:
+        """Close it, as its owner would."""
+        while self.sessions:
+            await self.sessions.pop().close()
+
+
+async def attempts(work: Work, runtime: Runtime, opened: Opened | None = None) -> AsyncIterator[None]:
+    """Cancel the work at every await; each time see that nothing is left, and give the way to try again."""
+    async with aclosing(cancels(work)) as moments:
+        async for _ in moments:
+            if opened is not None:
+                await opened.close()
+            await nothing_left(runtime)
+            yield
+
+
+@KEPT
+@pytest.mark.requirement("PROMISE-12", "PROMISE-11")
+async def test_an_open_that_is_cancelled_at_any_await_leaves_nothing_claimed(
+    kept: str, tmp_path: Path
+) -> None:
+    opened = Opened()
+    async with runtime_on(FILES[kept](tmp_path)) as runtime:
+
+        async def work() -> None:
+            opened.sessions.append(await runtime.open("openai:m", id="one", tools=[look]))
+
+        async for _ in attempts(work, runtime, opened):
+            assert [each.state for each in await runtime.stored()] in ([], ["closed"])  # by its owner
+            await runtime.forget("one")
+
+
+@KEPT
+@pytest.mark.requirement("PROMISE-12", "PROMISE-11")
+async def test_a_resume_that_is_cancelled_at_any_await_leaves_nothing_claimed(
+    kept: str, tmp_path: Path
+) -> None:
+    opened = Opened()
+    async with runtime_on(FILES[kept](tmp_path)) as runtime:
+        exported = await log_of_a_session(runtime)
+        await runtime.import_session(exported, id="one")
+
+        async def work() -> None:
+            opened.sessions.append(await runtime.resume("one", tools=[look]))
+
+        async for _ in attempts(work, runtime, opened):
+            await runtime.forget("one")
+            await runtime.import_session(exported, id="one")
+
+
+@KEPT
+@pytest.mark.requirement("PROMISE-12", "PROMISE-11")
+async def test_a_fork_that_is_cancelled_at_any_await_leaves_nothing_claimed_and_no_log_that_nobody_knows(
+    kept: str, tmp_path: Path
+) -> None:
+    known = list[str]()
+    async with runtime_on(FILES[kept](tmp_path)) as runtime:
+        await runtime.import_session(await log_of_a_session(runtime), id="one")
+
+        async def work() -> None:
+            known.append(await runtime.fork("one"))
+
+        async for _ in attempts(work, runtime):
+            assert {each.id for each in await runtime.stored()} == {"one", *known}
+
+
+@KEPT
+@pytest.mark.requirement("PROMISE-12", "PROMISE-11")
+async def test_an_import_that_is_cancelled_at_any_await_leaves_nothing_claimed_and_all_or_nothing(
+    kept: str, tmp_path: Path
+) -> None:
+    known = list[str]()
+    async with runtime_on(FILES[kept](tmp_path)) as runtime:
+        exported = await log_of_a_session(runtime)
+
+        async def work() -> None:
+            known.append(await runtime.import_session(exported, id="two"))
+
+        async for _ in attempts(work, runtime):
+            assert [each.id for each in await runtime.stored()] == known
+            known.clear()
+            await runtime.forget("two")
+
+
+async def look(name: str) -> str:
+    """Look something up."""
+    return name
+
+
+async def log_of_a_session(runtime: Runtime) -> bytes:
+    """Return the exported log of a session that is idle."""
+    await runtime.open("openai:m", id="exported", tools=[look], system="Be brief.")
+    exported = await runtime.export("exported")
+    await runtime.forget("exported")
+    return exported
