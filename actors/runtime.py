@@ -18,9 +18,6 @@ from types import EllipsisType, TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 from weakref import WeakValueDictionary
 
-import anyio
-import anyio.to_thread
-
 from actors import telemetry
 from actors.adapters.adapter import adapter
 from actors.backends.advice import ask_failed
@@ -49,7 +46,6 @@ from actors.core.transcript import Encoder
 from actors.core.turn import Bounds
 from actors.errors import (
     ConfigError,
-    JournalError,
     KernelError,
 )
 from actors.execution.executor import ToolFailure, ToolLimits
@@ -63,6 +59,7 @@ from actors.hosting.opening import SessionsBelow
 from actors.hosting.retention import Retention
 from actors.hosting.session_host import HostLimits, SessionHost
 from actors.hosting.sessions import Equipped, Sessions
+from actors.hosting.storage_owner import StorageOwner
 from actors.journal import JournalActor
 from actors.kernel import SHARED, Ref, System
 from actors.logs.readers import Readers
@@ -185,14 +182,29 @@ class Runtime(Archive):
     async def __aenter__(self) -> Self:
         if self._was_entered:
             raise KernelError("A runtime is entered once; make another")
-        await self._with_storage(self.storage.open)
+        self._was_entered, self._was_left = True, False
         if self._seed is None:
             self._random.seed()  # the process may have been forked since the runtime was made
+        owner = StorageOwner(self.storage)
         self.system = System(seed=self._seed, on_crash=telemetry.crashed, on_slow=self._meters.slowed)
         self.system.first = (self._settle, SETTLING), (self._close_toolsets, TOOLSETS)
-        self.system.last = ((self._close, CLOSING),)
-        await self.system.__aenter__()
-        self._was_entered = True
+        self.system.last = (self._close, CLOSING), (owner.close, CLOSING)
+        try:
+            await self.system.__aenter__()
+            try:
+                await owner.open()
+                self._begin()
+            except BaseException as error:
+                self._was_left = True
+                await self.system.__aexit__(type(error), error, error.__traceback__)
+                raise
+        except BaseException:
+            self._was_entered = False
+            raise
+        return self
+
+    def _begin(self) -> None:
+        """Take sessions from now on."""
         THREADS.enter()
         self._watch = LoopWatch(self.system.containment)
         self._budgets = RuntimeBudgets(
@@ -224,7 +236,6 @@ class Runtime(Archive):
         )
         self._host.keep_alive()
         self._keep_no_longer()
-        return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -236,7 +247,7 @@ class Runtime(Archive):
 
     async def _settle(self) -> None:
         """Begin to end: no session is opened or used any more, and every ask is cancelled."""
-        if not self._was_left:
+        if self._host is not None and not self._was_left:
             telemetry.never_left()
         if self._host is not None:
             await self._host.settle()
@@ -259,17 +270,6 @@ class Runtime(Archive):
             THREADS.leave()
             self._watch.close()
         await self.transport.close()
-        try:
-            await self._with_storage(self.storage.close)
-        except JournalError as error:  # what was told is written; whoever comes next may wait for the lease
-            telemetry.journal_unclosed(error)
-
-    async def _with_storage(self, use: Callable[[], None]) -> None:
-        """Open or close the storage, where it cannot hold up the loop."""
-        if self.storage.blocking:
-            await anyio.to_thread.run_sync(use, limiter=anyio.CapacityLimiter(1))
-        else:
-            use()
 
     def _running(self) -> SessionHost:
         """Return the host, to a caller that may use it.

@@ -1,15 +1,23 @@
 """Opening, resuming, forking, importing, entering and leaving, cancelled anywhere: nothing stays claimed or open."""
 
+import asyncio
+import os
 import sqlite3
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import aclosing, closing
+from itertools import count
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
+import anyio.to_thread
 import pytest
 
 from actors import Runtime
+from actors.errors import JournalError
 from actors.handle import Session
+from actors.hosting.storage_owner import StorageOwner
 from actors.storage import Storage
 from actors.storage.memory import MemoryStorage
 from actors.storage.sqlite import SqliteStorage
@@ -20,6 +28,7 @@ from tests.storages import FILES
 pytestmark = pytest.mark.anyio
 
 KEPT = pytest.mark.parametrize("kept", ["memory", "sqlite-process"])
+FILE = "sessions.db"
 ENVIRON = {"OPENAI_API_KEY": "k"}
 
 
@@ -35,6 +44,17 @@ def claims_held(storage: Storage) -> list[str]:
     assert isinstance(storage, SqliteStorage)
     with closing(sqlite3.connect(storage.path)) as file:
         return [name for (name,) in file.execute("SELECT name FROM session WHERE owner IS NOT NULL")]
+
+
+def files_open(folder: Path) -> list[str]:
+    """Return which files of a folder this process has open."""
+    found = list[str]()
+    for number in os.listdir("/proc/self/fd"):
+        try:
+            found.append(os.readlink(f"/proc/self/fd/{number}"))
+        except FileNotFoundError:  # closed meanwhile
+            continue
+    return [name for name in found if name.startswith(str(folder))]
 
 
 async def until(is_so: Callable[[], object]) -> None:
@@ -141,6 +161,102 @@ async def test_an_import_that_is_cancelled_at_any_await_leaves_nothing_claimed_a
             assert [each.id for each in await runtime.stored()] == known
             known.clear()
             await runtime.forget("two")
+
+
+@KEPT
+@pytest.mark.requirement("PROMISE-12", "PROMISE-11")
+async def test_a_runtime_that_is_cancelled_at_any_await_of_its_life_leaves_nothing_open(
+    kept: str, tmp_path: Path
+) -> None:
+    storage, numbers = FILES[kept](tmp_path), count()
+
+    async def work() -> None:
+        async with runtime_on(storage) as runtime:
+            await runtime.open("openai:m", id=f"session-{next(numbers)}", tools=[look])
+            await anyio.lowlevel.checkpoint()
+
+    before = tasks_running()
+    async with aclosing(cancels(work)) as moments:
+        async for way, number in moments:
+            with anyio.fail_after(30):
+                await until(lambda: not files_open(tmp_path))
+            assert tasks_running() == before, (way, number)
+            if isinstance(storage, MemoryStorage) or storage_exists(tmp_path):
+                assert claims_held(storage) == []
+
+
+def storage_exists(folder: Path) -> bool:
+    """Say whether anything was written."""
+    return (folder / FILE).exists()
+
+
+def tasks_running() -> int:
+    """Return how many tasks there are, where the event loop says so."""
+    try:
+        return len(asyncio.all_tasks())
+    except RuntimeError:  # trio ends none before its nursery
+        return 0
+
+
+async def test_a_runtime_whose_journal_cannot_be_opened_leaves_nothing_open_and_may_be_entered_again(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / FILE
+    path.write_bytes(b"not a journal, and long enough to be one" * 100)
+    runtime = runtime_on(SqliteStorage(path))
+    for _ in range(2):
+        with pytest.raises(JournalError):
+            async with runtime:
+                pass
+        assert files_open(tmp_path) == []
+    path.unlink()
+    async with runtime:
+        await runtime.open("openai:m")
+
+
+class Held(MemoryStorage):
+    """A storage whose opening and closing wait in their threads until they may go on."""
+
+    blocking = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.freed = threading.Event(), threading.Event()
+        self.deeds = list[str]()
+
+    def open(self) -> None:
+        """Open, once it may."""
+        self.begun.set()
+        assert self.freed.wait(60)
+        self.deeds.append("opened")
+
+    def close(self) -> None:
+        """Close."""
+        self.deeds.append("closed")
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.parametrize("turns", range(4))
+async def test_a_storage_is_closed_though_those_who_wait_for_it_are_cancelled(turns: int) -> None:
+    """As a shutdown does that cancels every task, those of the runtime too."""
+    storage = Held()
+    owner = StorageOwner(storage)
+    opening = asyncio.create_task(owner.open())
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    if turns == 3:
+        await until(storage.begun.is_set)
+    opening.cancel()
+    await asyncio.wait([opening])
+    leaving = asyncio.create_task(owner.close())
+    await asyncio.sleep(0)
+    leaving.cancel()
+    storage.freed.set()
+    await asyncio.wait([leaving])
+    with anyio.fail_after(60):
+        await until(lambda: storage.deeds and storage.deeds[-1] == "closed")
+    await anyio.to_thread.run_sync(owner._open)  # a thread that begins late
+    assert storage.deeds[-1] == "closed"
 
 
 async def look(name: str) -> str:

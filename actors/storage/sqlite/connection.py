@@ -224,6 +224,14 @@ class Connections:
                 cached_statements=_CACHED,
             )
         )
+        try:
+            self._set_up(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _set_up(self, connection: sqlite3.Connection) -> None:
         synchronous = "FULL" if self._level == "power" else "NORMAL"
         for pragma in (
             f"synchronous = {synchronous}",
@@ -232,7 +240,6 @@ class Connections:
             "trusted_schema = OFF",
         ):
             connection.execute(f"PRAGMA {pragma}").fetchall()
-        return connection
 
 
 def _file_id(path: Path) -> FileId | None:

@@ -98,7 +98,7 @@ MUTATIONS = (
     ),
     Mutation(
         "budgets: a period is over by the clock of the wall",
-        "actors/runtime.py:Runtime.__aenter__",
+        "actors/runtime.py:Runtime._begin",
         "RuntimeBudgets(*..., self.system.now)",
         'RuntimeBudgets(*..., lambda: __import__("time").time())',
         (f"{TESTS}::test_the_clock_of_the_wall_changes_no_period",),

@@ -58,7 +58,7 @@ MUTATIONS = (
     ),
     Mutation(
         "power: level process syncs nothing at all",
-        f"{SQLITE}:Connections._connected",
+        f"{SQLITE}:Connections._set_up",
         '"FULL" if self._level == "power" else "NORMAL"',
         '"FULL" if self._level == "power" else "OFF"',
         POWER,

@@ -248,14 +248,14 @@ MUTATIONS = (
     ),
     Mutation(
         "storage: level power syncs like level process",
-        f"{CONNECTION}:Connections._connected",
+        f"{CONNECTION}:Connections._set_up",
         '"FULL" if self._level == "power" else "NORMAL"',
         '"NORMAL" if self._level == "power" else "NORMAL"',
         (FILES,),
     ),
     Mutation(
         "storage: a loss of power loses what level power told",
-        f"{CONNECTION}:Connections._connected",
+        f"{CONNECTION}:Connections._set_up",
         '"FULL" if self._level == "power" else "NORMAL"',
         '"NORMAL" if self._level == "power" else "NORMAL"',
         ("tests/test_power_loss.py",),

@@ -205,7 +205,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "results: the limit that was set is not heeded",
-        "actors/runtime.py:Runtime.__aenter__",
+        "actors/runtime.py:Runtime._begin",
         "ToolLimits(*..., kept)",
         "ToolLimits(*...)",
         (LARGE,),
