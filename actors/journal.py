@@ -22,7 +22,7 @@ import anyio.to_thread
 from msgspec import Struct
 
 from actors.core.events import Event
-from actors.errors import Fenced, JournalError, JournalUnavailable, SessionElsewhere
+from actors.errors import Fenced, JournalDamaged, JournalError, JournalUnavailable, SessionElsewhere
 from actors.kernel import Actor, Context, Query
 from actors.logs.outage import JournalMeter
 from actors.logs.readers import Readers
@@ -389,6 +389,8 @@ class JournalActor(Actor[JournalCommand]):
             self._meter.refused += len(command.entry.events)
         if isinstance(error, JournalUnavailable):
             self._meter.failed(error)
+        if isinstance(error, JournalDamaged):
+            self._meter.found_damaged(error)
         command.refused(error)
 
     def _answered(self, command: Ask, answer: Any) -> None:  # Any: that of each

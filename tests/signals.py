@@ -49,7 +49,7 @@ TOGETHER, ROUNDS = 4, 8
 SIGNALS = {signal.SIGTERM: 143, signal.SIGINT: 130}
 """With the exit code of a command that one ends."""
 BEFORE, REFUSED = "ended before its signal", "was told that the journal is slow"
-SLOW = b"another process has been writing for", b"The journal is slow"
+SLOW = b" has been writing for", b"The journal is slow"
 """What a command says that others, or a disk that stands still, kept from writing for seconds."""
 MEMORY = Path("/dev/shm")
 PATIENCE = 60

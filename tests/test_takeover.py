@@ -41,6 +41,11 @@ class Child:
         )
         self.tell(where)
 
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
+
     def tell(self, *words: object) -> None:
         """Tell it to do something."""
         assert self._process.stdin is not None

@@ -4,8 +4,9 @@ import errno
 import os
 import resource
 import sqlite3
+import sys
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TypeAlias
@@ -17,6 +18,7 @@ from actors.storage import Entry
 from actors.storage.sqlite import SqliteStorage
 from actors.storage.sqlite.locks import WriteLock
 from tests.storages import begin, to
+from tests.test_takeover import Child
 
 Fault: TypeAlias = Callable[[SqliteStorage], AbstractContextManager[None]]
 
@@ -225,9 +227,38 @@ def test_a_lock_that_was_deleted_is_taken_anew_so_that_no_two_write_at_once(tmp_
     with one:
         assert path.exists()
     path.unlink()
-    with one, pytest.raises(JournalUnavailable, match="another process has been writing"), two:
+    with one, pytest.raises(JournalUnavailable, match=r"another process \(pid \d+\) has been writing"), two:
         raise AssertionError("both hold it")
     with two:
         assert path.exists()
     one.close()
     two.close()
+
+
+def test_the_message_about_the_lock_of_another_process_names_its_process_id(tmp_path: Path) -> None:
+    path = tmp_path / "sessions.db"
+    host = Child(str(path), "tests.takeover_child", "600")
+    try:
+        assert host.heard() == ["open"]
+        assert host.ask("claim", "one") == ["claimed", "1", "0"]
+        assert host.ask("write", "one", 1) == ["writing"]
+        with (
+            closing(SqliteStorage(path, patience=0.05)) as mine,
+            pytest.raises(
+                JournalUnavailable, match=rf"-lock: another process \(pid {host.pid}\) has been writing"
+            ),
+        ):
+            mine.claim("one")
+    finally:
+        host.end()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux tells who holds a lock of SQLite's")
+def test_the_message_about_a_lock_of_sqlite_names_the_process_that_holds_it(tmp_path: Path) -> None:
+    with closing(SqliteStorage(tmp_path / "sessions.db", patience=0.05)) as storage:
+        storage.open()
+        with (
+            locked(storage),
+            pytest.raises(JournalUnavailable, match=rf"another program \(pid {os.getpid()}\); end"),
+        ):
+            storage.claim("one")

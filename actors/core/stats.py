@@ -133,6 +133,7 @@ class JournalStats(Struct, frozen=True):
         why: What its storage said then, without any content.
         refused: Events that could not be written since the runtime was entered.
         waiting: What waits to be written or read.
+        damage: The first damage that was found since the runtime was entered, without any content; empty if none was.
     """
 
     level: str = "memory"
@@ -140,6 +141,7 @@ class JournalStats(Struct, frozen=True):
     why: str = ""
     refused: int = 0
     waiting: int = 0
+    damage: str = ""
 
     @property
     def is_available(self) -> bool:
@@ -205,8 +207,8 @@ class RuntimeStats(Struct, frozen=True):
 
     @property
     def is_ready(self) -> bool:
-        """Whether sessions can be used: the journal can write."""
-        return self.journal.is_available
+        """Whether sessions can be used: the journal can write, and no damage was found in it."""
+        return self.journal.is_available and not self.journal.damage
 
     @property
     def total(self) -> ToolCounts:

@@ -21,6 +21,7 @@ class JournalMeter(Struct):
     """What the journal actor notes.
 
     Args:
+        damage: The first damage that was found, in the words of the storage; empty while there is none.
         refused: Events that could not be written.
         since: When it became unavailable, by the clock of the wall; None while it works.
         why: What the storage said then.
@@ -29,6 +30,7 @@ class JournalMeter(Struct):
         queued: What the actor has taken from its mailbox, and not begun.
     """
 
+    damage: str = ""
     refused: int = 0
     since: float | None = None
     why: str = ""
@@ -41,6 +43,12 @@ class JournalMeter(Struct):
         if self.since is None:
             self.since, self.why = wall(), str(error)[:LONGEST]
             telemetry.journal_unavailable(self.why)
+
+    def found_damaged(self, error: Exception) -> None:
+        """Note that a part of the journal is damaged. That stays so until the runtime is left."""
+        if not self.damage:
+            self.damage = str(error)[:LONGEST]
+            telemetry.journal_damaged(self.damage)
 
     def worked(self) -> None:
         """Note that something was written."""
@@ -64,4 +72,4 @@ class JournalMeter(Struct):
 
     def stats(self, level: str, waiting: int) -> JournalStats:
         """Return how the journal stands."""
-        return JournalStats(level, self.since, self.why, self.refused, waiting + self.queued)
+        return JournalStats(level, self.since, self.why, self.refused, waiting + self.queued, self.damage)

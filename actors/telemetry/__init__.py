@@ -137,10 +137,15 @@ def journal_available(seconds: float) -> None:
 
 
 @never_raising
-def journal_damaged(why: str, copy: str) -> None:
-    """Log that a journal lacks its last events, because its write-ahead log is damaged, and where the copy of it is."""
-    advice = "it goes on without the events after the damage; look at the copy with `actors fsck`"
-    _logger().error("journal_damaged", why=why, copy=copy, advice=advice)
+def journal_damaged(why: str, copy: str | None = None) -> None:
+    """Log that a journal is damaged; `copy`: of a file that is opened without its last events."""
+    if copy is None:
+        _logger().error(
+            "journal_damaged", why=why, advice="restore a copy, or save what can be read: `actors fsck`"
+        )
+    else:
+        advice = "it goes on without the events after the damage; look at the copy with `actors fsck`"
+        _logger().error("journal_damaged", why=why, copy=copy, advice=advice)
 
 
 @never_raising

@@ -92,6 +92,9 @@ class PrometheusCollector:
         yield from _of_budgets(stats)
         journal = stats.journal
         yield GaugeMetricFamily("actors_journal_available", "1 while it can write.", journal.is_available)
+        yield GaugeMetricFamily(
+            "actors_journal_damaged", "1 if damage was found in it.", bool(journal.damage)
+        )
         yield GaugeMetricFamily("actors_journal_waiting", "What waits for the journal.", journal.waiting)
         yield CounterMetricFamily("actors_journal_refused", "Events it could not write.", journal.refused)
 

@@ -3,23 +3,30 @@
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from actors.errors import JournalDamaged, JournalUnavailable
+from actors.storage.sqlite.locks import writer_of
 
 _UNAVAILABLE = {
     sqlite3.SQLITE_FULL: "the disk is full; make room",
-    sqlite3.SQLITE_BUSY: "it is locked by another program; end that",
-    sqlite3.SQLITE_LOCKED: "it is locked by another program; end that",
+    sqlite3.SQLITE_BUSY: "it is locked by another program{holder}; end that",
+    sqlite3.SQLITE_LOCKED: "it is locked by another program{holder}; end that",
     sqlite3.SQLITE_READONLY: "it is read-only; make it writable",
     sqlite3.SQLITE_IOERR: "its disk fails; see the system's log",
     sqlite3.SQLITE_CANTOPEN: "it cannot be opened; does its folder exist, and may this user write there?",
     sqlite3.SQLITE_PERM: "this user may not use it; change its permissions",
     sqlite3.SQLITE_AUTH: "this user may not use it; change its permissions",
     sqlite3.SQLITE_NOMEM: "memory is exhausted",
-    sqlite3.SQLITE_PROTOCOL: "it is locked by another program; end that",
+    sqlite3.SQLITE_PROTOCOL: "it is locked by another program{holder}; end that",
     sqlite3.SQLITE_INTERRUPT: "it was interrupted",
 }
 """By SQLite's primary result code."""
+
+
+def _holder(path: str) -> str:
+    return "" if (found := writer_of(Path(path))) is None else f" (pid {found})"
+
 
 _ASKED: dict[type[OSError], str] = {
     FileNotFoundError: "; is its folder there?",
@@ -43,7 +50,9 @@ def translated(path: str) -> Iterator[None]:
             ) from None
         code &= 0xFF
         if (why := _UNAVAILABLE.get(code)) is not None:
-            raise JournalUnavailable(f"{path}: {why} (SQLite: {error})") from error
+            raise JournalUnavailable(
+                f"{path}: {why.format(holder=_holder(path))} (SQLite: {error})"
+            ) from error
         if code == sqlite3.SQLITE_NOTADB:
             raise JournalDamaged(
                 f"{path}: it is no journal, or its beginning has changed; name another file, restore a copy, "

@@ -82,6 +82,7 @@ EXCUSED: Mapping[str, str] = {
     "journal.level": "a name",
     "journal.unavailable_since": "a state and no count",
     "journal.why": "words",
+    "journal.damage": "words",
     "budgets.tokens": "what is allowed",
     "budgets.money": "what is allowed",
     "budgets.used_money": "counted where money is allowed, by the tokens that are counted again",

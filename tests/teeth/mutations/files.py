@@ -85,4 +85,29 @@ MUTATIONS = (
         "pass",
         (f"{RETENTION}::test_a_clock_that_jumps_ahead_erases_a_session_after_a_day_that_was_observed",),
     ),
+    Mutation(
+        "files: a runtime is ready though its journal is damaged",
+        "actors/journal.py:JournalActor._refused",
+        "isinstance(error, JournalDamaged)",
+        "False",
+        ("tests/test_readiness.py::test_a_runtime_is_not_ready_once_it_has_found_damage_in_its_journal",),
+    ),
+    Mutation(
+        "files: nobody knows who holds the lock",
+        "actors/storage/sqlite/locks.py:WriteLock.__enter__",
+        "self._note_holder()",
+        "pass",
+        (
+            "tests/test_unavailable.py::test_the_message_about_the_lock_of_another_process_names_its_process_id",
+        ),
+    ),
+    Mutation(
+        "files: nobody knows who holds a lock of SQLite's",
+        "actors/storage/sqlite/faults.py:_holder",
+        "writer_of(Path(path))",
+        "None",
+        (
+            "tests/test_unavailable.py::test_the_message_about_a_lock_of_sqlite_names_the_process_that_holds_it",
+        ),
+    ),
 )
