@@ -55,9 +55,10 @@ from actors.execution.watchdog import LoopWatch
 from actors.handle import Session, SessionIds
 from actors.hosting.archive import Archive
 from actors.hosting.given import check_given, check_wait, session_id
+from actors.hosting.limits import host_limits
 from actors.hosting.opening import SessionsBelow
 from actors.hosting.retention import Retention
-from actors.hosting.session_host import HostLimits, SessionHost
+from actors.hosting.session_host import SessionHost
 from actors.hosting.sessions import Equipped, Sessions
 from actors.hosting.storage_owner import StorageOwner
 from actors.journal import JournalActor
@@ -211,6 +212,8 @@ class Runtime(Archive):
             self._allowances, self._pricing.cost, self.system.parking, self.system.now
         )
         self._may_use_threads = True
+        from actors.hosting.machine import usable_memory
+
         limits = self.config.limits
         readers, size, meter = Readers(), limits.result_bytes, self._meters.journal
         kept = SizeLimits(max_bytes=size, max_string=size)
@@ -222,7 +225,7 @@ class Runtime(Archive):
             self.quarantine,
             Bounds(limits.rounds, limits.corrections, False, limits.tool_corrections, limits.repeats),
             limits.waiting_asks,
-            HostLimits(limits.active, limits.sessions, limits.memory),
+            host_limits(limits.active, limits.sessions, limits.memory, usable_memory()),
             self.rules,
             self._resolver,
             self._sessions.ended,
@@ -416,7 +419,7 @@ class Runtime(Archive):
         journal = self._meters.journal.stats(self.storage.level, host.journal.waiting)
         bytes_, budgets = host.held.total, self._budgets.stats
         counted = backends, open_, active, bytes_, self.refused, held, slow, self.stalls, journal, budgets
-        return RuntimeStats(*counted, self._learned.stats())
+        return RuntimeStats(*counted, self._learned.stats(), host.most.memory, host.reuse.stats)
 
     @property
     def stalls(self) -> Stalls:

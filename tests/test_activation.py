@@ -12,7 +12,7 @@ from actors.core.content import Message, Text, ToolCall, ToolResult
 from actors.core.events import Closed, SwitchApplied
 from actors.errors import SessionClosed
 from actors.handle import Session
-from actors.hosting import passive, session_host
+from actors.hosting import passive
 from actors.runtime import Runtime
 from actors.storage import Storage
 from actors.testing import Call, Say, Think, Turn
@@ -80,11 +80,8 @@ async def test_of_sessions_without_work_the_last_used_keep_their_actors() -> Non
 
 
 @pytest.mark.requirement("PROMISE-3", "PROMISE-6", "PROMISE-7")
-@pytest.mark.parametrize("kept", [session_host.KEPT, 0])
-async def test_sessions_that_are_put_away_after_each_use_go_on_as_if_they_had_not_been(
-    monkeypatch: pytest.MonkeyPatch, kept: int
-) -> None:
-    monkeypatch.setattr(session_host, "KEPT", kept)
+@pytest.mark.parametrize("kept", [True, False])
+async def test_sessions_that_are_put_away_after_each_use_go_on_as_if_they_had_not_been(*, kept: bool) -> None:
     gate = Gate()
     gate.open("a", "b")
     one, two = anthropic(WORK, Turn(Say("Done.")), Turn(Say("And more."))), openai(WORK, Turn(Say("Here.")))
@@ -95,9 +92,10 @@ async def test_sessions_that_are_put_away_after_each_use_go_on_as_if_they_had_no
             assert (await session.ask("Do it.")).served_by.backend == target
             await use(other, 3)
             assert active(runtime) == {other.id}
-            assert runtime._host is not None
-            assert (runtime._host.kept > 0) == (kept > 0)
-            assert set(runtime._host.passive) == ({session.id} if kept else set())
+            host = runtime._running()
+            if not kept:
+                host.drop_oldest(0)
+            assert set(host.passive) == ({session.id} if kept else set())
         assert len((await session.ledger()).interactions()) == 4
     assert one.refusals == two.refusals == []
     assert_prefixes(one)
@@ -113,12 +111,12 @@ async def test_what_a_session_sends_is_the_same_bytes_whatever_was_kept_of_it_be
     async def passivated(session: Session) -> None:
         await settled(session._activation.passivate)
         assert isinstance(kept := session._activation._now, passive.Passive)
-        assert kept.size > 0
+        assert kept.made is not None
 
     async def dropped(session: Session) -> None:
         await passivated(session)
         session._activation.drop()
-        assert session._activation._now is passive.LOGGED
+        assert session._activation._now is passive.DROPPED
 
     messages = [*SAID, Message("tool", [ToolResult("hist_tool_1", "text")])]
     bodies = [await sent(between, messages=messages) for between in (nothing, passivated, dropped)]

@@ -16,7 +16,6 @@ from actors.core.packed import pack
 from actors.core.spending import Budget
 from actors.errors import HostFull, JournalDamaged, JournalUnavailable
 from actors.handle import Session
-from actors.hosting import session_host
 from actors.hosting.passive import Passive
 from actors.kernel.cell import Cell
 from actors.storage import Level, Storage
@@ -312,11 +311,8 @@ async def test_logs_in_memory_count_and_sleeping_frees_only_what_was_made_of_the
         assert runtime.stats().memory == 0
 
 
-async def test_what_is_kept_of_sessions_that_sleep_is_bounded(
-    storage: Storage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(session_host, "KEPT", 150_000)
-    limits = RuntimeLimits(active=1)
+async def test_what_is_kept_of_sessions_that_sleep_is_bounded(storage: Storage) -> None:
+    limits = RuntimeLimits(active=1, memory=210_000)
     async with (
         hosting(storage=storage, limits=limits, a=openai()) as runtime,
         AsyncExitStack() as stack,
@@ -327,8 +323,8 @@ async def test_what_is_kept_of_sessions_that_sleep_is_bounded(
             await anyio.wait_all_tasks_blocked()
         host = runtime._running()
         assert len(host.passive) == 2
-        assert 100_000 < host.kept < 150_000
+        assert 140_000 < host.held.total < 210_000
         for session in sessions:
             stack.push_async_callback(session.close)
         await sessions[0].close()
-    assert (host.kept, host.held.total, host.passive) == (0, 0, {})
+    assert (host.held.total, host.passive) == (0, {})

@@ -157,10 +157,11 @@ class RuntimeLimits(Frozen):
         quarantine: Calls of one tool that may run on after they were closed. While so many do, it gets no more.
         result_bytes: Of JSON that is kept of what a tool returned; the rest is cut, and a mark says so.
         depth: Levels that subagents stand below the session that a program opened.
-        active: Sessions with nothing to do that keep their actors.
+        active: Sessions with nothing to do that keep their actors; if not given, as many as suit `memory`, at least 64.
         sessions: Sessions that are open at a time, subagents included; one more is refused.
         memory: Bytes that sessions hold: their conversations, rendered too, and logs that are kept in memory. What was
             not used for longest is put away first; if those that are busy hold so much, no ask and no session is taken.
+            If not given, half of what the process may use: of the machine's memory, or of its container's.
         backends: Backends a runtime talks to; one more is refused.
         connections: Connections to one origin; a request beyond them waits for one.
         connecting: Connections to one origin that are being made at a time; more wait.
@@ -177,9 +178,9 @@ class RuntimeLimits(Frozen):
     quarantine: Count = 16
     result_bytes: Annotated[int, Field(ge=1024, le=16 * 1024 * 1024)] = 256 * 1024
     depth: Annotated[int, Field(ge=0, le=16)] = 4
-    active: Count = 64
+    active: Count | None = None
     sessions: Count = 100_000
-    memory: Annotated[int, Field(ge=64 * 1024)] = 4 * 1024 * 1024 * 1024
+    memory: Annotated[int, Field(ge=64 * 1024)] | None = None
     backends: Count = 1024
     connections: Count = 1000
     connecting: Count = 64

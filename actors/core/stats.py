@@ -149,6 +149,20 @@ class JournalStats(Struct, frozen=True):
         return self.unavailable_since is None
 
 
+class ReuseStats(Struct, frozen=True):
+    """How often a session that was used again was still in memory.
+
+    Args:
+        hits: Uses that found its state and its lanes in memory.
+        rebuilds: Uses that made them of its log again, since they had been dropped to make room.
+        dropped: How often they were. `limits.memory` says when.
+    """
+
+    hits: int = 0
+    rebuilds: int = 0
+    dropped: int = 0
+
+
 class BudgetStats(Struct, frozen=True):
     """What sessions may use together and have used, in this period.
 
@@ -179,6 +193,8 @@ class RuntimeStats(Struct, frozen=True):
         sessions: Those that are open.
         active: Of these, those that have actors now. The others are `hibernated`.
         memory: Bytes that they hold: their conversations, rendered too, and logs that are kept in memory.
+        memory_limit: Bytes that they may hold (`limits.memory`, or what fits the machine).
+        reuse: How often a session that was used again was still in memory.
         refused: Transcripts that were refused for their structure, by a provider or by the judge.
         quarantined: Calls that are closed and still run, because their tools did not end: how many, by tool.
         slow_handlers: How often an actor held up all others.
@@ -199,6 +215,8 @@ class RuntimeStats(Struct, frozen=True):
     journal: JournalStats
     budgets: dict[str, BudgetStats] = field(default_factory=dict)
     learned: tuple[LearnedFact, ...] = ()
+    memory_limit: int = 0
+    reuse: ReuseStats = ReuseStats()
 
     @property
     def hibernated(self) -> int:

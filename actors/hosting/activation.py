@@ -23,7 +23,6 @@ from actors.core.awaiting import pending
 from actors.core.batch import Approve
 from actors.core.events import Opened
 from actors.core.feed import PendingCall
-from actors.core.form import replace
 from actors.core.ledger import Ledger
 from actors.core.packed import size_of
 from actors.core.spending import Used
@@ -60,8 +59,8 @@ class Suspended(Struct, frozen=True):
     used: Used | None
 
 
-SESSION = 2048
-"""Bytes of what is around the state and the lanes of a session, about."""
+OBJECTS = 4096
+"""Bytes of the objects that a session is while it is in memory, beside what it says and renders, about."""
 
 
 class Activation:
@@ -138,13 +137,12 @@ class Activation:
         """
         match self._now:
             case SessionActors() as actors if self.host.running:
-                pass
+                self.host.reuse.hits += 1
             case Suspended(actors=actors) if self.host.running:
                 actors.begin_anew(self.depth)
                 self._now = actors
             case Passive() as kept if self.host.running:
-                self.host.taken_up(self, kept.size)
-                actors = self._now = SessionActors(self, kept)
+                actors = self._woken(kept)
             case Over(fenced=Fenced() as why):
                 raise Fenced(str(why))
             case _:
@@ -152,26 +150,37 @@ class Activation:
         self.host.used(self)
         return actors
 
+    def _woken(self, kept: Passive) -> SessionActors:
+        """Return actors that are made of what is kept, or of the log."""
+        self.host.taken_up(self)
+        self.holding.count("objects", OBJECTS)
+        self._now = SessionActors(self, kept)
+        if kept.made is not None:
+            self.host.reuse.hits += 1
+        elif kept.dropped:
+            self.host.reuse.rebuild()
+        return self._now
+
     def recall(self, state: SessionState, lanes: Lanes) -> None:
         """Take what was made of the session's log elsewhere: nothing is open in it but a turn that waits."""
         self._waits = pending(state, state.ledger)
         self.holding.count("messages", state.size)
         self.holding.count("calls", state.ledger.size)
+        self.holding.count("objects", OBJECTS)
         self._sleep(Passive((state, lanes)))
 
     def _sleep(self, kept: Passive) -> None:
         """Have no actors from now on, and in memory only what is kept."""
+        self._now = kept
         if kept.made is None:
-            self._now = kept
             self._release()
         else:
-            size = SESSION + (self.holding.total if self.host.is_durable else self.holding.lanes)
-            self._now = replace(kept, size=size)
-            self.host.passivated(self, size)
+            self.host.passivated(self)
 
     def _release(self) -> None:
         """Count what a session holds of which nothing is kept but its log."""
         self.holding.count("lanes", 0)
+        self.holding.count("objects", 0)
         if self.host.is_durable:
             self.holding.release()
 
@@ -186,8 +195,8 @@ class Activation:
     def drop(self) -> None:
         """Drop the state and lanes of a passive session; keep only what its log does not hold."""
         assert isinstance(self._now, Passive)
-        self.host.taken_up(self, self._now.size)
-        self._sleep(logged(self._now.warmth))
+        self.host.taken_up(self)
+        self._sleep(logged(self._now.warmth, dropped=True))
 
     @property
     def is_ending(self) -> bool:
@@ -254,8 +263,8 @@ class Activation:
     def ended(self, fenced: Fenced | None = None) -> None:
         """Forget the session: it was ended in order, its actors crashed too often, or another writer has it."""
         match self._now:
-            case Passive(size=size):
-                self.host.taken_up(self, size)
+            case Passive():
+                self.host.taken_up(self)
             case SessionActors(state=SessionState(used=used)) | Suspended(used=used):
                 self.used = used
             case Over():

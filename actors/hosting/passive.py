@@ -14,21 +14,21 @@ class Passive(Struct, frozen=True):
     Args:
         made: What was made of its log, lanes last; None if that has to be done again.
         warmth: Where the session was sent what, and when; None where nobody minds.
-        size: Bytes that are free when `made` is dropped.
+        dropped: Whether `made` was there, and had to make room.
     """
 
     made: tuple[SessionState, Lanes] | None = None
     warmth: Warmth | None = None
-    size: int = 0
+    dropped: bool = False
 
 
-LOGGED = Passive()
+LOGGED, DROPPED = Passive(), Passive(dropped=True)
 """Of a session that is nothing but its log."""
 
 
-def logged(warmth: Warmth | None) -> Passive:
+def logged(warmth: Warmth | None, *, dropped: bool = False) -> Passive:
     """Return what is kept of a session beside its log, where that is no more than must be."""
-    return Passive(None, warmth) if warmth else LOGGED
+    return Passive(None, warmth, dropped) if warmth else DROPPED if dropped else LOGGED
 
 
 class Over(Struct, frozen=True):

@@ -109,7 +109,7 @@ class SessionActors:
         assert isinstance(ledger, LedgerActor)
         warmth = session.warmth or None
         self._activation.pending = self._pending if session.waits and self._pending.form is not None else None
-        if not (renderer.lanes.size or self._host.is_durable):
+        if not (renderer.lanes.bindings() or self._host.is_durable):
             return logged(warmth)
         return Passive((replace(session.state, ledger=ledger.known.ledger), renderer.lanes), warmth)
 

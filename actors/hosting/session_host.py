@@ -1,8 +1,8 @@
 """What all sessions of a runtime share, and which of them keep their actors.
 
 Of the sessions with nothing to do, those used last keep their actors (`HostLimits.active`), and others what had been
-made of their logs, as long as that is no more than `KEPT` bytes in all. When all that sessions hold is more than may be
-(`HostLimits.memory`), what was not used for longest is dropped first; what is busy stays, and nobody else is taken in.
+made of their logs. When all that sessions hold is more than may be (`HostLimits.memory`), what was not used for longest
+is dropped first; what is busy stays, and nobody else is taken in.
 """
 
 from collections.abc import Callable
@@ -34,6 +34,8 @@ from actors.errors import (
 from actors.execution.children import OpenBelow
 from actors.execution.executor import ToolFailure, ToolLimits
 from actors.execution.quarantine import Quarantine
+from actors.hosting.limits import HostLimits
+from actors.hosting.reuse import Reuse
 from actors.journal import BATCH, Beat, JournalCommand, ReleaseSession
 from actors.kernel import Ref, System
 from actors.kernel.parking import running_loop
@@ -48,25 +50,8 @@ from actors.toolsets import Toolsets
 if TYPE_CHECKING:
     from actors.telemetry.tracing import RuntimeTracing
 
-KEPT = 16 * 1024 * 1024
-"""Bytes that sessions without actors keep. Beyond it those used least recently keep nothing but their logs."""
-
 TRIES = 64
 """Sessions that are looked at, to put one away, each time that there is no memory."""
-
-
-class HostLimits(Struct, frozen=True):
-    """How many sessions a runtime hosts.
-
-    Args:
-        active: Of those with nothing to do, how many keep their actors.
-        sessions: How many are open.
-        memory: Bytes that they hold, all together.
-    """
-
-    active: int = 64
-    sessions: int = 100_000
-    memory: int = 4 * 1024 * 1024 * 1024
 
 
 class Hosted(Protocol):
@@ -109,8 +94,8 @@ class SessionHost(Struct):
         meter: How the journal stands.
         active: The sessions that have actors, those that were not used for longest first.
         passive: The sessions without actors of which more is kept than the log, likewise.
-        kept: Bytes of that.
         held: Bytes that all sessions hold.
+        reuse: How often a session that was used again was still in memory.
         running: Whether sessions may still get actors.
         loop: The event loop it all belongs to.
     """
@@ -135,8 +120,8 @@ class SessionHost(Struct):
     meter: JournalMeter = field(default_factory=JournalMeter)
     active: dict[str, Hosted] = field(default_factory=dict)
     passive: dict[str, Hosted] = field(default_factory=dict)
-    kept: int = 0
     held: HeldBytes = field(default_factory=HeldBytes)
+    reuse: Reuse = field(default_factory=lambda: Reuse(telemetry.memory_short))
     running: bool = True
     loop: object = field(default_factory=running_loop)
 
@@ -145,17 +130,23 @@ class SessionHost(Struct):
         """Whether logs are kept elsewhere than in memory."""
         return self.storage.level != "memory"
 
-    def passivated(self, activation: Hosted, size: int) -> None:
-        """Note that a session was passivated and keeps so many bytes. If that is too much, have the oldest dropped."""
+    def passivated(self, activation: Hosted) -> None:
+        """Note that a session was passivated, and has what was made of its log. If that is too much, make room."""
         self.passive[activation.name] = activation
-        self.kept += size
-        while self.passive and (self.kept > KEPT or self.held.total > self.most.memory):
-            next(iter(self.passive.values())).drop()
+        self.drop_oldest(self.most.memory)
 
-    def taken_up(self, activation: Hosted, size: int) -> None:
+    def taken_up(self, activation: Hosted) -> None:
         """Note that nothing is kept any more of a session that was passivated."""
-        self.kept -= size
         self.passive.pop(activation.name, None)
+
+    def drop_oldest(self, most: int) -> None:
+        """Drop what sessions without actors have beside their logs until all sessions hold `most` bytes or fewer.
+
+        What was not used for longest is dropped first.
+        """
+        while self.held.total > most and self.passive:
+            next(iter(self.passive.values())).drop()
+            self.reuse.dropped += 1
 
     def recalled(self, session: str) -> tuple[SessionState, Lanes]:
         """Return what a session's log says, if it can be read now and does not break off.
@@ -196,13 +187,14 @@ class SessionHost(Struct):
 
     def _make_room(self) -> bool:
         """Put sessions away that have nothing to do, those not used for longest first; say if the others fit."""
+        most = self.most.memory - 1
+        self.drop_oldest(most)
         for oldest in tuple(islice(self.active.values(), TRIES)):
-            if self.held.total < self.most.memory:
+            if self.held.total <= most:
                 return True
             self._passivate(oldest)
-        while self.held.total >= self.most.memory and self.passive:
-            next(iter(self.passive.values())).drop()
-        return self.held.total < self.most.memory
+            self.drop_oldest(most)
+        return self.held.total <= most
 
     def check(self) -> None:
         """Refuse a caller that is not on the runtime's loop: what it wakes there would wait for ever.

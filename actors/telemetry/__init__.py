@@ -16,6 +16,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, ParamSpec
 
 from actors.core.diagnostics import Refusal
+from actors.core.stats import ReuseStats
 from actors.errors import ActorsError, Fault
 from actors.kernel.host_code import Listener, call_host
 
@@ -114,6 +115,13 @@ def tool_spoiled(session: str, tool: str, error: BaseException) -> None:
     _tools().warning(
         f"event='tool_spoiled' session={session!r} tool={tool!r} error={kind!r} advice={advice!r}"
     )
+
+
+@never_raising
+def memory_short(reuse: ReuseStats) -> None:
+    """Log that many sessions that are used again have to be made of their logs. It is said once."""
+    advice = "sessions that take turns do not fit limits.memory; raise it, or spread them over more processes"
+    _logger().warning("memory_short", hits=reuse.hits, rebuilds=reuse.rebuilds, advice=advice)
 
 
 @never_raising

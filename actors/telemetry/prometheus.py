@@ -30,8 +30,11 @@ _GAUGES = {
     "waiting": "Requests that wait for a place.",
     "is_open": "1 while the breaker is open.",
 }
-
-
+_REUSE = {
+    "hits": "Uses of sessions that were still in memory.",
+    "rebuilds": "Uses for which a session was made of its log again.",
+    "dropped": "Sessions of which all but the log was dropped to make room.",
+}
 _BUDGETS = {
     "tokens": "Tokens that sessions may use together.",
     "used_tokens": "Tokens that they have used.",
@@ -83,6 +86,10 @@ class PrometheusCollector:
         yield GaugeMetricFamily("actors_sessions", "Open sessions.", stats.sessions)
         yield GaugeMetricFamily("actors_sessions_hibernated", "Those without actors.", stats.hibernated)
         yield GaugeMetricFamily("actors_sessions_bytes", "Bytes that sessions hold.", stats.memory)
+        limit, reuse = stats.memory_limit, stats.reuse
+        yield GaugeMetricFamily("actors_sessions_bytes_limit", "Bytes that they may hold.", limit)
+        for name, text in _REUSE.items():
+            yield CounterMetricFamily(f"actors_sessions_{name}", text, getattr(reuse, name))
         held = GaugeMetricFamily("actors_quarantined", "Calls that are closed and run on.", labels=["tool"])
         for tool, count in stats.quarantined.items():
             held.add_metric([tool], count)

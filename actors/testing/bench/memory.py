@@ -34,7 +34,6 @@ import anyio
 from actors.config import RuntimeLimits
 from actors.core.content import Message
 from actors.handle import Session
-from actors.hosting import session_host
 from actors.runtime import Runtime
 from actors.storage.named import storage_at
 from actors.testing.bench.figures import Extent, Figure, Library, Loop, Measure, Peer
@@ -97,21 +96,18 @@ class Scales:
 
 _FIRST = 20
 """Sessions that are there before others are weighed: what the process keeps, it keeps then."""
-MANY = 10_000
-"""Sessions beside which those weigh nothing that a host keeps at hand."""
+IDLE = RuntimeLimits(active=1)
+"""With few actors. What sessions keep beside their logs is dropped before they are weighed."""
 
 
-def _idle(count: int) -> RuntimeLimits:
-    """Return limits under which sessions are idle; have a host of few keep as little of each as one of many does."""
-    if count >= MANY:
-        return RuntimeLimits()
-    session_host.KEPT = 0
-    return RuntimeLimits(active=1)
+def _let_sleep(runtime: Runtime) -> None:
+    """Have sessions without actors keep nothing but their logs, as those do that were not used for long."""
+    runtime._running().drop_oldest(0)  # a program has no use for it
 
 
 async def sessions(count: int) -> Weight:
     """Open sessions and weigh them."""
-    async with hosted(_idle(count)) as runtime:
+    async with hosted(IDLE) as runtime:
         for number in range(count, count + _FIRST):
             await _opened(runtime, conversation(number))
         scales, said = Scales(), 0
@@ -127,12 +123,14 @@ async def _opened(runtime: Runtime, messages: list[Message]) -> int:
 
 async def asked(count: int) -> Weight:
     """Open sessions on 34 messages, ask each on two backends, and weigh them."""
-    async with hosted(_idle(count)) as runtime:
+    async with hosted(IDLE) as runtime:
         for number in range(count, count + _FIRST):
             await _on_both(runtime, conversation(number)[:34])
+        _let_sleep(runtime)
         scales, said = Scales(), 0
         for number in range(count):
             said += await _on_both(runtime, conversation(number)[:34])
+        _let_sleep(runtime)
         return scales.held(count, said)
 
 
@@ -236,7 +234,7 @@ def measured(what: str, count: int, backend: Loop) -> Weight:
 
 
 def _e1(options: Extent) -> list[Figure]:
-    count = 150 if options.quick else MANY
+    count = 150 if options.quick else 10_000
     baseline = measured("buffers", count, "asyncio")
     peers = _peers(options.libraries, count)
     rows = []

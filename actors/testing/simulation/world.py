@@ -77,7 +77,7 @@ class World:
         models: What is asked of each server, by its dialect.
     """
 
-    limits: ClassVar[RuntimeLimits] = RuntimeLimits(rounds=5, waiting_asks=2)
+    limits: ClassVar[RuntimeLimits] = RuntimeLimits(rounds=5, waiting_asks=2, memory=1024 * 1024 * 1024)
     models: ClassVar[Mapping[str, str]] = {"openai_responses": "gpt", "anthropic": "claude"}
 
     def __init__(self, plan: SimulationPlan, tools: Tools = ()) -> None:

@@ -90,7 +90,7 @@ MUTATIONS = (
     ),
     Mutation(
         "bench: sessions that have actors are weighed as idle",
-        f"{_BENCH}/memory.py:_idle",
+        f"{_BENCH}/memory.py:IDLE",
         "RuntimeLimits(active=1)",
         "RuntimeLimits()",
         ("tests/test_benchmarks.py::test_sessions_that_are_weighed_as_idle_have_no_actors",),

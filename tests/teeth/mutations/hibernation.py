@@ -83,10 +83,10 @@ MUTATIONS = (
         (STATE,),
     ),
     Mutation(
-        "sleep: what was made of a log that is on disk is counted as lanes alone",
-        "actors/hosting/activation.py:Activation._sleep",
-        "self.holding.total if self.host.is_durable else self.holding.lanes",
-        "self.holding.lanes",
+        "sleep: what is kept of sessions that sleep has no bound",
+        "actors/hosting/session_host.py:SessionHost.drop_oldest",
+        "self.held.total > most and self.passive",
+        "False",
         (f"{SLEEP}::test_what_is_kept_of_sessions_that_sleep_is_bounded",),
     ),
     Mutation(

@@ -1,0 +1,92 @@
+"""Mistakes with thousands of sessions in one process: what stays in memory, the collector, the lag of the loop."""
+
+from tests.teeth.mutations.mutation import Mutation
+
+ROTATION, MACHINE = "tests/test_rotation.py", "tests/test_machine.py"
+HOST, ACTIVATION = "actors/hosting/session_host.py", "actors/hosting/activation.py"
+THRASHES = f"{ROTATION}::test_a_host_whose_memory_is_too_small_for_its_sessions_says_so_once"
+FITS = f"{MACHINE}::test_the_memory_of_a_process_is_the_least_that_its_machine_and_its_containers_have"
+COUNTED = f"{ROTATION}::test_uses_that_find_a_session_in_memory_and_those_that_make_it_again_are_counted"
+
+MUTATIONS = (
+    Mutation(
+        "many sessions: those without actors keep 16 MiB, however much memory there is",
+        f"{HOST}:SessionHost.passivated",
+        "self.drop_oldest(self.most.memory)",
+        "self.drop_oldest(16 * 1024 * 1024)",
+        (
+            f"{ROTATION}::"
+            "test_sessions_that_take_turns_are_not_made_of_their_logs_again_while_there_is_memory",
+        ),
+    ),
+    Mutation(
+        "many sessions: actors are put away although others could make room",
+        f"{HOST}:SessionHost._make_room",
+        """
+        self.drop_oldest(most)
+        for oldest in ...:
+            ...
+        """,
+        """
+        for oldest in ...:
+            ...
+        """,
+        (f"{ROTATION}::test_what_has_no_actors_makes_room_before_what_has_some",),
+    ),
+    Mutation(
+        "many sessions: the first use of a session is taken for a rebuild",
+        f"{ACTIVATION}:Activation._woken",
+        "kept.dropped",
+        "True",
+        (COUNTED,),
+    ),
+    Mutation(
+        "many sessions: what had to make room is taken for what was never made",
+        f"{ACTIVATION}:Activation.drop",
+        "logged(self._now.warmth, dropped=True)",
+        "logged(self._now.warmth)",
+        (COUNTED, THRASHES),
+    ),
+    Mutation(
+        "many sessions: a session in memory without a rendered lane is taken for one that has none",
+        "actors/hosting/session_actors.py:SessionActors.passivate",
+        "renderer.lanes.bindings()",
+        "renderer.lanes.size",
+        (THRASHES,),
+    ),
+    Mutation(
+        "many sessions: a host that thrashes says so again and again",
+        "actors/hosting/reuse.py:Reuse.rebuild",
+        "self._is_noted or self.rebuilds % REBUILDS",
+        "self.rebuilds % REBUILDS",
+        (THRASHES,),
+    ),
+    Mutation(
+        "many sessions: any rebuilds are taken for thrashing",
+        "actors/hosting/reuse.py:Reuse.rebuild",
+        "self.hits - self._hits_before < HITS * REBUILDS",
+        "True",
+        (f"{ROTATION}::test_a_host_that_seldom_makes_a_session_again_says_nothing",),
+    ),
+    Mutation(
+        "many sessions: the limits of groups around the process's own do not count",
+        "actors/hosting/machine.py:_limits_above",
+        "(group, *group.parents)",
+        "(group,)",
+        (FITS,),
+    ),
+    Mutation(
+        "many sessions: the limits of version 1 do not count",
+        "actors/hosting/machine.py:_limits",
+        '"memory" in controllers.split(",")',
+        "False",
+        (FITS,),
+    ),
+    Mutation(
+        "many sessions: the memory of a runtime does not fit the machine",
+        "actors/runtime.py:Runtime.__aenter__",
+        "usable_memory()",
+        "None",
+        (f"{ROTATION}::test_the_memory_of_a_runtime_fits_the_machine_if_nothing_else_is_said",),
+    ),
+)

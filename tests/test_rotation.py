@@ -1,0 +1,144 @@
+"""More sessions take turns than have actors: what was made of their logs stays, as long as there is memory for it."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import anyio
+import anyio.lowlevel
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+
+from actors import Runtime, Session
+from actors.config import RuntimeLimits
+from actors.core.events import Event
+from actors.core.stats import ReuseStats
+from actors.hosting.machine import usable_memory
+from actors.hosting.reuse import HITS, REBUILDS
+from actors.storage.memory import MemoryStorage
+from actors.telemetry.prometheus import PrometheusCollector
+from actors.testing.bench.turn import SEARCH, TARGET, hosted
+
+pytestmark = pytest.mark.anyio
+
+MEGABYTE = "x" * 1024 * 1024
+ONE_ACTIVE = RuntimeLimits(active=1)
+
+
+class CountedReads(MemoryStorage):
+    """Logs in memory, and how often one was read."""
+
+    reads = 0
+
+    def read(self, session: str, after: int = 0) -> list[Event]:
+        self.reads += 1
+        return super().read(session, after)
+
+
+async def ask(session: Session, words: str = "Search.") -> None:
+    """Ask, and let the session come to rest."""
+    assert (await session.ask(words)).status == "complete"
+    await anyio.wait_all_tasks_blocked()
+
+
+@asynccontextmanager
+async def rotating(limits: RuntimeLimits, count: int) -> AsyncIterator[tuple[Runtime, list[Session]]]:
+    """Give a runtime and sessions of it, none of them used yet."""
+    async with hosted(limits) as runtime:
+        yield runtime, [await runtime.open(TARGET, tools=[SEARCH], id=f"s{n}") for n in range(count)]
+
+
+@pytest.mark.requirement("PROMISE-9")
+async def test_sessions_that_take_turns_are_not_made_of_their_logs_again_while_there_is_memory() -> None:
+    storage = CountedReads()
+    async with hosted(ONE_ACTIVE, storage) as runtime:
+        sessions = [await runtime.open(TARGET, tools=[SEARCH]) for _ in range(12)]
+        for session in sessions:
+            await ask(session, MEGABYTE)
+        before = storage.reads
+        for session in (*sessions, *reversed(sessions)):
+            await ask(session)
+        stats = runtime.stats()
+        assert storage.reads == before
+        assert stats.reuse == ReuseStats(24, 0, 0)
+        assert (stats.active, stats.memory > 24 * 1024 * 1024) == (1, True)
+
+
+async def put_away(*sessions: Session) -> None:
+    """Have sessions without actors, as if others had been used since."""
+    for session in sessions:
+        while session._activation.actors is not None:
+            session._activation.host._passivate(session._activation)
+            await anyio.lowlevel.checkpoint()
+
+
+async def test_uses_that_find_a_session_in_memory_and_those_that_make_it_again_are_counted() -> None:
+    async with rotating(RuntimeLimits(), 2) as (runtime, (first, second)):
+        for session in (first, second):
+            await ask(session)  # for the first time: neither
+        assert runtime.stats().reuse == ReuseStats(0, 0, 0)
+        await first.ledger()  # it has its actors
+        await put_away(first, second)
+        await ask(first)  # what had been made is there
+        assert runtime.stats().reuse == ReuseStats(2, 0, 0)
+        await put_away(first)
+        runtime._running().drop_oldest(0)
+        await ask(first)
+        await second.ledger()
+        assert runtime.stats().reuse == ReuseStats(2, 2, 2)
+        registry = CollectorRegistry()
+        registry.register(PrometheusCollector(runtime))
+        lines = generate_latest(registry).decode().splitlines()
+    hits, rebuilds, dropped = (
+        f"actors_sessions_{name}_total 2.0" for name in ("hits", "rebuilds", "dropped")
+    )
+    assert {hits, rebuilds, dropped} <= {*lines}
+
+
+async def test_what_has_no_actors_makes_room_before_what_has_some() -> None:
+    async with rotating(RuntimeLimits(memory=400_000), 5) as (runtime, sessions):
+        *passive, active, last = sessions
+        for session in sessions:
+            await ask(session, MEGABYTE[:10_000])
+        await put_away(*passive)
+        before = runtime.stats()
+        assert (before.active, before.reuse.dropped) == (2, 0)
+        await ask(last, MEGABYTE[: (400_000 - before.memory) // 2])  # in its log, and rendered
+        after = runtime.stats()
+        assert (after.active, after.reuse.dropped > 0) == (2, True)
+        assert after.memory < 400_000
+        assert set(runtime._running().active) == {active.id, last.id}
+
+
+async def test_a_host_whose_memory_is_too_small_for_its_sessions_says_so_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with rotating(RuntimeLimits(), 1) as (runtime, (session,)):
+        await ask(session)
+        for rebuilds in range(3 * REBUILDS):
+            assert ("memory_short" in caplog.text) == (rebuilds >= REBUILDS)
+            await put_away(session)
+            runtime._running().drop_oldest(0)
+            await session.ledger()
+        assert caplog.text.count("memory_short") == 1
+        assert "limits.memory" in caplog.text
+
+
+async def test_a_host_that_seldom_makes_a_session_again_says_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with rotating(RuntimeLimits(), 1) as (runtime, (session,)):
+        await ask(session)
+        for _ in range(2 * REBUILDS):
+            await put_away(session)
+            runtime._running().drop_oldest(0)
+            for _ in range(HITS + 2):
+                await session.ledger()
+        assert runtime.stats().reuse.rebuilds == 2 * REBUILDS
+    assert "memory_short" not in caplog.text
+
+
+async def test_the_memory_of_a_runtime_fits_the_machine_if_nothing_else_is_said() -> None:
+    async with hosted() as runtime:
+        assert runtime.stats().memory_limit == (usable_memory() or 0) // 2
+    async with hosted(RuntimeLimits(memory=100_000)) as runtime:
+        assert runtime.stats().memory_limit == 100_000
