@@ -76,6 +76,8 @@ EXCUSED: Mapping[str, str] = {
     "is_open": "a state and no count: a breaker closes with time, and with what others ask",
     "active": "which idle sessions have actors is nothing that a log or a server knows",
     "memory": "which sessions have lanes is nothing that a log knows; `judge` compares each part with what was folded",
+    "memory_limit": "what is allowed",
+    "reuse": "which idle sessions are in memory is nothing that a log or a server knows",
     "slow_handlers": "by the clock of the machine, which no run decides",
     "stalls": "by the clock of the machine, which no run decides",
     "learned": "words of servers, none of which refuses a parameter here",
