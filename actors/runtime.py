@@ -54,6 +54,7 @@ from actors.execution.threads import THREADS
 from actors.execution.watchdog import LoopWatch
 from actors.handle import Session, SessionIds
 from actors.hosting.archive import Archive
+from actors.hosting.collector import TUNING, GcPolicy, checked_policy
 from actors.hosting.given import check_given, check_wait, session_id
 from actors.hosting.limits import host_limits
 from actors.hosting.opening import SessionsBelow
@@ -117,6 +118,8 @@ class Runtime(Archive):
         prices: What models cost, by name or pattern (`claude-*`); they count before those of the file.
         compaction: When and how histories are made shorter, in place of the file's `[compaction]`.
         budgets: What sessions may use together, by `tenants.NAME` and `pools.NAME`; those of the file count behind.
+        gc: "tuned" raises the thresholds of the process's garbage collector until the last such runtime is left, for a
+            program whose main work is this. None leaves them as they are.
 
     Raises:
         ConfigError: An argument is not what it must be, or the file cannot be used.
@@ -136,6 +139,7 @@ class Runtime(Archive):
         prices: Prices | None = None,
         compaction: Compaction | None = None,
         budgets: Mapping[str, Allowance] | None = None,
+        gc: GcPolicy | None = None,
     ) -> None:
         check_given(config=config, environ=environ, journal=journal, transport=transport, seed=seed)
         check_given(
@@ -148,7 +152,7 @@ class Runtime(Archive):
         self.transport: Transport = self._http() if transport is None else transport
         self.system: System
         """The actors, and the tasks that serve them; made when the runtime is entered."""
-        self._seed = seed
+        self._seed, self._gc = seed, checked_policy(gc)
         self._on_tool_error = None if on_tool_error is None else _hook("on_tool_error", on_tool_error)
         self._dumps = None if on_refusal is None else _dumps(on_refusal)
         self._may_use_threads = False
@@ -211,6 +215,8 @@ class Runtime(Archive):
         self._budgets = RuntimeBudgets(
             self._allowances, self._pricing.cost, self.system.parking, self.system.now
         )
+        if self._gc is not None:
+            TUNING.enter()
         self._may_use_threads = True
         from actors.hosting.machine import usable_memory
 
@@ -271,6 +277,8 @@ class Runtime(Archive):
         if self._may_use_threads:  # it does not if it was cancelled while it was entered
             self._may_use_threads = False
             THREADS.leave()
+            if self._gc is not None:
+                TUNING.leave()
             self._watch.close()
         await self.transport.close()
 

@@ -37,7 +37,8 @@ async def conversation(
         config, servers = with_servers(found, options.mcp, verdicts)
         offered: list[Item] = [*ruled(_offered(options), verdicts, are_all=not servers), *servers]
         is_kept = goes_on(options)
-        async with Runtime(config, journal=journal(options, config, makes=not is_kept)) as runtime:
+        kept = journal(options, config, makes=not is_kept)
+        async with Runtime(config, journal=kept, gc="tuned") as runtime:
             if is_kept:
                 yield await _resumed(runtime, name, offered, options, approve), config
             else:

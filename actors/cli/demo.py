@@ -82,7 +82,7 @@ async def _perform(show: Printed | JsonLines, everywhere: bool) -> Counts:
     with anyio.fail_after(SECONDS):
         async with serve(*servers.values()):
             watch = Watch(servers, show)
-            async with Runtime(stage.config(servers), seed=1) as runtime:
+            async with Runtime(stage.config(servers), seed=1, gc="tuned") as runtime:
                 history, _ = from_wire(stage.BROKEN, "openai")
                 session = await runtime.open(
                     "gpt", tools=stage.tools(gates), system="You plan trips.", messages=history

@@ -18,6 +18,7 @@ from actors.cli.exits import Exit
 from actors.cli.screen import complain
 from actors.core.profiles import dialect
 from actors.errors import ConfigError, TranscriptError
+from actors.hosting.collector import TUNING
 from actors.testing import Exchange, Fault, ServerLimits, Turn, strict_server
 from actors.testing.faults import read_fault
 from actors.testing.script_file import turns
@@ -50,7 +51,8 @@ def main(options: argparse.Namespace) -> Exit:
     script, faults = _script(options.script) or model(name), _faults(options.fault)
     limits = ServerLimits(recordings=RECORDINGS)
     server = strict_server(name, script, mode=options.mode, faults=faults, limits=limits)
-    return anyio.run(_served, server, options, backend=options.backend)
+    with TUNING.tuned():
+        return anyio.run(_served, server, options, backend=options.backend)
 
 
 def _script(path: str | None) -> list[Turn] | None:

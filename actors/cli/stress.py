@@ -39,6 +39,7 @@ def main(options: argparse.Namespace) -> Exit:
         config=options.config,
         tools=tools(options.tools),
         allow_network=options.allow_network,
+        gc="tuned",
         **load,
     )
     report = anyio.run(run, backend=options.backend)

@@ -26,7 +26,7 @@ from actors.core.transcript import Encoder, RenderState, TranscriptFacts
 from actors.errors import CanonicalFault, Fault
 
 
-class Lane(Struct, frozen=True):
+class Lane(Struct, frozen=True, gc=False):
     """A lane at one point of its life: where its rendering has got to, and what the judge knows.
 
     `segments` are the encoded messages, without what closes the last one.
@@ -42,7 +42,7 @@ class Lane(Struct, frozen=True):
         return self.segments.size
 
 
-class Rendered(Struct, frozen=True):
+class Rendered(Struct, frozen=True, gc=False):
     """What a render gives: the lane's next version, to be adopted only when the request is sent, and what was done.
 
     `closing` closes the last message. `before` counts the lane's bytes that had been sent before, which stay as they

@@ -16,7 +16,7 @@ SHARED = 512  # bytes from which a literal is a piece of its own: less costs mor
 PAGE = 256  # pieces from which what is recent becomes a page
 
 
-class Segments(Struct, frozen=True):
+class Segments(Struct, frozen=True, gc=False):
     """A text in pieces: those in pages first, then the recent ones.
 
     `size` is the bytes of all, `paged` of those in pages. A page ends where something that was added ends.

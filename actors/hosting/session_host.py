@@ -34,6 +34,7 @@ from actors.errors import (
 from actors.execution.children import OpenBelow
 from actors.execution.executor import ToolFailure, ToolLimits
 from actors.execution.quarantine import Quarantine
+from actors.hosting.collector import CROWD, TUNING
 from actors.hosting.limits import HostLimits
 from actors.hosting.reuse import Reuse
 from actors.journal import BATCH, Beat, JournalCommand, ReleaseSession
@@ -165,6 +166,8 @@ class SessionHost(Struct):
         active = self.active
         active.pop(activation.name, None)
         active[activation.name] = activation
+        if len(active) == CROWD:
+            TUNING.advise(CROWD)
         for _ in range(2):  # one more than was added, so that their number goes down again
             oldest = next(iter(active.values()))
             if len(active) <= self.most.active or oldest is activation:

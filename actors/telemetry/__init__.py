@@ -125,6 +125,13 @@ def memory_short(reuse: ReuseStats) -> None:
 
 
 @never_raising
+def collector_untuned(sessions: int) -> None:
+    """Log that the garbage collector takes time that could be saved. It is said once, at most."""
+    advice = "Runtime(gc='tuned') if this process is mainly for sessions, or gc.set_threshold of your own"
+    _logger().warning("collector_untuned", sessions=sessions, advice=advice)
+
+
+@never_raising
 def toolset_lost(toolset: str, error: BaseException | None, seconds: float) -> None:
     """Log that a toolset is not connected any more, or not yet again, and when the next try is."""
     kind = "none" if error is None else _words(error)

@@ -50,7 +50,11 @@ class Host:
 async def worker(journal: str) -> None:
     """Answer questions on a port of its own, one a connection, a line of JSON each way."""
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
-    async with Runtime(journal=journal) as runtime, listener, anyio.create_task_group() as tasks:
+    async with (
+        Runtime(journal=journal, gc="tuned") as runtime,
+        listener,
+        anyio.create_task_group() as tasks,
+    ):
         host = Host(runtime)
 
         async def served(client: SocketStream) -> None:

@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from actors.config import Config, load
 from actors.core.batch import Approve
+from actors.hosting.collector import GcPolicy
 from actors.provider import Counters
 from actors.runtime import Runtime
 from actors.testing.faults import Faults
@@ -64,6 +65,7 @@ async def stress(
     approve: Approve | None = None,
     faults: Faults | None = None,
     allow_network: bool = False,
+    gc: GcPolicy | None = None,
     **options: Any,  # Any: the fields of `Load`
 ) -> StressReport:
     """Have many sessions use your tools and backends at once, and report what became of them.
@@ -75,6 +77,7 @@ async def stress(
         approve: As in `Runtime.open`.
         faults: Of the built-in servers, for their requests.
         allow_network: Whether backends may be asked that are not on this machine.
+        gc: As in `Runtime`.
         options: Fields of `Load`: `sessions`, `turns`, `switches`, `switching`, `cancelling`, `think`, `seconds`,
             `prompt`, `seed`.
 
@@ -85,22 +88,22 @@ async def stress(
     if target is None:
         async with built_in(faults) as (made, counted):
             work = Load(POOL, **({"switches": (*BUILT_IN, POOL)} | options))
-            told = await _loaded(made, work, tools, approve)
+            told = await _loaded(made, work, tools, approve, gc)
             refused = counted.total()
     else:
         made = config if isinstance(config, Config) else load(config, os.environ)
         work = Load(target, **options)
         checked(made, (target, *work.switches), allow_network=allow_network)
-        told, refused = await _loaded(made, work, tools, approve), 0
+        told, refused = await _loaded(made, work, tools, approve, gc), 0
     return _report(*told, refused, await leaked(before))
 
 
 async def _loaded(
-    config: Config, work: Load, tools: Tools, approve: Approve | None
+    config: Config, work: Load, tools: Tools, approve: Approve | None, gc: GcPolicy | None
 ) -> tuple[LoadTally, float, Counter[str], int]:
     """Run a load; return the tally, the seconds it took, the backends' counters and our refusals."""
     began = anyio.current_time()
-    async with Runtime(config) as runtime:
+    async with Runtime(config, gc=gc) as runtime:
         running = Loaded(runtime, work, tools, approve)
         await running.run()
         seconds = anyio.current_time() - began

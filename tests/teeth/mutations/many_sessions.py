@@ -7,6 +7,7 @@ HOST, ACTIVATION = "actors/hosting/session_host.py", "actors/hosting/activation.
 THRASHES = f"{ROTATION}::test_a_host_whose_memory_is_too_small_for_its_sessions_says_so_once"
 FITS = f"{MACHINE}::test_the_memory_of_a_process_is_the_least_that_its_machine_and_its_containers_have"
 COUNTED = f"{ROTATION}::test_uses_that_find_a_session_in_memory_and_those_that_make_it_again_are_counted"
+COLLECTOR, GC = "tests/test_collector.py", "actors/hosting/collector.py"
 
 MUTATIONS = (
     Mutation(
@@ -88,5 +89,85 @@ MUTATIONS = (
         "usable_memory()",
         "None",
         (f"{ROTATION}::test_the_memory_of_a_runtime_fits_the_machine_if_nothing_else_is_said",),
+    ),
+    Mutation(
+        "many sessions: any runtime tunes the collector of the program that embeds it",
+        "actors/runtime.py:Runtime.__aenter__",
+        "self._gc is not None",
+        "True",
+        (f"{COLLECTOR}::test_a_runtime_leaves_the_collector_alone_unless_it_is_told_otherwise",),
+    ),
+    Mutation(
+        "many sessions: thresholds come back with the first of several runtimes",
+        f"{GC}:CollectorTuning.leave",
+        "not self._users and gc.get_threshold() == self._set",
+        "gc.get_threshold() == self._set",
+        (f"{COLLECTOR}::test_a_runtime_leaves_the_collector_alone_unless_it_is_told_otherwise",),
+    ),
+    Mutation(
+        "many sessions: thresholds that the program set meanwhile are replaced",
+        f"{GC}:CollectorTuning.leave",
+        "not self._users and gc.get_threshold() == self._set",
+        "not self._users",
+        (f"{COLLECTOR}::test_thresholds_that_the_program_sets_meanwhile_stay",),
+    ),
+    Mutation(
+        "many sessions: a collector that is off is switched on",
+        f"{GC}:CollectorTuning.enter",
+        "(first, second, third) if before[0] else before",
+        "(first, second, third)",
+        (f"{COLLECTOR}::test_no_threshold_is_lowered_and_a_collector_that_is_off_stays_off",),
+    ),
+    Mutation(
+        "many sessions: a forked child keeps the thresholds of its parent's runtimes",
+        f"{GC}:CollectorTuning.forget_parent",
+        "self._users and gc.get_threshold() == self._set",
+        "False",
+        (f"{COLLECTOR}::test_a_forked_child_begins_with_the_thresholds_from_before",),
+    ),
+    Mutation(
+        "many sessions: nobody is told that the collector takes a third of the time",
+        "actors/hosting/session_host.py:SessionHost.used",
+        "TUNING.advise(CROWD)",
+        "pass",
+        (f"{COLLECTOR}::test_a_runtime_with_many_sessions_gives_the_advice",),
+    ),
+    Mutation(
+        "many sessions: the advice is given to who has followed it",
+        f"{GC}:CollectorTuning.advise",
+        "gc.isenabled() and 0 < gc.get_threshold()[0] < LOW",
+        "True",
+        (f"{COLLECTOR}::test_the_advice_is_given_once_and_only_where_it_helps",),
+    ),
+    Mutation(
+        "many sessions: actors run leaves the collector alone",
+        "actors/cli/conversation.py:conversation",
+        'Runtime(config, journal=kept, gc="tuned")',
+        "Runtime(config, journal=kept)",
+        (f"{COLLECTOR}::test_actors_run_tunes_it",),
+    ),
+    Mutation(
+        "many sessions: actors stress leaves the collector alone",
+        "actors/cli/stress.py:main",
+        """
+        partial(
+            *...,
+            config=options.config,
+            tools=tools(options.tools),
+            allow_network=options.allow_network,
+            gc="tuned",
+            **load,
+        )
+        """,
+        """
+        partial(
+            *...,
+            config=options.config,
+            tools=tools(options.tools),
+            allow_network=options.allow_network,
+            **load,
+        )
+        """,
+        (f"{COLLECTOR}::test_actors_stress_tunes_it",),
     ),
 )

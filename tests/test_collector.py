@@ -1,0 +1,154 @@
+"""The garbage collector is the process's: tuned where that is asked for or the process is ours, else left alone."""
+
+import argparse
+import gc
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from actors import Runtime
+from actors.cli import simulate
+from actors.errors import ConfigError
+from actors.hosting import session_host
+from actors.hosting.collector import CROWD, TUNED, CollectorTuning
+from actors.testing import Call, OpenAIServer, Say, Turn, serve
+from actors.testing.bench.turn import TARGET, hosted
+from tests.cli.command import actors, actors_now
+
+DEFAULT = (700, 10, 10)
+
+TOOLS = '''
+import gc
+from pathlib import Path
+
+from actors import tool
+
+@tool
+def thresholds() -> str:
+    """Thresholds of the garbage collector."""
+    said = str(gc.get_threshold())
+    Path(__file__).with_name("said").write_text(said)
+    return said
+'''
+
+
+FORKING = """
+import gc, os
+from actors.hosting.collector import TUNED, TUNING
+
+before = gc.get_threshold()
+TUNING.enter()
+if (child := os.fork()) == 0:
+    found = [gc.get_threshold()]
+    with TUNING.tuned():
+        found.append(gc.get_threshold())
+    found.append(gc.get_threshold())
+    os._exit(found != [before, TUNED, before])
+assert os.waitpid(child, 0)[1] == 0
+assert gc.get_threshold() == TUNED
+"""
+
+
+@pytest.fixture(autouse=True)
+def untuned() -> Iterator[None]:
+    """Give the collector the thresholds that Python gives it, and take them back."""
+    before = gc.get_threshold()
+    gc.set_threshold(*DEFAULT)
+    yield
+    gc.set_threshold(*before)
+
+
+@pytest.mark.anyio
+async def test_a_runtime_leaves_the_collector_alone_unless_it_is_told_otherwise() -> None:
+    async with Runtime(environ={}):
+        assert gc.get_threshold() == DEFAULT
+        async with Runtime(environ={}, gc="tuned"):
+            assert gc.get_threshold() == TUNED
+            async with Runtime(environ={}, gc="tuned"), Runtime(environ={}):
+                assert gc.get_threshold() == TUNED
+            assert gc.get_threshold() == TUNED
+        assert gc.get_threshold() == DEFAULT
+
+
+@pytest.mark.parametrize("before", [(0, 10, 10), (100_000, 50, 50), (100_000, 5, 50)])
+def test_no_threshold_is_lowered_and_a_collector_that_is_off_stays_off(before: tuple[int, int, int]) -> None:
+    gc.set_threshold(*before)
+    with CollectorTuning().tuned():
+        assert gc.get_threshold() == (before if not before[0] else tuple(map(max, before, TUNED)))
+    assert gc.get_threshold() == before
+
+
+def test_thresholds_that_the_program_sets_meanwhile_stay() -> None:
+    with CollectorTuning().tuned():
+        gc.set_threshold(1000, 20, 20)
+    assert gc.get_threshold() == (1000, 20, 20)
+
+
+def test_what_is_no_policy_is_refused_in_one_line() -> None:
+    given: Any = "fast"
+    with pytest.raises(ConfigError, match=r"gc= takes 'tuned', or None to leave .* alone, not 'fast'"):
+        Runtime(environ={}, gc=given)
+
+
+def test_a_forked_child_begins_with_the_thresholds_from_before() -> None:
+    subprocess.run([sys.executable, "-c", FORKING], check=True)
+
+
+def test_the_advice_is_given_once_and_only_where_it_helps(caplog: pytest.LogCaptureFixture) -> None:
+    CollectorTuning().advise(CROWD - 1)
+    with CollectorTuning().tuned():
+        CollectorTuning().advise(CROWD)
+    gc.disable()
+    CollectorTuning().advise(CROWD)
+    gc.enable()
+    assert "collector_untuned" not in caplog.text
+    tuning = CollectorTuning()
+    tuning.advise(CROWD)
+    tuning.advise(CROWD)
+    assert caplog.text.count("collector_untuned") == 1
+    assert "gc='tuned'" in caplog.text
+
+
+@pytest.mark.anyio
+async def test_a_runtime_with_many_sessions_gives_the_advice(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tuning = CollectorTuning()
+    monkeypatch.setattr(tuning, "advise", lambda sessions: CollectorTuning().advise(sessions * CROWD // 3))
+    monkeypatch.setattr(session_host, "TUNING", tuning)
+    monkeypatch.setattr(session_host, "CROWD", 3)
+    async with hosted() as runtime:
+        for number in range(1, 5):
+            await (await runtime.open(TARGET)).ledger()
+            assert caplog.text.count("collector_untuned") == (number >= 3)
+
+
+@pytest.mark.anyio
+async def test_actors_run_tunes_it(tmp_path: Path) -> None:
+    (tmp_path / "tools.py").write_text(TOOLS)
+    server = OpenAIServer([Turn(Call("thresholds")), Turn(Say("Done."))])
+    async with serve(server):
+        line = ("run", "What are they?", "-m", "openai:gpt", "--tools", str(tmp_path / "tools.py"))
+        done = await actors(*line, env={"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": server.base_url})
+    assert (done.code, done.err) == (0, "")
+    assert (tmp_path / "said").read_text() == str(TUNED)
+
+
+def test_actors_stress_tunes_it(tmp_path: Path) -> None:
+    (tmp_path / "tools.py").write_text(TOOLS)
+    sizes = ("--sessions", "1", "--turns", "1", "--cancelling", "0")
+    assert actors_now("stress", "--tools", str(tmp_path / "tools.py"), *sizes).code == 0
+    assert (tmp_path / "said").read_text() == str(TUNED)
+
+
+def test_actors_simulate_tunes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("anyio.run", lambda *_, **__: gc.get_threshold())
+    options = argparse.Namespace(
+        dialect="openai_chat", script=None, fault=[], mode="strict", backend="asyncio"
+    )
+    seen: object = simulate.main(options)
+    assert (seen, gc.get_threshold()) == (TUNED, DEFAULT)
