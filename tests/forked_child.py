@@ -100,7 +100,7 @@ def child(backend: str, told: int) -> None:
         os._exit(0)
 
 
-def heard(from_: int) -> str:
+def report_from(from_: int) -> str:
     """Return what the child says until it ends, or until it has had its time."""
     said, until = b"", time.monotonic() + PATIENCE
     while select.select([from_], [], [], max(0.0, until - time.monotonic()))[0]:
@@ -120,7 +120,7 @@ def forking(backend: str) -> Any:  # Any: a tool
         if (pid := os.fork()) == 0:
             child(backend, told)
         os.close(told)
-        said = heard(from_)
+        said = report_from(from_)
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
         sys.stdout.write(said)

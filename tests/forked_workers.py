@@ -55,7 +55,7 @@ async def live(runtime: Runtime, told: int, until: int) -> None:
             await anyio.to_thread.run_sync(os.read, until, 1)
 
 
-def forked(runtime: Runtime, backend: str, until: int, *unused: int) -> tuple[int, str]:
+def fork_worker(runtime: Runtime, backend: str, until: int, *unused: int) -> tuple[int, str]:
     """Fork a worker; return its process id and what it tells."""
     from_, told = os.pipe()
     if (pid := os.fork()) == 0:
@@ -77,9 +77,9 @@ def main(backend: str, url: str, journal: str | None = None) -> None:
     settings = BackendSettings.model_validate({"kind": "openai", "model": "gpt-5.2", "base_url": url})
     runtime = Runtime(Config(FileSettings(backends={"a": settings}), {}), journal=journal)
     until, over = os.pipe()
-    first, said = forked(runtime, backend, until, over)
+    first, said = fork_worker(runtime, backend, until, over)
     sys.stdout.write(said)
-    second, said = forked(runtime, backend, os.open(os.devnull, os.O_RDONLY), over)
+    second, said = fork_worker(runtime, backend, os.open(os.devnull, os.O_RDONLY), over)
     sys.stdout.write(said)
     os.close(over)
     for pid in (first, second):

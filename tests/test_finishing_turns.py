@@ -63,7 +63,7 @@ async def work() -> str:
     return "worked"
 
 
-async def served(*tenants: str) -> str:
+async def order_of_requests(*tenants: str) -> str:
     """Have a session of each of these tenants ask once at a time; return whose requests came, by their letters."""
     backend = Backend(len(tenants))
     limits = BackendLimits(concurrency=1)
@@ -92,13 +92,13 @@ async def served(*tenants: str) -> str:
 @pytest.mark.anyio
 @pytest.mark.requirement("PROMISE-9")
 async def test_a_turn_that_has_begun_is_finished_before_others_begin() -> None:
-    assert await served(*[""] * 6) == "ababab" + "cdcdcd" + "efefef"
+    assert await order_of_requests(*[""] * 6) == "ababab" + "cdcdcd" + "efefef"
 
 
 @pytest.mark.anyio
 @pytest.mark.requirement("PROMISE-8")
 async def test_turns_are_finished_within_the_share_of_their_tenant() -> None:
-    order = await served("one", "one", "one", "two")
+    order = await order_of_requests("one", "one", "one", "two")
     assert order.index("d") <= 2  # it comes in turn, though the other tenant has turns to finish
     assert order[: order.rindex("d") + 1].count("d") == ROUNDS
     assert order.rindex("d") <= 2 * ROUNDS

@@ -140,11 +140,11 @@ def test_a_place_that_came_too_late_for_its_call_goes_to_the_next() -> None:
     pool = Threads()
     asking = Asking(pool)
     first, second, third = (asking.ask(1) for _ in range(3))
-    first.granted().give_back()
+    first.result().give_back()
     assert asking.notified == [second]
     pool.withdraw(second)  # it was stopped before it heard of that
     assert asking.notified == [second, third]
-    third.granted().give_back()
+    third.result().give_back()
     assert pool.taken == 0
 
 
@@ -159,7 +159,7 @@ def test_a_place_is_not_given_to_a_call_whose_loop_has_ended() -> None:
     for _ in range(3):
         pool.ask(PlaceRequest("", "", 1, ended))
     last = asking.ask(1)
-    holder.granted().give_back()
+    holder.result().give_back()
     assert asking.notified == [last]
     assert pool.taken == 1
 
@@ -169,13 +169,13 @@ def test_those_who_wait_are_refused_once_closed_calls_hold_every_thread() -> Non
     asking = Asking(pool)
     one, two = asking.ask(2), asking.ask(2)
     waits, patient = asking.ask(2), asking.ask(3)
-    one.granted().forsake()
+    one.result().forsake()
     assert patient.place is not None
     assert asking.notified == []
-    two.granted().forsake()
+    two.result().forsake()
     assert asking.notified == [waits]
     with pytest.raises(ThreadsBusy, match="2 threads are blocked by tools whose calls have ended"):
-        waits.granted()
+        waits.result()
     assert pool.waiting == 0
 
 
@@ -203,7 +203,7 @@ def test_whatever_happens_no_place_is_lost_and_nobody_waits_while_one_is_free(
             held[number % len(held)].forsake()
         for request in [each for each in requests if each.is_answered]:
             if request.place is not None and number % 4:  # else it has not heard of it yet
-                held.append(request.granted())
+                held.append(request.result())
             if request.error is not None or number % 4:
                 requests.remove(request)
         unheard = [each for each in requests if each.place is not None]

@@ -326,7 +326,7 @@ class Running:
                 pool.ask(request)
                 if not request.is_answered:
                     await waiter
-                return request.granted()
+                return request.result()
             except BaseException:  # it may have been given a place just before it was stopped
                 pool.withdraw(request)
                 raise

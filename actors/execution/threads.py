@@ -64,7 +64,7 @@ class PlaceRequest:
         """Whether it has a place, or is refused."""
         return self.place is not None or self.error is not None
 
-    def granted(self) -> Place:
+    def result(self) -> Place:
         """Return the place of a request that is answered.
 
         Raises:
@@ -128,7 +128,7 @@ class Threads:
     def take(self, limit: int) -> Place | None:
         """Return a place if fewer than `limit` are in use. Nobody who waits could have it."""
         with self._lock:
-            return self._place() if self.taken < limit else None
+            return self._new_place() if self.taken < limit else None
 
     def ask(self, request: PlaceRequest) -> None:
         """Answer a request at once, or as soon as a place is free and its turn has come.
@@ -137,7 +137,7 @@ class Threads:
         """
         with self._lock:
             if self.taken < request.limit:
-                request.place = self._place()
+                request.place = self._new_place()
             elif self.stuck >= request.limit:
                 request.error = self._busy(request.limit)
             else:
@@ -184,21 +184,21 @@ class Threads:
         """Answer those who wait, as far as that can be done now."""
         while True:
             with self._lock:
-                answered = self._answered()
+                answered = self._answer_waiting()
             deaf = [request for request in answered if not request.notify()]
             if not deaf:
                 return
             with self._lock:
                 self.taken -= sum(request.place is not None for request in deaf)
 
-    def _answered(self) -> list[PlaceRequest]:
+    def _answer_waiting(self) -> list[PlaceRequest]:
         """Hand out what is free, to small limits first: they would not see what larger ones leave them."""
         answered: list[PlaceRequest] = []
         for limit in sorted(self._waiting):
             queue = self._waiting[limit]
             while queue.size and self.taken < limit:
                 request = queue.take(1.0)
-                request.place = self._place()
+                request.place = self._new_place()
                 answered.append(request)
             if self.stuck >= limit:
                 for request in queue.clear():
@@ -208,7 +208,7 @@ class Threads:
                 del self._waiting[limit]
         return answered
 
-    def _place(self) -> Place:
+    def _new_place(self) -> Place:
         self.taken += 1
         return Place(self)
 

@@ -128,12 +128,12 @@ Item: TypeAlias = tuple[str, str, bool]
 """A tenant, a session, and whether the item has a lead."""
 
 
-def leading(item: Item) -> float:
+def lead_of(item: Item) -> float:
     return LEAD if item[2] else 0.0
 
 
 def test_what_has_a_lead_goes_ahead_by_that_and_no_more() -> None:
-    queue: FairQueue[Item] = FairQueue({}, leading)
+    queue: FairQueue[Item] = FairQueue({}, lead_of)
     for name in ("long", *"abcd"):
         queue.put("t", name, ("t", name, False))
     order: list[str] = []
@@ -146,7 +146,7 @@ def test_what_has_a_lead_goes_ahead_by_that_and_no_more() -> None:
 
 
 def test_sessions_whose_items_have_a_lead_get_no_more_than_others_in_the_long_run() -> None:
-    queue: FairQueue[Item] = FairQueue({}, leading)
+    queue: FairQueue[Item] = FairQueue({}, lead_of)
     for number in range(20):
         queue.put("t", f"s{number}", ("t", f"s{number}", number % 2 == 0))
     served = Counter[str]()
@@ -163,7 +163,7 @@ def test_sessions_whose_items_have_a_lead_get_no_more_than_others_in_the_long_ru
 )
 def test_among_tenants_a_lead_counts_for_nothing(items: list[Item], weights: dict[str, float]) -> None:
     plain: FairQueue[Item] = FairQueue(weights)
-    led: FairQueue[Item] = FairQueue(weights, leading)
+    led: FairQueue[Item] = FairQueue(weights, lead_of)
     for number, item in enumerate(items):
         for queue in (plain, led):
             queue.put(item[0], item[1], item)

@@ -112,7 +112,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "places: who waits is not told that closed calls hold every thread",
-        "actors/execution/threads.py:Threads._answered",
+        "actors/execution/threads.py:Threads._answer_waiting",
         "self.stuck >= limit",
         "False",
         (REFUSED, NOT_LOST),
