@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, ClassVar, TypeAlias, TypeVar, assert_never
+from typing import Any, ClassVar, Never, TypeAlias, TypeVar, assert_never
 
 import anyio
 import anyio.to_thread
@@ -24,6 +24,7 @@ from msgspec import Struct
 from actors.core.events import Event
 from actors.errors import Fenced, JournalDamaged, JournalError, JournalUnavailable, SessionElsewhere
 from actors.kernel import Actor, Context, Query
+from actors.kernel.host_code import call_host
 from actors.logs.outage import JournalMeter
 from actors.logs.readers import Readers
 from actors.storage import Appended, Claim, Entry, Storage
@@ -277,10 +278,10 @@ class JournalActor(Actor[JournalCommand]):
         tell: Callable[[], None]
         try:
             if not isinstance(command, Append):
-                answer = self._operation(command)()
+                answer = _stored(self._operation(command))
                 tell = partial(self._answered, command, answer)
             elif self._may_write(command):
-                (written,) = self._storage.append([command.entry])
+                (written,) = _stored(partial(self._storage.append, [command.entry]))
                 tell = partial(self._written, command, written)
             else:
                 return
@@ -414,11 +415,24 @@ class JournalActor(Actor[JournalCommand]):
         if self._storage.lease is not None and self._now() - self._beaten > self._storage.lease / 2:
             self._beaten = self._now()
             function = partial(_and_beat, function, self._storage)
-        return await anyio.to_thread.run_sync(function, limiter=self._thread)
+        return await anyio.to_thread.run_sync(_stored, function, limiter=self._thread)
 
     def _now(self) -> float:
         assert self._context is not None
         return self._context.ref.system.now()
+
+
+def _stored(work: Callable[[], R]) -> R:
+    """Have the storage do something. Whatever it raises is an error: an exit too, for it may be other people's code."""
+    return call_host(work, _failed)
+
+
+def _failed(error: BaseException) -> Never:
+    if isinstance(error, Exception) and not isinstance(
+        error, StopIteration
+    ):  # no thread can hand that one on
+        raise error
+    raise JournalError(f"The storage raised {type(error).__name__}") from error
 
 
 def _and_beat(function: Callable[[], R], storage: Storage) -> R:

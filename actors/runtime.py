@@ -64,6 +64,7 @@ from actors.hosting.sessions import Equipped, Sessions
 from actors.hosting.storage_owner import StorageOwner
 from actors.journal import JournalActor
 from actors.kernel import SHARED, Ref, System
+from actors.kernel.host_code import await_host
 from actors.logs.readers import Readers
 from actors.provider import ProviderCommand
 from actors.storage import Storage
@@ -280,7 +281,7 @@ class Runtime(Archive):
             if self._gc is not None:
                 TUNING.leave()
             self._watch.close()
-        await self.transport.close()
+        await await_host(self.transport.close, partial(telemetry.host_code_failed, "transport", then="left"))
 
     def _running(self) -> SessionHost:
         """Return the host, to a caller that may use it.

@@ -43,6 +43,7 @@ from actors.core.stream import (
 from actors.credentials import Credentials, Headers, Keys, Outgoing, query_secrets, with_query
 from actors.errors import CircuitOpen, ConfigError, CredentialFailed, Overloaded, ProviderFailed, StreamFault
 from actors.kernel import Query
+from actors.kernel.host_code import is_failure
 from actors.kernel.parking import Scope, parking
 from actors.transport import Response, Timeouts, Transport
 from actors.wall import wall
@@ -360,7 +361,9 @@ class Round:
             return Failure("config", ACTIONS["config"], str(error), error=type(error).__name__)
         except (ProviderFailed, StreamFault) as error:
             return Failure("transient", "retry", str(error), error=type(error).__name__)
-        except Exception as error:  # an answer nobody thought of ends its own round, not those of others
+        except BaseException as error:  # an answer nobody thought of ends its own round, not those of others
+            if not is_failure(error):
+                raise
             telemetry.crashed(f"round {self._command.key}", error)
             name = type(error).__name__
             return Failure("transient", "retry", f"The answer could not be read: {name}", error=name)

@@ -39,6 +39,7 @@ from actors.hosting.limits import HostLimits
 from actors.hosting.reuse import Reuse
 from actors.journal import BATCH, Beat, JournalCommand, ReleaseSession
 from actors.kernel import Ref, System
+from actors.kernel.host_code import call_host
 from actors.kernel.parking import running_loop
 from actors.kernel.tasks import Work
 from actors.logs.holding import HeldBytes
@@ -156,8 +157,8 @@ class SessionHost(Struct):
         """
         events: list[Event] = []
         if not self.storage.blocking:
-            with suppress(Exception):  # other people's code; read once more, the journal says what is wrong
-                events = self.storage.read(session)
+            # what is wrong the journal says, when it reads once more
+            events = call_host(partial(self.storage.read, session), lambda _: [])
         state, lanes = rebuilt(events, self.rules)
         return rebuilt((), self.rules) if breaks_off(state) else (state, lanes)
 

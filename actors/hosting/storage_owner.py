@@ -12,7 +12,7 @@ import anyio
 import anyio.to_thread
 
 from actors import telemetry
-from actors.errors import JournalError
+from actors.kernel.host_code import call_host
 from actors.storage import Storage
 
 
@@ -56,9 +56,5 @@ class StorageOwner:
         with self._lock:
             if not self._is_closed:
                 self._is_closed = True
-                try:
-                    self._storage.close()
-                except (
-                    JournalError
-                ) as error:  # what was told is written; others may have to wait for the lease
-                    telemetry.journal_unclosed(error)
+                # what was told is written; others may have to wait for the lease
+                call_host(self._storage.close, telemetry.journal_unclosed)

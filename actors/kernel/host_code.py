@@ -40,21 +40,28 @@ def call_host(work: Callable[[], R], failed: Callable[[BaseException], S]) -> R 
         return failed(error)
 
 
-async def await_host(work: Callable[[], Awaitable[R] | R], failed: Callable[[BaseException], S]) -> R | S:
-    """Return what host code returns or gives to await, or what `failed` makes of whatever it raises.
+async def await_host(work: Callable[[], Awaitable[R]], failed: Callable[[BaseException], S]) -> R | S:
+    """Return what host code gives to await, or what `failed` makes of whatever it raises.
 
     While the running task is told to end, whatever is raised propagates.
     """
     try:
-        value: Any = work()  # Any: a value, or what gives one
-        returned: R = await value if inspect.isawaitable(value) else value
-        return returned
-    except GeneratorExit:  # thrown in from outside: Python lets nothing be returned after this one
-        raise
+        return await work()
     except BaseException as error:
-        if _is_told_to_end() or is_delivered(error):
+        if not is_failure(error):
             raise
         return failed(error)
+
+
+def is_failure(error: BaseException) -> bool:
+    """Tell whether awaited host code raised this error itself.
+
+    Else it is a cancellation that the runtime asked for, an interrupt that a signal delivered, or the end of the
+    coroutine, behind which Python lets nothing be returned.
+    """
+    if isinstance(error, GeneratorExit) and not _is_raised(error):
+        return False
+    return not (_is_told_to_end() or is_delivered(error))
 
 
 def _is_told_to_end() -> bool:
@@ -101,13 +108,15 @@ def is_delivered(error: BaseException) -> bool:
     if isinstance(error, Exception):
         return False
     handlers = set(_handlers())
-    last: TracebackType | None = None
-    for last in _steps(error.__traceback__):
-        if last.tb_frame.f_code in handlers:
-            return True
-    if not isinstance(error, KeyboardInterrupt) or last is None:
-        return False
-    return last.tb_frame.f_code.co_code[last.tb_lasti] != _RAISE
+    if any(step.tb_frame.f_code in handlers for step in _steps(error.__traceback__)):
+        return True
+    return isinstance(error, KeyboardInterrupt) and error.__traceback__ is not None and not _is_raised(error)
+
+
+def _is_raised(error: BaseException) -> bool:
+    """Tell whether a `raise` raised an error, and not the interpreter in the midst of the code."""
+    steps = tuple(_steps(error.__traceback__))
+    return bool(steps) and steps[-1].tb_frame.f_code.co_code[steps[-1].tb_lasti] == _RAISE
 
 
 def _steps(trace: TracebackType | None) -> Iterator[TracebackType]:

@@ -51,7 +51,7 @@ async def _traced(tracing: Any, bomb: Bomb) -> None:  # Any: a tracing of whatev
     assert bomb.calls == 1
 
 
-@row("Runtime.tracing")
+@row("Runtime.tracing", "Tracing.tracer_provider")
 async def a_span_processor_that_raises_at_the_end_is_switched_off(bomb: Bomb) -> None:
     provider = TracerProvider()
     provider.add_span_processor(Processor(end=bomb))
@@ -63,6 +63,24 @@ async def a_span_processor_that_raises_at_the_start_is_switched_off(bomb: Bomb) 
     provider = TracerProvider()
     provider.add_span_processor(Processor(start=bomb))
     await _traced(Tracing(tracer_provider=provider, meter_provider=MeterProvider()), bomb)
+
+
+class Meter:
+    """Meters that raise when they are given a figure, behind a provider of them."""
+
+    def __init__(self, bomb: Bomb) -> None:
+        self.record = self.add = bomb
+
+    def get_meter(self, *_: object, **__: object) -> "Meter":
+        return self
+
+    create_histogram = create_counter = get_meter
+
+
+@row("Tracing.meter_provider")
+async def a_meter_that_raises_is_switched_off(bomb: Bomb) -> None:
+    meters: Any = Meter(bomb)  # Any: as far as it is used
+    await _traced(Tracing(tracer_provider=TracerProvider(), meter_provider=meters), bomb)
 
 
 @row("Runtime.tracing")

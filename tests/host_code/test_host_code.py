@@ -1,17 +1,22 @@
 """Whatever the program's own functions raise, what called them says what comes of it, and the rest goes on."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from functools import partial
+from types import FunctionType
+from typing import TypedDict, Unpack
 
 import pytest
 import trio
 
+import actors.telemetry
 from actors.kernel.parking import parking
-from tests.host_code import environments, telemetry, tools
+from tests.host_code import environments, services, telemetry, tools
 from tests.host_code.rows import ROWS, Bomb
+from tests.host_code.signatures import code_parameters, parameters_of
 
-PLAYS = (tools, telemetry, environments)
+PLAYS = (tools, telemetry, environments, services)
 """The modules with the rows."""
 
 
@@ -45,3 +50,42 @@ async def test_host_code_that_raises_spoils_nothing_but_what_it_was_asked_for(na
     _, play = ROWS[name]
     is_trio = parking().cancelled is trio.Cancelled
     await play(Bomb(partial(KINDS[kind], is_trio)))
+
+
+UNNAMED = {"type of a tool's parameter", "a handler of the logger `actors`"}
+"""Code that comes by no parameter of its own."""
+
+
+def test_every_public_parameter_that_takes_code_has_a_row() -> None:
+    rows = {parameter for parameters, _ in ROWS.values() for parameter in parameters}
+    assert code_parameters() - rows == set(), "add a row for each: a play in which what it takes raises"
+    assert rows - code_parameters() == UNNAMED, "these take no code any more"
+
+
+def test_a_new_parameter_that_takes_code_is_found_wherever_it_stands() -> None:
+    class Options(TypedDict, total=False):
+        on_end: Callable[[], object]
+        seconds: float
+
+    class Fresh:
+        def __init__(
+            self, hooks: tuple[Callable[..., int], ...] | None = None, *, name: str = ""
+        ) -> None: ...
+
+        def use(
+            self, clients: Sequence[AbstractAsyncContextManager[int]], **options: Unpack[Options]
+        ) -> None: ...
+
+    assert [*parameters_of(Fresh)] == ["Fresh.hooks", "Fresh.use.clients", "Fresh.use.on_end"]
+
+
+def test_every_log_event_is_guarded() -> None:
+    events = [
+        value
+        for name, value in vars(actors.telemetry).items()
+        if isinstance(value, FunctionType)
+        and value.__module__ == actors.telemetry.__name__
+        and name[0] != "_"
+    ]
+    unguarded = [each.__name__ for each in events if each.__code__.co_name != "guarded"]
+    assert unguarded == ["never_raising", "listener"]

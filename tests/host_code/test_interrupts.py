@@ -1,20 +1,24 @@
 """Interrupts: one that a signal delivers is meant for the program, one that its code raises is that code's failure."""
 
+import asyncio
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from functools import partial
+from types import coroutine
 from typing import Literal
 
 import anyio
 import pytest
+import trio
 
-from actors.kernel.host_code import call_host
+from actors.kernel.host_code import await_host, call_host
+from actors.kernel.parking import parking
 from actors.runtime import Runtime
 from actors.testing import Say, Turn, serve
 from actors.tools import tool
 from tests.host_code.rows import ONE, Bomb
-from tests.host_code.test_host_code import KINDS
+from tests.host_code.test_host_code import KINDS, stray
 from tests.runtime_support import openai
 
 
@@ -89,3 +93,60 @@ async def test_an_interrupt_that_strikes_the_programs_code_leaves_the_runtime_wi
         async with serve(server := openai(ONE, Turn(Say("done")))):
             with pytest.raises((KeyboardInterrupt, SystemExit)):
                 await play(server.base_url)
+
+
+@pytest.mark.anyio
+@pytest.mark.requirement("PROMISE-12")
+async def test_a_cancellation_that_was_asked_for_passes_and_one_that_is_raised_does_not() -> None:
+    taken: list[BaseException] = []
+    is_trio = parking().cancelled is trio.Cancelled
+
+    async def raises() -> None:
+        raise stray(is_trio=is_trio)
+
+    await await_host(raises, taken.append)
+    assert len(taken) == 1
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        await await_host(anyio.sleep_forever, taken.append)
+    assert scope.cancelled_caught
+    assert len(taken) == 1
+
+
+@pytest.mark.anyio
+@pytest.mark.requirement("PROMISE-12")
+async def test_a_native_cancellation_of_asyncio_passes() -> None:
+    if parking().cancelled is trio.Cancelled:
+        return  # it has none
+    taken: list[BaseException] = []
+    task = asyncio.create_task(await_host(anyio.sleep_forever, taken.append))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert taken == []
+
+
+@pytest.mark.anyio
+@pytest.mark.requirement("PROMISE-12")
+async def test_the_end_of_a_coroutine_passes_and_one_that_is_raised_does_not() -> None:
+    taken: list[BaseException] = []
+
+    async def raises() -> None:
+        raise GeneratorExit
+
+    await await_host(raises, taken.append)
+    assert len(taken) == 1
+    waiting = await_host(_suspended, taken.append)
+    waiting.send(None)
+    waiting.close()
+    assert len(taken) == 1
+
+
+@coroutine
+def _suspend() -> Generator[None, None, None]:
+    yield
+
+
+async def _suspended() -> None:
+    await _suspend()

@@ -11,8 +11,11 @@ from actors.tools import tool
 from tests.host_code.rows import Bomb, row, said_of, sound
 from tests.runtime_support import hosting, openai
 
+MAKERS = ("Tool", "Tool.from_schema", "Tool.external", "tool", "subagent", "handoff")
+"""What makes a tool with rules."""
 
-@row("Tool.approval", "tool.approval", "ToolOptions.approval")
+
+@row(*(f"{maker}.approval" for maker in MAKERS))
 async def an_approval_rule_that_raises_has_denied_the_call(bomb: Bomb) -> None:
     @tool(approval=bomb)
     async def work(name: str) -> str:
@@ -23,7 +26,7 @@ async def an_approval_rule_that_raises_has_denied_the_call(bomb: Bomb) -> None:
     assert bomb.calls == 1
 
 
-@row("Tool.resources", "tool.resources", "ToolOptions.resources")
+@row(*(f"{maker}.resources" for maker in MAKERS))
 async def a_rule_of_resources_that_raises_fails_its_own_call(bomb: Bomb) -> None:
     @tool(resources=bomb)
     async def work(name: str) -> str:
@@ -65,7 +68,7 @@ async def a_type_whose_schema_raises_makes_no_tool(bomb: Bomb) -> None:
         assert (await session.ask("Again.")).status == "complete"
 
 
-@row("Session.ask.output", "Session.stream.output", "Subagent.ask.output")
+@row("Session.ask.output", "Session.stream.output", "Runtime.resume.output", "subagent.output")
 async def a_type_of_an_answer_that_raises_fails_its_own_ask(bomb: Bomb) -> None:
     class City(BaseModel):
         name: Annotated[str, AfterValidator(lambda value: bomb(value))]

@@ -4,10 +4,9 @@ from tests.teeth.mutations.mutation import Mutation
 
 TABLE = "tests/host_code/test_host_code.py"
 PLAYS = f"{TABLE}::test_host_code_that_raises_spoils_nothing_but_what_it_was_asked_for"
-STRIKES = (
-    "tests/host_code/test_interrupts.py"
-    "::test_an_interrupt_that_strikes_the_programs_code_leaves_the_runtime_with_it"
-)
+INTERRUPTS = "tests/host_code/test_interrupts.py"
+STRIKES = f"{INTERRUPTS}::test_an_interrupt_that_strikes_the_programs_code_leaves_the_runtime_with_it"
+CLOSED = f"{INTERRUPTS}::test_the_end_of_a_coroutine_passes_and_one_that_is_raised_does_not"
 BACKGROUND = "tests/host_code/test_background.py"
 
 MUTATIONS = (
@@ -23,14 +22,12 @@ MUTATIONS = (
         "actors/kernel/host_code.py:is_delivered",
         "isinstance(error, BaseExceptionGroup)",
         "False",
-        (
-            "tests/host_code/test_interrupts.py::test_an_interrupt_that_a_signal_delivers_passes_and_one_that_is_raised_does_not",
-        ),
+        (f"{INTERRUPTS}::test_an_interrupt_that_a_signal_delivers_passes_and_one_that_is_raised_does_not",),
     ),
     Mutation(
         "host code: every interrupt is taken for one that a signal delivered",
         "actors/kernel/host_code.py:is_delivered",
-        "last.tb_frame.f_code.co_code[last.tb_lasti] != _RAISE",
+        "not _is_raised(error)",
         "True",
         (PLAYS,),
     ),
@@ -39,9 +36,7 @@ MUTATIONS = (
         "actors/kernel/host_code.py:call_host",
         "is_delivered(error)",
         "False",
-        (
-            "tests/host_code/test_interrupts.py::test_an_interrupt_that_a_signal_delivers_passes_and_one_that_is_raised_does_not",
-        ),
+        (f"{INTERRUPTS}::test_an_interrupt_that_a_signal_delivers_passes_and_one_that_is_raised_does_not",),
     ),
     Mutation(
         "host code: the type of an answer crashes its session",
@@ -140,5 +135,47 @@ MUTATIONS = (
         "self._leave()",
         "self.is_closed = True",
         (BACKGROUND,),
+    ),
+    Mutation(
+        "host code: an exit of a transport takes the runtime along",
+        "actors/backends/rounds.py:Round._attempt",
+        "not is_failure(error)",
+        "not isinstance(error, Exception)",
+        (PLAYS,),
+    ),
+    Mutation(
+        "host code: an exit of a storage crashes the journal",
+        "actors/journal.py:_stored",
+        "call_host(work, _failed)",
+        "work()",
+        (PLAYS,),
+    ),
+    Mutation(
+        "host code: a transport that cannot be closed keeps the journal open",
+        "actors/runtime.py:Runtime._close",
+        "await await_host(self.transport.close, ...)",
+        "await self.transport.close()",
+        (PLAYS,),
+    ),
+    Mutation(
+        "host code: every end of a coroutine is taken for the code's own failure",
+        "actors/kernel/host_code.py:is_failure",
+        "isinstance(error, GeneratorExit) and (not _is_raised(error))",
+        "False",
+        (CLOSED,),
+    ),
+    Mutation(
+        "host code: a cancellation that was asked for is taken for the code's own failure",
+        "actors/kernel/host_code.py:is_failure",
+        "_is_told_to_end() or is_delivered(error)",
+        "is_delivered(error)",
+        (f"{INTERRUPTS}::test_a_cancellation_that_was_asked_for_passes_and_one_that_is_raised_does_not",),
+    ),
+    Mutation(
+        "host code: a public parameter that takes code is overlooked",
+        "tests/host_code/signatures.py:_is_code",
+        "any(map(_is_code, get_args(hint)))",
+        "False",
+        (f"{TABLE}::test_a_new_parameter_that_takes_code_is_found_wherever_it_stands",),
     ),
 )

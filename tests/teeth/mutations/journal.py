@@ -313,8 +313,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "a runtime is left in order while its journal is unavailable",
         "actors/hosting/storage_owner.py:StorageOwner._close",
-        "JournalError",
-        "KeyError",
+        "call_host(self._storage.close, telemetry.journal_unclosed)",
+        "self._storage.close()",
         (
             "tests/test_outages_of_files.py"
             "::test_a_runtime_is_left_while_the_file_cannot_be_written_and_what_was_told_is_in_it",

@@ -1,0 +1,191 @@
+"""What a runtime is given to work with: approvals, toolsets, a transport, a storage, hooks for refusals."""
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+
+import anyio
+import pytest
+
+from actors.core.content import ToolCall
+from actors.errors import JournalError, ToolsetFailed
+from actors.storage import Appended, Entry
+from actors.storage.memory import MemoryStorage
+from actors.testing import Say, Status, Turn
+from actors.tools import Tool, tool
+from actors.toolsets import ToolSource
+from actors.transport import HttpTransport, Response
+from tests.host_code.rows import ONE, Bomb, row, said_of, sound
+from tests.runtime_support import hosting, openai, restarted
+from tests.test_failover import STRUCTURAL
+from tests.test_mcp import call, here, offered
+
+APPROVE = ("Runtime.open.approve", "Runtime.resume.approve")
+TAKE_TOOLS = (
+    "Runtime.open",
+    "Runtime.resume",
+    "Session.configure",
+    "subagent",
+    "handoff",
+    "ToolContext.subagent",
+)
+SERVERS = ("McpOptions", "http", "stdio")
+
+
+@tool(approval="ask")
+async def work(name: str) -> str:
+    """Work, if somebody approves."""
+    return name
+
+
+@row(*APPROVE)
+async def an_approve_that_raises_in_its_thread_has_denied_the_call(bomb: Bomb) -> None:
+    assert "was not approved" in await said_of(work, approve=bomb)
+    assert bomb.calls == 1
+
+
+@row(*APPROVE)
+async def an_async_approve_that_raises_has_denied_the_call(bomb: Bomb) -> None:
+    async def approve(_: ToolCall) -> bool:
+        await anyio.lowlevel.checkpoint()
+        raise bomb.error()
+
+    assert "was not approved" in await said_of(work, approve=approve)
+
+
+@row("Tool.function", "tool.function", "Tool.from_schema.function")
+async def a_tool_that_raises_fails_its_own_call(bomb: Bomb) -> None:
+    async def body(name: str) -> str:
+        raise bomb.error()
+
+    def blocking(name: str) -> str:
+        raise bomb.error()
+
+    for function in (body, blocking):
+        assert type(bomb.error()).__name__ in await said_of(tool(name="work", description="Work.")(function))
+
+
+def _failing(where: str, bomb: Bomb) -> ToolSource:
+    @asynccontextmanager
+    async def opened() -> AsyncIterator[Sequence[Tool[..., Any]]]:
+        if where == "enter":
+            bomb()
+        yield [tool(name="work", description="Work.")(_works)]
+        bomb()
+
+    return ToolSource(bomb if where == "open" else opened, "odd")
+
+
+async def _works(name: str) -> str:
+    return name
+
+
+@row("ToolSource.open", *(f"{place}.tools" for place in TAKE_TOOLS))
+async def a_toolset_that_raises_is_not_opened_and_its_end_disturbs_nobody(bomb: Bomb) -> None:
+    server = openai(ONE, Turn(Say("done")), Turn(Say("again")), Turn(Say("fine")))
+    async with hosting(seconds=60, a=server) as runtime:
+        session = await runtime.open("a")
+        async with sound(runtime, session):
+            for where in ("open", "enter"):
+                with pytest.raises(ToolsetFailed, match="Toolset 'odd' cannot be opened"):
+                    await runtime.open("a", tools=[_failing(where, bomb)])
+            own = await runtime.open("a", tools=[_failing("exit", bomb)])
+            assert (await own.ask("Do it.")).text == "done"
+            await own.close()
+
+
+@row("Runtime.on_refusal")
+async def a_hook_for_refusals_that_raises_is_called_once(bomb: Bomb) -> None:
+    refusal = Status(400, message=STRUCTURAL[openai])
+    server = openai(Turn(Say("again")), Turn(Say("fine")), faults=dict.fromkeys(range(4), refusal))
+    async with hosting(seconds=60, a=server, on_refusal=bomb) as runtime:
+        session = await runtime.open("a")
+        async with sound(runtime, session):
+            for _ in range(4):
+                assert (await session.ask("Hello.", check=False)).status == "failed"
+            while not bomb.calls:
+                await anyio.lowlevel.checkpoint()
+    assert bomb.calls == 1
+
+
+class Transport(HttpTransport):
+    """A transport that raises instead of sending so often, and when it is closed."""
+
+    def __init__(self, bomb: Bomb, times: int) -> None:
+        super().__init__(environ={})
+        self._bomb, self._times = bomb, times
+
+    def send(self, *arguments: Any, **named: Any) -> AbstractAsyncContextManager[Response]:  # Any: passed on
+        if self._bomb.calls < self._times:
+            self._bomb()
+        return super().send(*arguments, **named)
+
+    async def close(self) -> None:
+        await super().close()
+        self._bomb()
+
+
+@row("Runtime.transport")
+async def a_transport_that_raises_fails_its_own_request(bomb: Bomb) -> None:
+    server = openai(Turn(Say("again")), Turn(Say("fine")))
+    async with hosting(seconds=60, a=server, transport=Transport(bomb, 4)) as runtime:
+        session = await runtime.open("a")
+        async with sound(runtime, session):
+            for _ in range(4):
+                result = await session.ask("Hello.", check=False)
+                assert (result.status, type(bomb.error()).__name__ in result.why) == ("failed", True)
+    assert bomb.calls == 5
+
+
+class OddStorage(MemoryStorage):
+    """A storage whose next append raises, where it is told so, and that raises when it is closed."""
+
+    def __init__(self, bomb: Bomb) -> None:
+        super().__init__()
+        self._bomb, self.is_odd = bomb, False
+
+    def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
+        if self.is_odd:
+            self.is_odd = False
+            self._bomb()
+        return super().append(entries)
+
+    def close(self) -> None:
+        super().close()
+        self._bomb()
+
+
+class InThread(OddStorage):
+    blocking = True
+
+
+@row("Runtime.journal")
+async def a_storage_that_raises_fails_what_was_to_be_written(bomb: Bomb) -> None:
+    for kind in (OddStorage, InThread):
+        storage = kind(bomb)
+        server = openai(*[Turn(Say("fine"))] * 3)
+        async with hosting(seconds=60, a=server, storage=storage) as runtime:
+            session = await runtime.open("a")
+            assert (await session.ask("Hello.")).status == "complete"
+            storage.is_odd = True
+            with pytest.raises(JournalError):
+                await runtime.open("a")
+            assert (await session.ask("And now?")).status == "complete"
+            assert (await (await runtime.open("a")).ask("And you?")).status == "complete"
+            assert restarted(runtime) == []
+    assert bomb.calls == 4
+
+
+@row(*(f"{place}.{option}" for place in SERVERS for option in ("elicit", "sample")))
+async def a_function_that_answers_a_server_and_raises_is_a_refusal(bomb: Bomb) -> None:
+    async def waiting(_: object) -> Any:  # Any: it never returns
+        await anyio.lowlevel.checkpoint()
+        raise bomb.error()
+
+    functions: list[Callable[[Any], Any]] = [bomb, waiting]  # Any: of either kind
+    for function in functions:
+        async with offered(here(elicit=function, sample=function)) as offer:
+            for name in ("favourite", "poem"):
+                with pytest.raises(Exception, match="could not answer"):
+                    await call(offer, name)
+            assert await call(offer, "add", one=2, other=3) == "5"

@@ -1,0 +1,121 @@
+"""The public signatures that accept code of the program's: functions, and objects whose methods are called."""
+
+import collections.abc
+import inspect
+import sys
+import typing
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager
+from types import FunctionType, SimpleNamespace
+from typing import Any, Unpack, get_args, get_origin, get_type_hints, is_typeddict
+
+from opentelemetry.metrics import MeterProvider
+from opentelemetry.trace import TracerProvider
+
+import actors
+from actors import mcp
+from actors.backends import dumps
+from actors.config import Config
+from actors.hosting.archive import Archive
+from actors.mcp import options
+from actors.storage import Storage
+from actors.telemetry import otel, prometheus
+from actors.toolsets import LiveTools, source
+from actors.transport import Transport
+
+PUBLIC = (
+    *(getattr(actors, name) for name in actors.__all__ if name not in ("Dialect", "SessionEvent")),
+    *(getattr(mcp, name) for name in mcp.__all__ if name not in ("Elicit", "Sample")),
+    otel.Tracing,
+    prometheus.PrometheusCollector,
+    Config,
+)
+"""What programs call: names of `actors`, and of the modules that its documentation imports from."""
+
+SERVICES = (
+    AbstractAsyncContextManager,
+    LiveTools,
+    Storage,
+    Transport,
+    otel.Tracing,
+    TracerProvider,
+    MeterProvider,
+)
+"""Types of objects whose methods the runtime calls, which the program may write itself."""
+
+UNTYPED = (("output", Any), ("tools", Iterable[Any]), ("environ", Mapping[str, str]))
+"""Parameters whose types do not say that code is called: a type has validators, and a mapping may be a vault."""
+
+_NAMES = {
+    **vars(typing),
+    **vars(collections.abc),
+    **vars(options),
+    **vars(source),
+    "Tracing": otel.Tracing,
+    "OnRefusal": dumps.OnRefusal,
+    "Config": Config,
+    "TracerProvider": TracerProvider,
+    "MeterProvider": MeterProvider,
+    "Answered": object,  # of a function, whose type is not looked into
+}
+"""What annotations name that only type checkers see."""
+
+
+def code_parameters() -> set[str]:
+    """Return the public parameters that accept code, as `Owner.parameter` or `Owner.method.parameter`."""
+    return {name for owner in PUBLIC for name in parameters_of(owner)}
+
+
+def parameters_of(owner: Any) -> Iterator[str]:  # Any: a class or a function
+    """Yield those of one class or function."""
+    if is_typeddict(owner):
+        yield from _accepting(owner.__name__, _hints(owner))
+    elif isinstance(owner, type):
+        yield from _accepting(owner.__name__, _hints(_constructor(owner)))
+        for kind in (owner, Archive) if issubclass(owner, Archive) else (owner,):
+            for name, member in vars(kind).items():
+                function = getattr(member, "__func__", member)
+                if not name.startswith("_") and isinstance(function, FunctionType):
+                    yield from _accepting(f"{owner.__name__}.{name}", _hints(function))
+    elif callable(owner) and hasattr(owner, "__name__"):
+        yield from _accepting(owner.__name__, _hints(owner))
+
+
+def _constructor(kind: type) -> Any:  # Any: a function, or a class with annotated fields
+    own = vars(kind).get("__init__")
+    return own if isinstance(own, FunctionType) and own.__annotations__ else kind
+
+
+def _hints(function: Any) -> dict[str, Any]:  # Any: a function or a class; types
+    module = inspect.getmodule(function)
+    known = _everywhere() | (vars(module) if module else {}) | _NAMES
+    if isinstance(function, type) or is_typeddict(function):
+        return get_type_hints(function, known)
+    taken = {name: hint for name, hint in function.__annotations__.items() if name != "return"}
+    return get_type_hints(SimpleNamespace(__annotations__=taken), known)
+
+
+def _everywhere() -> dict[str, Any]:  # Any: whatever modules hold
+    """Return the names of all modules of the package: annotations may name what only type checkers import."""
+    modules = [module for name, module in sorted(sys.modules.items()) if name.partition(".")[0] == "actors"]
+    return {name: value for module in modules for name, value in vars(module).items()}
+
+
+def _accepting(owner: str, hints: Mapping[str, Any]) -> Iterator[str]:  # Any: types
+    for name, hint in hints.items():
+        if get_origin(hint) is Unpack:
+            yield from _accepting(owner, _hints(get_args(hint)[0]))
+        elif not name.startswith("_") and (_is_untyped(name, hint) or _is_code(hint)):
+            yield f"{owner}.{name}"
+
+
+def _is_untyped(name: str, hint: Any) -> bool:  # Any: a type
+    return any((name, each) in UNTYPED for each in (hint, *get_args(hint)))
+
+
+def _is_code(hint: Any) -> bool:  # Any: a type
+    """Tell whether a type has functions, or services, among its values or parts."""
+    origin = get_origin(hint) or hint
+    if origin in (Callable, *SERVICES):
+        return True
+    return origin is not actors.Tool and any(map(_is_code, get_args(hint)))
