@@ -10,8 +10,9 @@ import pytest
 from actors.errors import JournalDamaged, JournalError, JournalUnavailable
 from actors.storage import Entry
 from actors.storage.sqlite import SqliteStorage
-from actors.storage.sqlite.check import JournalFile, salvage
+from actors.storage.sqlite.check import JournalFile
 from actors.storage.sqlite.locks import HostLock
+from actors.storage.sqlite.salvage import salvage
 from tests.storages import begin, to
 from tests.test_sqlite import GOLDEN, LOG
 

@@ -4,6 +4,7 @@ import sqlite3
 from contextlib import closing, suppress
 from pathlib import Path
 from random import Random
+from shutil import copy
 from tempfile import TemporaryDirectory
 
 import pytest
@@ -11,7 +12,8 @@ import pytest
 from actors.errors import JournalError
 from actors.storage.damage import Damage
 from actors.storage.sqlite import SqliteStorage
-from actors.storage.sqlite.check import JournalFile, salvage
+from actors.storage.sqlite.check import JournalFile
+from actors.storage.sqlite.salvage import salvage
 from tests.storages import begin
 from tests.test_damage import DAMAGE, OF_OTHERS, SESSIONS, log, written
 from tests.test_unavailable import nobody
@@ -183,6 +185,75 @@ def test_what_is_whole_behind_a_damaged_page_is_saved_too(tmp_path: Path) -> Non
     assert len(whole) > len(names) // 2
     assert names[-1] in whole
     assert saved(path, tmp_path / "saved.db") == whole
+
+
+ROOTS = ("sqlite_schema", "meta", "host", "session", "record", "blob", "blob_count", "blob_use")
+
+
+@pytest.mark.parametrize("table", ROOTS)
+@pytest.mark.parametrize("damage", [bytes(4096), b"\xff" * 4096])
+def test_every_log_is_saved_whole_whatever_becomes_of_the_root_of_a_table(
+    damage: bytes, table: str, tmp_path: Path
+) -> None:
+    path, names = tmp_path / "sessions.db", [f"s{number:03}" for number in range(300)]
+    with closing(written(path)) as storage, storage.together(names):
+        for name in names:
+            begin(storage, name)
+    root = 1
+    with closing(sqlite3.connect(path)) as other:
+        if table != "sqlite_schema":
+            query = "SELECT rootpage FROM sqlite_schema WHERE name = ?"
+            (root,) = other.execute(query, (table,)).fetchone()
+    data = bytearray(path.read_bytes())
+    has_children = data[(root - 1) * 4096] in (2, 5)
+    data[(root - 1) * 4096 : root * 4096] = damage
+    path.write_bytes(data)
+    assert has_children or table not in ("record", "session")
+    to = tmp_path / "saved.db"
+    expected = dict.fromkeys(names, 1) | dict.fromkeys(SESSIONS, 6)
+    if table == "blob":  # all of it is on one page
+        expected |= dict.fromkeys(SESSIONS, 2)
+    assert saved(path, to) == expected
+    with closing(SqliteStorage(to)) as storage:
+        for session in SESSIONS:
+            assert storage.read(session) == log(session)[: expected[session]]
+
+
+def test_logs_are_saved_from_the_write_ahead_log_where_the_first_page_is_damaged(tmp_path: Path) -> None:
+    source, path = tmp_path / "source.db", tmp_path / "sessions.db"
+    with closing(written(source)):
+        assert source.stat().st_size < source.with_name("source.db-wal").stat().st_size
+        path.write_bytes(bytes(source.stat().st_size))
+        copy(source.with_name("source.db-wal"), path.with_name("sessions.db-wal"))
+    wal = bytearray(path.with_name("sessions.db-wal").read_bytes())
+    assert saved(path, tmp_path / "saved.db") == dict.fromkeys(SESSIONS, 6)
+    wal[len(wal) // 4] ^= 1
+    path.with_name("sessions.db-wal").write_bytes(wal)
+    counts = saved(path, tmp_path / "less.db")
+    with closing(SqliteStorage(tmp_path / "less.db")) as storage:
+        for session, count in counts.items():
+            assert storage.read(session) == log(session)[:count]
+    assert sum(counts.values()) < 18
+
+
+def test_what_was_erased_is_not_saved(tmp_path: Path) -> None:
+    path = tmp_path / "sessions.db"
+    with closing(written(path)) as storage:
+        storage.close()
+        storage.erase("one")
+        assert begin(storage, "one", target="b").last == 0
+    data = bytearray(path.read_bytes())
+    data[:4096] = bytes(4096)
+    path.write_bytes(data)
+    assert saved(path, tmp_path / "saved.db") == {"one": 1, "two": 6, "three": 6}
+
+
+def test_a_file_of_which_nothing_can_be_saved_makes_no_new_one(tmp_path: Path) -> None:
+    path, to = tmp_path / "sessions.db", tmp_path / "saved.db"
+    path.write_bytes(Random(1).randbytes(20 * 4096))
+    with pytest.raises(JournalError, match="it is no journal"):
+        saved(path, to)
+    assert not to.exists()
 
 
 def test_a_copy_to_which_nobody_can_write_is_looked_at_too() -> None:

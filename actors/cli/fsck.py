@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 from actors.cli.exits import Exit
 from actors.cli.screen import complain, safe
 from actors.errors import ConfigError, JournalError
-from actors.storage.damage import Damage
+from actors.storage.damage import Damage, damage_of
 from actors.storage.named import tables_at
 from actors.storage.sqlite import SqliteStorage
-from actors.storage.sqlite.check import JournalFile, salvage
+from actors.storage.sqlite.check import JournalFile
+from actors.storage.sqlite.salvage import salvage
 
 if TYPE_CHECKING:
     from actors.storage.postgres.check import JournalTables
@@ -26,11 +27,24 @@ def main(options: argparse.Namespace) -> Exit:
         JournalError: It is no journal, or cannot be read at all.
     """
     if "://" not in options.file:
-        return _looked(JournalFile(Path(options.file)), options.file, options)
+        return _looked_at_file(Path(options.file), options)
     if options.salvage:  # the address, which may hold a password, is not repeated
         raise ConfigError("--salvage takes a file; of a Postgres journal, restore a backup")
     tables = tables_at(options.file)
     return _looked(tables, tables.where, options)
+
+
+def _looked_at_file(path: Path, options: argparse.Namespace) -> Exit:
+    """Look at a file; save what its pages hold even where SQLite cannot open it."""
+    try:
+        file = JournalFile(path)
+    except JournalError as error:
+        if not options.salvage:
+            raise
+        _save(path, Path(options.salvage))
+        complain(damage_of(error).what)
+        return Exit.FAILED
+    return _looked(file, options.file, options)
 
 
 def _looked(journal: "JournalFile | JournalTables", where: str, options: argparse.Namespace) -> Exit:

@@ -71,3 +71,21 @@ def test_a_database_that_cannot_be_reached_is_refused_and_its_password_not_told(
     assert done.code == 9
     assert "nobody listens there" in done.err
     assert "secret" not in f"{done.out} {done.err}"
+
+
+def test_what_is_whole_is_saved_from_a_file_whose_first_page_is_damaged(tmp_path: Path) -> None:
+    path, to = tmp_path / "sessions.db", tmp_path / "saved.db"
+    written(path).close()
+    data = path.read_bytes()
+    path.write_bytes(bytes(4096) + data[4096:])
+    done = actors_now("fsck", str(path), "--salvage", str(to))
+    assert done.code == 1
+    *saved, why = done.err.splitlines()
+    assert [line.rpartition("session ")[2] for line in saved] == [
+        "one: 6 events",
+        "two: 6 events",
+        "three: 6 events",
+    ]
+    assert "not a journal" in why or "no journal" in why
+    with closing(SqliteStorage(to)) as storage:
+        assert storage.read("two") == log("two")

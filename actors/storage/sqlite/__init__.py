@@ -10,6 +10,8 @@
 | `forks.py` | what a forked child inherits, and gives up |
 | `wal.py` | whether the write-ahead log was cut, or damaged |
 | `evidence.py` | a copy of a damaged write-ahead log |
+| `salvage.py` | the logs of a damaged file, saved to a new journal |
+| `pages.py` | the rows of a damaged file, read from its pages |
 | `faults.py` | what SQLite's errors mean to a caller |
 """
 

@@ -1,39 +1,24 @@
-"""What is whole in a journal's file, and what is not: looked at without writing anything, and saved to a new file."""
+"""What is whole in a journal's file, and what is not: looked at without writing anything."""
 
 import os
 import sqlite3
-from bisect import bisect_left
-from collections.abc import Iterator, Sequence
-from contextlib import closing, suppress
-from functools import partial
+from collections.abc import Iterator
 from hashlib import sha256
 from pathlib import Path
 
-from msgspec.structs import replace
-
-from actors.core.events import Event, Opened
+from actors.core.events import Event
 from actors.errors import JournalError
-from actors.storage import Entry, Storage, decoded
+from actors.storage import decoded
 from actors.storage.damage import Damage, damage_of
-from actors.storage.rows import JournalPlace, SessionRow
+from actors.storage.rows import JournalPlace
 from actors.storage.sqlite.faults import translated
 from actors.storage.sqlite.format import APPLICATION, VERSION, check_version, sessions_made
 from actors.storage.sqlite.older import OLDER
-from actors.storage.sqlite.records import COLUMNS, PlacedRow, blob, records, row_of
+from actors.storage.sqlite.records import COLUMNS, PlacedRow, records, row_of
 from actors.storage.sqlite.wal import check_wal_in_use
 
 MOST = 100
 """Complaints of SQLite itself, at most."""
-_BATCH = 500
-_LAST = 2**63 - 1
-_NUMBERED = """
-SELECT session, number, place FROM record WHERE typeof(session) = 'integer' AND typeof(number) = 'integer'
-"""
-_PLACED = """
-SELECT record.number, record.checksum, CAST(record.bytes AS BLOB)
-FROM placed CROSS JOIN record ON record.place = placed.place
-WHERE placed.session = ? AND placed.number <= ? ORDER BY placed.number
-"""
 
 
 class JournalFile:
@@ -54,7 +39,7 @@ class JournalFile:
         with translated(str(path)):
             self._connection = sqlite3.connect(self._address(), uri=True, isolation_level=None)
             try:
-                self._begin()
+                self.is_older = self._begin()
             except BaseException:
                 self._connection.close()
                 raise
@@ -67,7 +52,8 @@ class JournalFile:
         is_fixed = not has_log and not os.access(self._path.parent, os.W_OK, effective_ids=True)
         return f"{self._path.as_uri()}?{'immutable=1' if is_fixed else 'mode=ro'}"
 
-    def _begin(self) -> None:
+    def _begin(self) -> bool:
+        """Begin to see one moment; return True if the file is of an older version."""
         (application,) = self._connection.execute("PRAGMA application_id").fetchone()
         (version,) = self._connection.execute("PRAGMA user_version").fetchone()
         if application != APPLICATION:
@@ -75,11 +61,14 @@ class JournalFile:
         check_version(self._connection, str(self._path))
         if version < VERSION:
             OLDER[version](self._connection, str(self._path))
-        self._connection.execute(
-            "CREATE TEMP TABLE placed (session, number, place, PRIMARY KEY (session, number, place)) WITHOUT ROWID"
-        )
         self._connection.execute("BEGIN")
         self._connection.execute("SELECT count(*) FROM meta").fetchone()  # from here on one moment is seen
+        return int(version) < VERSION
+
+    @property
+    def connection(self) -> sqlite3.Connection:
+        """The connection that reads it."""
+        return self._connection
 
     def close(self) -> None:
         """Close the file."""
@@ -100,21 +89,6 @@ class JournalFile:
                     yield from part()
             except JournalError as error:
                 yield damage_of(error)
-
-    def logs(self) -> Iterator[list[Event]]:
-        """Yield what can be read of each log, from its beginning to the first record that cannot be.
-
-        Neither the directory nor what it says of their ends is asked, nor is a record where the one before it is.
-        """
-        self._place()
-        for key in self._keys():
-            last = self._last(key)
-            row = SessionRow(str(key), key, last=last)
-            readable = bisect_left(
-                range(1, last + 1), 1, key=lambda number: self._events(row, number) is None
-            )
-            if events := self._events(row, readable):
-                yield events
 
     # Parts
 
@@ -181,80 +155,3 @@ class JournalFile:
     def _read(self, row: PlacedRow) -> list[Event]:
         """Return a session's events, each proven."""
         return decoded(row.name, records(self._connection, row, 0, self._where))
-
-    def _place(self) -> None:
-        """Note where each record is that can be read: forwards and, if that comes to an end, from the other end too.
-
-        In no transaction: in one that has met damage, SQLite writes nothing more, not even what is temporary.
-        """
-        self._connection.execute("COMMIT")
-        for order in ("ASC", "DESC"):
-            with suppress(JournalError), translated(str(self._path)):
-                found = self._numbered(order)
-                self._connection.executemany("INSERT OR IGNORE INTO placed VALUES (?, ?, ?)", found)
-                break
-        self._connection.execute("BEGIN")
-
-    def _numbered(self, order: str) -> Iterator[tuple[int, int, int]]:
-        """Yield the session, the number and the place of each record, up to damage.
-
-        A cursor drops the row ahead of it, for it looks one further; so there they are read one by one.
-        """
-        place = 0 if order == "ASC" else _LAST
-        with suppress(sqlite3.DatabaseError):
-            for found in self._connection.execute(f"{_NUMBERED} ORDER BY place {order}"):
-                place = found[2]
-                yield found
-            return
-        behind = f"{_NUMBERED} AND place {'>' if order == 'ASC' else '<'} ? ORDER BY place {order} LIMIT 1"
-        while found := self._connection.execute(behind, (place,)).fetchone():
-            place = found[2]
-            yield found
-
-    def _events(self, row: SessionRow, last: int) -> list[Event] | None:
-        """Return a session's events up to number `last`; None if one of them cannot be read."""
-        try:
-            with translated(str(self._path)):
-                found = self._connection.execute(_PLACED, (row.key, last))
-                right = {each[0]: each for each in found if row.is_right(*each)}
-                known = replace(row, last=last).proven(
-                    right.values(), 0, partial(blob, self._connection), self._where
-                )
-                return decoded(row.name, known)
-        except JournalError:
-            return None
-
-    def _keys(self) -> list[int]:
-        found = self._connection.execute("SELECT DISTINCT session FROM placed ORDER BY session")
-        return [key for (key,) in found]
-
-    def _last(self, key: int) -> int:
-        query = "SELECT max(number) FROM placed WHERE session = ?"
-        (last,) = self._connection.execute(query, (key,)).fetchone()
-        return int(last)
-
-
-def salvage(path: Path, to: Storage) -> Iterator[tuple[str, int]]:
-    """Copy every log as far as it can be read; yield each session with the number of events that were copied.
-
-    What is cut off is as if it had never happened: a tool that ran in that part may be called again.
-
-    Raises:
-        JournalError: The file cannot be read at all, or a session is in the other journal already.
-    """
-    with closing(JournalFile(path)) as file:
-        for events in file.logs():
-            if isinstance(opened := events[0], Opened):
-                _copy(opened.session, events, to)
-                yield opened.session, len(events)
-
-
-def _copy(session: str, events: Sequence[Event], to: Storage) -> None:
-    claim = to.claim(session)
-    if claim.last:
-        raise JournalError(
-            f"Session {session!r} is in the other journal already; name a file that is not there"
-        )
-    for start in range(0, len(events), _BATCH):
-        to.append([Entry(session, claim.fence, tuple(events[start : start + _BATCH]))])
-    to.release(session, claim.fence)

@@ -9,7 +9,7 @@ It may be as long as the journal itself, where a crash cut the writing anew of a
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from struct import Struct, unpack_from
 from typing import NamedTuple
@@ -56,6 +56,36 @@ def check_wal_in_use(path: Path) -> None:
         if flaw == before:
             raise _damaged(path, flaw)
         before = flaw
+
+
+class WriteAheadLog:
+    """The write-ahead log of the database `path`, open to be read while nobody writes; empty if there is none."""
+
+    def __init__(self, path: Path) -> None:
+        self._open = ExitStack()
+        self._file: int | None = None
+        with suppress(FileNotFoundError):
+            self._file = self._open.enter_context(_opened(path.with_name(f"{path.name}-wal")))
+
+    def __enter__(self) -> "WriteAheadLog":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def committed_pages(self, size: int) -> dict[int, int]:
+        """Return the pages that it has, up to damage, each by its number with its place in the file.
+
+        Nothing is returned if its pages are not `size` bytes long.
+        """
+        header = b"" if self._file is None else os.pread(self._file, _HEADER.size, 0)
+        if self._file is None or len(header) < _HEADER.size or unpack_from(">I", header, 8)[0] != size:
+            return {}
+        return _Wal(self._file, header).pages
+
+    def content(self, place: int, size: int) -> bytes:
+        """Return the page at a place."""
+        return b"" if self._file is None else os.pread(self._file, size, place)
 
 
 def _damaged(path: Path, flaw: _Flaw) -> JournalDamaged:
@@ -118,6 +148,20 @@ class _Wal:
                 return place + 1 if self._commits_from(place) >= 2 else None
             place, (_, sums) = place + 1, self._frame(place) or (0, sums)
         return None
+
+    @property
+    def pages(self) -> dict[int, int]:
+        """The place of the newest content of each page, by its number, in the transactions up to damage."""
+        found, pending = dict[int, int](), dict[int, int]()
+        place, sums = 0, self._sums
+        while self.is_begun and self._goes_on(sums, place):
+            number, size = _FRAME.unpack(os.pread(self._file, _FRAME.size, self._at(place)))[:2]
+            pending[number] = place
+            if size:
+                found |= pending
+                pending.clear()
+            place, (_, sums) = place + 1, self._frame(place) or (0, sums)
+        return {number: self._at(place) + _FRAME.size for number, place in found.items()}
 
     def _at(self, place: int) -> int:
         return _HEADER.size + place * (_FRAME.size + self._page)

@@ -5,6 +5,8 @@ from tests.teeth.mutations.mutation import Mutation
 FORKS = "actors/storage/sqlite/forks.py"
 CONNECTIONS = "actors/storage/sqlite/connection.py:Connections"
 WAL = "tests/test_write_ahead_log.py"
+SALVAGE, PAGES = "actors/storage/sqlite/salvage.py", "actors/storage/sqlite/pages.py"
+FSCK = "tests/test_fsck.py"
 CLOCK, RETENTION = "actors/storage/clock.py", "tests/test_retention.py"
 FORKED = "tests/test_forked_hosts.py"
 
@@ -109,5 +111,40 @@ MUTATIONS = (
         (
             "tests/test_unavailable.py::test_the_message_about_a_lock_of_sqlite_names_the_process_that_holds_it",
         ),
+    ),
+    Mutation(
+        "salvage: a damaged first page hides all logs",
+        f"{SALVAGE}:_tables",
+        "error = damage",
+        "raise damage",
+        (f"{FSCK}::test_every_log_is_saved_whole_whatever_becomes_of_the_root_of_a_table",),
+    ),
+    Mutation(
+        "salvage: pages of the write-ahead log are not read",
+        f"{PAGES}:_Pages._page",
+        "self._newer.get(number)",
+        "None",
+        (f"{FSCK}::test_logs_are_saved_from_the_write_ahead_log_where_the_first_page_is_damaged",),
+    ),
+    Mutation(
+        "salvage: only what is in one page is read of a value",
+        f"{PAGES}:_Pages._payload",
+        "here < length",
+        "False",
+        (f"{FSCK}::test_every_log_is_saved_whole_whatever_becomes_of_the_root_of_a_table",),
+    ),
+    Mutation(
+        "salvage: the file is read in pages of the size that its damaged beginning names",
+        f"{PAGES}:rows_of",
+        "dict.fromkeys((_page_size(file.read(20)), _PAGE))",
+        "(_page_size(file.read(20)) * 2,)",
+        (f"{FSCK}::test_every_log_is_saved_whole_whatever_becomes_of_the_root_of_a_table",),
+    ),
+    Mutation(
+        "fsck: a file that SQLite cannot open is not saved",
+        "actors/cli/fsck.py:_looked_at_file",
+        "if not options.salvage: ...",
+        "raise",
+        ("tests/cli/test_fsck.py::test_what_is_whole_is_saved_from_a_file_whose_first_page_is_damaged",),
     ),
 )

@@ -11,7 +11,7 @@ ROWS, WAL, FAULTS = (
 HOSTS, FORMAT = (f"actors/storage/sqlite/{name}.py" for name in ("hosts", "format"))
 STORAGES, FILES, DAMAGE = "tests/test_storages.py", "tests/test_sqlite.py", "tests/test_damage.py"
 CHECKPOINTS, FSCK = "tests/test_checkpoints.py", "tests/test_fsck.py"
-CHECK, RECORDS = (f"actors/storage/sqlite/{name}.py" for name in ("check", "records"))
+CHECK, RECORDS, SALVAGE = (f"actors/storage/sqlite/{name}.py" for name in ("check", "records", "salvage"))
 
 _DIED = (
     "tests/test_sqlite.py::"
@@ -23,32 +23,6 @@ _UPGRADES, _DISKS = "tests/test_file_upgrades.py", "tests/test_unavailable.py"
 _LOG = "tests/test_write_ahead_log.py"
 
 MUTATIONS = (
-    Mutation(
-        "storage: nothing behind a damaged page is saved",
-        f"{CHECK}:JournalFile._place",
-        'self._connection.execute("COMMIT")',
-        "",
-        (f"{FSCK}::test_what_is_whole_behind_a_damaged_page_is_saved_too",),
-    ),
-    Mutation(
-        "storage: the record ahead of a damaged page is not saved",
-        f"{CHECK}:JournalFile._numbered",
-        """
-        with suppress(sqlite3.DatabaseError):
-            for found in self._connection.execute(f"{_NUMBERED} ORDER BY place {order}"):
-                place = found[2]
-                yield found
-            return
-        """,
-        """
-        with suppress(sqlite3.DatabaseError):
-            for found in self._connection.execute(f"{_NUMBERED} ORDER BY place {order}"):
-                place = found[2]
-                yield found
-        return
-        """,
-        (f"{FSCK}::test_what_is_whole_behind_a_damaged_page_is_saved_too",),
-    ),
     Mutation(
         "storage: nothing of a damaged file of an older version is saved",
         "actors/storage/sqlite/older.py:_copied",
@@ -407,14 +381,14 @@ MUTATIONS = (
     ),
     Mutation(
         "storage: fsck believes the directory of where a log ends",
-        f"{CHECK}:JournalFile.logs",
+        f"{SALVAGE}:SavedLogs.__iter__",
         "self._last(key)",
         "3",
         (FSCK,),
     ),
     Mutation(
         "storage: a record that says it is of another log hides the one that is, when that is saved",
-        f"{CHECK}:JournalFile._events",
+        f"{SALVAGE}:SavedLogs._events",
         "{each[0]: each for each in found if row.is_right(*each)}",
         "{each[0]: each for each in found}",
         (FSCK,),
@@ -535,13 +509,6 @@ MUTATIONS = (
         f"{CHECK}:JournalFile._surplus",
         '""") ON session = key WHERE found > last"""',
         '""") ON session = key WHERE found > last + 1"""',
-        (FSCK,),
-    ),
-    Mutation(
-        "storage: fsck saves only what the way back leads to",
-        f"{CHECK}:JournalFile.logs",
-        "self._place()",
-        "",
         (FSCK,),
     ),
     Mutation(
