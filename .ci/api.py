@@ -126,7 +126,7 @@ def _doc(value: Any) -> str:  # Any: a class, a function or a property
 def _declared(value: Any, name: str = "") -> str:  # Any: a class or a function
     """Return a name with its parameters as they are declared, one a line where there are many."""
     shown = name or value.__name__
-    prefix = "async " if inspect.iscoroutinefunction(value) else ""
+    prefix = "async " if inspect.iscoroutinefunction(inspect.unwrap(value)) else ""  # `opens` wraps some
     try:
         signature = inspect.signature(value)
     except ValueError:

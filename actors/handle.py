@@ -1,6 +1,6 @@
 """What a user holds of a session."""
 
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from contextvars import Context, copy_context
 from types import EllipsisType
@@ -479,22 +479,3 @@ class Session:
 
     def _gone(self) -> ActorsError:
         return again(self._activation.fenced) or SessionClosed(f"Session {self.id!r} has ended; open another")
-
-
-class SessionIds(Collection[str]):
-    """Ids of open sessions. `in` takes constant time; iterating goes over those that are open when it begins."""
-
-    def __init__(self, sessions: Mapping[str, Session]) -> None:
-        self._sessions = sessions
-
-    def __contains__(self, id: object) -> bool:  # noqa: A002  the field's standard name
-        return id in self._sessions
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(tuple(self._sessions))
-
-    def __len__(self) -> int:
-        return len(self._sessions)
-
-    def __repr__(self) -> str:
-        return f"SessionIds({', '.join(self._sessions)})"

@@ -52,10 +52,11 @@ from actors.execution.executor import ToolFailure, ToolLimits
 from actors.execution.quarantine import Quarantine
 from actors.execution.threads import THREADS
 from actors.execution.watchdog import LoopWatch
-from actors.handle import Session, SessionIds
+from actors.handle import Session
 from actors.hosting.archive import Archive
 from actors.hosting.collector import TUNING, GcPolicy, checked_policy
-from actors.hosting.given import check_given, check_wait, session_id
+from actors.hosting.given import check_given, check_wait, configuration, dumps_to, session_id
+from actors.hosting.handles import OpenSessions, opens
 from actors.hosting.limits import host_limits
 from actors.hosting.opening import SessionsBelow
 from actors.hosting.retention import Retention
@@ -76,7 +77,7 @@ from actors.transport import HttpTransport, Transport
 from actors.turns.imported import beginning
 
 if TYPE_CHECKING:
-    from actors.backends.dumps import Dumps, OnRefusal
+    from actors.backends.dumps import OnRefusal
     from actors.config import Config
     from actors.telemetry.otel import Tracing
 
@@ -148,14 +149,14 @@ class Runtime(Archive):
         )
         self._tracing = None if tracing is None else RuntimeTracing(tracing)
         self._environ = os.environ if environ is None else environ
-        self.config = _configured(config, self._environ)
+        self.config = configuration(config, self._environ)
         self.storage: Storage = storage_for(journal, self.config.settings.journal)
         self.transport: Transport = self._http() if transport is None else transport
         self.system: System
         """The actors, and the tasks that serve them; made when the runtime is entered."""
         self._seed, self._gc = seed, checked_policy(gc)
         self._on_tool_error = None if on_tool_error is None else _hook("on_tool_error", on_tool_error)
-        self._dumps = None if on_refusal is None else _dumps(on_refusal)
+        self._dumps = None if on_refusal is None else dumps_to(on_refusal)
         self._may_use_threads = False
         self._watch: LoopWatch
         self.quarantine = Quarantine(self.config.limits.quarantine)
@@ -307,6 +308,7 @@ class Runtime(Archive):
         host.admit()
         return host
 
+    @opens
     async def open(
         self,
         target: str,
@@ -320,8 +322,12 @@ class Runtime(Archive):
         tenant: str = "",
         budget: Budget | None = None,
         repeats: Repeats | None = None,
+        resume: bool = False,
     ) -> "Session":
-        """Open a session.
+        """Open a session: `await` gives one that stays open until it is closed, `async with` one that is given back.
+
+        When nobody has it any more, it hibernates, or is closed if its log is in memory, once no ask is in flight and,
+        in memory, no turn waits. A caller that is cancelled leaves neither a session nor a log.
 
         Args:
             target: `provider:model`, the name of a configured backend, or of a configured pool.
@@ -339,11 +345,15 @@ class Runtime(Archive):
             budget: What it may use over its life. When that is used up a turn ends before its next request, with every
                 call closed, and further asks are refused as `OverBudget`.
             repeats: What is done about calls that it makes again with the same result; None for `[limits] repeats`.
+            resume: Get the session of this `id` if there is one: the one that is open, as it is, or from its log, with
+                the tools, `approve`, `deps` and `repeats` that are given here and all else as its log has it. A log in
+                memory that has ended is begun anew. Callers that come at once get the same session.
 
         Raises:
             ConfigError: The target, a tool, the id, the tenant or the budget cannot be used; there are more tools than
                 the target takes; or a budget of money and no price.
-            SessionExists: A session of this id is open, or has a log.
+            SessionExists: A session of this id is open, or has a log; with `resume`, it is of another `tenant`.
+            SessionClosed, SessionElsewhere: As for `Runtime.resume`.
             TranscriptError: `messages` holds something else than messages.
             ToolsetFailed: A toolset cannot be opened. Nothing of it is left.
             JournalError: The log cannot be written. No session is open then.
@@ -356,8 +366,13 @@ class Runtime(Archive):
             history = replace(history, system=system)
         self.config.resolve(target)
         equipped = Equipped(tools, approve, deps, repeats)
+        if resume:
+            if id is None:
+                raise ConfigError("resume=True takes an id=, of the session that is opened or resumed")
+            return await self._sessions.open_or_resume(host, id, target, history, equipped, tenant, budget)
         return await self._sessions.open(host, target, history, equipped, id, tenant, budget)
 
+    @opens
     async def resume(
         self,
         id: str,  # noqa: A002  the field's standard name
@@ -418,7 +433,7 @@ class Runtime(Archive):
             SessionClosed: None of that id is open.
         """
         self._running().check()
-        return self._sessions[session_id(id)]
+        return self.sessions[session_id(id)]
 
     def stats(self) -> RuntimeStats:
         """Return what was counted since the runtime was entered, and how things stand now. It asks no actor."""
@@ -436,8 +451,8 @@ class Runtime(Archive):
         return self._watch.seen
 
     @property
-    def sessions(self) -> SessionIds:
-        """Ids of the open sessions, oldest first: a view that is always up to date."""
+    def sessions(self) -> OpenSessions:
+        """Ids of the open sessions, oldest first, and by id the sessions: a view that is always up to date."""
         return self._sessions.ids
 
     def _rules(self, binding: Binding) -> tuple[Dialect, Encoder, RenderTarget]:
@@ -491,17 +506,3 @@ def _hook(name: str, function: Callable[[T], object]) -> Callable[[T], object]:
     """Return what calls a function of the host's that is told what happens. It raises nothing."""
     listener = telemetry.listener(name)
     return lambda happened: listener.call(lambda: function(happened))
-
-
-def _dumps(to: "OnRefusal") -> "Dumps":
-    """Return what hands on what is refused. Most programs want none of it."""
-    from actors.backends.dumps import Dumps
-
-    return Dumps(to)
-
-
-def _configured(given: "str | PathLike[str] | Config | None", environ: Mapping[str, str]) -> "Config":
-    """Return a configuration. What it is made with takes long to import, and nobody needs it before."""
-    from actors.config import Config, load
-
-    return given if isinstance(given, Config) else load(given, environ)

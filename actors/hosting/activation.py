@@ -76,7 +76,8 @@ class Activation:
         depth: Where its actors stand in the order of asks.
         bounds: How long a turn of it may go on.
 
-    `above`: the call that it was opened for, if it is a subagent; `used`: what it had used when it ended.
+    `above`: the call that it was opened for, if it is a subagent; `used`: what it had used when it ended; `handles`:
+    how many have it (`actors.hosting.handles`).
     """
 
     __slots__ = (
@@ -91,8 +92,10 @@ class Activation:
         "deps",
         "depth",
         "fence",
+        "handles",
         "holding",
         "host",
+        "is_given_back",
         "key",
         "name",
         "pending",
@@ -117,6 +120,7 @@ class Activation:
         self.host, self.approve, self.deps, self.depth = host, approve, deps, depth
         self._now: Passive | SessionActors | Suspended | Over = LOGGED
         self._target = opened.target
+        self.handles, self.is_given_back = 0, False
         self.holding = Holding(host.held)
         if not host.is_durable:
             self.holding.count("messages", sum(map(size_of, opened.messages)))
@@ -307,6 +311,32 @@ class Activation:
         await closing.over.wait()
         if (error := again(closing.error)) is not None:
             raise error
+
+    @property
+    def closing(self) -> Closing | None:
+        """The close that is under way, or is done."""
+        return self._closing
+
+    async def give_back(self) -> None:
+        """Take note that one less has the session. Nobody having it, it is put away as soon as it is idle."""
+        self.handles -= 1
+        self.is_given_back = True
+        await self._put_away_unused()
+
+    def rested(self) -> None:
+        """Take note that an ask has ended, or its turn begins to wait."""
+        self.host.rested()
+        if self.is_given_back and not self.handles:
+            self.host.start(self._put_away_unused, f"{self.name}/unused")
+
+    async def _put_away_unused(self) -> None:
+        """Have the session hibernate if nobody has it, or close it if its log is in memory; not while it is busy."""
+        if self.handles or self.is_over or self._closing is not None:
+            return
+        if self.host.is_durable:
+            self.host.hibernate(self)
+        elif not self.busy:
+            await self.close()
 
     async def settle(self) -> None:
         """End the ask in flight, drop those that wait, and let a close come to its end."""

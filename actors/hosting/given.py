@@ -7,11 +7,16 @@ address may hold a password, an environment keys.
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from os import PathLike
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from actors.core.compaction import Compaction
 from actors.errors import ConfigError
+
+if TYPE_CHECKING:
+    from actors.backends.dumps import Dumps, OnRefusal
+    from actors.config import Config
 
 MOST = 1_000_000
 """Sessions that one page of a list may have."""
@@ -111,3 +116,17 @@ def seconds_of(time: datetime | None) -> float | None:
         return None if time is None else time.timestamp()
     except (ValueError, OverflowError) as error:
         raise ConfigError(f"before= is a time that no clock here can tell: {error}") from None
+
+
+def dumps_to(to: "OnRefusal") -> "Dumps":
+    """Return what hands on what is refused. Most programs want none of it."""
+    from actors.backends.dumps import Dumps
+
+    return Dumps(to)
+
+
+def configuration(given: "str | PathLike[str] | Config | None", environ: Mapping[str, str]) -> "Config":
+    """Return a configuration. What it is made with takes long to import, and nobody needs it before."""
+    from actors.config import Config, load
+
+    return given if isinstance(given, Config) else load(given, environ)

@@ -44,7 +44,7 @@ class SessionActors:
         self._made: SessionActor | None = None
         self.equipment = Equipment(activation.configuration, host.resolver, activation.change)
         self._pending = activation.pending or PendingAsks(host.most_waiting)
-        self._pending.rested = host.rested
+        self._pending.rested = activation.rested
         self._executor = Executor(
             host.system,
             self._name,

@@ -17,7 +17,7 @@ from msgspec import Struct
 from actors.backends.backend import check_priced
 from actors.core.batch import Approve
 from actors.core.closing import forked
-from actors.core.events import Event, Opened
+from actors.core.events import Closed, Event, Opened
 from actors.core.form import replace
 from actors.core.guards import Repeats
 from actors.core.history import History
@@ -27,16 +27,16 @@ from actors.errors import (
     ConfigError,
     HostFull,
     OwnSession,
-    SessionClosed,
     SessionElsewhere,
     SessionExists,
     UnknownSeq,
 )
 from actors.execution.executor import is_inside
-from actors.handle import Session, SessionIds
+from actors.handle import Session
 from actors.hosting.activation import Activation
 from actors.hosting.claims import claim_existing, claim_session, drafts
 from actors.hosting.forgetting import erased
+from actors.hosting.handles import OpenSessions
 from actors.hosting.opening import below_caller, opened_for
 from actors.hosting.resuming import Recalled, form_of, read, recalled, taken_up, unknown
 from actors.hosting.session_host import Hosted, SessionHost
@@ -94,14 +94,10 @@ class Sessions:
         """Gives each new session its key. Simulations have something else there."""
         self._open: dict[str, Session] = {}
         self._reserved: set[str] = set()
+        self._waiting = dict[str, anyio.Event]()
         self._named, self._apart = 0, ""
-        self.ids = SessionIds(self._open)
+        self.ids = OpenSessions(self._open)
         """Their ids, oldest first: a view that is always up to date."""
-
-    def __getitem__(self, name: str) -> Session:
-        if (found := self._open.get(name)) is None:
-            raise SessionClosed(f"No session {name[:80]!r} is open; open it first")
-        return found
 
     def clear(self) -> None:
         """Forget which are open: their runtime has been left."""
@@ -126,14 +122,75 @@ class Sessions:
         tenant = checked_tenant(tenant)
         self._check_room(host)
         name, claim = await self._claimed(host, given)
-        opened = opened_on(name, target, history)
-        opened = replace(opened, key=self.draw_key(), tenant=tenant, budget=budget, above=opened_for())
-        return await self._begin(host, opened, claim.fence, equipped)
+        return await self._begin(host, name, claim.fence, target, history, equipped, tenant, budget)
 
-    async def _begin(self, host: SessionHost, opened: Opened, fence: int, equipped: Equipped) -> Session:
-        """Write the first event of a session that is claimed, and open it."""
-        name = opened.session
+    async def open_or_resume(
+        self,
+        host: SessionHost,
+        name: str,
+        target: str,
+        history: History,
+        equipped: Equipped,
+        tenant: str,
+        budget: Budget | None,
+    ) -> Session:
+        """Return the session of this id: the one that is open, one from its log, or a new one. See `Runtime.open`."""
+        budget = None if budget is None else checked_budget(budget)
+        tenant = checked_tenant(tenant)
+        if (session := await self._open_already(name)) is not None:
+            _check_tenant(name, session._activation.tenant, tenant)
+            return session
+        self._check_room(host)
+        claim = await self._claim_reserved(host, self._reserve(name))
+        if not claim.last:
+            return await self._begin(host, name, claim.fence, target, history, equipped, tenant, budget)
+        return await self._go_on(host, name, claim, equipped, ..., None, tenant)
+
+    async def _open_already(self, name: str) -> Session | None:
+        """Return the session of this id if it is open, once nobody opens, closes or forgets it any more."""
+        while True:
+            if name in self._reserved:
+                await self._waiting.setdefault(name, anyio.Event()).wait()
+            elif (session := self._open.get(name)) is None:
+                return None
+            elif (closing := session._activation.closing) is None:
+                return session
+            else:
+                await closing.over.wait()
+
+    async def _claim_reserved(self, host: SessionHost, name: str) -> Claim:
+        """Claim a session that is reserved, and empty its log if that was in memory and has ended."""
+        fence = 0
         try:
+            claim = await claim_session(host, name)
+            fence = claim.fence
+            if (
+                claim.last
+                and not host.is_durable
+                and isinstance((await read(host.journal, name))[-1], Closed)
+            ):
+                await host.journal.ask(Erase(name))
+                claim = await claim_session(host, name)
+        except BaseException:
+            self._give_up(host, name, fence)
+            raise
+        return claim
+
+    async def _begin(
+        self,
+        host: SessionHost,
+        name: str,
+        fence: int,
+        target: str,
+        history: History,
+        equipped: Equipped,
+        tenant: str,
+        budget: Budget | None,
+    ) -> Session:
+        """Write the first event of a session that is claimed, and open it."""
+        try:
+            opened = opened_on(name, target, history)
+            opened = replace(opened, key=self.draw_key(), tenant=tenant, budget=budget, above=opened_for())
             activation = await self._equipped(host, opened, fence, equipped)
         except BaseException:
             self._give_up(host, name, fence)
@@ -178,12 +235,14 @@ class Sessions:
         equipped: Equipped,
         system: str | EllipsisType | None,
         target: str | None,
+        tenant: str = "",
     ) -> Session:
         """Go on with a session that is claimed."""
         try:
             if not claim.last:
                 raise unknown(name)
             log = await recalled(host, name)
+            _check_tenant(name, log.opened.tenant, tenant)
             form = form_of(log.state, equipped.output)
             opened = replace(
                 log.opened,
@@ -271,12 +330,16 @@ class Sessions:
                     return name, claim
                 self._give_up(host, name, claim.fence)
                 if given is not None:
-                    raise SessionExists(f"Session {name!r} has a log; resume it, or take another id")
+                    raise SessionExists(
+                        f"Session {name!r} has a log; resume it, as resume=True does, or take another id"
+                    )
             self._apart = f"-{self.draw_key()}"  # of the sessions that others made in this journal
 
     def _free(self, name: str) -> None:
         """Let others take an id that was reserved."""
         self._reserved.discard(name)
+        if (waiting := self._waiting.pop(name, None)) is not None:
+            waiting.set()
 
     def _give_up(self, host: SessionHost, name: str, fence: int) -> None:
         """Let others have a session that was claimed and is not open."""
@@ -338,10 +401,16 @@ class Sessions:
             )
         if given in self._open or given in self._reserved:
             raise SessionExists(
-                f"Session {given!r} is open already; take another id, or use session({given!r})"
+                f"Session {given!r} is open already; take another id, or open it with resume=True"
             )
         self._reserved.add(given)
         return given
+
+
+def _check_tenant(name: str, found: str, wanted: str) -> None:
+    """Refuse a session of another tenant. Who names none gets any."""
+    if wanted and found != wanted:
+        raise SessionExists(f"Session {name!r} is of another tenant; take another id")
 
 
 async def _erase(host: SessionHost, name: str, release: Callable[[], None]) -> None:

@@ -14,10 +14,7 @@ class Service:
         self._runtime = runtime
 
     async def answer(self, conversation: str, words: str) -> str:
-        if conversation in self._runtime.sessions:
-            session = self._runtime.session(conversation)
-        else:
-            session = await self._runtime.open("openai:gpt-5.2", id=conversation)
+        session = await self._runtime.open("openai:gpt-5.2", id=conversation, resume=True)
         try:
             result = await session.ask(words)
         except AskFailed as error:

@@ -1,0 +1,225 @@
+"""`open(..., resume=True)` opens, resumes or returns the session of an id, and `async with` gives it back."""
+
+from collections.abc import Callable
+from contextlib import aclosing
+from pathlib import Path
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from actors import Runtime
+from actors.core.events import Closed
+from actors.errors import ConfigError, SessionClosed, SessionExists
+from actors.handle import Session
+from actors.storage import Storage
+from actors.testing import Call, Say, Turn
+from actors.tools import Tool
+from tests.every_await import cancels
+from tests.runtime_support import Gate, hosting, openai
+from tests.storages import FILES
+from tests.test_edges import Slow
+from tests.test_ownership import nothing_left, runtime_on
+from tests.test_recovery_of_sessions import Held
+
+pytestmark = pytest.mark.anyio
+
+KEPT = pytest.mark.parametrize("kept", ["memory", "slow memory", "sqlite-process"])
+LOOK = Tool.external("look", "Looks something up, elsewhere.", {"type": "object"}, read_only=True)
+WORK = Turn(Call("work", {"name": "a"}))
+
+
+def storage_of(kept: str, folder: Path) -> Storage:
+    """Return a storage that is empty."""
+    return Slow() if kept == "slow memory" else FILES[kept](folder)
+
+
+async def until(is_so: Callable[[], object]) -> None:
+    """Wait for what the host does behind its callers' backs."""
+    while not is_so():  # noqa: ASYNC110  nobody tells
+        await anyio.sleep(0.001)
+
+
+@KEPT
+async def test_callers_that_come_at_once_get_one_session(kept: str, tmp_path: Path) -> None:
+    got = list[Session]()
+
+    async def get(runtime: Runtime) -> None:
+        got.append(await runtime.open("a", id="one", resume=True))
+
+    async with hosting(a=openai(Turn(Say("Hi."))), storage=storage_of(kept, tmp_path)) as runtime:
+        async with anyio.create_task_group() as tasks:
+            for _ in range(5):
+                tasks.start_soon(get, runtime)
+        assert len(got) == 5
+        assert len(set(map(id, got))) == 1
+        assert runtime.sessions["one"] is got[0]
+        assert (await got[3].ask("Hello.")).text == "Hi."
+
+
+@KEPT
+async def test_callers_that_come_and_go_at_once_all_get_a_session(kept: str, tmp_path: Path) -> None:
+    answers = list[str]()
+
+    async def use(runtime: Runtime) -> None:
+        async with runtime.open("a", id="one", resume=True) as session:
+            answers.append((await session.ask("Hello.")).text)
+
+    server = openai(*[Turn(Say("Hi.")) for _ in range(12)])
+    async with hosting(a=server, storage=storage_of(kept, tmp_path)) as runtime:
+        for _ in range(2):
+            async with anyio.create_task_group() as tasks:
+                for _ in range(6):
+                    tasks.start_soon(use, runtime)
+        assert answers == ["Hi."] * 12
+
+
+async def test_a_session_is_resumed_from_its_log_and_keeps_what_the_log_has(tmp_path: Path) -> None:
+    storage = FILES["sqlite-process"](tmp_path)
+    async with hosting(a=openai(Turn(Say("one"))), b=openai(), storage=storage) as runtime:
+        session = await runtime.open("a", id="one", system="Be brief.", tenant="t", resume=True)
+        await session.ask("First?")
+    async with hosting(a=openai(Turn(Say("two"))), b=openai(), storage=storage) as runtime:
+        session = await runtime.open("b", id="one", tools=[LOOK], tenant="t", resume=True)
+        assert session.target == "a"
+        assert (await session.ask("Second?")).text == "two"
+        history = await session.history()
+        assert (len(history), history.system) == (4, "Be brief.")
+        with pytest.raises(SessionExists, match="another tenant"):
+            await runtime.open("a", id="one", tenant="other", resume=True)
+        await session.close()
+        with pytest.raises(SessionClosed, match="closed for good"):
+            await runtime.open("a", id="one", resume=True)
+
+
+@KEPT
+async def test_the_last_one_who_gives_a_session_back_has_it_put_away(kept: str, tmp_path: Path) -> None:
+    async with hosting(a=openai(*[Turn(Say("Hi."))] * 2), storage=storage_of(kept, tmp_path)) as runtime:
+        async with runtime.open("a", id="one", resume=True) as session:
+            async with runtime.open("a", id="one", resume=True) as same:
+                assert same is session
+                await same.ask("Hello.")
+            assert runtime.stats().hibernated == 0
+            await session.ask("Still here?")
+        await assert_put_away(runtime, kept)
+
+
+async def assert_put_away(runtime: Runtime, kept: str) -> None:
+    """Wait until session `one` sleeps, or is closed if its log is in memory."""
+    with anyio.fail_after(60):
+        if kept == "sqlite-process":
+            await until(lambda: runtime.stats().hibernated == 1)
+            assert list(runtime.sessions) == ["one"]
+        else:
+            await until(lambda: "one" not in runtime.sessions)
+            (stored,) = await runtime.stored()
+            assert stored.state == "closed"
+
+
+@KEPT
+async def test_a_session_that_somebody_awaited_stays_when_others_give_it_back(
+    kept: str, tmp_path: Path
+) -> None:
+    async with hosting(a=openai(Turn(Say("Hi."))), storage=storage_of(kept, tmp_path)) as runtime:
+        session = await runtime.open("a", id="one")
+        async with runtime.open("a", id="one", resume=True):
+            pass
+        assert runtime.sessions["one"] is session
+        assert (await session.ask("Hello.")).text == "Hi."
+
+
+@KEPT
+async def test_giving_back_cancels_no_turn_that_runs(kept: str, tmp_path: Path) -> None:
+    gate, results = Gate(), list[str]()
+
+    async def ask(session: Session) -> None:
+        results.append((await session.ask("Do it.")).status)
+
+    server = openai(WORK, Turn(Say("Done.")))
+    async with (
+        hosting(a=server, storage=storage_of(kept, tmp_path)) as runtime,
+        anyio.create_task_group() as tasks,
+    ):
+        async with runtime.open("a", id="one", tools=[gate.tool]) as session:
+            tasks.start_soon(ask, session)
+            await gate.started("a")
+        assert (session.busy, results) == (True, [])
+        gate.open("a")
+        await assert_put_away(runtime, kept)
+        assert results == ["complete"]
+
+
+@KEPT
+async def test_giving_back_cancels_no_turn_that_waits(kept: str, tmp_path: Path) -> None:
+    server = openai(Turn(Call("look", {})), Turn(Say("Found.")))
+    async with hosting(a=server, storage=storage_of(kept, tmp_path)) as runtime:
+        async with runtime.open("a", id="one", tools=[LOOK]) as session:
+            asked = await session.ask("Look.")
+        assert asked.status == "awaiting"
+        for _ in range(20):
+            await anyio.lowlevel.checkpoint()
+        async with runtime.open("a", id="one", resume=True) as same:
+            assert same is session
+            (waits,) = same.pending
+            assert (await same.provide({waits.call.id: 1})).text == "Found."
+        await assert_put_away(runtime, kept)
+
+
+@pytest.mark.parametrize("kept", ["memory", "slow memory"])
+async def test_a_session_in_memory_that_was_closed_is_begun_anew(kept: str, tmp_path: Path) -> None:
+    async with hosting(a=openai(*[Turn(Say("Hi."))] * 2), storage=storage_of(kept, tmp_path)) as runtime:
+        for _ in range(2):
+            async with runtime.open("a", id="one", resume=True) as session:
+                await session.ask("Hello.")
+                assert len(await session.history()) == 2
+
+
+async def test_who_comes_while_a_session_is_closed_gets_one_that_is_open() -> None:
+    storage, answers = Held(Closed), list[str]()
+
+    async def use(words: str) -> None:
+        async with runtime.open("a", id="one", resume=True) as session:
+            answers.append((await session.ask(words)).text)
+
+    server = openai(Turn(Say("one")), Turn(Say("two")))
+    async with hosting(a=server, storage=storage) as runtime, anyio.create_task_group() as tasks:
+        tasks.start_soon(use, "First?")
+        await storage.begun.wait()
+        tasks.start_soon(use, "Second?")
+        for _ in range(20):
+            await anyio.lowlevel.checkpoint()
+        storage.freed.set()
+    assert answers == ["one", "two"]
+
+
+@KEPT
+async def test_an_open_that_may_resume_leaves_nothing_when_it_is_cancelled_at_any_await(
+    kept: str, tmp_path: Path
+) -> None:
+    async with runtime_on(storage_of(kept, tmp_path)) as runtime:
+
+        async def work() -> None:
+            async with runtime.open("openai:m", id="one", resume=True):
+                await anyio.lowlevel.checkpoint()
+
+        async with aclosing(cancels(work)) as moments:
+            async for _ in moments:
+                with anyio.fail_after(60):
+                    await until(lambda: not runtime._sessions._reserved)
+                    await until(lambda: kept == "sqlite-process" or not runtime.sessions)
+                assert all(runtime.sessions[name]._activation.handles == 0 for name in runtime.sessions)
+                await runtime.forget("one")
+                await nothing_left(runtime)
+
+
+async def test_what_cannot_be_got_is_told_in_one_line() -> None:
+    async with hosting(a=openai()) as runtime:
+        with pytest.raises(ConfigError, match="resume=True takes an id="):
+            await runtime.open("a", resume=True)
+        with pytest.raises(SessionClosed, match="No session 'one' is open; open"):
+            runtime.sessions["one"]
+        await runtime.open("a", id="one")
+        with pytest.raises(
+            SessionExists, match="is open already; take another id, or open it with resume=True"
+        ):
+            await runtime.open("a", id="one")
