@@ -85,14 +85,14 @@ MUTATIONS = (
     ),
     Mutation(
         "many sessions: the memory of a runtime does not fit the machine",
-        "actors/runtime.py:Runtime.__aenter__",
+        "actors/runtime.py:Runtime._begin",
         "usable_memory()",
         "None",
         (f"{ROTATION}::test_the_memory_of_a_runtime_fits_the_machine_if_nothing_else_is_said",),
     ),
     Mutation(
         "many sessions: any runtime tunes the collector of the program that embeds it",
-        "actors/runtime.py:Runtime.__aenter__",
+        "actors/runtime.py:Runtime._begin",
         "self._gc is not None",
         "True",
         (f"{COLLECTOR}::test_a_runtime_leaves_the_collector_alone_unless_it_is_told_otherwise",),
