@@ -43,6 +43,7 @@
     ├── JournalError                the log could not be written or read
     │   ├── JournalUnavailable      its disk, lock or connection fails: it may work later
     │   ├── JournalDamaged          a record is missing, or not as it was written
+    │   ├── JournalBehind           it has lost what it had acknowledged: a failover, or a restored copy
     │   └── Fenced                  another writer has the session
     └── KernelError                 between actors
         ├── MailboxFull             the receiver refuses more for now
@@ -337,6 +338,23 @@ class JournalDamaged(JournalError):
         super().__init__(message)
         self.session = session
         self.number = number
+
+
+class JournalBehind(JournalError):
+    """The journal's storage went back behind what it had acknowledged: a failover lost it, or a copy was restored.
+
+    Nothing was written. The session goes on from what the journal has; its log names what is lost (`events_lost`).
+
+    Args:
+        message: One line.
+        session: Whose log.
+        first: The number of the first event that is lost.
+        last: The number of the last one.
+    """
+
+    def __init__(self, message: str, *, session: str = "", first: int = 0, last: int = 0) -> None:
+        super().__init__(message)
+        self.session, self.first, self.last = session, first, last
 
 
 class Fenced(JournalError):

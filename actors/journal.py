@@ -22,9 +22,17 @@ import anyio.to_thread
 from msgspec import Struct
 
 from actors.core.events import Event
-from actors.errors import Fenced, JournalDamaged, JournalError, JournalUnavailable, SessionElsewhere
+from actors.errors import (
+    Fenced,
+    JournalBehind,
+    JournalDamaged,
+    JournalError,
+    JournalUnavailable,
+    SessionElsewhere,
+)
 from actors.kernel import Actor, Context, Query
 from actors.kernel.host_code import call_host
+from actors.logs.ends import LogEnds
 from actors.logs.outage import JournalMeter
 from actors.logs.readers import Readers
 from actors.storage import Appended, Claim, Entry, Storage
@@ -216,9 +224,9 @@ class _Group(Struct):
             _Group([], [append]) for append in self.appends
         ]
 
-    def write(self, storage: Storage) -> tuple[list[Claim | Exception], Sequence[Appended]]:
+    def write(self, storage: Storage, ends: LogEnds) -> tuple[list[Claim | Exception], Sequence[Appended]]:
         """Write it, in a thread; return what became of each."""
-        entries = [append.entry for append in self.appends]
+        entries = list(ends.expected(append.entry for append in self.appends))
         if not self.claims:
             return [], storage.append(entries)
         with storage.together([claim.session for claim in self.claims if not claim.existing]):
@@ -250,6 +258,7 @@ class JournalActor(Actor[JournalCommand]):
         self._broken: dict[
             str, Exception
         ] = {}  # why an append was refused since its writer read the log, by session
+        self._ends = LogEnds()
         self._is_working = False
         self._context: Context[JournalCommand] | None = None
         self._thread: anyio.CapacityLimiter | None = None
@@ -279,9 +288,11 @@ class JournalActor(Actor[JournalCommand]):
         try:
             if not isinstance(command, Append):
                 answer = _stored(self._operation(command))
+                self._check_end(command, answer)
                 tell = partial(self._answered, command, answer)
             elif self._may_write(command):
-                (written,) = _stored(partial(self._storage.append, [command.entry]))
+                entries = list(self._ends.expected([command.entry]))
+                (written,) = _stored(partial(self._storage.append, entries))
                 tell = partial(self._written, command, written)
             else:
                 return
@@ -346,11 +357,35 @@ class JournalActor(Actor[JournalCommand]):
 
     async def _ask(self, command: Ask) -> None:
         try:
+            if isinstance(command, ReadLog) and command.anew:
+                await self._name_loss(command.session)
             answer: Any = await self._in_thread(self._operation(command))  # Any: that of each
+            self._check_end(command, answer)
         except Exception as error:  # as above
             self._refused(command, error)
         else:
             self._answered(command, answer)
+
+    def _check_end(self, command: Ask, answer: Any) -> None:  # Any: that of each
+        """Note where a writer goes on that reads its log; refuse that once, if acknowledged events are lost."""
+        if not isinstance(command, ReadLog) or not command.anew:
+            return
+        last = command.after + len(answer)
+        if (error := self._ends.missing(command.session, last)) is not None:
+            raise error
+        self._ends.wrote(command.session, last)  # what was refused as unavailable may be there
+
+    async def _name_loss(self, session: str) -> None:
+        """Write which events of a session are lost, if some are, ahead of everything else."""
+        if (entry := self._ends.lost(session)) is None:
+            return
+        (outcome,) = await self._in_thread(partial(self._storage.append, [entry]))
+        if isinstance(outcome, JournalBehind):
+            self._ends.lose(outcome, entry.fence)
+        if not isinstance(outcome, int):
+            raise outcome
+        self._ends.named(entry)
+        self._readers.grew(session, outcome)
 
     async def _commit(self, group: "_Group") -> None:
         """Do all of these or none; if it was none, then each by itself, so that one harms no other."""
@@ -359,7 +394,7 @@ class JournalActor(Actor[JournalCommand]):
         if not len(group):
             return
         try:
-            claimed, written = await self._in_thread(partial(group.write, self._storage))
+            claimed, written = await self._in_thread(partial(group.write, self._storage, self._ends))
         except Exception as error:  # as above
             if len(group) == 1 or isinstance(error, JournalUnavailable):
                 for claim in group.claims:
@@ -377,6 +412,8 @@ class JournalActor(Actor[JournalCommand]):
                 self._refused(claim, outcome)
         for append, number in zip(group.appends, written, strict=True):
             self._written(append, number)
+            with suppress(Exception):  # as above; it is written before the log is read anew
+                await self._name_loss(append.session)
 
     def _may_write(self, append: Append) -> bool:
         """Refuse an append behind one of its session that was refused."""
@@ -399,14 +436,24 @@ class JournalActor(Actor[JournalCommand]):
             self._broken.pop(command.session, None)
         if not isinstance(command, ReadLog):
             self._meter.worked()
+        if isinstance(command, ClaimSession):
+            self._ends.claimed(command.session, answer)
+        elif isinstance(command, ReleaseSession | Erase):
+            self._ends.forget(command.session)
         command.answer(answer)
 
     def _written(self, append: Append, outcome: Appended) -> None:
         """Tell everybody concerned: those who read the session along first, so that deltas cannot overtake it."""
+        if isinstance(outcome, JournalBehind):
+            self._ends.lose(outcome, append.fence)
+            self._readers.cut(append.session, outcome.first - 1)
+            self._refused(append, outcome)
+            return
         if isinstance(outcome, Fenced):
             append.refused(outcome)
             return
         self._meter.worked()
+        self._ends.wrote(append.session, outcome)
         if append.session in self._readers.following:
             self._readers.grew(append.session, outcome)
         append.written(outcome)

@@ -18,6 +18,7 @@ catalogue is closed and versioned; an event is written before what it announces 
     Configured                              what requests say in front of the messages: system prompt and tools
     Shortened, Compacted                    what shrinks a history: results as marks, turns as a summary
     EpochBegan                              what rewrites a lane
+    EventsLost                              what was acknowledged, and the journal's storage has no more
 """
 
 from typing import Final, Literal, TypeAlias
@@ -359,6 +360,17 @@ class TurnEnded(Happening, frozen=True):
     seconds: float = 0.0
 
 
+class EventsLost(Happening, frozen=True):
+    """The storage went back behind what it had acknowledged: events `first` to `last` are in no log any more.
+
+    This event has the number `first`, and other events have the numbers that follow. Calls that are lost may have run,
+    so their ids are given to no others.
+    """
+
+    first: int
+    last: int
+
+
 class Closed(Happening, frozen=True):
     """A session ended."""
 
@@ -473,4 +485,4 @@ _Turn: TypeAlias = (
 )
 _Shrunk: TypeAlias = Shortened | Compacted
 _Pause: TypeAlias = ApprovalAsked | Awaited | ApprovalDecided | Resumed
-Event: TypeAlias = Opened | _Turn | _Pause | CallEvent | _Switch | Configured | _Shrunk | Closed
+Event: TypeAlias = Opened | _Turn | _Pause | CallEvent | _Switch | Configured | _Shrunk | EventsLost | Closed

@@ -230,6 +230,8 @@ STATUSES: dict[str, str] = {
     "configured": "Requests have another system prompt or offer other tools; `detail` is the digest of both.",
     "shortened": "Results are shown as marks from here on; `detail` says how many. They stay in the ledger.",
     "compacted": "Turns of the history were replaced by a summary, the `message`; `detail` says how many messages.",
+    "events_lost": "The journal went back: `detail` names events that were acknowledged and are in it no more. Their "
+    "numbers are given again, from this one on.",
     "closed": "The session ended. Only in a session's events.",
     "resync": "The reader was too slow; `detail` says what it missed. Ephemeral: `seq` is the last number it has seen.",
 }

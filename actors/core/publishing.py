@@ -287,6 +287,8 @@ class Publisher:
                 return (shrunk(event, self._turn, self.seq),)
             case TurnEnded():
                 return self._turn_ended(event)
+            case events.EventsLost(first=first, last=last):
+                return self._status("events_lost", f"events {first} to {last}")
             case events.Closed(why=why):
                 return self._status("closed", why)
             case _:

@@ -137,6 +137,10 @@ class SessionState(Form, frozen=True):
                 return replace(self, target=target, held=None)
             case events.SwitchSuperseded() | events.SwitchFailed():
                 return replace(self, held=None)
+            case events.EventsLost(
+                first=first, last=last
+            ):  # each call that ran had an event there: its id is used
+                return replace(self, calls=self.calls + last - first + 1)
             case events.Closed():
                 return replace(self, closed=True)
 

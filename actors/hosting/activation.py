@@ -33,9 +33,9 @@ from actors.errors import (
     ActorStopped,
     Draining,
     Fenced,
+    JournalBehind,
     JournalDamaged,
     JournalError,
-    JournalUnavailable,
 )
 from actors.execution.children import Above
 from actors.hosting.passive import LOGGED, Closing, Over, Passive, logged
@@ -354,7 +354,7 @@ class Activation:
         except JournalError as error:
             closing.error = error
         finally:
-            if isinstance(closing.error, JournalUnavailable):
+            if closing.error is not None and not isinstance(closing.error, Fenced):
                 self._closing = None
             else:
                 with anyio.CancelScope(shield=True):
@@ -365,7 +365,7 @@ class Activation:
         """Have the end written; ask again after a crash, as often as the session may restart."""
         while True:
             await self.put_away()
-            with suppress(ActorFailed):
+            with suppress(ActorFailed, JournalBehind):  # what is lost, its log says by then
                 return await (self.actors or self.activate()).session.ask(End())
 
     async def _end(self) -> None:

@@ -10,7 +10,7 @@ from actors.core.feed import PendingCall
 from actors.core.form import replace
 from actors.core.spending import Used
 from actors.core.state import UNREAD, Lanes, SessionState
-from actors.errors import ActorStopped, Draining, Fenced, JournalDamaged, JournalError, JournalUnavailable
+from actors.errors import ActorStopped, Draining, Fenced, JournalError
 from actors.execution.executor import Executor
 from actors.hosting.passive import Passive, logged
 from actors.kernel import Group, Ref, Restart
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from actors.hosting.activation import Activation
     from actors.session import SessionActor
 
-RESTART = Restart(ends=(JournalUnavailable, JournalDamaged, Fenced))
+RESTART = Restart(ends=(JournalError,))
 """A session's actors begin anew after a crash. What keeps an event from being written, or the log from being read, is
 none."""
 
@@ -181,8 +181,8 @@ class SessionActors:
     def _gone(self) -> None:
         """End the streams of a session whose actors have ended, and have it forgotten or put away."""
         why = self._group.ended if isinstance(self._group.ended, JournalError) else None
-        if isinstance(why, JournalUnavailable | JournalDamaged):
-            self._activation.suspend()
+        if why is None or isinstance(why, Fenced):
+            self._activation.ended(why)
         else:
-            self._activation.ended(why if isinstance(why, Fenced) else None)
+            self._activation.suspend()
         self._pending.clear(why)

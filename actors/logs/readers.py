@@ -20,13 +20,14 @@ BUFFER = 1024
 class Following:
     """What is new for one reader: how far the log has come, and the deltas that wait."""
 
-    __slots__ = ("__weakref__", "_changes", "_deltas", "is_over", "last", "lost")
+    __slots__ = ("__weakref__", "_changes", "_deltas", "cut_to", "is_over", "last", "lost")
 
     def __init__(self) -> None:
         self._changes = Changes(parking())
         self._deltas: deque[tuple[int, SessionEvent]] = deque()
         self.last: int | None = None
         self.lost = 0
+        self.cut_to: int | None = None
         self.is_over = False
 
     def begin(self, last: int) -> None:
@@ -37,6 +38,12 @@ class Following:
         """Note that the log has `last` events now."""
         self.last = last
         self._changes.tell()
+
+    def cut(self, last: int) -> None:
+        """Note that the log has gone back to event `last`: what is behind it was lost, and other events follow."""
+        self.cut_to = last if self.cut_to is None else min(last, self.cut_to)
+        self._deltas.clear()
+        self.grew(last)
 
     def put(self, event: SessionEvent) -> None:
         """Keep a delta; when there is no room, drop those that wait."""
@@ -65,7 +72,13 @@ class Following:
     async def more(self, seen: int) -> None:
         """Wait until there is something behind number `seen`, or the end."""
         await self._changes.until(
-            lambda: self._deltas or self.lost or self.is_over or (self.last or 0) > seen
+            lambda: (
+                self._deltas
+                or self.lost
+                or self.is_over
+                or self.cut_to is not None
+                or (self.last or 0) > seen
+            )
         )
 
 
@@ -100,6 +113,11 @@ class Readers:
         """Tell a session's readers how many events its log has now."""
         for following in self.of(session):
             following.grew(last)
+
+    def cut(self, session: str, last: int) -> None:
+        """Tell a session's readers that its log has gone back to event `last`."""
+        for following in self.of(session):
+            following.cut(last)
 
     def end(self, session: str) -> None:
         """Tell a session's readers that it has ended."""

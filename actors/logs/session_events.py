@@ -68,6 +68,8 @@ class SessionEvents:
         self._check()
         while not self._is_left:
             following = self._following or await self._begin()
+            if following.cut_to is not None:
+                self._go_back(following)
             if self._ready:
                 return self._ready.popleft()
             if following.lost:
@@ -104,6 +106,15 @@ class SessionEvents:
             following.end()
         self._following = following
         return following
+
+    def _go_back(self, following: Following) -> None:
+        """Forget what was read of a log behind the event that it has gone back to, and read on from there."""
+        assert following.cut_to is not None
+        last, following.cut_to = following.cut_to, None
+        self._log.clear()
+        if self._publisher.seq > last:
+            self._after, self._publisher = last, Publisher()
+            self._ready.clear()
 
     async def _publish(self, place: int) -> None:
         """Publish the log's next event that is shown and was not seen, if there is one up to `place`."""

@@ -8,6 +8,10 @@ is. One writer, the journal actor, appends; anyone may read.
 greater than every number given before, also after `erase`. Each `Entry` carries the number, and one that is not the
 session's current number is refused as `Fenced`, alone: what else is in the same append is written.
 
+**What is lost.** A storage may go back behind what it acknowledged: a server that lagged is promoted, or a copy is
+restored. So an entry may also say which number the last event had that its writer knows of. One that the storage does
+not have is refused as `JournalBehind`; if the storage has more than that, another writer wrote it, and it is `Fenced`.
+
 **Hosts.** A session that is claimed belongs to the storage object that claimed it, its host, until it is released:
 by `release`, by the record of its end (`Closed`), by `close`, or because the host is gone. A host that is not heard of
 (`beat`) for its lease is gone, and others may take its sessions over. It may go on writing those that nobody took.
@@ -21,14 +25,14 @@ from msgspec import Struct
 
 from actors.core.codec import decode_event, encode_event
 from actors.core.events import Event
-from actors.errors import Fenced, JournalError
+from actors.errors import Fenced, JournalBehind, JournalError
 from actors.storage.clock import ObservedClock
 from actors.storage.directory import Page, StoredSession
 
 Level: TypeAlias = Literal["memory", "process", "power"]
 """What a log outlives: nothing, the process (`kill -9`), or a loss of power too."""
 
-Appended: TypeAlias = int | Fenced
+Appended: TypeAlias = int | Fenced | JournalBehind
 """What became of an entry: the number of its last event, or why it was not written."""
 
 
@@ -39,21 +43,61 @@ class Entry(Struct, frozen=True):
         session: Whose.
         fence: The number that the writer was given when it claimed the session.
         events: What happened.
+        after: The number of the last event of the log, as the writer knows it; None if it does not.
     """
 
     session: str
     fence: int
     events: tuple[Event, ...]
+    after: int | None = None
+
+    @property
+    def writer(self) -> tuple[str, int]:
+        """Which claim of which session wrote it."""
+        return self.session, self.fence
 
     @property
     def records(self) -> tuple[bytes, ...]:
         """The events as records. Encoded at each read, so read it once."""
         return tuple(map(encode_event, self.events))
 
+    def refusal(self, fence: int, last: int) -> Fenced | JournalBehind | None:
+        """Return why the entry is refused, where the session has this number and its log so many events; or None."""
+        if fence != self.fence:
+            return self.fenced(fence)
+        if self.after is None or last == self.after:
+            return None
+        return self.behind(last, self.after) if last < self.after else self._overtaken(last)
+
     def fenced(self, fence: int) -> Fenced:
         """Return why the entry is refused, where the session's number is `fence`."""
+        if fence < self.fence:
+            return self.unclaimed()
         return Fenced(
             f"Session {self.session!r} has another writer: its number is {fence}, not {self.fence}; "
+            "nothing is written. Go on where it is open now"
+        )
+
+    def unclaimed(self) -> Fenced:
+        """Return why the entry is refused where the storage does not know that its writer claimed the session."""
+        return Fenced(
+            f"Session {self.session!r}: the journal went back to before it was opened here; nothing is written, and "
+            "what was is lost. Open it anew"
+        )
+
+    def behind(self, last: int, known: int) -> JournalBehind:
+        """Return why the entry is refused, where the log has only `last` events of those that are known."""
+        return JournalBehind(
+            f"Session {self.session!r}: the journal went back to event {last}; events {last + 1} to {known} were "
+            "acknowledged and are lost. Nothing is written; ask again",
+            session=self.session,
+            first=last + 1,
+            last=known,
+        )
+
+    def _overtaken(self, last: int) -> Fenced:
+        return Fenced(
+            f"Session {self.session!r} has another writer: its log has {last} events, not {self.after}; "
             "nothing is written. Go on where it is open now"
         )
 
@@ -137,7 +181,9 @@ class Storage(Protocol):
         """Let others claim the session. Nothing happens if it was claimed with another number since."""
 
     def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
-        """Append all entries, durably, but those that are fenced; a session's own stay in their order.
+        """Append all entries, durably, but those that are refused; a session's own stay in their order.
+
+        Behind one that is refused, no other of its writer is written.
 
         Raises:
             JournalError: Nothing was appended.

@@ -65,10 +65,10 @@ class MemoryStorage:
         return [self._append(entry, now) for entry in entries]
 
     def _append(self, entry: Entry, now: float) -> Appended:
-        session, fence = entry.session, self._fences.get(entry.session, 0)
-        if entry.fence != fence:
-            return entry.fenced(fence)
-        log = self._logs.get(session)
+        session, log = entry.session, self._logs.get(entry.session)
+        last = 0 if log is None else item_count(log)
+        if (refusal := entry.refusal(self._fences.get(session, 0), last)) is not None:
+            return refusal
         if log is None:
             self._opened[session] = now
         self._used[session] = now

@@ -170,6 +170,13 @@ def journal_unclosed(error: BaseException) -> None:
 
 
 @never_raising
+def events_lost(session: str, first: int, last: int) -> None:
+    """Log that the journal's storage went back behind what it had acknowledged of a session."""
+    advice = "a failover to a server that lagged, or a restored copy; make replication synchronous"
+    _logger().error("events_lost", session=session, first=first, last=last, advice=advice)
+
+
+@never_raising
 def retention_erased(sessions: int) -> None:
     """Log that sessions have expired."""
     _logger().info("retention_erased", sessions=sessions)

@@ -14,6 +14,7 @@ from actors.core.events import (
     Compacted,
     EpochBegan,
     Event,
+    EventsLost,
     Opened,
     RequestSent,
     Returned,
@@ -350,3 +351,10 @@ def test_where_an_ask_begins_is_known_through_all_its_turns_and_what_is_made_sho
     assert rebuilt([*log, Compacted(0, 2, said)], rules)[0].asked_at == 1
     over: list[Event] = [*log, TurnEnded(3, "complete"), Compacted(0, 4, said)]
     assert rebuilt(over, rules)[0].asked_at == 0
+
+
+def test_the_ids_of_calls_that_may_have_run_in_lost_events_are_given_to_no_others() -> None:
+    answer = pack(Message("model", (Text("Well."),)))
+    log: list[Event] = [Opened("s", "a"), Bound(1, 1, CLAUDE), RoundEnded(1, 1, answer, calls=2)]
+    assert rebuilt(log, rules)[0].calls == 2
+    assert rebuilt([*log, EventsLost(4, 9)], rules)[0].calls == 8

@@ -1,6 +1,6 @@
 """What one append writes: of each session its row before and after, its records, and their blobs."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from zlib import crc32
 
 from msgspec import Struct, msgpack
@@ -21,10 +21,11 @@ class Batch:
 
     Args:
         now: When; seconds since 1970.
+        host: Who writes them.
     """
 
-    def __init__(self, now: float) -> None:
-        self._now = now
+    def __init__(self, now: float, host: str) -> None:
+        self._now, self._host = now, host
         self._changes: dict[int, _Change] = {}
         self._records: list[tuple[int, int, int, bytes]] = []
         self._blobs: dict[tuple[int, bytes], bytes] = {}
@@ -52,9 +53,16 @@ class Batch:
     def __bool__(self) -> bool:
         return bool(self._changes)
 
-    def after(self, key: int) -> SessionRow:
-        """Return a session's row as it is once this is written."""
-        return self._changes[key].after
+    def last(self, row: SessionRow) -> int:
+        """Return how many events a session whose row is this has once this is written."""
+        change = self._changes.get(row.key)
+        return row.last if change is None else change.after.last
+
+    @property
+    def changes(self) -> Iterator[tuple[SessionRow, SessionRow]]:
+        """The rows of its sessions, each as it is and as it is once this is written."""
+        for change in self._changes.values():
+            yield change.before, change.after
 
     @property
     def has_blobs(self) -> bool:
@@ -62,7 +70,7 @@ class Batch:
         return bool(self._blobs)
 
     @property
-    def parameters(self) -> list[list[object]]:
+    def parameters(self) -> list[object]:
         """What `APPEND` takes, or `APPEND_BLOBS` if there are any."""
         rows = [
             (
@@ -75,7 +83,7 @@ class Batch:
             )
             for change in self._changes.values()
         ]
-        given = _columns(rows) + _columns(self._records)
+        given: list[object] = [*_columns(rows), self._host, *_columns(self._records)]
         if self._blobs:
             keys, digests = _columns(list(self._blobs))
             given += [keys, digests, list(self._blobs.values()), digests, keys]

@@ -6,9 +6,11 @@ from typing import Any
 
 import psycopg
 
+from actors.core.events import Event
 from actors.errors import JournalError
 from actors.storage import decoded
 from actors.storage.damage import Damage, damage_of
+from actors.storage.holes import holes
 from actors.storage.postgres import statements as sql
 from actors.storage.postgres.address import named, parameters
 from actors.storage.postgres.batch import row_of
@@ -95,16 +97,20 @@ class JournalTables:
             for values in found:
                 name = values[0]
                 try:
-                    self._look_at(values)
+                    log = self._proven(values)
                 except JournalError as error:
                     yield damage_of(error, name)
+                else:
+                    yield from holes(name, log, self.where)
 
-    def _look_at(self, values: tuple[Any, ...]) -> None:
-        """Prove a session's row and its records."""
+    def _proven(self, values: tuple[Any, ...]) -> list[Event]:
+        """Prove a session's row and its records; return its log."""
         row = row_of(values, self._place)
         found = self._connection.execute(sql.RECORDS, (row.name, 0), binary=True)
-        self.records += len(decoded(row.name, row.proven(found, 0, self._blob, self._place)))
+        log = decoded(row.name, row.proven(found, 0, self._blob, self._place))
+        self.records += len(log)
         self.sessions += row.last > 0
+        return log
 
     def _blobs(self) -> Iterator[Damage]:
         digest = b""

@@ -4,18 +4,22 @@
 write first ends it on the server, and takes back what it wrote, unless another host has claimed the session since; then
 the append is done again, if its time is not over. Nothing is read meanwhile. What is refused as `JournalUnavailable` is
 not in the log then, and what is told is there once.
+
+**What is lost.** A server that takes over from another may lag behind it. So the rows that are remembered are not
+forgotten with a connection: an append goes on from what was acknowledged, or is refused.
 """
 
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from time import monotonic
+from typing import TypeAlias
 
 import psycopg
 from msgspec.structs import astuple
 
 from actors.core.events import Event
-from actors.errors import Fenced, JournalDamaged, JournalUnavailable
+from actors.errors import Fenced, JournalBehind, JournalDamaged, JournalUnavailable
 from actors.storage import NOTHING, Appended, Claim, Entry, Level, decoded
 from actors.storage.blobs import references
 from actors.storage.clock import ObservedClock, clock_of, clock_values, observe
@@ -33,6 +37,9 @@ from actors.wall import wall
 LEASE = 10.0
 PATIENCE = 5.0
 BOUND = 30.0
+Refusal: TypeAlias = Fenced | JournalBehind
+SessionEnd: TypeAlias = tuple[int, int]
+"""What a session has: its number, and how many events."""
 CACHED = 16_384
 """Rows of sessions that are claimed here, which nobody else changes without raising their number."""
 
@@ -176,7 +183,6 @@ class PostgresStorage:
         prepare(connection, self.where)
         if self._doubt is not None:
             connection.execute(sql.TAKE_BACK, self._doubt.back)
-            self._rows.clear()
             self._doubt = None
         self._is_prepared = True
 
@@ -281,22 +287,30 @@ class PostgresStorage:
         self, connection: Connection, entries: Sequence[Entry], encoded: Sequence[Sequence[bytes]]
     ) -> Sequence[Appended]:
         rows = self._known(connection, entries)
-        batch, outcomes = Batch(wall()), list[Appended]()
+        batch, outcomes, refused = (
+            Batch(wall(), self._host),
+            list[Appended](),
+            dict[tuple[str, int], Refusal](),
+        )
         for entry, records in zip(entries, encoded, strict=True):
             row = rows.get(entry.session)
-            if row is None or row.fence != entry.fence:
-                outcomes.append(entry.fenced(0 if row is None else row.fence))
+            refusal = refused.get(entry.writer) or _refusal(entry, row, batch)
+            if row is None or refusal is not None:
+                outcomes.append(refused.setdefault(entry.writer, refusal or entry.unclaimed()))
             else:
                 outcomes.append(batch.take(row, entry.events, records))
-        if batch:
-            refused = self._write(connection, batch)
-            for place, entry in enumerate(entries):
-                if entry.session in refused and not isinstance(outcomes[place], Fenced):
-                    outcomes[place] = entry.fenced(refused[entry.session])
-        return outcomes
+        if not batch:
+            return outcomes
+        left = self._write(connection, batch)
+        return [
+            outcome
+            if entry.session not in left or not isinstance(outcome, int)
+            else _why_left(entry, rows[entry.session], left[entry.session])
+            for entry, outcome in zip(entries, outcomes, strict=True)
+        ]
 
-    def _write(self, connection: Connection, batch: Batch) -> dict[str, int]:
-        """Write what is not fenced; return the numbers of the sessions that are."""
+    def _write(self, connection: Connection, batch: Batch) -> dict[str, SessionEnd | None]:
+        """Write what is not refused; return what the storage has of the sessions that are, if it has anything."""
         self._doubt = batch
         try:
             statement = sql.APPEND_BLOBS if batch.has_blobs else sql.APPEND
@@ -306,15 +320,16 @@ class PostgresStorage:
                 self._doubt = None
             raise
         self._doubt = None
-        refused = dict[str, int]()
-        for key, fence, is_written in found:
-            row = batch.after(key)
+        ends = {key: (fence, last, is_written) for key, fence, last, is_written in found}
+        left = dict[str, SessionEnd | None]()
+        for before, after in batch.changes:
+            fence, last, is_written = ends.get(before.key, (0, 0, False))
             if is_written:
-                self._keep(row)
+                self._keep(after)
             else:
-                self._rows.pop(row.name, None)
-                refused[row.name] = max(fence, row.fence + 1)  # it may have changed after it was looked at
-        return refused
+                self._rows.pop(before.name, None)
+                left[before.name] = (fence, last) if fence else None
+        return left
 
     def _known(self, connection: Connection, entries: Iterable[Entry]) -> dict[str, SessionRow]:
         """Return the rows of the sessions of these entries; what is remembered is right as long as its number is."""
@@ -352,6 +367,20 @@ class PostgresStorage:
         if values is None:
             return []
         return row_of(values, self._place).proven(found, after, blobs.get, self._place)
+
+
+def _refusal(entry: Entry, row: SessionRow | None, batch: Batch) -> Refusal | None:
+    return entry.unclaimed() if row is None else entry.refusal(row.fence, batch.last(row))
+
+
+def _why_left(entry: Entry, row: SessionRow, end: SessionEnd | None) -> Refusal:
+    """Return why an entry was not written, where its session was thought to have this row and has this end."""
+    if end is None:
+        return entry.unclaimed()
+    fence, last = end
+    if fence == entry.fence and last < row.last:
+        return entry.behind(last, row.last)
+    return entry.fenced(fence if fence != entry.fence else fence + 1)  # it changed after it was looked at
 
 
 def _observed(connection: Connection, elapsed: int) -> ObservedClock:

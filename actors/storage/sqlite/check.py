@@ -10,6 +10,7 @@ from actors.core.events import Event
 from actors.errors import JournalError
 from actors.storage import decoded
 from actors.storage.damage import Damage, damage_of
+from actors.storage.holes import holes
 from actors.storage.rows import JournalPlace
 from actors.storage.sqlite.faults import translated
 from actors.storage.sqlite.format import APPLICATION, VERSION, check_version, sessions_made
@@ -108,8 +109,10 @@ class JournalFile:
             try:
                 with translated(str(self._path)):
                     row = self._row(name)
-                    self.records += len(self._read(row))
-                    self.sessions += row.last > 0
+                    log = self._read(row)
+                self.records += len(log)
+                self.sessions += row.last > 0
+                yield from holes(str(name), log, str(self._path))
             except JournalError as error:
                 yield damage_of(error, str(name))
         if entries != (made := sessions_made(self._connection, str(self._path))):

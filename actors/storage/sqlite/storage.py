@@ -9,7 +9,7 @@ from sqlite3 import Connection
 from stat import S_ISDIR
 
 from actors.core.events import Event
-from actors.errors import ConfigError, JournalDamaged
+from actors.errors import ConfigError, Fenced, JournalBehind, JournalDamaged
 from actors.storage import NOTHING, Appended, Claim, Entry, Level, decoded
 from actors.storage.blobs import LARGE, slim
 from actors.storage.clock import ObservedClock, observe
@@ -122,14 +122,16 @@ class SqliteStorage:
         encoded = [entry.records for entry in entries]
         now, outcomes, written = wall(), list[Appended](), list[Written]()
         rows, before = dict[str, PlacedRow](), list[int]()
+        refused = dict[tuple[str, int], Fenced | JournalBehind]()
         try:
             with self._connections.transaction() as connection:
                 place = last_place(connection)
                 for entry, its_records in zip(entries, encoded, strict=True):
                     row = rows.get(entry.session) or self._row(connection, entry.session)
-                    if row is None or row.fence != entry.fence:
-                        outcomes.append(entry.fenced(0 if row is None else row.fence))
+                    if (refusal := refused.get(entry.writer) or _refusal(entry, row)) is not None:
+                        outcomes.append(refused.setdefault(entry.writer, refusal))
                         continue
+                    assert row is not None
                     if entry.session not in rows:
                         rows[entry.session] = row
                         before.append(row.last)
@@ -297,6 +299,10 @@ class SqliteStorage:
                 connection.execute("INSERT INTO blob VALUES (?, ?)", (digest, content))
                 self._connections.pages += len(content) // 4096
         return stored
+
+
+def _refusal(entry: Entry, row: PlacedRow | None) -> Fenced | JournalBehind | None:
+    return entry.unclaimed() if row is None else entry.refusal(row.fence, row.last)
 
 
 def _file(path: str | PathLike[str]) -> Path:

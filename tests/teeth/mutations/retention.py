@@ -98,7 +98,7 @@ MUTATIONS = (
     ),
     Mutation(
         "fsck: records of a database are read and not proven",
-        "actors/storage/postgres/check.py:JournalTables._look_at",
+        "actors/storage/postgres/check.py:JournalTables._proven",
         "decoded(row.name, row.proven(found, 0, self._blob, self._place))",
         "found.fetchall()",
         ("tests/test_postgres_check.py::test_what_is_damaged_is_named_and_no_password_is",),

@@ -173,9 +173,9 @@ MUTATIONS = (
     ),
     Mutation(
         "storage: an older number may write too",
-        f"{SQLITE}:SqliteStorage.append",
-        "row is None or row.fence != entry.fence",
-        "row is None",
+        "actors/storage/__init__.py:Entry.refusal",
+        "fence != self.fence",
+        "fence < self.fence",
         (STORAGES,),
     ),
     Mutation(

@@ -1,0 +1,68 @@
+"""Logs in Postgres when the server fails: what a failover loses, what a silent one costs, who is refused."""
+
+from tests.teeth.mutations.mutation import Mutation
+
+STORAGE, STATEMENTS = (f"actors/storage/postgres/{name}.py" for name in ("storage", "statements"))
+FAILOVER = "tests/test_postgres_failover.py"
+LOST = f"{FAILOVER}::test_of_events_that_a_failover_lost_a_caller_a_reader_the_log_and_fsck_are_told"
+
+MUTATIONS = (
+    Mutation(
+        "failover: a log that the storage has less of is written on",
+        "actors/storage/__init__.py:Entry.refusal",
+        "self.after is None or last == self.after",
+        "self.after is None or last <= self.after",
+        (f"{FAILOVER}::test_an_append_behind_events_that_the_tables_lost_is_refused", LOST),
+    ),
+    Mutation(
+        "failover: no append says which event its log ended with",
+        "actors/logs/ends.py:LogEnds.expected",
+        "Entry(entry.session, entry.fence, entry.events, after)",
+        "entry",
+        ("tests/test_log_ends.py",),
+    ),
+    Mutation(
+        "failover: what is lost is not named in the log",
+        "actors/journal.py:JournalActor._name_loss",
+        "self._ends.lost(session)",
+        "None",
+        (LOST,),
+    ),
+    Mutation(
+        "failover: a reader waits for numbers that are given again",
+        "actors/journal.py:JournalActor._written",
+        "self._readers.cut(append.session, outcome.first - 1)",
+        "",
+        (LOST,),
+    ),
+    Mutation(
+        "failover: a call that was lost gives its id to another",
+        "actors/core/state.py:SessionState.apply",
+        "self.calls + last - first + 1",
+        "self.calls",
+        ("tests/core/test_state.py",),
+    ),
+    Mutation(
+        "failover: what the append does not return counts as written",
+        f"{STORAGE}:PostgresStorage._write",
+        "(0, 0, False)",
+        "(0, 0, True)",
+        (f"{FAILOVER}::test_an_append_to_a_session_whose_row_is_missing_is_fenced",),
+    ),
+    Mutation(
+        "failover: a host writes what another claimed with the same number",
+        f"{STATEMENTS}:APPEND",
+        'APPEND = "...(s.owner IS NULL OR s.owner = %t::text)..."',
+        "APPEND = \"...(%t::text <> '')...\"",
+        (
+            f"{FAILOVER}::test_a_host_whose_claim_was_lost_writes_nothing_beside_the_one_that_has_the_same_number",
+        ),
+    ),
+    Mutation(
+        "fsck: a turn that follows another than the one before it is nothing",
+        "actors/storage/holes.py:holes",
+        "turn is not None and event.turn not in (turn, turn + 1)",
+        "False",
+        ("tests/test_holes.py",),
+    ),
+)

@@ -1,0 +1,38 @@
+"""Logs whose records are all there, and which say that events between them are not."""
+
+from actors.core.content import Message, Text
+from actors.core.events import Bound, Event, EventsLost, Opened, Submitted, TurnEnded
+from actors.core.identity import Binding
+from actors.core.packed import pack
+from actors.storage.holes import holes
+
+BINDING = Binding("a", "openai", "http://127.0.0.1", "", "m")
+
+
+def _log(*turns: int) -> list[Event]:
+    log: list[Event] = [Opened("one", "a")]
+    for turn in turns:
+        message = pack(Message("human", (Text("Hello."),)))
+        log += [Submitted(turn, message), Bound(turn, turn, BINDING), TurnEnded(turn, "complete")]
+    return log
+
+
+def test_a_log_whose_turns_follow_each_other_has_no_hole() -> None:
+    assert list(holes("one", _log(1, 2, 3), "there")) == []
+    assert list(holes("one", _log(7, 8), "there")) == []
+
+
+def test_a_turn_that_follows_another_than_the_one_before_it_is_a_hole() -> None:
+    (found,) = holes("one", _log(1, 2, 5, 6), "there")
+    assert (found.session, found.number) == ("one", 9)
+    assert (
+        found.what == "there: session 'one', record 9: turn 5 follows turn 2: what was between them is lost"
+    )
+
+
+def test_events_that_a_log_says_are_lost_are_a_hole() -> None:
+    (found,) = holes("one", [*_log(1), EventsLost(5, 9), *_log(2)[1:]], "there")
+    assert (found.number, found.what) == (
+        5,
+        "there: session 'one', record 5: events 5 to 9 were acknowledged and are lost",
+    )

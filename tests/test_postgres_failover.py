@@ -1,0 +1,241 @@
+"""A Postgres database that goes back: a standby that lagged is promoted, or a copy is restored under live hosts."""
+
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import psycopg
+import pytest
+
+from actors import Runtime
+from actors.core.events import EventsLost, Submitted
+from actors.core.feed import StatusEvent
+from actors.errors import Fenced, JournalBehind
+from actors.handle import Session
+from actors.storage import Entry
+from actors.storage.postgres import PostgresStorage
+from actors.testing import Say, Turn
+from actors.testing.server import LoopbackServer
+from tests.cli.command import actors_now
+from tests.postgres import Server
+from tests.runtime_support import hosting, openai, restarted
+from tests.storages import begin, to
+
+TABLES = ("actors_session", "actors_record", "actors_blob", "actors_blob_use", "actors_host")
+
+
+class Standby:
+    """What the tables were at one moment, and takes their place when it is promoted.
+
+    Args:
+        owner: A connection of the tests' own.
+    """
+
+    def __init__(self, owner: psycopg.Connection[Any]) -> None:
+        self._owner = owner
+
+    def fall_behind(self) -> None:
+        """Replicate nothing from here on."""
+        for table in TABLES:
+            self._owner.execute(f"CREATE TABLE standby_{table} AS TABLE {table}")
+
+    def promote(self, *, cut: bool = True) -> None:
+        """Let hosts find what was replicated; the connections that they had are gone, if they are `cut`."""
+        with self._owner.transaction():
+            self._owner.execute(f"TRUNCATE {', '.join(TABLES)}")
+            for table in TABLES:
+                self._owner.execute(f"INSERT INTO {table} TABLE standby_{table}")
+            for table in TABLES:
+                self._owner.execute(f"DROP TABLE standby_{table}")
+        if cut:
+            self._owner.execute(
+                "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
+                "WHERE usename = current_user AND pid <> pg_backend_pid() AND application_name LIKE 'actors %'"
+            )
+
+
+@pytest.fixture
+def url(postgres: Server) -> str:
+    """The address of a journal, of a user that nobody else is."""
+    role = postgres.role()
+    return postgres.url(role, user=role)
+
+
+@pytest.fixture
+def standby(url: str) -> Iterator[Standby]:
+    with psycopg.connect(url, autocommit=True) as owner:
+        yield Standby(owner)
+
+
+@pytest.fixture
+def storage(url: str) -> Iterator[PostgresStorage]:
+    made = PostgresStorage(url)
+    made.open()
+    yield made
+    made.close()
+
+
+# The storage
+
+
+@pytest.mark.parametrize("cut", [True, False])
+@pytest.mark.parametrize("knows", [True, False])
+def test_an_append_behind_events_that_the_tables_lost_is_refused(
+    storage: PostgresStorage, standby: Standby, cut: bool, knows: bool
+) -> None:
+    claim, other = begin(storage, "one"), begin(storage, "other")
+    standby.fall_behind()
+    storage.append([Entry("one", claim.fence, (to("b"), to("c")))])
+    standby.promote(cut=cut)
+    if knows:
+        storage._rows.clear()  # of many sessions not all are remembered
+    lost, follows, written = storage.append(
+        [
+            Entry("one", claim.fence, (to("d"),), 3 if knows else None),
+            Entry("one", claim.fence, (to("e"),), 4 if knows else None),
+            Entry("other", other.fence, (to("b"),), 1 if knows else None),
+        ]
+    )
+    assert isinstance(lost, JournalBehind)
+    assert (lost.session, lost.first, lost.last) == ("one", 2, 3)
+    assert "events 2 to 3 were acknowledged and are lost" in str(lost)
+    assert isinstance(follows, JournalBehind)
+    assert written == 2
+    assert len(storage.read("one")) == 1
+    assert storage.append([Entry("one", claim.fence, (to("f"),), 1)]) == [2]
+
+
+@pytest.mark.parametrize("is_remembered", [True, False])
+def test_an_append_to_a_session_whose_row_is_missing_is_fenced(
+    storage: PostgresStorage, standby: Standby, is_remembered: bool
+) -> None:
+    other = begin(storage, "other")
+    standby.fall_behind()
+    claim = begin(storage, "one")
+    standby.promote()
+    if not is_remembered:
+        storage._rows.clear()
+    for _ in range(2):
+        fenced, written = storage.append(
+            [Entry("one", claim.fence, (to("b"),)), Entry("other", other.fence, (to("b"),))]
+        )
+        assert isinstance(fenced, Fenced)
+        assert "the journal went back to before it was opened here" in str(fenced)
+        assert isinstance(written, int)
+    assert storage.read("one") == []
+    assert begin(storage, "one").fence == 1
+
+
+def test_a_host_whose_claim_was_lost_writes_nothing_beside_the_one_that_has_the_same_number(
+    url: str, storage: PostgresStorage, standby: Standby
+) -> None:
+    begin(storage, "one")
+    storage.close()
+    standby.fall_behind()
+    before = storage.claim("one")
+    standby.promote()
+    other = PostgresStorage(url)
+    after = other.claim("one")
+    assert before == after
+    (outcome,) = storage.append([Entry("one", before.fence, (to("b"),), 1)])
+    assert isinstance(outcome, Fenced)
+    assert other.append([Entry("one", after.fence, (to("c"),), 1)]) == [2]
+    other.close()
+
+
+def test_events_that_nobody_here_wrote_are_another_writers(storage: PostgresStorage) -> None:
+    claim = begin(storage, "one")
+    refused, follows = storage.append(
+        [Entry("one", claim.fence, (to("b"),), 0), Entry("one", claim.fence, (to("c"),), 1)]
+    )
+    assert isinstance(refused, Fenced)
+    assert "its log has 1 events, not 0" in str(refused)
+    assert follows is refused
+    assert len(storage.read("one")) == 1
+
+
+# Sessions
+
+
+@asynccontextmanager
+async def _asked(storage: PostgresStorage, server: LoopbackServer) -> AsyncIterator[tuple[Runtime, Session]]:
+    """Give a session that was asked once, and its runtime."""
+    async with hosting(a=server, storage=storage) as runtime:
+        session = await runtime.open("a", id="one")
+        assert (await session.ask("First.")).status == "complete"
+        yield runtime, session
+        assert restarted(runtime) == []
+
+
+@pytest.mark.anyio
+@pytest.mark.requirement("PROMISE-6")
+async def test_of_events_that_a_failover_lost_a_caller_a_reader_the_log_and_fsck_are_told(
+    url: str, storage: PostgresStorage, standby: Standby, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    losses: list[tuple[str, int, int]] = []
+    monkeypatch.setattr("actors.telemetry.events_lost", lambda *loss: losses.append(loss))
+    async with _asked(storage, openai(*[Turn(Say("Done."))] * 4)) as (_, session):
+        kept = [event async for event in session.events(follow=False)]
+        last = max(event.seq or 0 for event in kept if isinstance(event, StatusEvent))
+        await anyio.to_thread.run_sync(standby.fall_behind)
+        assert (await session.ask("Second.")).status == "complete"
+        read = [event async for event in session.events(follow=False)]
+        lost = max(event.seq or 0 for event in read if isinstance(event, StatusEvent))
+        reader = session.events()
+        assert [await anext(reader) for _ in read] == read
+        await anyio.to_thread.run_sync(standby.promote)
+        with pytest.raises(JournalBehind) as raised:
+            await session.ask("Third.")
+        assert (raised.value.first, raised.value.last) == (last + 1, lost)
+        assert (await session.ask("Fourth.")).status == "complete"
+        told = await anext(reader)
+        assert isinstance(told, StatusEvent)
+        assert (told.status, told.seq, told.detail) == (
+            "events_lost",
+            last + 1,
+            f"events {last + 1} to {lost}",
+        )
+        follows = await anext(reader)
+        assert isinstance(follows, StatusEvent)
+        assert (follows.status, follows.seq) == ("submitted", last + 2)
+        await reader.aclose()
+    log = storage.read("one")
+    assert log[last] == EventsLost(last + 1, lost)
+    assert [b"Second" in event.message for event in log if isinstance(event, Submitted)] == [False, False]
+    assert losses == [("one", last + 1, lost)]
+    done = actors_now("fsck", url)
+    assert done.code == 1
+    assert f"session 'one', record {last + 1}: events {last + 1} to {lost} were acknowledged" in done.out
+
+
+@pytest.mark.anyio
+async def test_a_session_that_was_opened_in_the_lost_window_ends_as_fenced_and_can_be_opened_anew(
+    storage: PostgresStorage, standby: Standby
+) -> None:
+    async with hosting(a=openai(*[Turn(Say("Done."))] * 4), storage=storage) as runtime:
+        await anyio.to_thread.run_sync(standby.fall_behind)
+        session = await runtime.open("a", id="one")
+        assert (await session.ask("First.")).status == "complete"
+        await anyio.to_thread.run_sync(standby.promote)
+        for _ in range(2):
+            with pytest.raises(Fenced, match="went back to before it was opened here"):
+                await session.ask("Second.")
+        anew = await runtime.open("a", id="one")
+        assert (await anew.ask("First.")).status == "complete"
+        assert restarted(runtime) == []
+
+
+@pytest.mark.anyio
+async def test_a_session_can_be_closed_though_the_journal_went_back(
+    storage: PostgresStorage, standby: Standby
+) -> None:
+    async with _asked(storage, openai(*[Turn(Say("Done."))] * 4)) as (_, session):
+        await anyio.to_thread.run_sync(standby.fall_behind)
+        assert (await session.ask("Second.")).status == "complete"
+        await anyio.to_thread.run_sync(standby.promote)
+        await session.close()
+    (stored,) = storage.sessions()
+    assert stored.state == "closed"
+    assert any(isinstance(event, EventsLost) for event in storage.read("one"))
