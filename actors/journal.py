@@ -268,7 +268,7 @@ class JournalActor(Actor[JournalCommand]):
         """Keep the context, and a thread of its own: slow tools must not hold up a write."""
         self._context = context
         self._thread = anyio.CapacityLimiter(1)
-        self._beaten = context.ref.system.now()
+        self._beaten = self._meter.beaten = context.ref.system.now()
 
     def receive(self, command: JournalCommand) -> None:
         if not self._storage.blocking:
@@ -436,6 +436,8 @@ class JournalActor(Actor[JournalCommand]):
             self._broken.pop(command.session, None)
         if not isinstance(command, ReadLog):
             self._meter.worked()
+        if isinstance(command, Beat):
+            self._meter.beat(self._beaten)
         if isinstance(command, ClaimSession):
             self._ends.claimed(command.session, answer)
         elif isinstance(command, ReleaseSession | Erase):
@@ -461,7 +463,7 @@ class JournalActor(Actor[JournalCommand]):
     async def _in_thread(self, function: Callable[[], R]) -> R:
         if self._storage.lease is not None and self._now() - self._beaten > self._storage.lease / 2:
             self._beaten = self._now()
-            function = partial(_and_beat, function, self._storage)
+            function = partial(_and_beat, function, self._storage, partial(self._meter.beat, self._beaten))
         return await anyio.to_thread.run_sync(_stored, function, limiter=self._thread)
 
     def _now(self) -> float:
@@ -482,9 +484,10 @@ def _failed(error: BaseException) -> Never:
     raise JournalError(f"The storage raised {type(error).__name__}") from error
 
 
-def _and_beat(function: Callable[[], R], storage: Storage) -> R:
+def _and_beat(function: Callable[[], R], storage: Storage, beaten: Callable[[], None]) -> R:
     """Prolong the lease behind something else: the heartbeat itself waits its turn, and that may be long in coming."""
     done = function()
     with suppress(JournalError):  # what was done is done; who takes over, fences
         storage.beat()
+        beaten()
     return done

@@ -63,7 +63,7 @@ from actors.hosting.retention import Retention
 from actors.hosting.session_host import SessionHost
 from actors.hosting.sessions import Equipped, Sessions
 from actors.hosting.storage_owner import StorageOwner
-from actors.journal import JournalActor
+from actors.journal import BATCH, JournalActor
 from actors.kernel import SHARED, Ref, System
 from actors.kernel.host_code import await_host
 from actors.logs.readers import Readers
@@ -440,7 +440,8 @@ class Runtime(Archive):
         host = self._running()
         backends, open_, active = self._meters.backends(), len(self.sessions), len(host.active)
         held, slow = self.quarantine.by_tool(), self._meters.slow
-        journal = self._meters.journal.stats(self.storage.level, host.journal.waiting)
+        waiting, now = host.journal.waiting, self.system.now()
+        journal = self._meters.journal.stats(self.storage, waiting, BATCH, now)
         bytes_, budgets = host.held.total, self._budgets.stats
         counted = backends, open_, active, bytes_, self.refused, held, slow, self.stalls, journal, budgets
         return RuntimeStats(*counted, self._learned.stats(), host.most.memory, host.reuse.stats)

@@ -24,6 +24,8 @@ class Proxy:
         self._loses: Loses = "nothing"
         self._then_shut = False
         self._held: list[tuple[socket.socket, bytes]] = []
+        self._speaks = threading.Event()
+        self._speaks.set()
         self.is_open = True
         self.lost = threading.Event()
         """Set when something was lost."""
@@ -33,6 +35,14 @@ class Proxy:
         """Lose the next request or the answer to it; take no connection after that, if `then_shut`."""
         self.lost.clear()
         self._loses, self._then_shut = what, then_shut
+
+    def fall_silent(self) -> None:
+        """Take what is sent and connections that are made, and pass nothing on."""
+        self._speaks.clear()
+
+    def speak(self) -> None:
+        """Pass everything on again."""
+        self._speaks.set()
 
     def let_go(self) -> None:
         """Pass on what was held back, where the server still listens."""
@@ -58,6 +68,7 @@ class Proxy:
     def _pass(self, source: socket.socket, sink: socket.socket, is_asking: bool) -> None:
         with suppress(OSError):
             while data := source.recv(65536):
+                self._speaks.wait(120)
                 if is_asking and self._loses == "requests":
                     self._loses = "nothing"
                     self._held.append((sink, data))
@@ -80,6 +91,7 @@ class Proxy:
 
     def close(self) -> None:
         """Cut everything."""
+        self.speak()
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         for pair in self._pairs:

@@ -124,6 +124,10 @@ class Stalls(Struct, frozen=True):
     seconds: float = 0.0
 
 
+LAG = 5.0
+"""Seconds that an event would wait to be written from which on nothing new is taken in."""
+
+
 class JournalStats(Struct, frozen=True):
     """The journal.
 
@@ -134,6 +138,9 @@ class JournalStats(Struct, frozen=True):
         refused: Events that could not be written since the runtime was entered.
         waiting: What waits to be written or read.
         damage: The first damage that was found since the runtime was entered, without any content; empty if none was.
+        lag: Seconds that one more event would wait.
+        lease: Seconds after which others may take over from a host that is not heard of; None where nobody could.
+        lease_age: Seconds since this host was heard of.
     """
 
     level: str = "memory"
@@ -142,11 +149,20 @@ class JournalStats(Struct, frozen=True):
     refused: int = 0
     waiting: int = 0
     damage: str = ""
+    lag: float = 0.0
+    lease: float | None = None
+    lease_age: float = 0.0
 
     @property
     def is_available(self) -> bool:
         """Whether the journal could write what it was last given."""
         return self.unavailable_since is None
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it takes in what is new, is whole as far as is known, and nobody else may take over."""
+        is_leased = self.lease is None or self.lease_age <= self.lease
+        return self.is_available and not self.damage and self.lag <= LAG and is_leased
 
 
 class ReuseStats(Struct, frozen=True):
@@ -225,8 +241,8 @@ class RuntimeStats(Struct, frozen=True):
 
     @property
     def is_ready(self) -> bool:
-        """Whether sessions can be used: the journal can write, and no damage was found in it."""
-        return self.journal.is_available and not self.journal.damage
+        """Whether sessions can be used: the journal can write, soon enough, is undamaged, and the lease lasts."""
+        return self.journal.is_ready
 
     @property
     def total(self) -> ToolCounts:

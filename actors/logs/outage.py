@@ -8,11 +8,12 @@ from math import ceil
 from msgspec import Struct
 
 from actors import telemetry
-from actors.core.stats import JournalStats
+from actors.core.stats import LAG, JournalStats
+from actors.storage import Storage
 from actors.wall import wall
 
-LAG = 5.0
-"""Seconds that an event would wait to be written from which on nothing new is taken in."""
+__all__ = ["LAG", "JournalMeter"]
+
 LONGEST = 300
 """Characters that are kept of why."""
 
@@ -28,6 +29,7 @@ class JournalMeter(Struct):
         began: When what is being written was begun, by the clock of the loop; None if nothing is.
         took: Seconds that it took the last time.
         queued: What the actor has taken from its mailbox, and not begun.
+        beaten: When the lease was last prolonged, by the clock of the loop; None before the first time.
     """
 
     damage: str = ""
@@ -37,6 +39,7 @@ class JournalMeter(Struct):
     began: float | None = None
     took: float = 0.0
     queued: int = 0
+    beaten: float | None = None
 
     def failed(self, error: Exception) -> None:
         """Note that the journal is unavailable."""
@@ -56,6 +59,10 @@ class JournalMeter(Struct):
             telemetry.journal_available(wall() - self.since)
             self.since, self.why = None, ""
 
+    def beat(self, now: float) -> None:
+        """Note that the lease was prolonged."""
+        self.beaten = now
+
     def begin(self, now: float) -> None:
         """Note that a batch is being written."""
         self.began = now
@@ -70,6 +77,10 @@ class JournalMeter(Struct):
         under_way = 0.0 if self.began is None else now - self.began
         return under_way + ceil((waiting + self.queued) / batch) * self.took
 
-    def stats(self, level: str, waiting: int) -> JournalStats:
-        """Return how the journal stands."""
-        return JournalStats(level, self.since, self.why, self.refused, waiting + self.queued, self.damage)
+    def stats(self, storage: Storage, waiting: int, batch: int, now: float) -> JournalStats:
+        """Return how the journal stands, where `waiting` are in the mailbox, written `batch` at once."""
+        lag = round(self.lag(waiting, batch, now), 3)
+        age = 0.0 if self.beaten is None else round(now - self.beaten, 3)
+        waits = waiting + self.queued
+        damage, lease = self.damage, storage.lease
+        return JournalStats(storage.level, self.since, self.why, self.refused, waits, damage, lag, lease, age)

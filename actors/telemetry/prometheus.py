@@ -103,6 +103,10 @@ class PrometheusCollector:
             "actors_journal_damaged", "1 if damage was found in it.", bool(journal.damage)
         )
         yield GaugeMetricFamily("actors_journal_waiting", "What waits for the journal.", journal.waiting)
+        yield GaugeMetricFamily("actors_journal_lag_seconds", "How long one more would wait.", journal.lag)
+        if journal.lease is not None:
+            age = "Since this host was heard of."
+            yield GaugeMetricFamily("actors_journal_lease_age_seconds", age, journal.lease_age)
         yield CounterMetricFamily("actors_journal_refused", "Events it could not write.", journal.refused)
 
 

@@ -5,17 +5,18 @@ from psycopg.conninfo import conninfo_to_dict
 
 from actors.errors import ConfigError
 
-_KEEPALIVES = {"keepalives_idle": "5", "keepalives_interval": "2", "keepalives_count": "3"}
-"""A connection whose other end is gone without a word is noticed after eleven seconds of silence."""
+_KEEPALIVES = {"keepalives_idle": "2", "keepalives_interval": "1", "keepalives_count": "3"}
+"""A connection whose other end is gone without a word is noticed after five seconds of silence."""
 
 
-def parameters(url: str, patience: float, name: str) -> dict[str, str]:
+def parameters(url: str, patience: float, name: str, silence: float = 5.0) -> dict[str, str]:
     """Return what libpq is told: what the address says, and bounds where it says none.
 
     Args:
         url: The address. What it leaves out libpq takes from `PGPASSWORD`, `~/.pgpass` and the like.
         patience: Seconds to wait for a connection.
         name: What the server shows of the connection.
+        silence: Seconds after which what was sent and not confirmed says that the other end is gone.
 
     Raises:
         ConfigError: It cannot be read.
@@ -27,7 +28,11 @@ def parameters(url: str, patience: float, name: str) -> dict[str, str]:
         raise ConfigError(_UNREADABLE) from None  # what is wrong with it may be part of a password
     if "@" in said.get("dbname", "") or any(not 0 < port < 65536 for port in ports):
         raise ConfigError(_UNREADABLE)
-    bounds = {"connect_timeout": str(max(2, round(patience))), **_KEEPALIVES}
+    bounds = {
+        "connect_timeout": str(max(2, round(min(patience, silence)))),
+        "tcp_user_timeout": str(round(1000 * silence)),
+        **_KEEPALIVES,
+    }
     return {**bounds, **said, "application_name": name, "client_encoding": "UTF8"}
 
 

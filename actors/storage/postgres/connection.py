@@ -1,12 +1,13 @@
 """One connection of a storage, made again when it was lost, and an end to every wait.
 
 What fails because others work on the same rows is done again at once, a few times. What fails because there is no
-connection is done again until the patience is over; an outage that has lasted longer is told at once.
+connection is done again until the patience is over, counted from when it was asked; an outage that has lasted longer is
+told at once. A server that says nothing for too long is as good as gone, whatever holds the connection up.
 """
 
 import random
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from threading import Lock
 from time import monotonic, sleep
 from typing import Any, TypeAlias, TypeVar
@@ -14,6 +15,7 @@ from typing import Any, TypeAlias, TypeVar
 import psycopg
 from psycopg.abc import PQGen
 from psycopg.types.numeric import Int8BinaryDumper, Int8Dumper
+from psycopg.waiting import Ready
 
 from actors.errors import ActorsError, ConfigError, JournalUnavailable
 from actors.storage.postgres.faults import AGAIN, ELSEWHERE, is_lost, meaning, meaning_at_connect
@@ -23,17 +25,52 @@ Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]  # Any: whatever a s
 
 PAUSE = 0.05
 """Seconds between two tries for a connection."""
+AT_ONCE = 1.0
+"""Seconds for which it is told at once that a server did not answer for longer than this."""
 TRIES = 8
 """How often at most something is done that others get in the way of."""
 
 
 class _Bounded(psycopg.Connection[tuple[Any, ...]]):
-    """A connection that waits for its server no longer than `bound` seconds, even if that is stopped."""
+    """A connection that is of no use any more when its server was silent for `silence` seconds."""
 
-    bound = 60.0
+    silence = 60.0
 
     def wait(self, gen: PQGen[R], interval: float = 0.1, timeout: float | None = None) -> R:
-        return super().wait(gen, interval, self.bound if timeout is None else timeout)
+        return super().wait(self._watched(gen), interval, timeout)
+
+    def _watched(self, gen: PQGen[R]) -> PQGen[R]:
+        """Do what `gen` does until nothing has come or gone for too long; then nothing else is waited for."""
+        heard = monotonic()
+        try:
+            wants = next(gen)
+            while True:
+                ready = yield wants
+                if ready is not Ready.NONE:
+                    heard = monotonic()
+                elif monotonic() - heard > self.silence:
+                    self.pgconn.finish()
+                    raise psycopg.OperationalError("the server is silent")
+                wants = gen.send(ready)
+        except StopIteration as end:
+            done: R = end.value
+            return done
+
+
+@contextmanager
+def allowing(connection: Connection, seconds: float) -> Iterator[None]:
+    """Let each statement inside take so long, for what has much to do."""
+    assert isinstance(connection, _Bounded)
+    before = connection.execute("SELECT current_setting('statement_timeout')").fetchone()
+    silence, connection.silence = connection.silence, max(connection.silence, seconds + 1)
+    timeout = "SELECT set_config('statement_timeout', %s, false)"
+    connection.execute(timeout, (f"{max(1, round(1000 * seconds))}ms",))
+    try:
+        yield
+    finally:
+        connection.silence = silence
+        with suppress(psycopg.Error):  # it is lost then
+            connection.execute(timeout, before)
 
 
 class Link:
@@ -42,8 +79,8 @@ class Link:
     Args:
         parameters: What libpq is told.
         where: What messages call the database.
-        patience: Seconds to wait for a connection, and for a lock.
-        bound: Seconds that one statement may take.
+        patience: Seconds to wait for a connection.
+        silence: Seconds after which a server that says nothing is gone. It must give up a statement first.
         begun: Called with every new connection before it is used.
     """
 
@@ -52,14 +89,16 @@ class Link:
         parameters: dict[str, str],
         where: str,
         patience: float,
-        bound: float,
+        silence: float,
         begun: Callable[[Connection], None],
     ) -> None:
-        self._parameters, self._where, self._patience, self._bound = parameters, where, patience, bound
+        self._parameters, self._where, self._patience, self._silence = parameters, where, patience, silence
         self._begun = begun
         self._lock = Lock()
         self._connection: Connection | None = None
         self._out_since: float | None = None
+        self._not_before = 0.0
+        self._began = 0.0
         self._was_made = False
 
     def rename(self, name: str) -> None:
@@ -69,6 +108,7 @@ class Link:
     def run(self, work: Callable[[Connection], R]) -> R:
         """Do something with the connection. It may be begun several times; what fails is rolled back."""
         with self._lock:
+            self._began = monotonic()
             tries = 0
             while True:
                 tries += 1
@@ -110,14 +150,19 @@ class Link:
         return self._connection
 
     def _made(self) -> Connection:
+        began = monotonic()
+        if began < self._not_before:
+            raise JournalUnavailable(f"{self._where}: no connection: it does not answer")
         try:
             connection = _Bounded.connect(**self._parameters, autocommit=True)  # type: ignore[arg-type]  # all are texts
         except psycopg.Error as error:
+            if (now := monotonic()) - began > AT_ONCE:  # it is silent, and others wait behind this
+                self._not_before = now + AT_ONCE
             failure = meaning_at_connect(error, self._where)
             if isinstance(failure, ConfigError) and self._was_made:
                 raise JournalUnavailable(str(failure)) from None  # it was right once, and may be again
             raise failure from None
-        connection.bound = 2 * self._bound  # the server gives up first, unless it is stopped
+        connection.silence = self._silence
         connection.adapters.register_dumper(int, Int8Dumper)
         connection.adapters.register_dumper(
             int, Int8BinaryDumper
@@ -142,7 +187,7 @@ class Link:
         """Say whether to try for a connection again, now that the one before failed."""
         now = monotonic()
         if self._out_since is None:
-            self._out_since = now
+            self._out_since = self._began
         if now - self._out_since >= self._patience:
             return False
         sleep(PAUSE)

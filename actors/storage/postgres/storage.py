@@ -28,7 +28,7 @@ from actors.storage.hosts import host_name
 from actors.storage.postgres import statements as sql
 from actors.storage.postgres.address import named, parameters
 from actors.storage.postgres.batch import Batch, checksum, row_of
-from actors.storage.postgres.connection import TRIES, Connection, Link
+from actors.storage.postgres.connection import TRIES, Connection, Link, allowing
 from actors.storage.postgres.faults import is_lost
 from actors.storage.postgres.format import prepare
 from actors.storage.rows import JournalPlace, SessionRow
@@ -37,6 +37,8 @@ from actors.wall import wall
 LEASE = 10.0
 PATIENCE = 5.0
 BOUND = 30.0
+SHORTEST = 2.0
+"""Seconds of silence that are always waited for: a machine that is busy says nothing for as long."""
 Refusal: TypeAlias = Fenced | JournalBehind
 SessionEnd: TypeAlias = tuple[int, int]
 """What a session has: its number, and how many events."""
@@ -53,7 +55,8 @@ class PostgresStorage:
             transactions.
         lease: Seconds after which a host that is not heard of is gone, by the server's clock.
         patience: Seconds to wait for a connection that is lost, and for a lock, before `JournalUnavailable`.
-        bound: Seconds that one statement may take.
+        bound: Seconds that a statement may take which reads, or has much to erase. One that writes, and any silence of
+            the server, is ended within half of the lease.
     """
 
     blocking = True
@@ -67,13 +70,15 @@ class PostgresStorage:
         self._host = host_name()
         self._beaten: float | None = None
         self._name = f"actors {secrets.token_hex(8)}"
-        said = parameters(url, patience, self._name)
+        silence = max(SHORTEST, lease / 2)
+        said = parameters(url, patience, self._name, silence)
         self.where = named(said)
         """The database, as messages call it."""
         self._place = JournalPlace(self.where, "restore a backup")
-        self._writer = Link(said, self.where, patience, bound, self._begin_writing)
+        self._writing, self._locked = min(bound, 0.8 * silence), min(patience, 0.7 * silence)
+        self._writer = Link(said, self.where, patience, silence, self._begin_writing)
         reading = {**said, "application_name": f"{self._name} reads"}
-        self._reader = Link(reading, self.where, patience, bound, self._begin)
+        self._reader = Link(reading, self.where, patience, silence, self._begin_reading)
         self._is_prepared = False
         self._rows: dict[str, SessionRow] = {}
         self._ahead: dict[str, Claim] = {}  # of sessions that are claimed together, and not asked for yet
@@ -169,18 +174,20 @@ class PostgresStorage:
 
     # Connections
 
-    def _begin(self, connection: Connection) -> None:
-        connection.execute(
-            sql.SETTINGS, [_milliseconds(s) for s in (self._bound, self._patience, self._lease / 3)]
-        )
+    def _begin(self, connection: Connection, bound: float) -> None:
+        connection.execute(sql.SETTINGS, [_milliseconds(s) for s in (bound, self._locked, self._lease / 3)])
+
+    def _begin_reading(self, connection: Connection) -> None:
+        self._begin(connection, self._bound)
 
     def _begin_writing(self, connection: Connection) -> None:
         """End the connection before this one, see to the tables, and take back what was left in doubt."""
-        self._begin(connection)
-        for (has_ended,) in connection.execute(sql.END_OTHERS, (int(500 * self._bound), self._name)):
+        self._begin(connection, self._writing)
+        for (has_ended,) in connection.execute(sql.END_OTHERS, (int(500 * self._writing), self._name)):
             if not has_ended:
                 raise JournalUnavailable(f"{self.where}: a connection that was lost does not end there")
-        prepare(connection, self.where)
+        with allowing(connection, self._bound):
+            prepare(connection, self.where)
         if self._doubt is not None:
             connection.execute(sql.TAKE_BACK, self._doubt.back)
             self._doubt = None
@@ -272,7 +279,7 @@ class PostgresStorage:
     def _is_erased(self, connection: Connection, row: SessionRow) -> bool:
         """Erase a session, if its number is still that of this row."""
         empty = checksum(SessionRow(row.name, row.key))
-        with connection.transaction():
+        with allowing(connection, self._bound), connection.transaction():
             if not connection.execute(sql.ERASE_SESSION, (empty, row.key, row.fence)).rowcount:
                 return False
             hashes = [digest for (digest,) in connection.execute(sql.LOCK_BLOBS, (row.key,))]

@@ -160,10 +160,10 @@ MUTATIONS = (
     ),
     Mutation(
         "postgres: a server that is stopped is waited for without end",
-        f"{LINK}:_Bounded.wait",
-        "self.bound",
-        "3600.0",
-        (f"{TAKEOVER}::test_a_server_that_answers_no_more_is_unavailable_and_goes_on_where_it_was",),
+        f"{LINK}:_Bounded._watched",
+        "monotonic() - heard > self.silence",
+        "monotonic() - heard > 3600.0",
+        ("tests/test_postgres_silence.py",),
     ),
     Mutation(
         "postgres: what a server's default loses is told as written",

@@ -2,8 +2,10 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-STORAGE, STATEMENTS = (f"actors/storage/postgres/{name}.py" for name in ("storage", "statements"))
-FAILOVER = "tests/test_postgres_failover.py"
+STORAGE, STATEMENTS, ADDRESS = (
+    f"actors/storage/postgres/{name}.py" for name in ("storage", "statements", "address")
+)
+SILENCE, FAILOVER = "tests/test_postgres_silence.py", "tests/test_postgres_failover.py"
 LOST = f"{FAILOVER}::test_of_events_that_a_failover_lost_a_caller_a_reader_the_log_and_fsck_are_told"
 
 MUTATIONS = (
@@ -64,5 +66,33 @@ MUTATIONS = (
         "turn is not None and event.turn not in (turn, turn + 1)",
         "False",
         ("tests/test_holes.py",),
+    ),
+    Mutation(
+        "silence: what is sent and never confirmed is waited for as long as the system likes",
+        f"{ADDRESS}:parameters",
+        """{**..., "tcp_user_timeout": ..., **...}""",
+        """{**..., **...}""",
+        (SILENCE,),
+    ),
+    Mutation(
+        "silence: a runtime is ready though what it writes waits for long",
+        "actors/core/stats.py:JournalStats.is_ready",
+        "self.lag <= LAG",
+        "self.lag >= 0.0",
+        (SILENCE,),
+    ),
+    Mutation(
+        "silence: a runtime is ready though others may take its sessions",
+        "actors/core/stats.py:JournalStats.is_ready",
+        "self.lease_age <= self.lease",
+        "self.lease_age >= 0.0",
+        (SILENCE,),
+    ),
+    Mutation(
+        "silence: a lease is as old as the journal",
+        "actors/journal.py:JournalActor._answered",
+        "self._meter.beat(self._beaten)",
+        "",
+        (f"{SILENCE}::test_a_silent_server_is_waited_for_no_longer_than_the_lease_lasts",),
     ),
 )
