@@ -101,7 +101,6 @@ def test_where_nobody_listens_the_journal_is_unavailable(postgres: Server, tmp_p
 def test_a_server_without_a_place_for_one_more_connection_is_unavailable(postgres: Server) -> None:
     role = postgres.role("CONNECTION LIMIT 1")
     storage = PostgresStorage(postgres.url(role, user=role), patience=0.1)
-    storage.open()
     claim = begin(storage, "one")  # one connection is there
     with pytest.raises(JournalUnavailable) as raised:
         storage.read("one")

@@ -116,7 +116,7 @@ class Link:
                     done = work(self._connected())
                 except psycopg.Error as error:
                     if not self._goes_on(error, tries):
-                        raise meaning(error, self._where) from None
+                        raise meaning(error, self._where, was_open=True) from None
                 except JournalUnavailable:
                     if not self._is_patient():
                         raise
@@ -142,7 +142,7 @@ class Link:
                 self._begun(connection)
             except psycopg.Error as error:
                 connection.close()
-                raise meaning(error, self._where) from None
+                raise meaning(error, self._where, was_open=self._was_made) from None
             except BaseException:
                 connection.close()
                 raise

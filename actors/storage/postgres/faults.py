@@ -20,9 +20,14 @@ ELSEWHERE = ("25006",)
 
 _UNAVAILABLE: Mapping[str, str] = {
     "08": "the connection failed",
+    "0A000": "its tables have changed; see whether a newer program migrates them",
     "23503": "others kept erasing what was written",
     "25006": "it is read-only; name the server that others copy from",
+    "26000": "a pooler shares connections between programs; use its session mode, or the server itself",
     "40": "others kept writing what was written",
+    "42P05": "a pooler shares connections between programs; use its session mode, or the server itself",
+    "42": "its tables are not those of this program; were they moved, or restored from another version?",
+    "42501": "this user may not make or use its tables; grant it what it had",
     "53100": "its disk is full; make room",
     "53200": "its memory is exhausted",
     "53300": "it has too many connections; raise max_connections, or end some",
@@ -33,6 +38,10 @@ _UNAVAILABLE: Mapping[str, str] = {
     "58": "its disk fails; see the server's log",
 }
 """By the longest beginning of Postgres's code that is here."""
+
+_REFUSED = ("21", "22", "23", "44", "54", "P0")
+"""What was to be written cannot be, now or later. All other codes may go away by themselves or when somebody sees to
+them, also those that nobody has thought of."""
 
 _MISCONFIGURED: Mapping[str, str] = {
     "3F000": "there is no schema to make tables in; make one, or name one with ?options=-csearch_path%3DNAME",
@@ -62,17 +71,22 @@ def is_lost(connection: Connection[Any], error: BaseException) -> bool:
     return connection.closed or status in (TransactionStatus.ACTIVE, TransactionStatus.UNKNOWN)
 
 
-def meaning(error: Error, where: str) -> ActorsError:
-    """Return the error of this package that stands for one of a statement."""
+def meaning(error: Error, where: str, *, was_open: bool = False) -> ActorsError:
+    """Return the error of this package that stands for one of a statement.
+
+    `was_open`: it worked before with this configuration, and may again: so that is not what is wrong.
+    """
     code = error.sqlstate or ""
     said = f"{where}: {{}} (Postgres: {code} {error.diag.message_primary})" if code else f"{where}: {{}}"
     if code in _DAMAGED:
         return JournalDamaged(said.format("its tables are damaged; restore it from a copy"))
-    if code in _MISCONFIGURED:
+    if code in _MISCONFIGURED and not was_open:
         return ConfigError(said.format(_MISCONFIGURED[code]))
     for length in (5, 3, 2):
         if (why := _UNAVAILABLE.get(code[:length])) is not None:
             return JournalUnavailable(said.format(why))
+    if code and code[:2] not in _REFUSED:
+        return JournalUnavailable(said.format("it failed; see the server's log"))
     if not code and isinstance(error, DataError):
         return JournalError(f"{where}: it holds no text with a NUL")
     if not code:

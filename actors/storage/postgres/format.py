@@ -11,7 +11,7 @@ from typing import Any
 from psycopg import Connection
 from psycopg.errors import UndefinedColumn
 
-from actors.errors import ConfigError, JournalError
+from actors.errors import ConfigError, JournalError, JournalUnavailable
 
 VERSION = 1
 OLDEST_SERVER = 14
@@ -60,13 +60,77 @@ def prepare(connection: Connection[Any], where: str) -> None:
         if version is None:
             raise JournalError(f"{where}: actors_meta is another program's table; name another schema")
         if version > VERSION:
-            raise JournalError(
-                f"{where}: format version {version} is newer than this program's, {VERSION}; use the newer program"
-            )
+            raise JournalError(_newer(version, where))
+        if version < VERSION:
+            connection.execute("LOCK TABLE actors_meta IN ACCESS EXCLUSIVE MODE")
         for older in range(version, VERSION):
             MIGRATIONS[older](connection)
         if version != VERSION:
             connection.execute("UPDATE actors_meta SET value = %s WHERE key = 'version'", (VERSION,))
+
+
+def check_version(connection: Connection[Any], where: str) -> None:
+    """See that nobody has migrated the tables since they were prepared.
+
+    Raises:
+        JournalUnavailable: Somebody has; what is open here can be opened by the newer program.
+    """
+    version = _version(connection)
+    if version is not None and version > VERSION:
+        raise JournalUnavailable(_newer(version, where))
+
+
+def _newer(version: int, where: str) -> str:
+    return f"{where}: format version {version} is newer than this program's, {VERSION}; use the newer program"
+
+
+def check_rights(connection: Connection[Any], where: str) -> None:
+    """See that the user may do with the tables what a host does.
+
+    Raises:
+        ConfigError: It may not; the error has the statement that helps.
+        JournalUnavailable: The server, or this user, is read-only.
+    """
+    is_read_only, user, missing, limited = _one(
+        connection.execute(_RIGHTS, (list(_NEEDED), list(_NEEDED.values())))
+    )
+    if is_read_only:
+        raise JournalUnavailable(
+            f"{where}: it is read-only; name the server that others copy from, or see default_transaction_read_only"
+        )
+    if missing:
+        grant = f"GRANT SELECT, INSERT, UPDATE, DELETE ON {', '.join(_NEEDED)} TO {user}"
+        raise ConfigError(f"{where}: this user may not use {', '.join(missing)}; have the owner do: {grant}")
+    if limited:
+        raise ConfigError(
+            f"{where}: row security hides rows of {', '.join(limited)} from this user; ALTER ROLE {user} BYPASSRLS, "
+            "or turn it off for the tables"
+        )
+
+
+_NEEDED = {
+    "actors_meta": "SELECT, INSERT, UPDATE, DELETE",
+    "actors_host": "SELECT, INSERT, UPDATE, DELETE",
+    "actors_session": "SELECT, INSERT, UPDATE",
+    "actors_record": "SELECT, INSERT, DELETE",
+    "actors_blob": "SELECT, INSERT, UPDATE, DELETE",
+    "actors_blob_use": "SELECT, INSERT, DELETE",
+}
+"""What a host does with each table."""
+_RIGHTS = """
+SELECT current_setting('transaction_read_only')::bool, quote_ident(current_user),
+    array_agg(t.name) FILTER (WHERE t.missing), array_agg(t.name) FILTER (WHERE row_security_active(t.name))
+FROM (
+    SELECT n.name, bool_or(NOT has_table_privilege(n.name, trim(p))) AS missing
+    FROM unnest(%s::text[], %s::text[]) AS n (name, needed), unnest(string_to_array(n.needed, ',')) AS p
+    GROUP BY n.name
+) AS t
+"""
+
+
+def _one(found: Any) -> Any:  # Any: a cursor, and the only row that it has
+    (row,) = found.fetchall()
+    return row
 
 
 def _check_server(connection: Connection[Any], where: str) -> None:

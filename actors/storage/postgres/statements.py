@@ -4,7 +4,12 @@ A session's checksum covers what the directory shows of its log; not the fencing
 without the log.
 """
 
+from actors.storage.postgres.format import VERSION
 from actors.storage.rows import COLUMNS
+
+_IS_OURS = f"(SELECT value FROM actors_meta WHERE key = 'version') = {VERSION}"  # noqa: S608  constants
+"""The tables are of this program's version: who began before a newer one migrated them writes nothing there. Who
+migrates locks this table first, so nobody writes by what was there before."""
 
 SETTINGS = """
 SELECT set_config('statement_timeout', %s, false), set_config('lock_timeout', %s, false),
@@ -20,8 +25,8 @@ WHERE application_name = %s AND usename = current_user AND pid <> pg_backend_pid
 """
 """Ends the connections of a name, and waits for it: so what they were asked is done by now, or never will be."""
 
-BEAT = """
-INSERT INTO actors_host VALUES (%s, clock_timestamp() + make_interval(secs => %s))
+BEAT = f"""
+INSERT INTO actors_host SELECT %s, clock_timestamp() + make_interval(secs => %s) WHERE {_IS_OURS}
 ON CONFLICT (name) DO UPDATE SET until = excluded.until
 """
 FORGET_HOST = "DELETE FROM actors_host WHERE name = %s"
@@ -35,16 +40,17 @@ FROM actors_session s LEFT JOIN actors_host h ON h.name = s.owner WHERE s.name =
 """The rows of sessions, and how long their owners' leases last. Who claims or erases one then says which number was
 seen: if it is another by then, he looks again."""
 CLAIM_NEW = f"""
-INSERT INTO actors_session ({COLUMNS}) VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+INSERT INTO actors_session ({COLUMNS}) SELECT %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s WHERE {_IS_OURS}
 ON CONFLICT (name) DO NOTHING
-"""  # noqa: S608  as above
+"""
 CLAIM = f"""
-UPDATE actors_session s SET fence = fence + 1, owner = %s WHERE key = %s AND fence = %s RETURNING {COLUMNS}
+UPDATE actors_session s SET fence = fence + 1, owner = %s WHERE key = %s AND fence = %s AND {_IS_OURS}
+RETURNING {COLUMNS}
 """  # noqa: S608  as above
 CLAIM_ALL_NEW = f"""
 INSERT INTO actors_session ({COLUMNS})
 SELECT g.name, g.key, 1, %s, 0, 0, '', '', 'idle', 0, 0, g.checksum
-FROM unnest(%b::text[], %b::bigint[], %b::bigint[]) AS g (name, key, checksum)
+FROM unnest(%b::text[], %b::bigint[], %b::bigint[]) AS g (name, key, checksum) WHERE {_IS_OURS}
 ON CONFLICT (name) DO NOTHING RETURNING name
 """  # noqa: S608  as above
 CLAIM_ALL = f"""
@@ -53,11 +59,11 @@ FROM (
     SELECT f.key FROM actors_session f JOIN unnest(%b::bigint[], %b::bigint[]) AS g (key, fence)
     ON f.key = g.key AND f.fence = g.fence FOR UPDATE OF f SKIP LOCKED
 ) AS free
-WHERE s.key = free.key RETURNING {_COLUMNS}
+WHERE s.key = free.key AND {_IS_OURS} RETURNING {_COLUMNS}
 """  # noqa: S608  as above
 """Waits for nobody: what another host is at just now is left out."""
-RELEASE = "UPDATE actors_session SET owner = NULL WHERE name = %s AND fence = %s"
-RELEASE_ALL = "UPDATE actors_session SET owner = NULL WHERE owner = %s"
+RELEASE = f"UPDATE actors_session SET owner = NULL WHERE name = %s AND fence = %s AND {_IS_OURS}"  # noqa: S608  as above
+RELEASE_ALL = f"UPDATE actors_session SET owner = NULL WHERE owner = %s AND {_IS_OURS}"  # noqa: S608  as above
 
 ROWS = f"SELECT {COLUMNS} FROM actors_session WHERE name = ANY(%s)"  # noqa: S608  as above
 
@@ -70,7 +76,7 @@ WITH given AS (
     UPDATE actors_session s SET last = g.last, size = g.size, tenant = g.tenant, target = g.target, state = g.state,
         opened = g.opened, used = g.used, checksum = g.checksum, owner = CASE WHEN NOT g.ended THEN s.owner END
     FROM given g WHERE s.key = g.key AND s.fence = g.fence AND s.last = g.before
-        AND (s.owner IS NULL OR s.owner = %t::text)
+        AND (s.owner IS NULL OR s.owner = %t::text) AND {ours}
     RETURNING s.key
 ), added AS (
     INSERT INTO actors_record SELECT r.*
@@ -93,21 +99,21 @@ _BLOBS = """, kept AS (
     FROM unnest(%b::bytea[], %b::bigint[]) AS b (hash, session) JOIN written w ON w.key = b.session
     ON CONFLICT DO NOTHING
 )"""
-APPEND_BLOBS = APPEND.format(blobs=_BLOBS)
-APPEND = APPEND.format(blobs="")
+APPEND_BLOBS = APPEND.format(blobs=_BLOBS, ours=_IS_OURS)
+APPEND = APPEND.format(blobs="", ours=_IS_OURS)
 
-TAKE_BACK = """
+TAKE_BACK = f"""
 WITH back AS (
     UPDATE actors_session s SET last = g.last, size = g.size, tenant = g.tenant, target = g.target, state = g.state,
         opened = g.opened, used = g.used, checksum = g.checksum, owner = g.owner
     FROM unnest(%b::bigint[], %b::bigint[], %b::bigint[], %b::bigint[], %b::bigint[], %b::text[], %b::text[],
         %b::text[], %b::float8[], %b::float8[], %b::bigint[], %b::text[])
     AS g (key, fence, after, last, size, tenant, target, state, opened, used, checksum, owner)
-    WHERE s.key = g.key AND s.fence = g.fence AND s.last = g.after
+    WHERE s.key = g.key AND s.fence = g.fence AND s.last = g.after AND {_IS_OURS}
     RETURNING s.key, s.last
 )
 DELETE FROM actors_record r USING back b WHERE r.session = b.key AND r.number > b.last
-"""
+"""  # noqa: S608  as above
 """Undoes an append of which nobody knew whether it was done, where it was and nobody has claimed the session since."""
 
 RECORDS = """
@@ -125,13 +131,15 @@ ORDER BY used DESC, name LIMIT %(limit)s
 
 NOW = "SELECT floor(extract(epoch FROM clock_timestamp()))::bigint"
 CLOCK = "SELECT key, value FROM actors_meta WHERE key LIKE 'clock%'"
-DROP_CLOCK = "DELETE FROM actors_meta WHERE key LIKE 'clock%'"
-NOTE_CLOCK = "INSERT INTO actors_meta VALUES (%s, %s) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
-
-ERASE_SESSION = """
-UPDATE actors_session SET fence = fence + 1, owner = NULL, last = 0, size = 0, tenant = '', target = '', state = 'idle',
-    opened = 0, used = 0, checksum = %s WHERE key = %s AND fence = %s
+DROP_CLOCK = f"DELETE FROM actors_meta WHERE key LIKE 'clock%' AND {_IS_OURS}"  # noqa: S608  as above
+NOTE_CLOCK = f"""
+INSERT INTO actors_meta SELECT %s, %s WHERE {_IS_OURS} ON CONFLICT (key) DO UPDATE SET value = excluded.value
 """
+
+ERASE_SESSION = f"""
+UPDATE actors_session SET fence = fence + 1, owner = NULL, last = 0, size = 0, tenant = '', target = '', state = 'idle',
+    opened = 0, used = 0, checksum = %s WHERE key = %s AND fence = %s AND {_IS_OURS}
+"""  # noqa: S608  as above
 LOCK_BLOBS = """
 SELECT hash FROM actors_blob WHERE hash IN (SELECT hash FROM actors_blob_use WHERE session = %s)
 ORDER BY hash FOR UPDATE

@@ -30,7 +30,7 @@ from actors.storage.postgres.address import named, parameters
 from actors.storage.postgres.batch import Batch, checksum, row_of
 from actors.storage.postgres.connection import TRIES, Connection, Link, allowing
 from actors.storage.postgres.faults import is_lost
-from actors.storage.postgres.format import prepare
+from actors.storage.postgres.format import check_rights, check_version, prepare
 from actors.storage.rows import JournalPlace, SessionRow
 from actors.wall import wall
 
@@ -89,6 +89,7 @@ class PostgresStorage:
         if self._beaten is None and not self._is_prepared:
             self._take_names()
         self._writer.run(_nothing)
+        self._reader.run(_nothing)
 
     def _take_names(self) -> None:
         """Take names that no other process has, though it may have been forked since this was made."""
@@ -188,6 +189,7 @@ class PostgresStorage:
                 raise JournalUnavailable(f"{self.where}: a connection that was lost does not end there")
         with allowing(connection, self._bound):
             prepare(connection, self.where)
+        check_rights(connection, self.where)
         if self._doubt is not None:
             connection.execute(sql.TAKE_BACK, self._doubt.back)
             self._doubt = None
@@ -201,7 +203,8 @@ class PostgresStorage:
     # Hosts and claims
 
     def _beat(self, connection: Connection) -> None:
-        connection.execute(sql.BEAT, (self._host, self._lease))
+        if not connection.execute(sql.BEAT, (self._host, self._lease)).rowcount:
+            check_version(connection, self.where)
         self._beaten = monotonic()
 
     def _begin_host(self, connection: Connection) -> None:
@@ -256,12 +259,17 @@ class PostgresStorage:
 
     def _claimed_new(self, connection: Connection, session: str) -> SessionRow | None:
         row = SessionRow(session, secrets.randbits(62), 1, self._host)
-        is_first = connection.execute(sql.CLAIM_NEW, (*astuple(row), checksum(row))).rowcount
-        return row if is_first else None
+        if connection.execute(sql.CLAIM_NEW, (*astuple(row), checksum(row))).rowcount:
+            return row
+        check_version(connection, self.where)
+        return None
 
     def _claimed(self, connection: Connection, row: SessionRow) -> SessionRow | None:
         values = connection.execute(sql.CLAIM, (self._host, row.key, row.fence)).fetchone()
-        return None if values is None else row_of(values, self._place)
+        if values is not None:
+            return row_of(values, self._place)
+        check_version(connection, self.where)
+        return None
 
     def _release_all(self, connection: Connection) -> None:
         with connection.transaction():
@@ -281,6 +289,7 @@ class PostgresStorage:
         empty = checksum(SessionRow(row.name, row.key))
         with allowing(connection, self._bound), connection.transaction():
             if not connection.execute(sql.ERASE_SESSION, (empty, row.key, row.fence)).rowcount:
+                check_version(connection, self.where)
                 return False
             hashes = [digest for (digest,) in connection.execute(sql.LOCK_BLOBS, (row.key,))]
             connection.execute(sql.ERASE_RECORDS, (row.key,))
@@ -308,7 +317,8 @@ class PostgresStorage:
                 outcomes.append(batch.take(row, entry.events, records))
         if not batch:
             return outcomes
-        left = self._write(connection, batch)
+        if left := self._write(connection, batch):
+            check_version(connection, self.where)
         return [
             outcome
             if entry.session not in left or not isinstance(outcome, int)

@@ -60,8 +60,8 @@ MUTATIONS = (
     Mutation(
         "postgres: an erased session's number begins anew",
         f"{STATEMENTS}:ERASE_SESSION",
-        'ERASE_SESSION = "...= fence + 1,..."',
-        'ERASE_SESSION = "...= 0,..."',
+        '"""...= fence + 1,..."""',
+        '"""...= 0,..."""',
         (COMMON,),
     ),
     Mutation(
@@ -81,8 +81,8 @@ MUTATIONS = (
     Mutation(
         "postgres: a beat prolongs nothing",
         f"{STATEMENTS}:BEAT",
-        'BEAT = "...UPDATE SET until = excluded.until..."',
-        'BEAT = "...NOTHING..."',
+        '"""...UPDATE SET until = excluded.until..."""',
+        '"""...NOTHING..."""',
         (TABLES,),
     ),
     Mutation(
@@ -102,8 +102,8 @@ MUTATIONS = (
     Mutation(
         "postgres: what another host took over is taken back",
         f"{STATEMENTS}:TAKE_BACK",
-        'TAKE_BACK = "...s.fence = g.fence AND s.last..."',
-        'TAKE_BACK = "...s.last..."',
+        '"""...s.fence = g.fence AND s.last..."""',
+        '"""...s.last..."""',
         (f"{FAILURES}::test_what_another_host_has_taken_over_is_not_taken_back",),
     ),
     Mutation(

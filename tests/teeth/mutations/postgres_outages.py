@@ -5,7 +5,11 @@ from tests.teeth.mutations.mutation import Mutation
 STORAGE, STATEMENTS, ADDRESS = (
     f"actors/storage/postgres/{name}.py" for name in ("storage", "statements", "address")
 )
-SILENCE, FAILOVER = "tests/test_postgres_silence.py", "tests/test_postgres_failover.py"
+SILENCE, RIGHTS, FAILOVER = (
+    "tests/test_postgres_silence.py",
+    "tests/test_postgres_rights.py",
+    "tests/test_postgres_failover.py",
+)
 LOST = f"{FAILOVER}::test_of_events_that_a_failover_lost_a_caller_a_reader_the_log_and_fsck_are_told"
 
 MUTATIONS = (
@@ -94,5 +98,40 @@ MUTATIONS = (
         "self._meter.beat(self._beaten)",
         "",
         (f"{SILENCE}::test_a_silent_server_is_waited_for_no_longer_than_the_lease_lasts",),
+    ),
+    Mutation(
+        "rights: what nobody has thought of is refused for good",
+        "actors/storage/postgres/faults.py:meaning",
+        "code and code[:2] not in _REFUSED",
+        "False",
+        (RIGHTS,),
+    ),
+    Mutation(
+        "rights: a right that was taken away while it ran is a mistake in the configuration",
+        "actors/storage/postgres/faults.py:meaning",
+        "code in _MISCONFIGURED and not was_open",
+        "code in _MISCONFIGURED",
+        (RIGHTS,),
+    ),
+    Mutation(
+        "rights: an older host appends to newer tables",
+        f"{STATEMENTS}:APPEND",
+        'APPEND = "...AND {ours}..."',
+        'APPEND = "..."',
+        (RIGHTS,),
+    ),
+    Mutation(
+        "rights: an older host is told that another writer has its sessions",
+        f"{STORAGE}:PostgresStorage._append",
+        "check_version(connection, self.where)",
+        "pass",
+        (RIGHTS,),
+    ),
+    Mutation(
+        "rights: what is missing shows with the first write that needs it",
+        f"{STORAGE}:PostgresStorage._begin_writing",
+        "check_rights(connection, self.where)",
+        "",
+        (RIGHTS,),
     ),
 )
