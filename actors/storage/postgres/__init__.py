@@ -10,6 +10,7 @@ go back on what other machines were told, and on fencing numbers.
 | `statements.py` | the statements |
 | `connection.py` | one connection, made again when it is lost, with an end to every wait |
 | `address.py` | what an address says, and what may be told of it |
+| `pooler.py` | whether a pooler shares our connections among programs |
 | `format.py` | the tables, their version, and how older ones are brought up to date |
 | `check.py` | what is whole in the tables, and what is not |
 | `faults.py` | what Postgres's errors mean to a caller |

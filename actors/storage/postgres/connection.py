@@ -137,7 +137,7 @@ class Link:
 
     def _connected(self) -> Connection:
         if self._connection is None:
-            connection = self._made()
+            connection = self.made()
             try:
                 self._begun(connection)
             except psycopg.Error as error:
@@ -149,7 +149,13 @@ class Link:
             self._connection, self._was_made = connection, True
         return self._connection
 
-    def _made(self) -> Connection:
+    def made(self) -> Connection:
+        """Return a new connection, which is the caller's. Nothing is set on it.
+
+        Raises:
+            ConfigError: The address, the user or the password are wrong.
+            JournalUnavailable: The server cannot be reached.
+        """
         began = monotonic()
         if began < self._not_before:
             raise JournalUnavailable(f"{self._where}: no connection: it does not answer")

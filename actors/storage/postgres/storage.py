@@ -11,7 +11,7 @@ forgotten with a connection: an append goes on from what was acknowledged, or is
 
 import secrets
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from time import monotonic
 from typing import TypeAlias
 
@@ -31,6 +31,7 @@ from actors.storage.postgres.batch import Batch, checksum, row_of
 from actors.storage.postgres.connection import TRIES, Connection, Link, allowing
 from actors.storage.postgres.faults import is_lost
 from actors.storage.postgres.format import check_rights, check_version, prepare
+from actors.storage.postgres.pooler import check_direct
 from actors.storage.rows import JournalPlace, SessionRow
 from actors.wall import wall
 
@@ -79,7 +80,7 @@ class PostgresStorage:
         self._writer = Link(said, self.where, patience, silence, self._begin_writing)
         reading = {**said, "application_name": f"{self._name} reads"}
         self._reader = Link(reading, self.where, patience, silence, self._begin_reading)
-        self._is_prepared = False
+        self._is_prepared = self._is_direct = False
         self._rows: dict[str, SessionRow] = {}
         self._ahead: dict[str, Claim] = {}  # of sessions that are claimed together, and not asked for yet
         self._doubt: Batch | None = None
@@ -183,6 +184,7 @@ class PostgresStorage:
 
     def _begin_writing(self, connection: Connection) -> None:
         """End the connection before this one, see to the tables, and take back what was left in doubt."""
+        self._check_direct(connection)
         self._begin(connection, self._writing)
         for (has_ended,) in connection.execute(sql.END_OTHERS, (int(500 * self._writing), self._name)):
             if not has_ended:
@@ -194,6 +196,17 @@ class PostgresStorage:
             connection.execute(sql.TAKE_BACK, self._doubt.back)
             self._doubt = None
         self._is_prepared = True
+
+    def _check_direct(self, connection: Connection) -> None:
+        """Once, and before anything is set: see that no pooler stands in between that shares connections."""
+        if self._is_direct:
+            return
+        with (
+            suppress(JournalUnavailable),
+            closing(self._reader.made()) as other,
+        ):  # a pooler always has one more
+            check_direct(connection, other, self.where)
+        self._is_direct = True
 
     def _settle(self) -> None:
         """Before something is read: see that the tables are there, and that nothing is in doubt."""

@@ -153,7 +153,7 @@ MUTATIONS = (
     ),
     Mutation(
         "postgres: a wrong password in an outage ends the journal",
-        f"{LINK}:Link._made",
+        f"{LINK}:Link.made",
         "... and self._was_made",
         "... and (not self._was_made)",
         (FAILURES,),

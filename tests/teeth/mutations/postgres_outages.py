@@ -134,4 +134,24 @@ MUTATIONS = (
         "",
         (RIGHTS,),
     ),
+    Mutation(
+        "pooler: connections that others get too are taken for our own",
+        "actors/storage/postgres/pooler.py:check_direct",
+        "len(ones) > 1 or len(others) > 1 or ones & others",
+        "len(ones) > LOOKS",
+        ("tests/test_postgres_pooler.py",),
+    ),
+    Mutation(
+        "pooler: settings are made before it is known whose connection it is",
+        f"{STORAGE}:PostgresStorage._begin_writing",
+        """
+        self._check_direct(connection)
+        self._begin(connection, self._writing)
+        """,
+        """
+        self._begin(connection, self._writing)
+        self._check_direct(connection)
+        """,
+        ("tests/test_postgres_pooler.py",),
+    ),
 )
