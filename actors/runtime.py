@@ -441,7 +441,7 @@ class Runtime(Archive):
         backends, open_, active = self._meters.backends(), len(self.sessions), len(host.active)
         held, slow = self.quarantine.by_tool(), self._meters.slow
         waiting, now = host.journal.waiting, self.system.now()
-        journal = self._meters.journal.stats(self.storage, waiting, BATCH, now)
+        journal = self._meters.journal.stats(self.storage.level, self.storage.lease, waiting, BATCH, now)
         bytes_, budgets = host.held.total, self._budgets.stats
         counted = backends, open_, active, bytes_, self.refused, held, slow, self.stalls, journal, budgets
         return RuntimeStats(*counted, self._learned.stats(), host.most.memory, host.reuse.stats)

@@ -9,7 +9,6 @@ from actors.core.stats import JournalStats
 from actors.errors import JournalUnavailable
 from actors.handle import Session
 from actors.logs.outage import JournalMeter
-from actors.storage.memory import MemoryStorage
 from actors.storage.postgres import PostgresStorage
 from actors.storage.postgres.address import parameters
 from actors.testing import Say, Turn
@@ -91,7 +90,5 @@ def test_what_is_under_way_for_long_shows_before_it_fails() -> None:
     meter = JournalMeter()
     meter.beat(100.0)
     meter.begin(100.0)
-    storage = MemoryStorage()
-    storage.lease = 10.0
-    stats = meter.stats(storage, 0, 256, 111.0)
+    stats = meter.stats("power", 10.0, 0, 256, 111.0)
     assert (stats.lag, stats.lease_age, stats.is_ready) == (11.0, 11.0, False)

@@ -9,7 +9,6 @@ from msgspec import Struct
 
 from actors import telemetry
 from actors.core.stats import LAG, JournalStats
-from actors.storage import Storage
 from actors.wall import wall
 
 __all__ = ["LAG", "JournalMeter"]
@@ -77,10 +76,10 @@ class JournalMeter(Struct):
         under_way = 0.0 if self.began is None else now - self.began
         return under_way + ceil((waiting + self.queued) / batch) * self.took
 
-    def stats(self, storage: Storage, waiting: int, batch: int, now: float) -> JournalStats:
+    def stats(self, level: str, lease: float | None, waiting: int, batch: int, now: float) -> JournalStats:
         """Return how the journal stands, where `waiting` are in the mailbox, written `batch` at once."""
         lag = round(self.lag(waiting, batch, now), 3)
         age = 0.0 if self.beaten is None else round(now - self.beaten, 3)
         waits = waiting + self.queued
-        damage, lease = self.damage, storage.lease
-        return JournalStats(storage.level, self.since, self.why, self.refused, waits, damage, lag, lease, age)
+        unavailable = self.since, self.why, self.refused
+        return JournalStats(level, *unavailable, waits, self.damage, lag, lease, age)
