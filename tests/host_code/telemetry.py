@@ -121,7 +121,7 @@ async def a_log_handler_that_raises_loses_its_events_alone(bomb: Bomb) -> None:
     server = openai(*[ONE, Turn(Say("done"))] * asks, Turn(Say("again")), Turn(Say("fine")))
     logger.addHandler(handler)
     try:
-        async with hosting(seconds=60, a=server, on_tool_error=bomb) as runtime:
+        async with hosting(seconds=60, a=server) as runtime:
             session = await runtime.open("a", tools=[work])
             async with sound(runtime, session):
                 for _ in range(asks):
@@ -129,3 +129,4 @@ async def a_log_handler_that_raises_loses_its_events_alone(bomb: Bomb) -> None:
     finally:
         logger.removeHandler(handler)
     assert bomb.calls >= asks
+    assert list(results(bodies(server)[2 * asks]).values()) == ["ERROR: LookupError: a"] * asks

@@ -82,7 +82,8 @@ async def test_an_interrupt_that_strikes_the_programs_code_leaves_the_runtime_wi
         raise LookupError(name)
 
     def hook(_: object) -> None:
-        delivered()
+        if where == "hook":
+            delivered()
 
     async def play(url: str) -> None:
         async with Runtime(environ={"OPENAI_BASE_URL": url}, on_tool_error=hook, seed=1) as runtime:
