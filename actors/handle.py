@@ -426,12 +426,12 @@ class Session:
         await self._activation.close()
 
     async def _submit(self, words: Words, sink: Sink, output: Any, settings: AskSettings) -> None:
+        await self._activation.host.turnstile.enter()
         form = None if output is None else output_of(output)
         said = asked(settings, None if form is None else form.schema)
         self._activation.configuration.check(said)
         packed, variables = packed_words(words), copy_context()
-        submit = Submit(packed, self._shared(sink, variables), variables, asked=said, output=form)
-        await self._hand_in(submit)
+        await self._hand_in(Submit(packed, self._shared(sink, variables), variables, asked=said, output=form))
 
     async def _bring(self, brought: Brought, sink: Sink) -> None:
         variables = copy_context()

@@ -57,7 +57,7 @@ from actors.hosting.archive import Archive
 from actors.hosting.collector import TUNING, GcPolicy, checked_policy
 from actors.hosting.given import check_given, check_wait, configuration, dumps_to, session_id
 from actors.hosting.handles import OpenSessions, opens
-from actors.hosting.limits import host_limits
+from actors.hosting.limits import fitted_limits
 from actors.hosting.opening import SessionsBelow
 from actors.hosting.retention import Retention
 from actors.hosting.session_host import SessionHost
@@ -120,8 +120,7 @@ class Runtime(Archive):
         prices: What models cost, by name or pattern (`claude-*`); they count before those of the file.
         compaction: When and how histories are made shorter, in place of the file's `[compaction]`.
         budgets: What sessions may use together, by `tenants.NAME` and `pools.NAME`; those of the file count behind.
-        gc: "tuned" raises the thresholds of the process's garbage collector until the last such runtime is left, for a
-            program whose main work is this. None leaves them as they are.
+        gc: "tuned" has the process's garbage collector look less often until the last such runtime is left.
 
     Raises:
         ConfigError: An argument is not what it must be, or the file cannot be used.
@@ -217,11 +216,8 @@ class Runtime(Archive):
         self._budgets = RuntimeBudgets(
             self._allowances, self._pricing.cost, self.system.parking, self.system.now
         )
-        if self._gc is not None:
-            TUNING.enter()
+        TUNING.enter(self._gc)
         self._may_use_threads = True
-        from actors.hosting.machine import usable_memory
-
         limits = self.config.limits
         readers, size, meter = Readers(), limits.result_bytes, self._meters.journal
         kept = SizeLimits(max_bytes=size, max_string=size)
@@ -233,7 +229,7 @@ class Runtime(Archive):
             self.quarantine,
             Bounds(limits.rounds, limits.corrections, False, limits.tool_corrections, limits.repeats),
             limits.waiting_asks,
-            host_limits(limits.active, limits.sessions, limits.memory, usable_memory()),
+            fitted_limits(limits.active, limits.sessions, limits.memory),
             self.rules,
             self._resolver,
             self._sessions.ended,
@@ -279,8 +275,7 @@ class Runtime(Archive):
         if self._may_use_threads:  # it does not if it was cancelled while it was entered
             self._may_use_threads = False
             THREADS.leave()
-            if self._gc is not None:
-                TUNING.leave()
+            TUNING.leave(self._gc)
             self._watch.close()
         await await_host(self.transport.close, partial(telemetry.host_code_failed, "transport", then="left"))
 
@@ -442,9 +437,9 @@ class Runtime(Archive):
         held, slow = self.quarantine.by_tool(), self._meters.slow
         waiting, now = host.journal.waiting, self.system.now()
         journal = self._meters.journal.stats(self.storage.level, self.storage.lease, waiting, BATCH, now)
-        bytes_, budgets = host.held.total, self._budgets.stats
-        counted = backends, open_, active, bytes_, self.refused, held, slow, self.stalls, journal, budgets
-        return RuntimeStats(*counted, self._learned.stats(), host.most.memory, host.reuse.stats)
+        counted = backends, open_, active, host.held.total, self.refused, held, slow, self.stalls, journal
+        of_host = host.most.memory, host.reuse.stats, host.loop_lag
+        return RuntimeStats(*counted, self._budgets.stats, self._learned.stats(), *of_host)
 
     @property
     def stalls(self) -> Stalls:

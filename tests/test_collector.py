@@ -41,7 +41,7 @@ import gc, os
 from actors.hosting.collector import TUNED, TUNING
 
 before = gc.get_threshold()
-TUNING.enter()
+TUNING.enter("tuned")
 if (child := os.fork()) == 0:
     found = [gc.get_threshold()]
     with TUNING.tuned():

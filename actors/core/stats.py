@@ -179,6 +179,29 @@ class ReuseStats(Struct, frozen=True):
     dropped: int = 0
 
 
+class LoopLag(Struct, frozen=True):
+    """How long the event loop took to come round each time that turns computed. Sockets and timers wait for that.
+
+    Args:
+        counts: How often, by the seconds that it took at most; `inf` is the last.
+        seconds: All of it.
+        longest: The longest, in seconds.
+    """
+
+    counts: dict[float, int] = field(default_factory=dict)
+    seconds: float = 0.0
+    longest: float = 0.0
+
+    def centile(self, percent: float) -> float:
+        """Return the seconds within which so many percent of the times were over, as far as `counts` tells."""
+        left = sum(self.counts.values()) * percent / 100
+        for seconds, count in self.counts.items():
+            left -= count
+            if left <= 0:
+                return min(seconds, self.longest)
+        return self.longest
+
+
 class BudgetStats(Struct, frozen=True):
     """What sessions may use together and have used, in this period.
 
@@ -211,6 +234,7 @@ class RuntimeStats(Struct, frozen=True):
         memory: Bytes that they hold: their conversations, rendered too, and logs that are kept in memory.
         memory_limit: Bytes that they may hold (`limits.memory`, or what fits the machine).
         reuse: How often a session that was used again was still in memory.
+        loop_lag: How long the runtime's event loop takes to come round, whatever else runs there.
         refused: Transcripts that were refused for their structure, by a provider or by the judge.
         quarantined: Calls that are closed and still run, because their tools did not end: how many, by tool.
         slow_handlers: How often an actor held up all others.
@@ -233,6 +257,7 @@ class RuntimeStats(Struct, frozen=True):
     learned: tuple[LearnedFact, ...] = ()
     memory_limit: int = 0
     reuse: ReuseStats = ReuseStats()
+    loop_lag: LoopLag = LoopLag()
 
     @property
     def hibernated(self) -> int:

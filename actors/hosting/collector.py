@@ -45,8 +45,10 @@ class CollectorTuning:
         self._set: Thresholds = (0, 0, 0)
         self._has_advised = False
 
-    def enter(self) -> None:
+    def enter(self, policy: GcPolicy | None) -> None:
         """Raise the thresholds, unless somebody has. None is lowered, and a collector that is off stays off."""
+        if policy is None:
+            return
         with self._lock:
             self._users += 1
             if self._users == 1:
@@ -55,8 +57,10 @@ class CollectorTuning:
                 self._set = (first, second, third) if before[0] else before
                 gc.set_threshold(*self._set)
 
-    def leave(self) -> None:
+    def leave(self, policy: GcPolicy | None) -> None:
         """Give the thresholds back with the last user, if nobody else has changed them meanwhile."""
+        if policy is None:
+            return
         with self._lock:
             self._users -= 1
             if not self._users and gc.get_threshold() == self._set:
@@ -65,11 +69,11 @@ class CollectorTuning:
     @contextmanager
     def tuned(self) -> Iterator[None]:
         """Have it tuned for the time of the block."""
-        self.enter()
+        self.enter("tuned")
         try:
             yield
         finally:
-            self.leave()
+            self.leave("tuned")
 
     def advise(self, sessions: int) -> None:
         """Log how to tune it, once, if many sessions have actors and the thresholds are low."""

@@ -26,6 +26,13 @@ class HostLimits(Struct, frozen=True):
     memory: int
 
 
+def fitted_limits(active: int | None, sessions: int, memory: int | None) -> HostLimits:
+    """Return the limits of a host on this machine."""
+    from actors.hosting.machine import usable_memory  # when a runtime is entered: it reads files
+
+    return host_limits(active, sessions, memory, usable_memory())
+
+
 def host_limits(active: int | None, sessions: int, memory: int | None, usable: int | None) -> HostLimits:
     """Return the limits of a host.
 

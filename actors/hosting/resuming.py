@@ -13,12 +13,13 @@ from actors.core.closing import breaks_off
 from actors.core.content import Message
 from actors.core.events import Event, Opened
 from actors.core.packed import pack
-from actors.core.state import Lanes, SessionState, rebuilt
+from actors.core.state import Lanes, SessionState
 from actors.errors import ConfigError, JournalDamaged, SessionClosed, SessionUnknown
 from actors.hosting.activation import Activation
 from actors.hosting.session_host import SessionHost
 from actors.journal import JournalCommand, ReadLog
 from actors.kernel import Ref
+from actors.logs.log import folded
 from actors.turns.output import Output, output_of
 from actors.turns.pending import PendingAsks, Submit
 from actors.turns.streams import AnswerSink
@@ -64,7 +65,7 @@ async def recalled(host: SessionHost, session: str) -> Recalled:
         raise JournalDamaged(
             f"Session {session!r}: its log does not begin with 'opened'", session=session, number=1
         )
-    state, lanes = rebuilt(events, host.rules)
+    state, lanes = await folded(events, host.rules)
     if state.closed:
         raise SessionClosed(f"Session {session!r} was closed for good; fork it, or open another")
     return Recalled(opened, state, lanes)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from itertools import islice
+from math import inf
 from typing import TYPE_CHECKING, Protocol
 
 import anyio
@@ -20,6 +21,7 @@ from actors.core.closing import breaks_off
 from actors.core.events import Event
 from actors.core.feed import TurnResult
 from actors.core.state import Lanes, Rules, SessionState, rebuilt
+from actors.core.stats import LoopLag
 from actors.core.turn import Bounds
 from actors.errors import (
     ActorsError,
@@ -42,7 +44,9 @@ from actors.kernel import Ref, System
 from actors.kernel.host_code import call_host
 from actors.kernel.parking import running_loop
 from actors.kernel.tasks import Work
+from actors.kernel.turnstile import LAGS, Turnstile, turnstile
 from actors.logs.holding import HeldBytes
+from actors.logs.log import SLICE
 from actors.logs.outage import LAG, JournalMeter
 from actors.logs.readers import Readers
 from actors.storage import Storage
@@ -98,6 +102,7 @@ class SessionHost(Struct):
         passive: The sessions without actors of which more is kept than the log, likewise.
         held: Bytes that all sessions hold.
         reuse: How often a session that was used again was still in memory.
+        turnstile: Where tasks wait that would compute while many others do.
         running: Whether sessions may still get actors.
         loop: The event loop it all belongs to.
     """
@@ -124,6 +129,7 @@ class SessionHost(Struct):
     passive: dict[str, Hosted] = field(default_factory=dict)
     held: HeldBytes = field(default_factory=HeldBytes)
     reuse: Reuse = field(default_factory=lambda: Reuse(telemetry.memory_short))
+    turnstile: Turnstile = field(default_factory=turnstile)
     running: bool = True
     loop: object = field(default_factory=running_loop)
 
@@ -131,6 +137,12 @@ class SessionHost(Struct):
     def is_durable(self) -> bool:
         """Whether logs are kept elsewhere than in memory."""
         return self.storage.level != "memory"
+
+    @property
+    def loop_lag(self) -> LoopLag:
+        """How long the event loop took to come round."""
+        lags = self.turnstile.lags
+        return LoopLag(dict(zip((*LAGS, inf), lags.counts, strict=True)), lags.seconds, lags.longest)
 
     def passivated(self, activation: Hosted) -> None:
         """Note that a session was passivated, and has what was made of its log. If that is too much, make room."""
@@ -151,7 +163,7 @@ class SessionHost(Struct):
             self.reuse.dropped += 1
 
     def recalled(self, session: str) -> tuple[SessionState, Lanes]:
-        """Return what a session's log says, if it can be read now and does not break off.
+        """Return what a session's log says, if it can be read now, is short and does not break off.
 
         Else its actors read it, as after a crash.
         """
@@ -159,6 +171,8 @@ class SessionHost(Struct):
         if not self.storage.blocking:
             # what is wrong the journal says, when it reads once more
             events = call_host(partial(self.storage.read, session), lambda _: [])
+        if len(events) > SLICE:  # they do it slice by slice
+            return rebuilt((), self.rules)
         state, lanes = rebuilt(events, self.rules)
         return rebuilt((), self.rules) if breaks_off(state) else (state, lanes)
 

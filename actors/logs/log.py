@@ -1,6 +1,6 @@
 """A session's log as its actors see it: what they write, and what they are made from after a crash."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -12,9 +12,10 @@ from actors.core.content import ToolCall
 from actors.core.events import Configured, Event, SwitchApplied
 from actors.core.form import replace
 from actors.core.ledger import NO_CALLS
-from actors.core.state import Lanes, Rules, SessionState, rebuilt
+from actors.core.state import Folding, Lanes, Rules, SessionState
 from actors.journal import Append, JournalCommand, Prelude, ReadLog, Told
 from actors.kernel import Context, Ref
+from actors.kernel.turnstile import turnstile
 from actors.logs.holding import Holding
 
 SENT = 16
@@ -141,6 +142,20 @@ class Replay(Struct, frozen=True):
     repeatable: tuple[ToolCall, ...] = ()
 
 
+SLICE = 256
+"""Events that are folded between two polls of the event loop: a few milliseconds."""
+
+
+async def folded(events: Sequence[Event], rules: Rules) -> tuple[SessionState, Lanes]:
+    """Return the session that wrote a log, as `rebuilt` does; a long log does not hold up the event loop."""
+    folding = Folding(rules)
+    for first in range(0, len(events), SLICE):
+        if first:
+            await turnstile().give_way()
+        folding.take(events[first : first + SLICE])
+    return folding.end()
+
+
 TAKERS = 3
 """The actors that go on from the log: the session, its renderer and its ledger."""
 
@@ -211,7 +226,7 @@ class Generation:
         if self._read is None:
             self._read = anyio.Event()
             events = await self._journal.ask(ReadLog(self._session, anew=True))
-            state, lanes = rebuilt(events, self._rules)
+            state, lanes = await folded(events, self._rules)
             self._replay = Replay(state, lanes, len(events), repeatable(state, events))
             self._read.set()
         await self._read.wait()

@@ -5,9 +5,11 @@ generate_latest(registry)
 """
 
 from collections.abc import Iterator
+from itertools import accumulate
+from math import inf
 from typing import TYPE_CHECKING, Protocol
 
-from actors.core.stats import COUNTERS, BackendStats, RuntimeStats
+from actors.core.stats import COUNTERS, BackendStats, LoopLag, RuntimeStats
 from actors.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -94,6 +96,7 @@ class PrometheusCollector:
         for tool, count in stats.quarantined.items():
             held.add_metric([tool], count)
         yield held
+        yield _lag(stats.loop_lag)
         for name, text, value in _of_the_loop(stats):
             yield CounterMetricFamily(f"actors_{name}", text, value)
         yield from _of_budgets(stats)
@@ -108,6 +111,15 @@ class PrometheusCollector:
             age = "Since this host was heard of."
             yield GaugeMetricFamily("actors_journal_lease_age_seconds", age, journal.lease_age)
         yield CounterMetricFamily("actors_journal_refused", "Events it could not write.", journal.refused)
+
+
+def _lag(lag: LoopLag) -> "Metric":
+    from prometheus_client.core import HistogramMetricFamily
+
+    text = "Seconds that the event loop took to come round when turns computed."
+    bounds = ("+Inf" if bound == inf else str(bound) for bound in lag.counts)
+    buckets = list(zip(bounds, accumulate(lag.counts.values()), strict=True))
+    return HistogramMetricFamily("actors_loop_lag_seconds", text, buckets, lag.seconds)
 
 
 def _of_budgets(stats: RuntimeStats) -> "Iterator[Metric]":

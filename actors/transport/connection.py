@@ -19,6 +19,7 @@ import h11
 from anyio.streams.tls import TLSAttribute
 
 from actors.core.segments import Segments
+from actors.kernel.turnstile import turnstile
 
 HEAD = 64 * 1024
 """Bytes of an answer's head, of its trailers, or of a chunk's first line, beyond which they are refused."""
@@ -137,6 +138,7 @@ class Connection:
         else:
             self.is_heard = True
         self._http.receive_data(data)
+        await turnstile().enter()  # many answers may arrive at once, and reading them takes time
 
     def rests(self) -> bool:
         """Make ready for another exchange; say whether there can be one."""

@@ -78,6 +78,7 @@ EXCUSED: Mapping[str, str] = {
     "memory": "which sessions have lanes is nothing that a log knows; `judge` compares each part with what was folded",
     "memory_limit": "what is allowed",
     "reuse": "which idle sessions are in memory is nothing that a log or a server knows",
+    "loop_lag": "by the clock of the machine, which no run decides",
     "slow_handlers": "by the clock of the machine, which no run decides",
     "stalls": "by the clock of the machine, which no run decides",
     "learned": "words of servers, none of which refuses a parameter here",

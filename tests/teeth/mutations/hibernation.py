@@ -74,7 +74,7 @@ MUTATIONS = (
     ),
     Mutation(
         "waking: what happened to calls is told to the ledger behind the request that seals them",
-        "actors/core/state.py:rebuilt",
+        "actors/core/state.py:Folding.take",
         """
         state = state.told(happened)
         happened = []

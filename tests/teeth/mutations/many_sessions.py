@@ -7,6 +7,8 @@ HOST, ACTIVATION = "actors/hosting/session_host.py", "actors/hosting/activation.
 THRASHES = f"{ROTATION}::test_a_host_whose_memory_is_too_small_for_its_sessions_says_so_once"
 FITS = f"{MACHINE}::test_the_memory_of_a_process_is_the_least_that_its_machine_and_its_containers_have"
 COUNTED = f"{ROTATION}::test_uses_that_find_a_session_in_memory_and_those_that_make_it_again_are_counted"
+LAG, GATE = "tests/test_loop_lag.py", "tests/kernel/test_turnstile.py"
+TURNSTILE = "actors/kernel/turnstile.py"
 COLLECTOR, GC = "tests/test_collector.py", "actors/hosting/collector.py"
 
 MUTATIONS = (
@@ -85,7 +87,7 @@ MUTATIONS = (
     ),
     Mutation(
         "many sessions: the memory of a runtime does not fit the machine",
-        "actors/runtime.py:Runtime._begin",
+        "actors/hosting/limits.py:fitted_limits",
         "usable_memory()",
         "None",
         (f"{ROTATION}::test_the_memory_of_a_runtime_fits_the_machine_if_nothing_else_is_said",),
@@ -93,8 +95,8 @@ MUTATIONS = (
     Mutation(
         "many sessions: any runtime tunes the collector of the program that embeds it",
         "actors/runtime.py:Runtime._begin",
-        "self._gc is not None",
-        "True",
+        "TUNING.enter(self._gc)",
+        'TUNING.enter("tuned")',
         (f"{COLLECTOR}::test_a_runtime_leaves_the_collector_alone_unless_it_is_told_otherwise",),
     ),
     Mutation(
@@ -169,5 +171,76 @@ MUTATIONS = (
         )
         """,
         (f"{COLLECTOR}::test_actors_stress_tunes_it",),
+    ),
+    Mutation(
+        "loop lag: all sessions that are asked together begin before the loop comes round",
+        "actors/handle.py:Session._submit",
+        "await self._activation.host.turnstile.enter()",
+        "",
+        (f"{LAG}::test_of_sessions_that_are_opened_and_asked_together_few_begin_between_two_polls",),
+    ),
+    Mutation(
+        "loop lag: all sessions that are opened together are so before the loop comes round",
+        "actors/hosting/sessions.py:Sessions.open",
+        "await host.turnstile.enter()",
+        "",
+        (f"{LAG}::test_of_sessions_that_are_opened_and_asked_together_few_begin_between_two_polls",),
+    ),
+    Mutation(
+        "loop lag: all answers that arrive together are read before the loop comes round",
+        "actors/transport/connection.py:Connection.receive",
+        "await turnstile().enter()",
+        "",
+        (f"{LAG}::test_of_answers_that_arrive_together_few_are_read_between_two_polls",),
+    ),
+    Mutation(
+        "loop lag: all who wait go through at once when the loop comes round",
+        f"{TURNSTILE}:Turnstile._turn",
+        "self._waiting and self._passed < self._width",
+        "self._waiting",
+        (f"{GATE}::test_few_tasks_compute_between_two_polls_and_each_in_its_turn",),
+    ),
+    Mutation(
+        "loop lag: who comes later goes ahead of those who wait",
+        f"{TURNSTILE}:Turnstile._turn",
+        "self._waiting.popleft()",
+        "self._waiting.pop()",
+        (f"{GATE}::test_who_waits_goes_through_in_the_order_in_which_he_came",),
+    ),
+    Mutation(
+        "loop lag: who was cancelled while he waited takes the place of the next",
+        f"{TURNSTILE}:Turnstile._turn",
+        """
+        if not waiter.done():
+            waiter.set_result(None)
+            self._passed += 1
+        """,
+        """
+        self._passed += 1
+        if not waiter.done():
+            waiter.set_result(None)
+        """,
+        (f"{GATE}::test_who_is_cancelled_while_he_waits_holds_up_nobody",),
+    ),
+    Mutation(
+        "loop lag: the longest is the last one",
+        f"{TURNSTILE}:LagCounts.note",
+        "max(self.longest, seconds)",
+        "seconds",
+        (f"{GATE}::test_what_the_loop_takes_to_come_round_is_counted",),
+    ),
+    Mutation(
+        "loop lag: a long log is folded in one go",
+        "actors/logs/log.py:folded",
+        "await turnstile().give_way()",
+        "pass",
+        (f"{LAG}::test_a_long_log_is_folded_slice_by_slice_to_the_same_session",),
+    ),
+    Mutation(
+        "loop lag: a long log in memory is folded in one go",
+        "actors/hosting/session_host.py:SessionHost.recalled",
+        "len(events) > SLICE",
+        "False",
+        (f"{LAG}::test_a_session_with_a_long_log_that_is_used_again_is_folded_slice_by_slice",),
     ),
 )

@@ -1,0 +1,114 @@
+"""Bounds what is computed between two polls of the event loop, and measures how long it takes to come round.
+
+Thousands of sessions may have something to do at once: they are asked together, or their answers arrive together. An
+event loop runs whatever is ready before it looks at its sockets and timers again, so it would stand still until all of
+them are done. So each task comes through here before it begins to compute: so many do at once, and the others wait in
+the order in which they came, while the loop looks at its sockets after each few. Where there is no crowd nobody waits.
+"""
+
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Callable
+from threading import local
+from time import perf_counter
+
+from msgspec import Struct, field
+
+from actors.kernel.parking import Parking, Waiter, parking, running_loop
+
+WIDTH = 32
+"""Tasks that may begin to compute between two polls."""
+LAGS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+"""Seconds up to which lags are counted, each by itself; one more count has the longer ones."""
+
+
+class LagCounts(Struct):
+    """How long an event loop took to come round when something was computed.
+
+    Args:
+        counts: How often it took no longer than each of `LAGS`, and longer than the one before.
+        seconds: All of it.
+        longest: The longest of them, in seconds.
+    """
+
+    counts: list[int] = field(default_factory=lambda: [0] * (len(LAGS) + 1))
+    seconds: float = 0.0
+    longest: float = 0.0
+
+    def note(self, seconds: float) -> None:
+        """Count one."""
+        self.counts[bisect_left(LAGS, seconds)] += 1
+        self.seconds += seconds
+        self.longest = max(self.longest, seconds)
+
+
+class Turnstile:
+    """That of one event loop.
+
+    Args:
+        parking: How tasks wait there.
+        width: Tasks that may begin to compute between two polls.
+        clock: Gives seconds.
+    """
+
+    __slots__ = ("_clock", "_is_called", "_parking", "_passed", "_since", "_waiting", "_width", "lags")
+
+    def __init__(
+        self, parking: Parking, width: int = WIDTH, clock: Callable[[], float] = perf_counter
+    ) -> None:
+        self._parking, self._width, self._clock = parking, width, clock
+        self._waiting: deque[Waiter] = deque()
+        self._passed = 0
+        self._since = 0.0
+        self._is_called = False
+        self.lags = LagCounts()
+
+    async def enter(self) -> None:
+        """Return when this task may compute: at once, if few others do. Who is cancelled meanwhile loses his place."""
+        if self._waiting or self._passed >= self._width:
+            await self.give_way()
+            return
+        self._passed += 1
+        if not self._is_called:
+            self._call()
+
+    async def give_way(self) -> None:
+        """Return when the event loop has come round, in the midst of a long computation. Others go first, as above."""
+        waiter = self._parking.waiter()
+        self._waiting.append(waiter)
+        if not self._is_called:
+            self._call()
+        await waiter
+
+    def _call(self) -> None:
+        """Be called when the event loop comes round."""
+        self._is_called, self._since = True, self._clock()
+        self._parking.next(self._turn)
+
+    def _turn(self) -> None:
+        """Let the next through. The event loop has looked at its sockets since."""
+        self.lags.note(self._clock() - self._since)
+        self._is_called, self._passed = False, 0
+        while self._waiting and self._passed < self._width:
+            waiter = self._waiting.popleft()
+            if not waiter.done():  # it is if its task was cancelled
+                waiter.set_result(None)
+                self._passed += 1
+        if self._passed:
+            self._call()
+
+
+_HERE = local()
+
+
+def turnstile() -> Turnstile:
+    """Return the turnstile of the running event loop: one for all that runs there.
+
+    Raises:
+        RuntimeError: No event loop is running.
+    """
+    loop = running_loop()
+    if getattr(_HERE, "loop", None) is not loop or loop is None:
+        _HERE.loop, _HERE.turnstile = loop, Turnstile(parking())
+    found: Turnstile = _HERE.turnstile
+    return found

@@ -1,0 +1,117 @@
+"""So many tasks compute between two polls of the event loop, in the order in which they came."""
+
+from collections.abc import Callable
+
+import anyio
+import anyio.lowlevel
+import anyio.to_thread
+import pytest
+from msgspec.structs import replace
+
+from actors.kernel.parking import parking
+from actors.kernel.turnstile import LAGS, Turnstile, turnstile
+from tests.polls import counting_polls
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_few_tasks_compute_between_two_polls_and_each_in_its_turn() -> None:
+    gate = Turnstile(parking(), 3)
+    with anyio.fail_after(30), counting_polls() as polls:
+
+        async def compute() -> None:
+            await gate.enter()
+            polls.note()
+
+        async with anyio.create_task_group() as tasks:
+            for _ in range(20):
+                tasks.start_soon(compute)
+    assert polls.noted == 20
+    assert polls.most_at_once <= 2 * 3  # those of one turn, and those of the next behind the same poll
+
+
+async def test_who_waits_goes_through_in_the_order_in_which_he_came() -> None:
+    turns, order = list[Callable[[], None]](), list[int]()
+    gate = Turnstile(replace(parking(), next=turns.append), 1)
+
+    async def compute(number: int, here: anyio.Event) -> None:
+        here.set()
+        await gate.enter()
+        order.append(number)
+
+    with anyio.fail_after(30):
+        await gate.enter()  # there is no place any more until the loop has come round
+        async with anyio.create_task_group() as tasks:
+            for number in range(3):
+                tasks.start_soon(compute, number, here := anyio.Event())
+                await here.wait()
+            for passed in range(3):
+                assert len(order) == passed
+                turns.pop()()
+                while len(order) == passed:
+                    await anyio.lowlevel.checkpoint()
+    assert order == [0, 1, 2]
+
+
+async def test_who_is_alone_does_not_wait() -> None:
+    gate = Turnstile(parking(), 2)
+    entering = gate.enter()
+    with pytest.raises(StopIteration):
+        entering.send(None)
+
+
+async def test_who_is_cancelled_while_he_waits_holds_up_nobody() -> None:
+    turns, passed = list[Callable[[], None]](), list[str]()
+    gate = Turnstile(replace(parking(), next=turns.append), 1)
+
+    async def compute(name: str, scope: anyio.CancelScope, here: anyio.Event) -> None:
+        with scope:
+            here.set()
+            await gate.enter()
+            passed.append(name)
+
+    with anyio.fail_after(30):
+        await gate.enter()
+        async with anyio.create_task_group() as tasks:
+            scopes = [anyio.CancelScope() for _ in range(2)]
+            for name, scope in zip(("cancelled", "next"), scopes, strict=True):
+                tasks.start_soon(compute, name, scope, here := anyio.Event())
+                await here.wait()
+            scopes[0].cancel()
+            while not scopes[0].cancelled_caught:
+                await anyio.lowlevel.checkpoint()
+            turns.pop()()
+    assert passed == ["next"]
+
+
+async def test_what_the_loop_takes_to_come_round_is_counted() -> None:
+    times, turns = iter([1.2, 21.2, 21.2, 21.4]), list[Callable[[], None]]()
+    gate = Turnstile(replace(parking(), next=turns.append), 1, lambda: next(times))
+    for _ in range(2):
+        await gate.enter()
+        turns.pop()()
+        assert turns == []  # nobody waits, so the loop is left alone
+    counted = {at: count for at, count in zip((*LAGS, None), gate.lags.counts, strict=True) if count}
+    assert counted == {0.25: 1, None: 1}
+    assert gate.lags.seconds == pytest.approx(20.2)
+    assert gate.lags.longest == 20.0
+
+
+async def test_all_that_runs_on_a_loop_shares_one() -> None:
+    seen = [turnstile()]
+
+    async def look() -> None:
+        seen.append(turnstile())
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(look)
+    assert seen[0] is seen[1]
+    assert await anyio.to_thread.run_sync(_elsewhere) is not seen[0]
+    assert turnstile() is seen[0]
+
+
+def _elsewhere() -> Turnstile:
+    async def look() -> Turnstile:
+        return turnstile()
+
+    return anyio.run(look)
