@@ -34,7 +34,7 @@ WHOLE = b'{"choices":[{"index":0,"message":{"role":"assistant","content":"ok"},"
 
 @dataclass
 class Drip:
-    """An answer whose pieces come so many seconds apart; without end, the last one comes again and again."""
+    """An answer whose pieces come so many seconds apart; without end, the last one comes a thousand times more."""
 
     status: int
     pieces: Sequence[bytes]
@@ -46,7 +46,7 @@ class Drip:
         for piece in self.pieces:
             yield piece
             await anyio.sleep(self.seconds)
-        while not self.ends:
+        for _ in range(0 if self.ends else 1000):
             yield self.pieces[-1]
             await anyio.sleep(self.seconds)
 
