@@ -54,25 +54,20 @@ class Pooler:
 
     def _attend(self, program: socket.socket) -> None:
         asked = Stream(has_start=True)
-        server: socket.socket | None = socket.socket(socket.AF_UNIX)
-        assert server is not None
+        server = socket.socket(socket.AF_UNIX)
         server.connect(str(self._to))
         with program, suppress(OSError):
             self._pass(program, server, asked, b"", waits=1)  # until the program is let in
-            self._give_back(server)
-            while data := program.recv(65536):
-                if data[:1] == b"X":
-                    return
-                server = self._taken()
-                try:
-                    self._pass(program, server, asked, data, waits=0)
-                finally:
-                    self._give_back(server)
+            while (data := program.recv(65536)) and data[:1] != b"X":
+                self._pass(program, self._taken(), asked, data, waits=0)
 
     def _pass(
         self, program: socket.socket, server: socket.socket, asked: Stream, data: bytes, waits: int
     ) -> None:
-        """Pass everything on until the server has answered and no transaction is open."""
+        """Pass everything on until the server has answered and no transaction is open.
+
+        Then give the connection back, before the program knows: its next query finds it.
+        """
         answers, is_idle = Stream(), False
         while data or waits or not is_idle:
             if data:
@@ -84,14 +79,17 @@ class Pooler:
                 raise OSError("the program has gone")
             if server in ready:
                 answer = server.recv(65536)
-                program.sendall(answer)
                 for message in answers.messages(answer):
                     if message[:1] == b"Z":
                         waits, is_idle = waits - 1, message[-1:] == b"I"
+                if not (data or waits) and is_idle:
+                    self._give_back(server)
+                program.sendall(answer)
 
     def _taken(self) -> socket.socket:
         with self._changed:
-            self._changed.wait_for(lambda: self._free, 60)
+            if not self._changed.wait_for(lambda: self._free, 60):
+                raise OSError("no connection came free")
             return self._free.pop()
 
     def _give_back(self, server: socket.socket) -> None:

@@ -37,8 +37,10 @@ UNNAMED_STATUS, UNNAMED_BODY = UNNAMED["answers"]["for two seconds"]
 
 
 def virtual(function: Callable[[], Awaitable[T]]) -> T:
-    """Run on a clock that jumps over every wait."""
-    return trio.run(function, clock=trio.testing.MockClock(autojump_threshold=0))
+    """Run on a clock that jumps over every wait, in the same order of tasks each time."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("trio._core._run._r", Random(1))
+        return trio.run(function, clock=trio.testing.MockClock(autojump_threshold=0))
 
 
 class Together(HttpTransport):

@@ -117,7 +117,7 @@ async def test_a_runtime_killed_while_a_tool_has_a_pool_of_processes_is_taken_ov
             host = Forking(str(path), *program)
             try:
                 await anyio.to_thread.run_sync(host.hear_of_worker)
-                assert await anyio.to_thread.run_sync(host.heard) == ["paying"]
+                assert await anyio.to_thread.run_sync(host.heard, abandon_on_cancel=True) == ["paying"]
                 Child.end(host)
                 async with Runtime(environ={"OPENAI_BASE_URL": server.base_url}, journal=path) as runtime:
                     session = await runtime.resume("trip", tools=tools(file))

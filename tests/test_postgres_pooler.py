@@ -64,6 +64,6 @@ def test_what_keeps_a_connection_for_one_program_is_no_such_pooler(postgres: Ser
 
 def test_a_server_without_a_place_for_one_more_connection_is_used_all_the_same(postgres: Server) -> None:
     role = postgres.role("CONNECTION LIMIT 1")
-    storage = PostgresStorage(postgres.url(role, user=role), patience=0.1)
+    storage = PostgresStorage(postgres.url(role, user=role), patience=5)
     assert begin(storage, "one").fence == 1
     storage.close()

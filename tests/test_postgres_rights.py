@@ -119,7 +119,7 @@ def test_a_host_of_an_older_version_writes_nothing_in_newer_tables(
         names = ("actors_session", "actors_record", "actors_host")
         return [direct.execute(f"SELECT * FROM {name} t ORDER BY t").fetchall() for name in names]
 
-    storage = PostgresStorage(postgres.url(schema), patience=0.05)
+    storage = PostgresStorage(postgres.url(schema), patience=0.2)
     begin(storage, "one")
     direct.execute("UPDATE actors_meta SET value = %s WHERE key = 'version'", (tables.VERSION + 1,))
     before = rows()
@@ -142,7 +142,7 @@ def test_a_host_of_an_older_version_writes_nothing_in_newer_tables(
 async def test_whatever_the_server_says_no_session_ends_for_it(
     postgres: Server, schema: str, direct: psycopg.Connection[Any], code: str
 ) -> None:
-    storage = PostgresStorage(postgres.url(schema), patience=0.05)
+    storage = PostgresStorage(postgres.url(schema), patience=0.2)
     async with hosting(a=openai(*[Turn(Say("Done."))] * 9), storage=storage) as runtime:
         session = await runtime.open("a", id="one")
         direct.execute(

@@ -140,7 +140,7 @@ class Endless(OpenAIServer):
 
 @pytest.mark.anyio
 async def test_a_pool_goes_on_although_an_errors_body_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rounds, "ERROR_TIME", 0.05)
+    monkeypatch.setattr(rounds, "ERROR_TIME", 1.0)
     pools = {"pool": PoolSettings(members=("a", "b"))}
     async with hosting(a=Endless(), b=openai(Turn(Say("I can."))), pools=pools) as runtime:
         answer = await (await runtime.open("pool")).ask("Hello.", check=False)

@@ -204,11 +204,9 @@ class SessionHost(Struct):
             self.active[activation.name] = activation
 
     def hibernate(self, activation: Hosted) -> None:
-        """Put a session away if it has nothing to do, and keep of it what its log does not hold."""
+        """Put a session away if it has nothing to do."""
         if activation.name in self.active:
             self._passivate(activation)
-        if activation.name in self.passive:
-            activation.drop()
 
     def _make_room(self) -> bool:
         """Put sessions away that have nothing to do, those not used for longest first; say if the others fit."""

@@ -100,13 +100,10 @@ class ConnectionPool:
 
     async def sweep(self) -> bool:
         """Close those that rest and cannot be used again. Say whether any still rests."""
-        alive: list[Connection] = []
-        ended: list[Connection] = []
-        for connection in self._idle:
-            (alive if connection.is_alive() else ended).append(connection)
-        self._idle = deque(alive)
-        for connection in ended:
-            await self.drop(connection)
+        for connection in tuple(self._idle):
+            if connection in self._idle and not connection.is_alive():  # else it was taken meanwhile
+                self._idle.remove(connection)
+                await self.drop(connection)
         return bool(self._idle)
 
     async def drop(self, connection: Connection) -> None:

@@ -180,8 +180,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "connections: those that can be used again are closed with the others",
         "actors/transport/pool.py:ConnectionPool.sweep",
-        "alive if connection.is_alive() else ended",
-        "ended",
+        "connection in self._idle and not connection.is_alive()",
+        "connection in self._idle",
         (SWEEP,),
     ),
     Mutation(
