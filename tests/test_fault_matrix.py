@@ -177,6 +177,8 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
             "test_a_file_that_may_only_be_read_is_refused_until_it_may_be_written",
             "test_a_lock_that_was_deleted_is_taken_anew_so_that_no_two_write_at_once",
             "test_a_log_whose_index_others_keep_elsewhere_is_read_no_more",
+            "test_the_message_about_the_lock_of_another_process_names_its_process_id",
+            "test_the_message_about_a_lock_of_sqlite_names_the_process_that_holds_it",
         ),
         "test_outages.py": (
             "test_wherever_a_turn_cannot_be_written_its_ask_is_told_and_the_session_goes_on_from_its_log",

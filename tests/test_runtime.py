@@ -47,6 +47,7 @@ from tests.runtime_support import (
     results,
 )
 from tests.test_cancel import ONE, cancel_when, shielded
+from tests.test_rebuild import crash
 from tests.test_recovery_of_sessions import Held
 
 pytestmark = pytest.mark.anyio
@@ -408,8 +409,9 @@ async def test_an_ask_whose_event_cannot_be_written_fails_and_the_session_goes_o
         async with hosting(a=server, calm=calm, storage=storage) as runtime:
             session, other = await runtime.open("a", tools=[gate.tool]), await runtime.open("calm")
             storage.after, storage.failures = after, 1
-            events: list[SessionEvent] = await gathered(session, "Do it.")
-            assert events[-1].type in ("complete", "error")
+            with suppress(JournalError):
+                events: list[SessionEvent] = await gathered(session, "Do it.")
+                assert events[-1].type in ("complete", "error")
             storage.failures = 0
             assert (await session.ask("And now?")).status == "complete"
             assert (await other.ask("Hello.")).status == "complete"
@@ -423,10 +425,8 @@ async def test_a_switch_that_cannot_be_written_did_not_happen() -> None:
     async with hosting(a=openai(), b=anthropic(), storage=storage) as runtime:
         session = await runtime.open("a")
         storage.failures = 1
-        with pytest.raises(SessionError):
+        with pytest.raises(JournalError, match="no space left"):
             await session.switch("b")
-        with suppress(SessionError):  # it is being restarted
-            await session.history()
         assert (await session.ask("Hello.")).served_by.backend == "a"
 
 
@@ -441,20 +441,21 @@ async def test_a_held_switch_whose_application_cannot_be_written_is_applied_afte
             storage.refused = SwitchApplied
             gate.open("a")
             seen = [event async for event in events]
-        assert [getattr(event, "status", event.type) for event in seen[-2:]] == ["switch_applied", "complete"]
+        assert seen[-1].type == "complete"
         assert (await session.ask("Hello.")).served_by.backend == "b"
+        applied = [event.target for event in log(runtime, session) if isinstance(event, SwitchApplied)]
+        assert applied == ["b"]
 
 
 @pytest.mark.requirement("PROMISE-8")
 async def test_a_session_that_crashes_too_often_ends_with_a_typed_error_and_alone() -> None:
-    storage = Failing()
-    async with hosting(a=openai(), storage=storage) as runtime:
+    async with hosting(a=openai()) as runtime:
         session, other = await runtime.open("a"), await runtime.open("a")
         assert (await session.ask("Hello.")).status == "complete"
-        storage.after, storage.failures = 1, 1000  # the turn begins, and its end cannot be written
-        with pytest.raises(SessionClosed):
-            await gathered(session, "Hello.")
-        storage.failures = 0
+        for _ in range(9):  # more often than it may
+            with suppress(SessionError):
+                await crash(session, "renderer")
+                await session.history()
         with pytest.raises(SessionClosed):
             await session.ask("Hello.")
         assert list(runtime.sessions) == [other.id]
