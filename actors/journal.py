@@ -372,8 +372,14 @@ class JournalActor(Actor[JournalCommand]):
             return
         last = command.after + len(answer)
         if (error := self._ends.missing(command.session, last)) is not None:
+            self._lose(error, self._ends.fence(command.session))
             raise error
         self._ends.wrote(command.session, last)  # what was refused as unavailable may be there
+
+    def _lose(self, error: JournalBehind, fence: int) -> None:
+        """Note what is lost, so that it is named before the log is read anew, and take readers back."""
+        self._ends.lose(error, fence)
+        self._readers.cut(error.session, error.first - 1)
 
     async def _name_loss(self, session: str) -> None:
         """Write which events of a session are lost, if some are, ahead of everything else."""
@@ -381,7 +387,7 @@ class JournalActor(Actor[JournalCommand]):
             return
         (outcome,) = await self._in_thread(partial(self._storage.append, [entry]))
         if isinstance(outcome, JournalBehind):
-            self._ends.lose(outcome, entry.fence)
+            self._lose(outcome, entry.fence)
         if not isinstance(outcome, int):
             raise outcome
         self._ends.named(entry)
@@ -447,8 +453,7 @@ class JournalActor(Actor[JournalCommand]):
     def _written(self, append: Append, outcome: Appended) -> None:
         """Tell everybody concerned: those who read the session along first, so that deltas cannot overtake it."""
         if isinstance(outcome, JournalBehind):
-            self._ends.lose(outcome, append.fence)
-            self._readers.cut(append.session, outcome.first - 1)
+            self._lose(outcome, append.fence)
             self._refused(append, outcome)
             return
         if isinstance(outcome, Fenced):

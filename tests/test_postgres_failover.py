@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, NoReturn
 
 import anyio
 import anyio.to_thread
@@ -12,8 +12,10 @@ import pytest
 from actors import Runtime
 from actors.core.events import EventsLost, Submitted
 from actors.core.feed import StatusEvent
-from actors.errors import Fenced, JournalBehind
+from actors.errors import Fenced, JournalBehind, JournalUnavailable
 from actors.handle import Session
+from actors.hosting.activation import Suspended
+from actors.journal import JournalActor
 from actors.storage import Entry
 from actors.storage.postgres import PostgresStorage
 from actors.testing import Say, Turn
@@ -22,6 +24,7 @@ from tests.cli.command import actors_now
 from tests.postgres import Server
 from tests.runtime_support import hosting, openai, restarted
 from tests.storages import begin, to
+from tests.test_hibernation import fall_asleep
 
 TABLES = ("actors_session", "actors_record", "actors_blob", "actors_blob_use", "actors_host")
 
@@ -159,6 +162,14 @@ def test_events_that_nobody_here_wrote_are_another_writers(storage: PostgresStor
 # Sessions
 
 
+def _unavailable(_: object) -> NoReturn:
+    raise JournalUnavailable("The test says so")
+
+
+def _went_back(*_: object) -> NoReturn:
+    raise Entry("one", 1, ()).behind(1, 2)
+
+
 @asynccontextmanager
 async def _asked(storage: PostgresStorage, server: LoopbackServer) -> AsyncIterator[tuple[Runtime, Session]]:
     """Give a session that was asked once, and its runtime."""
@@ -208,6 +219,110 @@ async def test_of_events_that_a_failover_lost_a_caller_a_reader_the_log_and_fsck
     done = actors_now("fsck", url)
     assert done.code == 1
     assert f"session 'one', record {last + 1}: events {last + 1} to {lost} were acknowledged" in done.out
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("is_named_at_once", [False, True])
+async def test_a_session_that_reads_its_log_after_a_failover_goes_on_at_its_second_use(
+    storage: PostgresStorage, standby: Standby, is_named_at_once: bool
+) -> None:
+    async with _asked(storage, openai(*[Turn(Say("Done."))] * 4)) as (_, session):
+        last = len(storage.read("one"))
+        await anyio.to_thread.run_sync(standby.fall_behind)
+        assert (await session.ask("Second.")).status == "complete"
+        lost = len(storage.read("one"))
+        await fall_asleep(session)
+        await anyio.to_thread.run_sync(standby.promote)
+        with pytest.raises(JournalBehind) as raised:
+            await session.ask("Third.")
+        assert (raised.value.first, raised.value.last) == (last + 1, lost)
+        if is_named_at_once:
+            assert len(await session.history()) == 2
+        assert (await session.ask("Fourth.")).status == "complete"
+        assert len(await session.history()) == 4
+    log = storage.read("one")
+    assert log[last] == EventsLost(last + 1, lost)
+    assert [type(event) for event in log].count(EventsLost) == 1
+
+
+@pytest.mark.anyio
+async def test_a_session_that_was_suspended_before_a_failover_goes_on_at_its_second_use(
+    storage: PostgresStorage, standby: Standby, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with _asked(storage, openai(*[Turn(Say("Done."))] * 4)) as (_, session):
+        last = len(storage.read("one"))
+        await anyio.to_thread.run_sync(standby.fall_behind)
+        assert (await session.ask("Second.")).status == "complete"
+        lost = len(storage.read("one"))
+        with monkeypatch.context() as outage:
+            outage.setattr(storage, "append", _unavailable)
+            with pytest.raises(JournalUnavailable):
+                await session.ask("Third.")
+        assert isinstance(session._activation._now, Suspended)
+        await anyio.to_thread.run_sync(standby.promote)
+        with pytest.raises(JournalBehind) as raised:
+            await session.ask("Fourth.")
+        assert (raised.value.first, raised.value.last) == (last + 1, lost)
+        assert (await session.ask("Fifth.")).status == "complete"
+    assert storage.read("one")[last] == EventsLost(last + 1, lost)
+
+
+@pytest.mark.anyio
+async def test_a_session_that_sleeps_through_a_failover_can_be_closed_and_its_reader_is_told(
+    storage: PostgresStorage, standby: Standby
+) -> None:
+    async with _asked(storage, openai(*[Turn(Say("Done."))] * 4)) as (_, session):
+        last = len(storage.read("one"))
+        await anyio.to_thread.run_sync(standby.fall_behind)
+        assert (await session.ask("Second.")).status == "complete"
+        read = [event async for event in session.events(follow=False)]
+        reader = session.events()
+        assert [await anext(reader) for _ in read] == read
+        await fall_asleep(session)
+        await anyio.to_thread.run_sync(standby.promote)
+        await session.close()
+        told = await anext(reader)
+        assert isinstance(told, StatusEvent)
+        assert (told.status, told.seq) == ("events_lost", last + 1)
+        await reader.aclose()
+    (stored,) = storage.sessions()
+    assert stored.state == "closed"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("sleeps", [False, True])
+async def test_a_fork_of_a_session_whose_log_went_back_names_no_loss_ahead_of_its_writer(
+    storage: PostgresStorage, standby: Standby, sleeps: bool
+) -> None:
+    async with _asked(storage, openai(*[Turn(Say("Done."))] * 6)) as (runtime, session):
+        last = len(storage.read("one"))
+        await anyio.to_thread.run_sync(standby.fall_behind)
+        assert (await session.ask("Second.")).status == "complete"
+        if sleeps:
+            await fall_asleep(session)
+        await anyio.to_thread.run_sync(standby.promote)
+        for name in ("two", "three"):
+            await runtime.fork("one", id=name)
+            assert len(storage.read(name)) == last
+        assert len(storage.read("one")) == last
+        with pytest.raises(JournalBehind):
+            await session.ask("Third.")
+        assert (await session.ask("Fourth.")).status == "complete"
+        assert len(await session.history()) == 4
+    assert isinstance(storage.read("one")[last], EventsLost)
+
+
+@pytest.mark.anyio
+async def test_a_close_is_refused_if_the_journal_goes_back_whenever_it_is_asked(
+    storage: PostgresStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with _asked(storage, openai(*[Turn(Say("Done."))] * 4)) as (_, session):
+        with monkeypatch.context() as going_back:
+            await fall_asleep(session)
+            going_back.setattr(JournalActor, "_check_end", _went_back)
+            with anyio.fail_after(60), pytest.raises(JournalBehind):
+                await session.close()
+        assert (await session.ask("Second.")).status == "complete"
 
 
 @pytest.mark.anyio

@@ -63,6 +63,10 @@ OBJECTS = 4096
 """Bytes of the objects that a session is while it is in memory, beside what it says and renders, about."""
 
 
+END_TRIES = 8
+"""How often the end is written at most: more than a session may restart, and than its log goes back meanwhile."""
+
+
 class Activation:
     """One session, with its actors or without: asleep, awake, asleep again, and at last ended.
 
@@ -362,11 +366,16 @@ class Activation:
             closing.over.set()
 
     async def _write_end(self) -> None:
-        """Have the end written; ask again after a crash, as often as the session may restart."""
-        while True:
+        """Have the end written; ask again after a crash, and when the log went back: it says so by then."""
+        for left in reversed(range(END_TRIES)):
             await self.put_away()
-            with suppress(ActorFailed, JournalBehind):  # what is lost, its log says by then
-                return await (self.actors or self.activate()).session.ask(End())
+            try:
+                await (self.actors or self.activate()).session.ask(End())
+            except (ActorFailed, JournalBehind) as error:
+                if not left and isinstance(error, JournalBehind):
+                    raise
+            else:
+                return
 
     async def _end(self) -> None:
         """End the session's actors, and with them the session."""

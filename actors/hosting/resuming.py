@@ -33,14 +33,19 @@ class Recalled(Struct, frozen=True):
     lanes: Lanes
 
 
-async def read(journal: Ref[JournalCommand], session: str) -> list[Event]:
+async def read(journal: Ref[JournalCommand], session: str, *, anew: bool = False) -> list[Event]:
     """Return the events of a session's log.
+
+    Args:
+        journal: Who reads it.
+        session: Whose log.
+        anew: The caller is its writer, and goes on from there.
 
     Raises:
         SessionUnknown: There is none.
         JournalError: It cannot be read.
     """
-    events = await journal.ask(ReadLog(session, anew=True))
+    events = await journal.ask(ReadLog(session, anew=anew))
     if not events:
         raise unknown(session)
     return events
@@ -60,7 +65,7 @@ async def recalled(host: SessionHost, session: str) -> Recalled:
         JournalDamaged: It does not begin as a session's log does.
         SessionClosed: Its last event is its end.
     """
-    events = await read(host.journal, session)
+    events = await read(host.journal, session, anew=True)
     if not isinstance(opened := events[0], Opened):
         raise JournalDamaged(
             f"Session {session!r}: its log does not begin with 'opened'", session=session, number=1

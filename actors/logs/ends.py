@@ -16,10 +16,11 @@ from actors.storage import Claim, Entry
 class LogEnds:
     """The numbers of the last events of the logs that this host has claimed. They live as long as its claims."""
 
-    __slots__ = ("_ends", "_lost")
+    __slots__ = ("_ends", "_fences", "_lost")
 
     def __init__(self) -> None:
         self._ends: dict[str, int] = {}
+        self._fences: dict[str, int] = {}
         self._lost: dict[str, Entry] = {}  # what names a loss, until it is written
 
     def expected(self, entries: Iterable[Entry]) -> Iterator[Entry]:
@@ -35,7 +36,7 @@ class LogEnds:
         """Note that this host has a session now."""
         self._lost.pop(session, None)
         if claim.fence:
-            self._ends[session] = claim.last
+            self._ends[session], self._fences[session] = claim.last, claim.fence
 
     def wrote(self, session: str, last: int) -> None:
         """Note that events were acknowledged, the last of them with this number."""
@@ -44,7 +45,12 @@ class LogEnds:
     def forget(self, session: str) -> None:
         """Note that this host does not write a session any more."""
         self._ends.pop(session, None)
+        self._fences.pop(session, None)
         self._lost.pop(session, None)
+
+    def fence(self, session: str) -> int:
+        """Return the number with which this host has claimed a session, 0 if it has not."""
+        return self._fences.get(session, 0)
 
     def lose(self, error: JournalBehind, fence: int) -> None:
         """Note which events are lost; once, however many appends are refused for it."""

@@ -362,12 +362,17 @@ class PostgresStorage:
         return left
 
     def _known(self, connection: Connection, entries: Iterable[Entry]) -> dict[str, SessionRow]:
-        """Return the rows of the sessions of these entries; what is remembered is right as long as its number is."""
+        """Return the rows of the sessions of these entries.
+
+        What is remembered is right as long as its number is, unless an entry begins before its end: its writer has
+        read that the log went back.
+        """
         rows = dict[str, SessionRow]()
         unknown = list[str]()
         for entry in entries:
             row = self._rows.get(entry.session)
-            if row is not None and row.fence == entry.fence:
+            went_back = row is not None and entry.after is not None and entry.after < row.last
+            if row is not None and row.fence == entry.fence and not went_back:
                 rows[entry.session] = row
             else:
                 unknown.append(entry.session)

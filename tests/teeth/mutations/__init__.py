@@ -6,6 +6,7 @@ Each is a misunderstanding someone could have, not a syntax error. `tests.teeth.
 from tests.teeth.mutations import (
     answers,
     asking,
+    behind,
     bench,
     budgets,
     caches,
@@ -109,6 +110,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     *failed_asks.MUTATIONS,
     *faults.MUTATIONS,
     *asking.MUTATIONS,
+    *behind.MUTATIONS,
     *choosing.MUTATIONS,
     *scale.MUTATIONS,
     *configure.MUTATIONS,

@@ -36,8 +36,8 @@ MUTATIONS = (
     ),
     Mutation(
         "failover: a reader waits for numbers that are given again",
-        "actors/journal.py:JournalActor._written",
-        "self._readers.cut(append.session, outcome.first - 1)",
+        "actors/journal.py:JournalActor._lose",
+        "self._readers.cut(error.session, error.first - 1)",
         "",
         (LOST,),
     ),

@@ -1,0 +1,45 @@
+"""What a session finds that is used again after its journal went back."""
+
+from tests.teeth.mutations.mutation import Mutation
+
+STORAGE, FAILOVER = "actors/storage/postgres/storage.py", "tests/test_postgres_failover.py"
+SLEPT = f"{FAILOVER}::test_a_session_that_reads_its_log_after_a_failover_goes_on_at_its_second_use"
+SUSPENDED = f"{FAILOVER}::test_a_session_that_was_suspended_before_a_failover_goes_on_at_its_second_use"
+
+MUTATIONS = (
+    Mutation(
+        "behind: what a read finds to be lost is not noted",
+        "actors/journal.py:JournalActor._check_end",
+        "self._lose(error, ...)",
+        "",
+        (SLEPT, SUSPENDED),
+    ),
+    Mutation(
+        "behind: the number of a claim is not kept",
+        "actors/logs/ends.py:LogEnds.fence",
+        "self._fences.get(session, 0)",
+        "0",
+        (SLEPT, SUSPENDED),
+    ),
+    Mutation(
+        "behind: a row that is remembered is right though its log went back",
+        f"{STORAGE}:PostgresStorage._known",
+        "entry.after < row.last",
+        "False",
+        (SLEPT, SUSPENDED),
+    ),
+    Mutation(
+        "behind: whoever forks a session reads its log as its writer",
+        "actors/hosting/resuming.py:read",
+        "ReadLog(session, anew=anew)",
+        "ReadLog(session, anew=True)",
+        (f"{FAILOVER}::test_a_fork_of_a_session_whose_log_went_back_names_no_loss_ahead_of_its_writer",),
+    ),
+    Mutation(
+        "behind: a close asks again for ever",
+        "actors/hosting/activation.py:Activation._write_end",
+        "raise",
+        "return await self._write_end()",
+        (f"{FAILOVER}::test_a_close_is_refused_if_the_journal_goes_back_whenever_it_is_asked",),
+    ),
+)
