@@ -1,4 +1,5 @@
-"""The statements. All but `erase` is one statement each, so it is done or not and holds no lock between two messages.
+"""The statements. All but `erase` and the clock is one statement each, so it is done or not and holds no lock between
+two messages.
 
 A session's checksum covers what the directory shows of its log; not the fencing number and the owner, which change
 without the log.
@@ -130,6 +131,8 @@ ORDER BY used DESC, name LIMIT %(limit)s
 """  # noqa: S608  as above
 
 NOW = "SELECT floor(extract(epoch FROM clock_timestamp()))::bigint"
+LOCK_CLOCK = "LOCK TABLE actors_meta IN SHARE ROW EXCLUSIVE MODE"
+"""Hosts note the clock one after the other; who only reads the table, as every append does, waits for nobody."""
 CLOCK = "SELECT key, value FROM actors_meta WHERE key LIKE 'clock%'"
 DROP_CLOCK = f"DELETE FROM actors_meta WHERE key LIKE 'clock%' AND {_IS_OURS}"  # noqa: S608  as above
 NOTE_CLOCK = f"""

@@ -419,11 +419,13 @@ def _why_left(entry: Entry, row: SessionRow, end: SessionEnd | None) -> Refusal:
 
 
 def _observed(connection: Connection, elapsed: int) -> ObservedClock:
-    before = clock_of(dict[str, int](connection.execute(sql.CLOCK).fetchall()))
-    clock = observe(before, server_time(connection), elapsed)
-    connection.execute(sql.DROP_CLOCK)
-    for note in clock_values(clock).items():
-        connection.execute(sql.NOTE_CLOCK, note)
+    with connection.transaction():
+        connection.execute(sql.LOCK_CLOCK)
+        before = clock_of(dict[str, int](connection.execute(sql.CLOCK).fetchall()))
+        clock = observe(before, server_time(connection), elapsed)
+        connection.execute(sql.DROP_CLOCK)
+        for note in clock_values(clock).items():
+            connection.execute(sql.NOTE_CLOCK, note)
     return clock
 
 

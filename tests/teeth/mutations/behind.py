@@ -5,6 +5,7 @@ from tests.teeth.mutations.mutation import Mutation
 STORAGE, FAILOVER = "actors/storage/postgres/storage.py", "tests/test_postgres_failover.py"
 SLEPT = f"{FAILOVER}::test_a_session_that_reads_its_log_after_a_failover_goes_on_at_its_second_use"
 SUSPENDED = f"{FAILOVER}::test_a_session_that_was_suspended_before_a_failover_goes_on_at_its_second_use"
+CLOCK = "tests/test_postgres_clock.py"
 
 MUTATIONS = (
     Mutation(
@@ -41,5 +42,19 @@ MUTATIONS = (
         "raise",
         "return await self._write_end()",
         (f"{FAILOVER}::test_a_close_is_refused_if_the_journal_goes_back_whenever_it_is_asked",),
+    ),
+    Mutation(
+        "behind: a connection that is lost takes the notes of the clock with it",
+        f"{STORAGE}:_observed",
+        "connection.transaction()",
+        "suppress()",
+        (f"{CLOCK}::test_a_connection_that_is_lost_while_the_clock_is_noted_loses_no_note",),
+    ),
+    Mutation(
+        "behind: two hosts note the clock at once",
+        f"{STORAGE}:_observed",
+        "connection.execute(sql.LOCK_CLOCK)",
+        "",
+        (f"{CLOCK}::test_a_host_that_notes_the_clock_waits_for_another_that_does",),
     ),
 )
