@@ -260,6 +260,24 @@ async def test_a_postgres_journal_is_swept_by_the_clock_of_the_server(
     storage.close()
 
 
+async def test_a_host_whose_clock_is_behind_that_of_the_server_erases_nothing_too_early(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage, behind = made("postgres", request), wall() - 400 * DAY
+    monkeypatch.setattr("actors.storage.postgres.storage.wall", lambda: behind)
+    at_rest(storage, "young")
+    steady = iter(range(0, 10 * DAY, DAY))
+    async with hosting(a=openai(), storage=storage) as runtime:
+        storage.look_at_clock(int(behind), 0)
+        for day in range(1, 3):  # all of it was observed
+            storage.look_at_clock(int(behind) + day * DAY, day * DAY)
+        journal, forget = runtime._running().journal, runtime._forget
+        swept = Retention(journal, KEEP, forget, lambda: behind, lambda: next(steady))
+        assert [await swept.sweep() for _ in range(5)] == [0] * 5
+        assert storage.look_at_clock(int(behind), 0).last == int(behind)
+    storage.close()
+
+
 def test_time_that_was_not_observed_counts_after_a_day_that_was() -> None:
     first = observe(None, 10**9, 0)
     assert (first.trusted, first.doubt) == (0, DAY)

@@ -209,7 +209,7 @@ class Storage(Protocol):
         """Note the wall clock, durably; return how far it is trusted (`actors.storage.clock`).
 
         Args:
-            now: Its reading, in seconds since 1970. A storage on a server reads the server's instead.
+            now: Its reading, in seconds since 1970. A storage on a server takes the server's if that is behind it.
             elapsed: Seconds since this process looked before, by a clock that nobody sets; 0 if it did not.
         """
 

@@ -158,8 +158,11 @@ class PostgresStorage:
         self._writer.run(lambda connection: self._erase(connection, session))
 
     def look_at_clock(self, now: int, elapsed: int) -> ObservedClock:
-        """Note the clock of the server, whatever the host's says; return how far it is trusted."""
-        return self._writer.run(lambda connection: _observed(connection, elapsed))
+        """Note the clock of the server, or the host's if that is behind; return how far it is trusted.
+
+        When a session was used, its host's clock says: one that is behind must not make it seem old.
+        """
+        return self._writer.run(lambda connection: _observed(connection, now, elapsed))
 
     def purge(self, most: int | None = None) -> None:
         """Do nothing: the files are the server's."""
@@ -418,11 +421,11 @@ def _why_left(entry: Entry, row: SessionRow, end: SessionEnd | None) -> Refusal:
     return entry.fenced(fence if fence != entry.fence else fence + 1)  # it changed after it was looked at
 
 
-def _observed(connection: Connection, elapsed: int) -> ObservedClock:
+def _observed(connection: Connection, now: int, elapsed: int) -> ObservedClock:
     with connection.transaction():
         connection.execute(sql.LOCK_CLOCK)
         before = clock_of(dict[str, int](connection.execute(sql.CLOCK).fetchall()))
-        clock = observe(before, server_time(connection), elapsed)
+        clock = observe(before, min(server_time(connection), now), elapsed)
         connection.execute(sql.DROP_CLOCK)
         for note in clock_values(clock).items():
             connection.execute(sql.NOTE_CLOCK, note)

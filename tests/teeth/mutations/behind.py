@@ -57,4 +57,14 @@ MUTATIONS = (
         "",
         (f"{CLOCK}::test_a_host_that_notes_the_clock_waits_for_another_that_does",),
     ),
+    Mutation(
+        "behind: the age of what a host wrote is told by a clock that is ahead of its own",
+        f"{STORAGE}:_observed",
+        "min(server_time(connection), now)",
+        "server_time(connection)",
+        (
+            "tests/test_retention.py::"
+            "test_a_host_whose_clock_is_behind_that_of_the_server_erases_nothing_too_early",
+        ),
+    ),
 )

@@ -76,7 +76,7 @@ MUTATIONS = (
     Mutation(
         "retention: a Postgres journal is swept by the clock of the host",
         "actors/storage/postgres/storage.py:PostgresStorage.look_at_clock",
-        "_observed(connection, elapsed)",
+        "_observed(connection, now, elapsed)",
         "observe(clock_of(dict(connection.execute(sql.CLOCK).fetchall())), now, elapsed)",
         (f"{RETENTION}::test_a_postgres_journal_is_swept_by_the_clock_of_the_server",),
     ),
