@@ -146,7 +146,7 @@ class Words:
 
 @dataclass(slots=True, eq=False)
 class LongTextDeltas:
-    """The deltas of a long text, from the pieces that its block keeps in any case."""
+    """The deltas of a long text, made from the pieces of its block when they are iterated."""
 
     words: Words
     first: int
@@ -159,7 +159,7 @@ class LongTextDeltas:
 
 @dataclass(slots=True, eq=False)
 class Events:
-    """Events in their order."""
+    """The events of a whole answer, in order."""
 
     known: Sequence[StreamEvent | LongTextDeltas]
 

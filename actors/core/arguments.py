@@ -103,13 +103,13 @@ def compile_schema(
         cost = SchemaCost(plain)
         if reason := _why_unusable(plain) or cost.why_too_much():
             raise ValueError(reason)
-        return ArgumentCheck(_compiled(plain, every_pattern=every_pattern), cost)
+        return ArgumentCheck(_make_validator(plain, every_pattern=every_pattern), cost)
     except (ValueError, TypeError) as error:
         reason = printable(_clipped(str(error).partition("\n")[0], 2 * _NAMED))
         raise ToolDefinitionError(f"Tool {named} has an unusable schema: {reason}") from None
 
 
-def _compiled(schema: dict[str, Any], *, every_pattern: bool) -> "Validator":  # Any: JSON
+def _make_validator(schema: dict[str, Any], *, every_pattern: bool) -> "Validator":  # Any: JSON
     from jsonschema_rs import (
         FancyRegexOptions,
         RegexOptions,

@@ -28,7 +28,7 @@ def entries(keyword: str, value: JsonValue) -> Iterator[tuple[str, JsonValue]]:
 
 
 def below(keyword: str, value: JsonValue, made: Callable[[JsonValue], JsonValue]) -> JsonValue:
-    """Return what stands under a keyword, with each schema directly in it replaced by what `made` returns for it."""
+    """Return a keyword's value, each schema directly in it replaced by the result of `made`."""
     if keyword in MAPS and type(value) is dict:
         return {name: made(inner) for name, inner in value.items()}
     if type(value) is list and (keyword in LISTS or keyword == "items"):

@@ -21,7 +21,7 @@ _CHANGED = frozenset({"$ref", *_COUNTED})
 def without_patterns(schema: dict[str, Any], patterns: frozenset[str]) -> dict[str, Any]:  # Any: JSON
     """Return a schema that holds none of the patterns and accepts all that the given one accepts."""
     made: dict[str, Any] = {}
-    gone = _left_out(schema, patterns)
+    gone = _unsafe_keywords(schema, patterns)
     for keyword, value in schema.items():
         if keyword in gone or (keyword == "pattern" and value in patterns):
             continue
@@ -37,8 +37,8 @@ def _inside(schema: JsonValue, patterns: frozenset[str]) -> JsonValue:
     return without_patterns(schema, patterns) if isinstance(schema, dict) else schema
 
 
-def _left_out(schema: dict[str, Any], patterns: frozenset[str]) -> frozenset[str]:  # Any: JSON
-    """Return the keywords of one schema that might accept less without the patterns."""
+def _unsafe_keywords(schema: dict[str, Any], patterns: frozenset[str]) -> frozenset[str]:  # Any: JSON
+    """Return the keywords that could make a schema accept less once the patterns are gone."""
     by_key = schema.get("patternProperties")
     affected = {
         "not": _holds(schema.get("not"), patterns),
@@ -50,7 +50,7 @@ def _left_out(schema: dict[str, Any], patterns: frozenset[str]) -> frozenset[str
 
 
 def _holds(value: JsonValue, patterns: frozenset[str]) -> bool:
-    """Say whether what stands under a keyword may accept more without the patterns. A reference may lead to one."""
+    """Tell whether a keyword's schemas may accept more without the patterns. A reference may lead to a pattern."""
     inner = value if isinstance(value, list) else [value]
     return any(
         not _CHANGED.isdisjoint(node) or patterns.intersection(patterns_of(node))

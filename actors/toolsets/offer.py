@@ -123,13 +123,13 @@ def _called(owner: ToolsetOwner, name: str, tool: AnyTool) -> Callable[..., Any]
 def _awaited(owner: ToolsetOwner, name: str, tool: AnyTool) -> Callable[..., Any]:  # Any: any function
     @wraps(tool.function)
     async def called(**arguments: Any) -> object:  # Any: whatever types the function asks for
-        function, opening = _unchanged(tool, await owner.current(name)), owner.openings
+        function, opening = _current_function(tool, await owner.current(name)), owner.openings
         try:
             return await function(**arguments)
         except ToolsetDown as error:
             if not _may_run_again(tool, error):
                 raise
-        return await _unchanged(tool, await owner.current(name, beyond=opening))(**arguments)
+        return await _current_function(tool, await owner.current(name, beyond=opening))(**arguments)
 
     return called
 
@@ -137,12 +137,12 @@ def _awaited(owner: ToolsetOwner, name: str, tool: AnyTool) -> Callable[..., Any
 def _threaded(owner: ToolsetOwner, name: str, tool: AnyTool) -> Callable[..., Any]:  # Any: any function
     @wraps(tool.function)
     def called(**arguments: Any) -> object:  # Any: whatever types the function asks for
-        return _unchanged(tool, owner.current_in_thread(name))(**arguments)
+        return _current_function(tool, owner.current_in_thread(name))(**arguments)
 
     return called
 
 
-def _unchanged(checked: AnyTool, current: AnyTool) -> Callable[..., Any]:  # Any: any function
+def _current_function(checked: AnyTool, current: AnyTool) -> Callable[..., Any]:  # Any: any function
     """Return the function that is called now.
 
     Raises:
