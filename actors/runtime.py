@@ -15,7 +15,7 @@ from functools import lru_cache, partial
 from os import PathLike
 from random import Random
 from types import EllipsisType, TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 from weakref import WeakValueDictionary
 
 from actors import telemetry
@@ -88,8 +88,6 @@ TOOLSETS = 20.0
 CLOSING = 5.0
 """Seconds that connections may take to close after that."""
 
-T = TypeVar("T")
-
 LANES, EVIDENCE = 256, 16
 """Bindings whose rules are kept, and refused transcripts."""
 
@@ -154,7 +152,9 @@ class Runtime(Archive):
         self.system: System
         """The actors, and the tasks that serve them; made when the runtime is entered."""
         self._seed, self._gc = seed, checked_policy(gc)
-        self._on_tool_error = None if on_tool_error is None else _hook("on_tool_error", on_tool_error)
+        self._on_tool_error = (
+            None if on_tool_error is None else telemetry.guard("on_tool_error", on_tool_error)
+        )
         self._dumps = None if on_refusal is None else dumps_to(on_refusal)
         self._may_use_threads = False
         self._watch: LoopWatch
@@ -496,9 +496,3 @@ class Runtime(Archive):
         if self._dumps is not None and self._host is not None and self._dumps.take():
             codec = self.config.dialect(refusal.report.dialect)
             self._host.start(partial(self._dumps.dump, refusal, codec, self.refused), f"dump/{self.refused}")
-
-
-def _hook(name: str, function: Callable[[T], object]) -> Callable[[T], object]:
-    """Return what calls a function of the host's that is told what happens. It raises nothing."""
-    listener = telemetry.listener(name)
-    return lambda happened: listener.call(lambda: function(happened))

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial, wraps
 from itertools import zip_longest
-from typing import TYPE_CHECKING, ParamSpec
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from actors.core.diagnostics import Refusal
 from actors.core.stats import ReuseStats
@@ -29,6 +29,7 @@ MOST = 50
 """Entries of a list that an event holds."""
 
 P = ParamSpec("P")
+T = TypeVar("T")
 
 
 def never_raising(log: Callable[P, None]) -> Callable[P, None]:
@@ -75,6 +76,12 @@ def host_code_failed(what: str, error: BaseException, then: str) -> None:
 def listener(name: str) -> Listener:
     """Return what calls functions of the program's that are told what happens, until one of them raises."""
     return Listener(partial(host_code_failed, name, then="switched off"))
+
+
+def guard(name: str, callback: Callable[[T], object]) -> Callable[[T], object]:
+    """Return a callback of the program that never raises, and does nothing more once it has raised."""
+    guarded = listener(name)
+    return lambda event: guarded.call(lambda: callback(event))
 
 
 def _place(error: BaseException) -> str:

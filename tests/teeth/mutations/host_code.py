@@ -82,9 +82,9 @@ MUTATIONS = (
     ),
     Mutation(
         "host code: a hook for failures crashes the session",
-        "actors/runtime.py:_hook",
-        "listener.call(lambda: function(happened))",
-        "function(happened)",
+        "actors/telemetry/__init__.py:guard",
+        "guarded.call(lambda: callback(event))",
+        "callback(event)",
         (PLAYS,),
     ),
     Mutation(
