@@ -426,7 +426,7 @@ class Session:
         await self._activation.close()
 
     async def _submit(self, words: Words, sink: Sink, output: Any, settings: AskSettings) -> None:
-        await self._activation.host.turnstile.enter()
+        await self._activation.host.turnstile.begin()
         form = None if output is None else output_of(output)
         said = asked(settings, None if form is None else form.schema)
         self._activation.configuration.check(said)

@@ -3,11 +3,12 @@
 import json
 from pathlib import Path
 
+import anyio
 import pytest
 
 from actors.adapters.adapter import adapter
 from actors.core.profiles import PROFILES, dialect
-from actors.testing.bench import dialects, memory, waking
+from actors.testing.bench import dialects, many, memory, waking
 from actors.testing.bench.dialects import decoding, encoding
 from actors.testing.bench.figures import Extent, Figure, table
 from actors.testing.bench.turn import hosted
@@ -40,6 +41,41 @@ def test_a_measurement_gives_figures_beside_their_goal(goal: str, monkeypatch: p
     measured = [row for row in measure.figures(QUICK) if row.value is not None]
     assert measured
     assert all(row.goal == goal and row.limit and row.met is not None for row in measured)
+
+
+@pytest.mark.parametrize("name", many.WORKS)
+def test_many_sessions_are_measured_to_the_end_of_every_turn(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(many, "DELAY", 0.0001)
+    monkeypatch.setattr(many, "NAP", 0.0001)
+    sample = anyio.run(many.WORKS[name], 3, backend="asyncio")
+    assert sample.ms > 0
+    assert sample.failed == 0
+    assert (sample.early_ms > 0) if name == "rotation" else (0 < sample.first <= sample.middle <= sample.last)
+
+
+def test_the_figures_of_many_sessions_are_held_against_their_goals(monkeypatch: pytest.MonkeyPatch) -> None:
+    sample = many.Sample(ms=3.0, early_ms=2.0, lag_ms=260.0, first=2.1, middle=4.0, last=9.0, failed=1)
+    monkeypatch.setattr(many, "measured", lambda work, count, backend: sample)
+    rows = [
+        row
+        for measure in MEASURES
+        if measure.goal in ("H1", "H2", "H3", "H4", "H5")
+        for row in measure.figures(QUICK)
+    ]
+    ratios = {(row.goal, row.judged, row.met) for row in rows}
+    assert ratios == {
+        ("H1", 1.5, False),
+        ("H2", 1.0, True),
+        ("H2", 1, False),
+        ("H3", 260.0, False),
+        ("H4", 2.1, False),
+        ("H4", 4.0 / (150 * 0.3 / 64), False),
+        ("H4", 1, False),
+        ("H5", 1.0, True),
+        ("H5", 1, False),
+    }
 
 
 def test_sessions_that_are_weighed_as_idle_have_no_actors() -> None:

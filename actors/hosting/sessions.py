@@ -120,7 +120,7 @@ class Sessions:
         """Open a session that goes on from a history; `given` is its id, or one is made up. See `Runtime.open`."""
         budget = None if budget is None else checked_budget(budget)
         tenant = checked_tenant(tenant)
-        await host.turnstile.enter()
+        await host.turnstile.begin()
         self._check_room(host)
         name, claim = await self._claimed(host, given)
         return await self._begin(host, name, claim.fence, target, history, equipped, tenant, budget)
@@ -138,7 +138,7 @@ class Sessions:
         """Return the session of this id: the one that is open, one from its log, or a new one. See `Runtime.open`."""
         budget = None if budget is None else checked_budget(budget)
         tenant = checked_tenant(tenant)
-        await host.turnstile.enter()
+        await host.turnstile.begin()
         if (session := await self._open_already(name)) is not None:
             _check_tenant(name, session._activation.tenant, tenant)
             return session
@@ -220,7 +220,7 @@ class Sessions:
         wait: float,
     ) -> Session:
         """Go on with a session from its log. See `Runtime.resume`."""
-        await host.turnstile.enter()
+        await host.turnstile.begin()
         self._check_room(host)
         self._reserve(name)
         try:

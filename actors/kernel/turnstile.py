@@ -4,6 +4,10 @@ Thousands of sessions may have something to do at once: they are asked together,
 event loop runs whatever is ready before it looks at its sockets and timers again, so it would stand still until all of
 them are done. So each task comes through here before it begins to compute: so many do at once, and the others wait in
 the order in which they came, while the loop looks at its sockets after each few. Where there is no crowd nobody waits.
+
+Work that goes on passes before work that only begins: if thousands of sessions ask at once, the first answers are read
+while most of the asks still wait. Otherwise every turn would end at the end. New work keeps a quarter of the places, so
+that streams without end cannot shut it out.
 """
 
 from bisect import bisect_left
@@ -51,22 +55,43 @@ class Turnstile:
         clock: Gives seconds.
     """
 
-    __slots__ = ("_clock", "_is_called", "_parking", "_passed", "_since", "_waiting", "_width", "lags")
+    __slots__ = (
+        "_beginning",
+        "_clock",
+        "_is_called",
+        "_parking",
+        "_passed",
+        "_since",
+        "_waiting",
+        "_width",
+        "lags",
+    )
 
     def __init__(
         self, parking: Parking, width: int = WIDTH, clock: Callable[[], float] = perf_counter
     ) -> None:
         self._parking, self._width, self._clock = parking, width, clock
         self._waiting: deque[Waiter] = deque()
+        self._beginning: deque[Waiter] = deque()
         self._passed = 0
         self._since = 0.0
         self._is_called = False
         self.lags = LagCounts()
 
+    async def begin(self) -> None:
+        """Return when this task may begin new work: at once, if few others compute.
+
+        A task that is cancelled while it waits loses its place.
+        """
+        await self._enter(self._beginning)
+
     async def enter(self) -> None:
-        """Return when this task may compute: at once, if few others do. Who is cancelled meanwhile loses his place."""
-        if self._waiting or self._passed >= self._width:
-            await self.give_way()
+        """Return when this task may go on with work that has begun. Cancellation: as in `begin`."""
+        await self._enter(self._waiting)
+
+    async def _enter(self, queue: deque[Waiter]) -> None:
+        if self._waiting or queue or self._passed >= self._width:
+            await self._wait(queue)
             return
         self._passed += 1
         if not self._is_called:
@@ -74,8 +99,11 @@ class Turnstile:
 
     async def give_way(self) -> None:
         """Return when the event loop has come round, in the midst of a long computation. Others go first, as above."""
+        await self._wait(self._waiting)
+
+    async def _wait(self, queue: deque[Waiter]) -> None:
         waiter = self._parking.waiter()
-        self._waiting.append(waiter)
+        queue.append(waiter)
         if not self._is_called:
             self._call()
         await waiter
@@ -89,13 +117,19 @@ class Turnstile:
         """Let the next through. The event loop has looked at its sockets since."""
         self.lags.note(self._clock() - self._since)
         self._is_called, self._passed = False, 0
-        while self._waiting and self._passed < self._width:
-            waiter = self._waiting.popleft()
+        self._let_through(self._beginning, self._width // 4)
+        self._let_through(self._waiting, self._width)
+        self._let_through(self._beginning, self._width)
+        if self._passed:
+            self._call()
+
+    def _let_through(self, queue: deque[Waiter], most: int) -> None:
+        """Let tasks through in the order in which they came, until so many have passed in this turn."""
+        while queue and self._passed < most:
+            waiter = queue.popleft()
             if not waiter.done():  # it is if its task was cancelled
                 waiter.set_result(None)
                 self._passed += 1
-        if self._passed:
-            self._call()
 
 
 _HERE = local()

@@ -53,6 +53,43 @@ async def test_who_waits_goes_through_in_the_order_in_which_he_came() -> None:
     assert order == [0, 1, 2]
 
 
+@pytest.mark.parametrize(("width", "passed"), [(1, "cccc"), (4, "bccc")])
+async def test_work_that_goes_on_passes_before_new_work_which_keeps_a_quarter_of_the_places(
+    width: int, passed: str
+) -> None:
+    turns, order = list[Callable[[], None]](), list[str]()
+    gate = Turnstile(replace(parking(), next=turns.append), width)
+
+    async def compute(name: str, here: anyio.Event) -> None:
+        here.set()
+        await (gate.begin() if name == "b" else gate.enter())
+        order.append(name)
+
+    with anyio.fail_after(30):
+        for _ in range(width):
+            await gate.enter()  # there is no place any more until the loop has come round
+        async with anyio.create_task_group() as tasks:
+            for name in "bbbbcccc":
+                tasks.start_soon(compute, name, here := anyio.Event())
+                await here.wait()
+            while len(order) < 4:
+                before = len(order)
+                turns.pop()()
+                while len(order) == before:
+                    await anyio.lowlevel.checkpoint()
+            first = "".join(sorted(order))
+            while turns:
+                turns.pop()()
+    assert first == passed
+    assert "".join(sorted(order)) == "bbbbcccc"
+
+
+async def test_new_work_begins_at_once_where_few_others_compute() -> None:
+    gate = Turnstile(parking(), 2)
+    with pytest.raises(StopIteration):
+        gate.begin().send(None)
+
+
 async def test_who_is_alone_does_not_wait() -> None:
     gate = Turnstile(parking(), 2)
     entering = gate.enter()

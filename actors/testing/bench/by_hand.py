@@ -6,6 +6,7 @@ it checks nothing, keeps no log, and trusts the server with time and size.
 
 import asyncio
 import json
+from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -58,27 +59,33 @@ class Client:
 
     async def turn(self) -> None:
         """Ask once: model, five tools at once, model."""
-        messages: list[Any] = [{"role": "user", "content": QUESTION}]  # Any: JSON as any client would hold it
-        while True:
-            asked = {"model": "model-1", "messages": messages, "tools": TOOLS, "stream": self._stream}
-            message = self._message(await self.post(json.dumps(asked).encode()))
-            messages.append(message)
-            if not (calls := message.get("tool_calls")):
-                return
-            given = [json.loads(call["function"]["arguments"]) for call in calls]
-            results = await asyncio.gather(*(search(**arguments) for arguments in given))
-            for call, result in zip(calls, results, strict=True):
-                messages.append({"role": "tool", "tool_call_id": call["id"], "content": result})
+        await turn(self.post, stream=self._stream)
 
-    def _message(self, body: bytes) -> dict[str, Any]:  # Any: as above
-        if not self._stream:
-            message: dict[str, Any] = json.loads(body)["choices"][0]["message"]
-            return message
-        calls: list[Any] = []
-        text = ""
-        for line in body.split(b"\n\n"):
-            if line.startswith(b"data: {") and (choices := json.loads(line[6:])["choices"]):
-                delta = choices[0]["delta"]
-                calls += delta.get("tool_calls", ())
-                text += delta.get("content") or ""
-        return {"role": "assistant", "content": text, **({"tool_calls": calls} if calls else {})}
+
+async def turn(post: Callable[[bytes], Awaitable[bytes]], *, stream: bool) -> None:
+    """Ask once, each request through `post`, which returns the body of the answer."""
+    messages: list[Any] = [{"role": "user", "content": QUESTION}]  # Any: JSON as any client would hold it
+    while True:
+        asked = {"model": "model-1", "messages": messages, "tools": TOOLS, "stream": stream}
+        message = _message(await post(json.dumps(asked).encode()), stream)
+        messages.append(message)
+        if not (calls := message.get("tool_calls")):
+            return
+        given = [json.loads(call["function"]["arguments"]) for call in calls]
+        results = await asyncio.gather(*(search(**arguments) for arguments in given))
+        for call, result in zip(calls, results, strict=True):
+            messages.append({"role": "tool", "tool_call_id": call["id"], "content": result})
+
+
+def _message(body: bytes, stream: bool) -> dict[str, Any]:  # Any: as above
+    if not stream:
+        message: dict[str, Any] = json.loads(body)["choices"][0]["message"]
+        return message
+    calls: list[Any] = []
+    text = ""
+    for line in body.split(b"\n\n"):
+        if line.startswith(b"data: {") and (choices := json.loads(line[6:])["choices"]):
+            delta = choices[0]["delta"]
+            calls += delta.get("tool_calls", ())
+            text += delta.get("content") or ""
+    return {"role": "assistant", "content": text, **({"tool_calls": calls} if calls else {})}

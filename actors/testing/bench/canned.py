@@ -36,7 +36,12 @@ def _stream(deltas: list[bytes], finish: str) -> bytes:
     return b"".join((opening, *deltas, *end))
 
 
-CALLING = _stream([_call(index) for index in range(CALLS)], "tool_calls")
+def calling(calls: int) -> bytes:
+    """Return the stream of an answer that calls so many tools at once."""
+    return _stream([_call(index) for index in range(calls)], "tool_calls")
+
+
+CALLING = calling(CALLS)
 ANSWERING = _stream([_delta({"content": ANSWER[:20]}), _delta({"content": ANSWER[20:]})], "stop")
 
 

@@ -9,6 +9,7 @@ from actors.testing.bench import (
     http,
     kernel,
     live,
+    many,
     memory,
     render,
     start,
@@ -28,6 +29,7 @@ def _later(goal: str, question: str, why: str) -> Measure:
 
 
 MEASURES: tuple[Measure, ...] = (
+    *many.MEASURES,
     *render.MEASURES,
     *dialects.MEASURES,
     *turn.MEASURES,

@@ -2,10 +2,10 @@
 
     with running(together=100) as url: ...
 
-A request that ends in a user message is answered with five tool calls, one that ends in tool results with a text. It
-checks nothing and parses nothing; with `together` it answers only once so many requests wait, so that as many
-connections are in use at once. With `words` a streamed answer is a text of so many events instead, each sent on its
-own, so that it arrives on its own.
+A request that ends in a user message is answered with five tool calls, one that ends in tool results with a text. The
+stub checks nothing and parses nothing. `Behaviour` has its settings: to answer only once so many requests wait, so that
+as many connections are in use at once; to answer after a delay; to call fewer tools; or to stream a text of so many
+events, each written on its own, so that it arrives on its own.
 """
 
 import asyncio
@@ -17,7 +17,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TypeAlias
 
-from actors.testing.bench.canned import ANSWER, ANSWERING, CALLING, CALLS, worded
+from msgspec import Struct
+from msgspec.json import decode
+from msgspec.structs import asdict
+
+from actors.testing.bench.canned import ANSWER, ANSWERING, CALLS, calling, worded
 from actors.testing.bench.start import ROOT
 
 DESCRIPTORS = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -51,22 +55,57 @@ def _streamed(events: bytes) -> tuple[bytes, ...]:
     return (opening, *(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks), b"0\r\n\r\n")
 
 
-PLAIN = {
-    False: (_whole({"content": None, "tool_calls": [_call(n) for n in range(CALLS)]}, "tool_calls"),),
-    True: (_whole({"content": ANSWER}, "stop"),),
-}
-STREAMED = {False: _streamed(CALLING), True: _streamed(ANSWERING)}
-"""Answers by whether the request brings tool results, in the pieces in which they are written."""
+Pieces: TypeAlias = tuple[bytes, ...]
+"""An answer in the pieces in which it is written."""
 
 
-Waiting: TypeAlias = tuple[asyncio.Transport, tuple[bytes, ...]]
+class Behaviour(Struct, frozen=True):
+    """How a stub answers.
+
+    Args:
+        together: Requests that must wait before any of them is answered.
+        words: Events of a text that is the only answer; 0 for tool calls and then a text.
+        delay: Seconds from a request to its answer.
+        calls: Tool calls of the first answer.
+    """
+
+    together: int = 1
+    words: int = 0
+    delay: float = 0.0
+    calls: int = CALLS
+
+
+class Answers:
+    """The answers of a stub, made beforehand: by whether they are streamed and whether tool results came."""
+
+    def __init__(self, behaviour: Behaviour) -> None:
+        calls = [_call(number) for number in range(behaviour.calls)]
+        called: dict[str, object] = {"content": None, "tool_calls": calls}
+        self._answers: dict[tuple[bool, bool], Pieces] = {
+            (False, False): (_whole(called, "tool_calls"),),
+            (False, True): (_whole({"content": ANSWER}, "stop"),),
+            (True, False): _streamed(calling(behaviour.calls)),
+            (True, True): _streamed(ANSWERING),
+        }
+        self.words = _streamed(worded(behaviour.words)) if behaviour.words else ()
+        self.together, self.delay = behaviour.together, behaviour.delay
+
+    def answer(self, start: bytes, tail: bytes) -> Pieces:
+        """Return the answer to a request, of whose body these are the two ends."""
+        last = tail.rfind(b'"role":')
+        edges = start + tail[-_EDGE:]
+        streams = b'"stream":true' in edges.replace(b" ", b"")
+        return self._answers[streams, b'"tool"' in tail[last : last + 20]]
+
+
+Waiting: TypeAlias = tuple[asyncio.Transport, Pieces]
 
 
 class Stub(asyncio.Protocol):
     """One connection."""
 
-    def __init__(self, together: int, waiting: list[Waiting], words: tuple[bytes, ...]) -> None:
-        self._together, self._waiting, self._words = together, waiting, words
+    def __init__(self, answers: Answers, waiting: list[Waiting]) -> None:
+        self._answers, self._waiting = answers, waiting
         self._session, self._left, self._start, self._tail = b"", 0, b"", b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -89,18 +128,22 @@ class Stub(asyncio.Protocol):
             self._asked(self._tail)
 
     def _asked(self, tail: bytes) -> None:
-        if self._words:
-            self._say(iter(self._words))
-            return
-        last = tail.rfind(b'"role":')
-        edges = self._start + tail[-_EDGE:]
-        kind = STREAMED if b'"stream":true' in edges.replace(b" ", b"") else PLAIN
-        self._waiting.append((self._transport, kind[b'"tool"' in tail[last : last + 20]]))
-        if len(self._waiting) >= self._together:
-            for transport, pieces in self._waiting:
-                for piece in pieces:
-                    transport.write(piece)
-            self._waiting.clear()
+        if self._answers.words:
+            self._say(iter(self._answers.words))
+        elif self._answers.delay:
+            loop, pieces = asyncio.get_running_loop(), self._answers.answer(self._start, tail)
+            loop.call_later(self._answers.delay, self._write, self._transport, pieces)
+        else:
+            self._waiting.append((self._transport, self._answers.answer(self._start, tail)))
+            if len(self._waiting) >= self._answers.together:
+                for transport, pieces in self._waiting:
+                    self._write(transport, pieces)
+                self._waiting.clear()
+
+    @staticmethod
+    def _write(transport: asyncio.Transport, pieces: Pieces) -> None:
+        for piece in pieces:
+            transport.write(piece)
 
     def _say(self, words: Iterator[bytes]) -> None:
         """Send one event, and the next after a pause."""
@@ -109,20 +152,20 @@ class Stub(asyncio.Protocol):
             asyncio.get_running_loop().call_later(PAUSE, self._say, words)
 
 
-async def _serve(together: int, words: int) -> None:
+async def _serve(behaviour: Behaviour) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (DESCRIPTORS, DESCRIPTORS))
     waiting: list[Waiting] = []
-    loop = asyncio.get_running_loop()
-    said = _streamed(worded(words)) if words else ()
-    server = await loop.create_server(lambda: Stub(together, waiting, said), "127.0.0.1", 0, backlog=4096)
+    loop, answers = asyncio.get_running_loop(), Answers(behaviour)
+    server = await loop.create_server(lambda: Stub(answers, waiting), "127.0.0.1", 0, backlog=4096)
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()
 
 
 @contextmanager
-def running(together: int = 1, words: int = 0) -> Iterator[str]:
-    """Give the base URL of a stub that runs in a process of its own."""
-    command = (sys.executable, "-m", "actors.testing.bench.stub", str(together), str(words))
+def running(together: int = 1, words: int = 0, *, delay: float = 0.0, calls: int = CALLS) -> Iterator[str]:
+    """Give the base URL of a stub that runs in a process of its own; the arguments are those of `Behaviour`."""
+    behaviour = json.dumps(asdict(Behaviour(together, words, delay, calls)))
+    command = (sys.executable, "-m", "actors.testing.bench.stub", behaviour)
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         try:
@@ -132,4 +175,4 @@ def running(together: int = 1, words: int = 0) -> Iterator[str]:
 
 
 if __name__ == "__main__":
-    asyncio.run(_serve(int(sys.argv[1]), int(sys.argv[2])))
+    asyncio.run(_serve(decode(sys.argv[1], type=Behaviour)))

@@ -175,14 +175,14 @@ MUTATIONS = (
     Mutation(
         "loop lag: all sessions that are asked together begin before the loop comes round",
         "actors/handle.py:Session._submit",
-        "await self._activation.host.turnstile.enter()",
+        "await self._activation.host.turnstile.begin()",
         "",
         (f"{LAG}::test_of_sessions_that_are_opened_and_asked_together_few_begin_between_two_polls",),
     ),
     Mutation(
         "loop lag: all sessions that are opened together are so before the loop comes round",
         "actors/hosting/sessions.py:Sessions.open",
-        "await host.turnstile.enter()",
+        "await host.turnstile.begin()",
         "",
         (f"{LAG}::test_of_sessions_that_are_opened_and_asked_together_few_begin_between_two_polls",),
     ),
@@ -195,21 +195,21 @@ MUTATIONS = (
     ),
     Mutation(
         "loop lag: all who wait go through at once when the loop comes round",
-        f"{TURNSTILE}:Turnstile._turn",
-        "self._waiting and self._passed < self._width",
-        "self._waiting",
+        f"{TURNSTILE}:Turnstile._let_through",
+        "queue and self._passed < most",
+        "queue",
         (f"{GATE}::test_few_tasks_compute_between_two_polls_and_each_in_its_turn",),
     ),
     Mutation(
         "loop lag: who comes later goes ahead of those who wait",
-        f"{TURNSTILE}:Turnstile._turn",
-        "self._waiting.popleft()",
-        "self._waiting.pop()",
+        f"{TURNSTILE}:Turnstile._let_through",
+        "queue.popleft()",
+        "queue.pop()",
         (f"{GATE}::test_who_waits_goes_through_in_the_order_in_which_he_came",),
     ),
     Mutation(
         "loop lag: who was cancelled while he waited takes the place of the next",
-        f"{TURNSTILE}:Turnstile._turn",
+        f"{TURNSTILE}:Turnstile._let_through",
         """
         if not waiter.done():
             waiter.set_result(None)
@@ -221,6 +221,20 @@ MUTATIONS = (
             waiter.set_result(None)
         """,
         (f"{GATE}::test_who_is_cancelled_while_he_waits_holds_up_nobody",),
+    ),
+    Mutation(
+        "loop lag: new work passes in its turn, whatever has begun already",
+        f"{TURNSTILE}:Turnstile.begin",
+        "self._enter(self._beginning)",
+        "self._enter(self._waiting)",
+        (f"{GATE}::test_work_that_goes_on_passes_before_new_work_which_keeps_a_quarter_of_the_places",),
+    ),
+    Mutation(
+        "loop lag: new work waits for as long as other work goes on",
+        f"{TURNSTILE}:Turnstile._turn",
+        "self._let_through(self._beginning, self._width // 4)",
+        "",
+        (f"{GATE}::test_work_that_goes_on_passes_before_new_work_which_keeps_a_quarter_of_the_places",),
     ),
     Mutation(
         "loop lag: the longest is the last one",
