@@ -5,6 +5,7 @@ Every fragment that a test has judged is read in both ways, which must come to t
 """
 
 import gc
+import itertools
 import logging
 import os
 import shutil
@@ -129,8 +130,19 @@ def short_graces(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(f"actors.{place}.GRACE", GRACE / 5)
 
 
+_TESTS = itertools.count(1)
+FREEZE = 250
+"""Tests after which everything that is still referenced is kept out of the collector's rounds, as after collection."""
+
+
 def pytest_runtest_setup() -> None:
-    """Give each test Python's own handler of SIGINT, and logs it can read: one before it may have had others."""
+    """Give each test Python's own handler of SIGINT, readable logs and a small heap, whatever ran before it.
+
+    Caches and reports of thousands of tests stay referenced, and `gc.collect` in a test would go through all of them.
+    """
+    if next(_TESTS) % FREEZE == 0:
+        gc.collect()
+        gc.freeze()
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     logging.disable(logging.NOTSET)
