@@ -56,7 +56,7 @@ def test_many_sessions_are_measured_to_the_end_of_every_turn(
 
 
 def test_the_figures_of_many_sessions_are_held_against_their_goals(monkeypatch: pytest.MonkeyPatch) -> None:
-    sample = many.Sample(ms=3.0, early_ms=2.0, lag_ms=260.0, first=2.1, middle=4.0, last=9.0, failed=1)
+    sample = many.TurnFigures(ms=3.0, early_ms=2.0, lag_ms=260.0, first=2.1, middle=4.0, last=9.0, failed=1)
     monkeypatch.setattr(many, "measured", lambda work, count, backend: sample)
     rows = [
         row

@@ -51,7 +51,7 @@ NAP = 0.05
 """Seconds that a tool of H5 keeps its thread."""
 
 
-class Sample(Struct, frozen=True):
+class TurnFigures(Struct, frozen=True):
     """The figures of one case; a figure that is not about the case is 0.
 
     Args:
@@ -59,7 +59,7 @@ class Sample(Struct, frozen=True):
         early_ms: CPU milliseconds of an early turn in rotation.
         lag_ms: Milliseconds by which 99 of 100 looks at the event loop were late at most.
         first, middle, last: Seconds until the first turn ended, half of them, and all.
-        failed: Turns that failed.
+        failed: ConcurrentTurns that failed.
         rebuilds: Sessions that were made of their logs again.
     """
 
@@ -80,7 +80,7 @@ _NEAR = 2
 """Rounds before and after an early or a late one that are measured too."""
 
 
-async def rotation(count: int) -> Sample:
+async def rotation(count: int) -> TurnFigures:
     """Let sessions take turns in random order until each has had `LATE` and a few more."""
     config = configured("http://127.0.0.1:9/v1", stream=True)
     random, took = Random(1), dict[int, float]()
@@ -89,7 +89,7 @@ async def rotation(count: int) -> Sample:
         for number in range(1, LATE + _NEAR + 1):
             random.shuffle(sessions)
             took[number] = await async_cpu_ms(partial(_each, sessions)) / count
-        return Sample(
+        return TurnFigures(
             ms=_around(took, LATE), early_ms=_around(took, EARLY), rebuilds=runtime.stats().reuse.rebuilds
         )
 
@@ -103,7 +103,7 @@ async def _each(sessions: Sequence[Session]) -> None:
         assert (await session.ask(by_hand.QUESTION)).status == "complete"
 
 
-class Turns:
+class ConcurrentTurns:
     """Many turns at once: when each ended, how many failed, and how late the event loop was meanwhile."""
 
     def __init__(self) -> None:
@@ -132,14 +132,14 @@ class Turns:
             await anyio.sleep(LOOK)
             self._late.append(time.perf_counter() - began - LOOK)
 
-    async def sample(self, turns: Sequence[Turn]) -> Sample:
+    async def sample(self, turns: Sequence[Turn]) -> TurnFigures:
         """Run turns at once and return their figures."""
         began = time.perf_counter()
         ms = await async_cpu_ms(partial(self.all, turns)) / len(turns)
         first, *_ = ends = sorted(end - began for end in self.ends)
         late = sorted(self._late) or [0.0]
         lag = late[int(0.99 * (len(late) - 1))] * 1e3
-        return Sample(ms, 0.0, lag, first, ends[len(ends) // 2], ends[-1], self.failed)
+        return TurnFigures(ms, 0.0, lag, first, ends[len(ends) // 2], ends[-1], self.failed)
 
 
 @asynccontextmanager
@@ -147,13 +147,13 @@ async def _sessions(url: str, count: int, search: Tool[..., Any]) -> AsyncIterat
     """Open sessions on the stub; a few more have asked before, so that its connections are there."""
     async with Runtime(configured(url, stream=True, connections=CONNECTIONS), gc="tuned") as runtime:
         first = [await runtime.open("stub", tools=[search]) for _ in range(CONNECTIONS)]
-        await Turns().all([partial(Turns().ask, session) for session in first])
+        await ConcurrentTurns().all([partial(ConcurrentTurns().ask, session) for session in first])
         yield [await runtime.open("stub", tools=[search]) for _ in range(count)]
 
 
-async def _ours(url: str, count: int, search: Tool[..., Any]) -> Sample:
+async def _ours(url: str, count: int, search: Tool[..., Any]) -> TurnFigures:
     async with _sessions(url, count, search) as sessions:
-        turns = Turns()
+        turns = ConcurrentTurns()
         sample = await turns.sample([partial(turns.ask, session) for session in sessions])
         wrong = [session for session in sessions if not await _has_results(session)]
         return replace(sample, failed=max(sample.failed, len(wrong)))
@@ -164,13 +164,13 @@ async def _has_results(session: Session) -> bool:
     return all(call.status == "complete" for call in calls)
 
 
-async def at_once(count: int) -> Sample:
+async def at_once(count: int) -> TurnFigures:
     """Let sessions ask at once a model that does not think."""
     with running() as url:
         return await _ours(url, count, SEARCH)
 
 
-async def behind_a_model(count: int) -> Sample:
+async def behind_a_model(count: int) -> TurnFigures:
     """Let sessions ask at once a model that takes its time."""
     with running(delay=DELAY) as url:
         return await _ours(url, count, SEARCH)
@@ -200,13 +200,13 @@ async def search_async(query: str, limit: int = 10) -> str:
     return "found"
 
 
-async def blocking(count: int) -> Sample:
+async def blocking(count: int) -> TurnFigures:
     """Let sessions call a blocking tool each at once."""
     with running(calls=1) as url:
         return await _ours(url, count, search)
 
 
-async def without_threads(count: int) -> Sample:
+async def without_threads(count: int) -> TurnFigures:
     """The same with a tool that needs no thread."""
     with running(calls=1) as url:
         return await _ours(url, count, search_async)
@@ -227,9 +227,9 @@ async def _clients(url: str) -> AsyncIterator[asyncio.Queue[by_hand.Client]]:
             await client.close()
 
 
-async def by_hand_at_once(count: int) -> Sample:
+async def by_hand_at_once(count: int) -> TurnFigures:
     """The loop by hand: as many conversations at once over as many connections."""
-    turns = Turns()
+    turns = ConcurrentTurns()
     with running() as url:
         async with _clients(url) as free:
 
@@ -244,23 +244,25 @@ async def by_hand_at_once(count: int) -> Sample:
                 await by_hand.turn(post, stream=True)
                 turns.ends.append(time.perf_counter())
 
-            await Turns().all([turn] * CONNECTIONS)
+            await ConcurrentTurns().all([turn] * CONNECTIONS)
             turns.ends.clear()
             return await turns.sample([turn] * count)
 
 
-WORKS: dict[str, Callable[[int], Coroutine[Any, Any, Sample]]] = {
+WORKS: dict[str, Callable[[int], Coroutine[Any, Any, TurnFigures]]] = {
     each.__name__: each
     for each in (rotation, at_once, behind_a_model, blocking, without_threads, by_hand_at_once)
 }
 
 
-def measured(work: Callable[[int], Coroutine[Any, Any, Sample]], count: int, backend: Loop) -> Sample:
+def measured(
+    work: Callable[[int], Coroutine[Any, Any, TurnFigures]], count: int, backend: Loop
+) -> TurnFigures:
     """Return the figures of a case, measured in a process of its own."""
     name = next(name for name, each in WORKS.items() if each is work)
     command = (sys.executable, "-m", "actors.testing.bench.many", name, str(count), backend)
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True)
-    return decode(done.stdout, type=Sample)
+    return decode(done.stdout, type=TurnFigures)
 
 
 # ---- rows
@@ -280,7 +282,7 @@ def _h1(options: Extent) -> list[Figure]:
 def _h2(options: Extent) -> list[Figure]:
     sizes = ((20, 0.0), (100, 1.5)) if options.quick else ((100, 0.0), (5000, 1.5), (20_000, 1.8))
     counts = [count for count, _ in sizes]
-    floors = {count: measured(by_hand_at_once, count, "asyncio") for count in counts}
+    minima = {count: measured(by_hand_at_once, count, "asyncio") for count in counts}
     peers = {count: _peers(options.libraries, count) for count in counts if count <= _MOST_OF_PEERS}
     rows = []
     for backend in options.backends:
@@ -288,7 +290,7 @@ def _h2(options: Extent) -> list[Figure]:
         for count, limit in sizes:
             case, mine = f"{backend}, {count:,}", ours[count]
             row = Figure(
-                "H2", _QUESTIONS["H2"], case, "ms", 4.0, mine.ms, floors[count].ms, "baseline: by hand"
+                "H2", _QUESTIONS["H2"], case, "ms", 4.0, mine.ms, minima[count].ms, "baseline: by hand"
             )
             rows.append(dataclasses.replace(row, peers=peers.get(count, ())))
             if limit:
@@ -315,8 +317,8 @@ def _of_library(count: int, library: Library) -> float:
 
 def _h3(options: Extent) -> list[Figure]:
     count = 100 if options.quick else 5000
-    floor = measured(by_hand_at_once, count, "asyncio")
-    note = f"99 of 100 looks; by hand {floor.lag_ms:.3g} ms"
+    minimum = measured(by_hand_at_once, count, "asyncio")
+    note = f"99 of 100 looks; by hand {minimum.lag_ms:.3g} ms"
     return [
         Figure("H3", _QUESTIONS["H3"], f"{backend}, {count:,}", "ms", 250, sample.lag_ms, note=note)
         for backend in options.backends
