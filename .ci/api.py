@@ -21,7 +21,9 @@ from actors.core import diagnostics, events, feed, intake, progress, stream
 from actors.core.concerns import Demands
 from actors.core.dialect import Profile
 from actors.core.feed import SessionEvent
-from actors.hosting.archive import Archive
+from actors.hosting.journal_admin import JournalAdmin
+from actors.storage.deletion import Deletion, RemainingData
+from actors.storage.directory import StoredSession
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "api.md"
 
@@ -43,6 +45,8 @@ RESULTS = (
 )
 """What results and events are made of, beside what `actors` itself exports."""
 
+JOURNAL = (JournalAdmin, StoredSession, Deletion, RemainingData)
+
 DIALECTS = (Profile, *get_args(actors.Dialect))
 
 
@@ -57,6 +61,7 @@ def page() -> str:
             "`Dialect` is any of these; their fields are in the [rulebook](rulebook.md).",
             DIALECTS,
         ),
+        *_section("The journal", "`Runtime.journal`, and what it returns.", JOURNAL),
         *_section("Events of a stream", _module_doc(feed), _members(SessionEvent)),
         *_section("What results and events are made of", "", RESULTS),
         *_section("Events of the log", _module_doc(events), _members(events.Event)),
@@ -105,9 +110,8 @@ def _entry(value: Any) -> Iterator[str]:  # Any: a class or a function
 
 
 def _methods(kind: type) -> Iterator[tuple[str, Any]]:  # Any: whatever a class holds
-    """Give the public methods and properties with a docstring that a class defines, and those of its `Archive`."""
-    owners = (kind, Archive) if issubclass(kind, Archive) else (kind,)
-    for name, member in [each for owner in owners for each in vars(owner).items()]:
+    """Give the public methods and properties with a docstring that a class defines."""
+    for name, member in vars(kind).items():
         held = _function(member)
         if not name.startswith("_") and isinstance(held, FunctionType | property) and held.__doc__:
             yield name, member

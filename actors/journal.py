@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, ClassVar, Never, TypeAlias, TypeVar, assert_never
+from typing import Any, ClassVar, TypeAlias, TypeVar, assert_never
 
 import anyio
 import anyio.to_thread
@@ -31,11 +31,11 @@ from actors.errors import (
     SessionElsewhere,
 )
 from actors.kernel import Actor, Context, Query
-from actors.kernel.host_code import call_host
 from actors.logs.ends import LogEnds
 from actors.logs.outage import JournalMeter
 from actors.logs.readers import Readers
 from actors.storage import Appended, Claim, Entry, Storage
+from actors.storage.calls import call_and_beat, call_storage
 from actors.storage.clock import ObservedClock
 from actors.storage.directory import Page, StoredSession
 
@@ -170,16 +170,22 @@ class ListSessions(LogQuery[list[StoredSession]], frozen=True):
     page: Page | None = None
 
 
-class Erase(LogQuery[None], frozen=True):
-    """Erase a session's log."""
+class FindSession(LogQuery[StoredSession | None], frozen=True):
+    """Return the directory's entry of a session; None if it has no log."""
 
-    deed = "erased"
+    deed = "found"
 
 
-class Purge(LogQuery[None], frozen=True):
-    """See that no byte of what was erased is left in the storage's own files."""
+class DeleteLog(LogQuery[None], frozen=True):
+    """Delete a session's log."""
 
-    deed = "purged"
+    deed = "deleted"
+
+
+class Vacuum(LogQuery[None], frozen=True):
+    """Remove every byte of deleted logs from the storage's own files."""
+
+    deed = "vacuumed"
     session: str = ""
     most: int | None = None
 
@@ -200,7 +206,17 @@ class Beat(LogQuery[None], frozen=True):
     session: str = ""
 
 
-Ask: TypeAlias = ReadLog | ListSessions | ClaimSession | ReleaseSession | Erase | Purge | LookAtClock | Beat
+Ask: TypeAlias = (
+    ReadLog
+    | ListSessions
+    | FindSession
+    | ClaimSession
+    | ReleaseSession
+    | DeleteLog
+    | Vacuum
+    | LookAtClock
+    | Beat
+)
 JournalCommand: TypeAlias = Append | Ask
 
 
@@ -287,12 +303,12 @@ class JournalActor(Actor[JournalCommand]):
         tell: Callable[[], None]
         try:
             if not isinstance(command, Append):
-                answer = _stored(self._operation(command))
+                answer = call_storage(self._operation(command))
                 self._check_end(command, answer)
                 tell = partial(self._answered, command, answer)
             elif self._may_write(command):
                 entries = list(self._ends.expected([command.entry]))
-                (written,) = _stored(partial(self._storage.append, entries))
+                (written,) = call_storage(partial(self._storage.append, entries))
                 tell = partial(self._written, command, written)
             else:
                 return
@@ -312,10 +328,12 @@ class JournalActor(Actor[JournalCommand]):
                 return partial(storage.release, session, fence)
             case ListSessions(tenant=tenant, limit=limit, page=page):
                 return partial(storage.sessions, tenant=tenant, limit=limit, after=page)
-            case Erase(session=session):
-                return partial(storage.erase, session)
-            case Purge(most=most):
-                return partial(storage.purge, most)
+            case FindSession(session=session):
+                return partial(storage.find, session)
+            case DeleteLog(session=session):
+                return partial(storage.delete, session)
+            case Vacuum(most=most):
+                return partial(storage.vacuum, most)
             case LookAtClock(now=now, elapsed=elapsed):
                 return partial(storage.look_at_clock, now, elapsed)
             case Beat():
@@ -438,6 +456,9 @@ class JournalActor(Actor[JournalCommand]):
         command.refused(error)
 
     def _answered(self, command: Ask, answer: Any) -> None:  # Any: that of each
+        if isinstance(command, FindSession):
+            command.answer(answer)
+            return
         if not isinstance(command, ReadLog) or command.anew:
             self._broken.pop(command.session, None)
         if not isinstance(command, ReadLog):
@@ -446,7 +467,7 @@ class JournalActor(Actor[JournalCommand]):
             self._meter.beat(self._beaten)
         if isinstance(command, ClaimSession):
             self._ends.claimed(command.session, answer)
-        elif isinstance(command, ReleaseSession | Erase):
+        elif isinstance(command, ReleaseSession | DeleteLog):
             self._ends.forget(command.session)
         command.answer(answer)
 
@@ -468,31 +489,11 @@ class JournalActor(Actor[JournalCommand]):
     async def _in_thread(self, function: Callable[[], R]) -> R:
         if self._storage.lease is not None and self._now() - self._beaten > self._storage.lease / 2:
             self._beaten = self._now()
-            function = partial(_and_beat, function, self._storage, partial(self._meter.beat, self._beaten))
-        return await anyio.to_thread.run_sync(_stored, function, limiter=self._thread)
+            function = partial(
+                call_and_beat, function, self._storage, partial(self._meter.beat, self._beaten)
+            )
+        return await anyio.to_thread.run_sync(call_storage, function, limiter=self._thread)
 
     def _now(self) -> float:
         assert self._context is not None
         return self._context.ref.system.now()
-
-
-def _stored(work: Callable[[], R]) -> R:
-    """Have the storage do something. Whatever it raises is an error: an exit too, for it may be other people's code."""
-    return call_host(work, _failed)
-
-
-def _failed(error: BaseException) -> Never:
-    if isinstance(error, Exception) and not isinstance(
-        error, StopIteration
-    ):  # no thread can hand that one on
-        raise error
-    raise JournalError(f"The storage raised {type(error).__name__}") from error
-
-
-def _and_beat(function: Callable[[], R], storage: Storage, beaten: Callable[[], None]) -> R:
-    """Prolong the lease behind something else: the heartbeat itself waits its turn, and that may be long in coming."""
-    done = function()
-    with suppress(JournalError):  # what was done is done; who takes over, fences
-        storage.beat()
-        beaten()
-    return done

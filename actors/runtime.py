@@ -53,10 +53,10 @@ from actors.execution.quarantine import Quarantine
 from actors.execution.threads import THREADS
 from actors.execution.watchdog import LoopWatch
 from actors.handle import Session
-from actors.hosting.archive import Archive
 from actors.hosting.collector import TUNING, GcPolicy, checked_policy
 from actors.hosting.given import check_given, check_wait, configuration, dumps_to, session_id
 from actors.hosting.handles import OpenSessions, opens
+from actors.hosting.journal_admin import JournalAdmin
 from actors.hosting.limits import fitted_limits
 from actors.hosting.opening import SessionsBelow
 from actors.hosting.retention import Retention
@@ -92,7 +92,7 @@ LANES, EVIDENCE = 256, 16
 """Bindings whose rules are kept, and refused transcripts."""
 
 
-class Runtime(Archive):
+class Runtime:
     """Hosts sessions. Enter it with `async with`; leaving it ends its sessions and closes its connections.
 
     Leaving is bounded, whatever tools do, and cannot be cancelled: who is cancelled meanwhile is told so afterwards,
@@ -182,8 +182,9 @@ class Runtime(Archive):
         self._was_entered = self._was_left = False
         self.refusals: deque[Refusal] = deque(maxlen=EVIDENCE)
         """The last transcripts refused for their structure, oldest first: our bugs, with their evidence."""
-        self.refused = 0
-        """How many there have been."""
+        self.refused = 0  # how many there have been
+        self.journal = JournalAdmin(self, self._sessions, self.refusals)
+        """The sessions that have a log, open or not."""
 
     async def __aenter__(self) -> Self:
         if self._was_entered:
@@ -418,7 +419,7 @@ class Runtime(Archive):
         """Have sessions expire, if the configuration says so."""
         host, keep = self._running(), self.config.settings.journal.keep
         if keep is not None and self.storage.level != "memory":
-            host.start(Retention(host.journal, keep, self._forget).run, "journal/retention")
+            host.start(Retention(host.journal, keep, self.journal._delete_one).run, "journal/retention")
 
     def session(self, id: str) -> "Session":  # noqa: A002  the field's standard name
         """Return an open session by its id.

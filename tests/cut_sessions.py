@@ -86,7 +86,7 @@ async def cut(name: str, how: How, step: int = 1) -> tuple[Counter[str], list[st
             ends[status] += 1
             problems += [f"{name} {how} at byte {place}: {line}" for line in wrong]
             await session.close()
-            await runtime.forget(session.id)
+            await runtime.journal.delete(session.id)
             if ends["complete"] == BEHIND:
                 break
     return ends, problems + [f"{name}: {refusal}" for refusal in server.refusals]

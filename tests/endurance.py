@@ -44,7 +44,7 @@ from tests.saying import say
 TARGETS = ("one", "other")
 SESSIONS, ACTIVE = 24, 4
 LIFE = 0.06
-"""Chance, after each turn, that a session is forgotten and another comes."""
+"""Chance, after each turn, that a session is deleted and another comes."""
 CANCELLED, SWITCHED, COMPACTED = 0.1, 0.1, 0.05
 MOST = 1.0
 """MiB that memory may grow by in 100,000 turns."""
@@ -140,9 +140,9 @@ class Endurance:
             except JournalUnavailable:  # the disk of a busy machine stood still for seconds
                 self.did["refused, for the journal was slow"] += 1
             if self._random.random() < LIFE:
-                await self._runtime.forget(session.id)
+                await self._runtime.journal.delete(session.id)
                 session = await self._new()
-        await self._runtime.forget(session.id)
+        await self._runtime.journal.delete(session.id)
 
     async def _new(self) -> Session:
         self._opened += 1

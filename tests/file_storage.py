@@ -46,13 +46,13 @@ class FileStorage(MemoryStorage):
         records = [record for name, record in _frames(self._path.read_bytes()) if name == session]
         return decoded(session, records[after:], after)
 
-    def erase(self, session: str) -> None:
+    def delete(self, session: str) -> None:
         """Leave the session's records out of the file."""
         kept = [(name, record) for name, record in _frames(self._path.read_bytes()) if name != session]
         with self._path.open("wb") as file:
             for name, record in kept:
                 file.write(_framed(name.encode(), record))
-        super().erase(session)
+        super().delete(session)
 
 
 def _framed(session: bytes, record: bytes) -> bytes:

@@ -190,7 +190,7 @@ def judge(trial: Trial, log: Sequence[Event]) -> None:
 async def gone_on(journal: Path, url: str) -> None:
     """Every session goes on."""
     async with Runtime(environ={"OPENAI_BASE_URL": url}, journal=journal) as runtime:
-        for stored in await runtime.stored(limit=10_000):
+        for stored in await runtime.journal.list(limit=10_000):
             session = await runtime.resume(stored.id, tools=TOOLS)
             result = await session.ask("Where were we?")
             assert result.status == "complete", f"{stored.id} does not go on: {result.status}, {result.why}"

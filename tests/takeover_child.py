@@ -94,7 +94,7 @@ def inherit(storage: Storage, path: str) -> None:
         return
     signal.alarm(60)
     anew = storage_at(path)
-    for method in (storage.open, storage.sessions, storage.purge, anew.open):
+    for method in (storage.open, storage.sessions, storage.vacuum, anew.open):
         try:
             method()
         except JournalError as error:

@@ -75,7 +75,7 @@ def records(runtime: Runtime, name: str) -> list[bytes]:
 async def test_a_fork_is_a_session_of_its_own_that_goes_on_with_the_same_history() -> None:
     async with talked() as (runtime, session):
         before = records(runtime, "trip")
-        name = await runtime.fork("trip", id="other")
+        name = await runtime.journal.fork("trip", id="other")
         fork = await runtime.resume(name, tools=[pay])
         assert (fork.id, fork.target) == ("other", "a")
         assert list(await fork.history()) == list(await session.history())
@@ -95,7 +95,7 @@ async def test_a_session_can_be_forked_at_every_event_and_what_ran_then_is_unkno
     async with talked() as (runtime, session):
         events = log(runtime, session)
         for at, event in enumerate(events, 1):
-            fork = await runtime.resume(await runtime.fork("trip", at), tools=[pay])
+            fork = await runtime.resume(await runtime.journal.fork("trip", at), tools=[pay])
             kept = log(runtime, fork)
             assert [type(each) for each in kept[1:at]] == [type(each) for each in events[1:at]]
             state = fork._activation.activate().state
@@ -108,9 +108,9 @@ async def test_a_session_can_be_forked_at_every_event_and_what_ran_then_is_unkno
             await fork.close()
         assert PAID == ["3"]
         with pytest.raises(UnknownSeq, match=f"1 to {len(events)}"):
-            await runtime.fork("trip", len(events) + 1)
+            await runtime.journal.fork("trip", len(events) + 1)
         with pytest.raises(UnknownSeq):
-            await runtime.fork("trip", 0)
+            await runtime.journal.fork("trip", 0)
 
 
 async def test_a_fork_of_a_turn_that_waits_waits_too_and_one_that_was_closed_can_be_forked() -> None:
@@ -119,18 +119,18 @@ async def test_a_fork_of_a_turn_that_waits_waits_too_and_one_that_was_closed_can
     async with serving(server) as hosted, hosted(MemoryStorage()) as runtime:
         session = await runtime.open("a", tools=[LOOK], id="trip")
         await session.ask("How warm?")
-        name = await runtime.fork("trip")
+        name = await runtime.journal.fork("trip")
         await session.provide({one: 21})
         await session.close()
         fork = await runtime.resume(name, tools=[LOOK])
         assert [each.call.id for each in fork.pending] == [one]
         assert (await fork.provide({one: 22})).text == "22 C."
-        again = await runtime.resume(await runtime.fork("trip"), tools=[LOOK])
+        again = await runtime.resume(await runtime.journal.fork("trip"), tools=[LOOK])
         assert not any(isinstance(event, Closed) for event in log(runtime, again))
         with pytest.raises(SessionUnknown):
-            await runtime.fork("nobody")
+            await runtime.journal.fork("nobody")
         with pytest.raises(SessionExists):
-            await runtime.fork("trip", id="trip")
+            await runtime.journal.fork("trip", id="trip")
 
 
 async def test_what_is_exported_is_imported_elsewhere_without_loss_and_goes_on_with_the_same_bytes() -> None:
@@ -139,13 +139,13 @@ async def test_what_is_exported_is_imported_elsewhere_without_loss_and_goes_on_w
         async with hosted(MemoryStorage()) as runtime:
             session = await runtime.open("a", tools=[pay], id="trip", system="Be brief.\u2028 \U0001f600")
             await session.ask("Pay.")
-            file, before = await runtime.export("trip"), records(runtime, "trip")
+            file, before = await runtime.journal.export("trip"), records(runtime, "trip")
         async with hosted(MemoryStorage()) as runtime:
-            assert await runtime.import_session(file) == "trip"
+            assert await runtime.journal.import_session(file) == "trip"
             assert records(runtime, "trip") == before
-            assert await runtime.import_session(file.decode(), id="copy") == "copy"
+            assert await runtime.journal.import_session(file.decode(), id="copy") == "copy"
             with pytest.raises(SessionExists):
-                await runtime.import_session(file)
+                await runtime.journal.import_session(file)
             session = await runtime.resume("trip", tools=[pay])
             assert (await session.ask("Again?")).text == "No."
     assert_prefixes(server)
@@ -156,18 +156,18 @@ async def test_subagents_are_carried_along_under_ids_that_fit() -> None:
     async with hosting(a=openai(*TWICE), b=openai(*[Turn(Say("Yes."))] * 3), storage=storage) as runtime:
         await runtime.open("b", id="trip-c1")  # a program's own, so a subagent gets another id
         await (await runtime.open("a", id="trip", tools=[outer])).ask("Go.")
-        file = await runtime.export("trip")
+        file = await runtime.journal.export("trip")
         names = ["trip", "trip-c1-2", "trip-c1-2-c1", "trip-c1-2-c1-2"]
         before = {name: records(runtime, name) for name in names}
-        assert await runtime.import_session(file, id="copy") == "copy"
+        assert await runtime.journal.import_session(file, id="copy") == "copy"
         copies = ["copy", "copy-c1", "copy-c1-c1", "copy-c1-c1-2"]
         for name, copy in zip(names, copies, strict=True):
             assert records(runtime, copy)[1:] == before[name][1:]
-        await runtime.forget("copy")
+        await runtime.journal.delete("copy")
         assert sorted(each.id for each in storage.sessions()) == sorted(["trip-c1", *names])
-        await runtime.forget("trip")
-        await runtime.forget("trip-c1")
-        assert await runtime.import_session(file) == "trip"
+        await runtime.journal.delete("trip")
+        await runtime.journal.delete("trip-c1")
+        assert await runtime.journal.import_session(file) == "trip"
         assert records(runtime, "trip") == before["trip"]
         assert records(runtime, "trip-c1-c1-2")[1:] == before["trip-c1-2-c1-2"][1:]
 
@@ -176,13 +176,13 @@ async def test_of_a_session_with_subagents_all_is_imported_or_nothing() -> None:
     storage = MemoryStorage()
     async with hosting(a=openai(*TWICE), b=openai(*[Turn(Say("Yes."))] * 2), storage=storage) as runtime:
         await (await runtime.open("a", id="trip", tools=[outer])).ask("Go.")
-        file = await runtime.export("trip")
-        await runtime.forget("trip")
+        file = await runtime.journal.export("trip")
+        await runtime.journal.delete("trip")
         await runtime.open("b", id="trip-c1-c1")
         with pytest.raises(SessionExists, match="'trip-c1-c1'"):
-            await runtime.import_session(file)
+            await runtime.journal.import_session(file)
         assert [each.id for each in storage.sessions()] == ["trip-c1-c1"]
-        await runtime.forget("trip-c1-c1")
+        await runtime.journal.delete("trip-c1-c1")
         lines = file.decode().splitlines(keepends=True)
         last = max(number for number, line in enumerate(lines) if '"actors"' in line)
         for cut, why in (
@@ -190,14 +190,14 @@ async def test_of_a_session_with_subagents_all_is_imported_or_nothing() -> None:
             (lines[:-1], f"line {last + 1}: "),
         ):
             with pytest.raises(TranscriptError, match=why):
-                await runtime.import_session("".join(cut))
+                await runtime.journal.import_session("".join(cut))
         assert storage.sessions() == []
         assert storage.claim("trip").last == 0  # and nobody holds it
 
 
 async def test_each_line_of_an_exported_file_says_what_a_reader_was_shown() -> None:
     async with talked() as (runtime, session):
-        head, *lines = [json.loads(line) for line in (await runtime.export("trip")).splitlines()]
+        head, *lines = [json.loads(line) for line in (await runtime.journal.export("trip")).splitlines()]
         assert (head["actors"], head["session"], head["records"]) == ("session", "trip", len(lines))
         assert [line["seq"] for line in lines] == list(range(1, len(lines) + 1))
         shown = [each for line in lines for each in line["events"]]
@@ -255,19 +255,19 @@ BAD: dict[str, tuple[Callable[[list[str]], list[str]], str]] = {
 async def test_what_is_no_log_is_refused_with_its_line_and_reason(bad: str) -> None:
     change, why = BAD[bad]
     async with talked() as (runtime, _):
-        lines = (await runtime.export("trip")).decode().splitlines()
+        lines = (await runtime.journal.export("trip")).decode().splitlines()
         with pytest.raises(TranscriptError, match=why):
-            await runtime.import_session("\n".join(change(lines)), id="copy")
-        assert [each.id for each in await runtime.stored()] == ["trip"]
+            await runtime.journal.import_session("\n".join(change(lines)), id="copy")
+        assert [each.id for each in await runtime.journal.list()] == ["trip"]
         for ends in ("\n", "\r\n"):
             assert len(imported(ends.join(lines))[0]) == len(lines) - 1
 
 
 async def test_a_file_with_other_ends_of_lines_is_imported() -> None:
     async with talked() as (runtime, _):
-        file = await runtime.export("trip")
-        await runtime.import_session(file.replace(b"\n", b"\r\n"), id="elsewhere")
-        assert {each.id for each in await runtime.stored()} == {"trip", "elsewhere"}
+        file = await runtime.journal.export("trip")
+        await runtime.journal.import_session(file.replace(b"\n", b"\r\n"), id="elsewhere")
+        assert {each.id for each in await runtime.journal.list()} == {"trip", "elsewhere"}
 
 
 async def test_the_sessions_of_a_journal_are_listed_open_or_not_by_tenant_and_page() -> None:
@@ -275,12 +275,12 @@ async def test_the_sessions_of_a_journal_are_listed_open_or_not_by_tenant_and_pa
         for name, tenant in (("a1", "x"), ("a2", "y"), ("a3", "x")):
             await runtime.open("a", id=name, tenant=tenant)
         await runtime.session("a3").close()
-        assert {each.id: each.state for each in await runtime.stored()} == {
+        assert {each.id: each.state for each in await runtime.journal.list()} == {
             "a1": "idle",
             "a2": "idle",
             "a3": "closed",
         }
-        assert {each.id for each in await runtime.stored(tenant="x")} == {"a1", "a3"}
-        [first] = await runtime.stored(limit=1)
-        rest = await runtime.stored(after=first.page)
+        assert {each.id for each in await runtime.journal.list(tenant="x")} == {"a1", "a3"}
+        [first] = await runtime.journal.list(limit=1)
+        rest = await runtime.journal.list(after=first.page)
         assert len({first.id, *[each.id for each in rest]}) == 3

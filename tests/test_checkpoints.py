@@ -13,7 +13,7 @@ from actors.storage import Entry
 from actors.storage.sqlite import SqliteStorage, connection
 from tests.storages import begin, to
 
-SECRET = "what the user wants forgotten"
+SECRET = "what the user wants deleted"
 
 
 class FullDisk(sqlite3.Connection):
@@ -84,14 +84,14 @@ def test_a_write_ahead_log_is_not_made_longer_without_end(
     storage.close()
 
 
-def test_what_was_erased_leaves_the_write_ahead_log_when_its_readers_have_gone(tmp_path: Path) -> None:
+def test_what_was_deleted_leaves_the_write_ahead_log_when_its_readers_have_gone(tmp_path: Path) -> None:
     storage, path = SqliteStorage(tmp_path / "sessions.db", patience=0.05), tmp_path / "sessions.db"
     claim = begin(storage, "one")
     storage.append([Entry("one", claim.fence, (Submitted(1, pack(Message("human", (Text(SECRET),)))),))])
     reader = sqlite3.connect(path, isolation_level=None)
     reader.execute("BEGIN")
     assert reader.execute("SELECT count(*) FROM record").fetchone() == (2,)
-    storage.erase("one")
+    storage.delete("one")
     assert kept(tmp_path)
     reader.close()
     begin(storage, "two")
@@ -100,12 +100,12 @@ def test_what_was_erased_leaves_the_write_ahead_log_when_its_readers_have_gone(t
     storage.close()
 
 
-def test_a_secret_that_nobody_reads_is_gone_when_it_is_erased(tmp_path: Path) -> None:
+def test_a_secret_that_nobody_reads_is_gone_when_it_is_deleted(tmp_path: Path) -> None:
     storage = SqliteStorage(tmp_path / "sessions.db")
     claim = begin(storage, "one")
     storage.append([Entry("one", claim.fence, (Submitted(1, pack(Message("human", (Text(SECRET),)))),))])
     assert kept(tmp_path)
-    storage.erase("one")
+    storage.delete("one")
     assert not kept(tmp_path)
     storage.close()
 

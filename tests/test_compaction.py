@@ -364,7 +364,7 @@ async def test_a_message_larger_than_the_window_is_left_behind_by_a_fork_or_by_a
         for words in ("word " * 2000, "Hello?"):
             answer = await session.ask(words, check=False)
             assert (answer.status, answer.attempts[-1].cause) == ("failed", Cause("overflow", 400))
-        fork = await runtime.resume(await runtime.fork(session.id, at=seq), tools=[read])
+        fork = await runtime.resume(await runtime.journal.fork(session.id, at=seq), tools=[read])
         await talk(fork, 1, first=2)
         await session.switch("large")
         assert (await session.ask("Hello?")).status == "complete"

@@ -55,9 +55,9 @@ async def test_a_fork_and_an_imported_file_show_what_was_made_shorter_as_it_was(
         session = await shortened(runtime)
         kinds = {type(event) for event in log(runtime, session)}
         assert {Compacted, Shortened} <= kinds
-        forked = await runtime.resume(await runtime.fork("trip"), tools=[read])
-        file = await runtime.export("trip")
-        carried = await runtime.resume(await runtime.import_session(file, id="carried"), tools=[read])
+        forked = await runtime.resume(await runtime.journal.fork("trip"), tools=[read])
+        file = await runtime.journal.export("trip")
+        carried = await runtime.resume(await runtime.journal.import_session(file, id="carried"), tools=[read])
         for each in (session, forked, carried):
             await talk(each, 1, first=9)
             await assert_rebuilds(runtime, each)

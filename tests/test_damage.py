@@ -140,11 +140,11 @@ def test_a_record_that_belongs_to_no_log_is_not_read(number: int, tmp_path: Path
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
-def test_a_damaged_log_is_erased_and_no_other(damage: str, tmp_path: Path) -> None:
+def test_a_damaged_log_is_deleted_and_no_other(damage: str, tmp_path: Path) -> None:
     path = damaged(tmp_path / "sessions.db", DAMAGE[damage])
     storage = SqliteStorage(path)
     with suppress(JournalDamaged), closing(sqlite3.connect(path)) as other:
-        storage.erase("one")  # damaged: an entry that has changed says nothing
+        storage.delete("one")  # damaged: an entry that has changed says nothing
         (left,) = other.execute("SELECT count(*) FROM record WHERE session = 1").fetchone()
         assert left == 0
     if damage not in (*OF_OTHERS, "a blob that has changed", "a blob that is missing"):

@@ -131,7 +131,7 @@ async def test_a_runtime_killed_while_a_tool_has_a_pool_of_processes_is_taken_ov
 def test_a_forked_child_cannot_use_or_close_the_journal_of_its_parent(path: Path, host: Forking) -> None:
     assert host.ask("claim", "one") == ["claimed", "1", "0"]
     *refusals, closed = host.inherit(path)
-    assert [method for method, *_ in refusals] == ["open", "sessions", "purge", "open"]
+    assert [method for method, *_ in refusals] == ["open", "sessions", "vacuum", "open"]
     for _, *why in refusals:
         assert " ".join(why).startswith(f"{path}: this process was forked while the file was open")
     assert closed == ["closed"]
@@ -144,4 +144,4 @@ def test_a_forked_child_cannot_use_or_close_the_journal_of_its_parent(path: Path
 
 def test_a_forked_child_may_use_a_journal_that_its_parent_has_closed(path: Path, host: Forking) -> None:
     host.tell("close")
-    assert host.inherit(path) == [["open"], ["sessions"], ["purge"], ["open"], ["closed"]]
+    assert host.inherit(path) == [["open"], ["sessions"], ["vacuum"], ["open"], ["closed"]]

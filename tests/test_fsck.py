@@ -57,7 +57,7 @@ def saved(path: Path, to: Path) -> dict[str, int]:
 def test_a_sound_journal_has_no_damage_and_is_not_written(tmp_path: Path) -> None:
     path = tmp_path / "sessions.db"
     storage = written(path)
-    storage.erase("three")
+    storage.delete("three")
     assert damage_of(path) == []
     storage.close()
     before = path.read_bytes()
@@ -73,7 +73,7 @@ def test_what_is_written_meanwhile_is_no_damage(tmp_path: Path) -> None:
     with closing(JournalFile(path)) as file:
         found = file.damage()
         assert storage.claim("four").fence == 1
-        storage.erase("one")
+        storage.delete("one")
         assert list(found) == []
         assert file.sessions == 3
     storage.close()
@@ -129,10 +129,10 @@ def test_a_record_that_says_it_is_of_another_log_does_not_hide_the_one_that_is(
     assert saved(path, tmp_path / "saved.db") == {**dict.fromkeys(SESSIONS, 6), SESSIONS[session - 1]: 3}
 
 
-def test_a_session_that_was_erased_is_missed_too_for_its_number_would_begin_anew(tmp_path: Path) -> None:
+def test_a_session_that_was_deleted_is_missed_too_for_its_number_would_begin_anew(tmp_path: Path) -> None:
     path = tmp_path / "sessions.db"
     storage = written(path)
-    storage.erase("one")
+    storage.delete("one")
     storage.close()
     with closing(sqlite3.connect(path)) as other, other:
         other.execute(DAMAGE["a session that is missing"])
@@ -236,11 +236,11 @@ def test_logs_are_saved_from_the_write_ahead_log_where_the_first_page_is_damaged
     assert sum(counts.values()) < 18
 
 
-def test_what_was_erased_is_not_saved(tmp_path: Path) -> None:
+def test_what_was_deleted_is_not_saved(tmp_path: Path) -> None:
     path = tmp_path / "sessions.db"
     with closing(written(path)) as storage:
         storage.close()
-        storage.erase("one")
+        storage.delete("one")
         assert begin(storage, "one", target="b").last == 0
     data = bytearray(path.read_bytes())
     data[:4096] = bytes(4096)

@@ -66,7 +66,7 @@ async def test_a_turn_with_tools_leaves_nothing_to_the_garbage_collector() -> No
     assert found == []
 
 
-async def test_a_session_that_is_closed_and_forgotten_leaves_none_of_its_actors_to_the_garbage_collector() -> (
+async def test_a_session_that_is_closed_and_deleted_leaves_none_of_its_actors_to_the_garbage_collector() -> (
     None
 ):
     server = openai(Turn(Call("search", {"query": "a"})), Turn(Say("Done.")))
@@ -75,18 +75,18 @@ async def test_a_session_that_is_closed_and_forgotten_leaves_none_of_its_actors_
             session = await runtime.open("gpt", tools=[search])
             assert (await session.ask("Go.")).status == "complete"
             await session.close()
-            await runtime.forget(session.id)
+            await runtime.journal.delete(session.id)
             del session
     assert found == []
 
 
-async def test_a_session_that_its_own_tools_refer_to_is_freed_once_it_is_forgotten() -> None:
+async def test_a_session_that_its_own_tools_refer_to_is_freed_once_it_is_deleted() -> None:
     async with hosting(gpt=openai()) as runtime:
         session = await runtime.open("gpt")
         await session.configure(tools=[_looking_up(session)])
         freed = ref(session)
         await session.close()
-        await runtime.forget(session.id)
+        await runtime.journal.delete(session.id)
         del session
         await anyio.lowlevel.checkpoint()
         gc.collect()

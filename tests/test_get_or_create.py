@@ -112,7 +112,7 @@ async def assert_put_away(runtime: Runtime, kept: str) -> None:
             assert list(runtime.sessions) == ["one"]
         else:
             await until(lambda: "one" not in runtime.sessions)
-            (stored,) = await runtime.stored()
+            (stored,) = await runtime.journal.list()
             assert stored.state == "closed"
 
 
@@ -208,7 +208,7 @@ async def test_an_open_that_may_resume_leaves_nothing_when_it_is_cancelled_at_an
                     await until(lambda: not runtime._sessions._reserved)
                     await until(lambda: kept == "sqlite-process" or not runtime.sessions)
                 assert all(runtime.sessions[name]._activation.handles == 0 for name in runtime.sessions)
-                await runtime.forget("one")
+                await runtime.journal.delete("one")
                 await nothing_left(runtime)
 
 

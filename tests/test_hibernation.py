@@ -90,7 +90,7 @@ async def test_all_that_is_read_of_a_session_that_sleeps_is_as_it_was(storage: S
             assert (session.target, session.busy, session.pending) == ("two", False, ())
             assert await read(session) == was
         await fall_asleep(session)
-        assert [each.id for each in await runtime.stored()] == [session.id]
+        assert [each.id for each in await runtime.journal.list()] == [session.id]
         assert not await session.cancel()
         await fall_asleep(session)
         assert (await session.ask("And now?")).served_by.backend == "two"
@@ -150,7 +150,7 @@ async def test_a_session_that_sleeps_is_still_this_hosts(storage: Storage) -> No
         fence = session._activation.fence
         await session.ask("Hello?")
         await fall_asleep(session)
-        (stored,) = await runtime.stored()
+        (stored,) = await runtime.journal.list()
         assert stored.owner is not None
         await session.ask("Still there?")
         assert session._activation.fence == fence

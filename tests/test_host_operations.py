@@ -1,4 +1,4 @@
-"""Closing and forgetting are the host's: a caller waits for them and cannot undo them."""
+"""Closing and deletion are the host's: a caller waits for them and cannot undo them."""
 
 import asyncio
 import gc
@@ -105,18 +105,18 @@ async def test_leaving_closes_the_turns_in_flight_in_the_log() -> None:
         assert [event.status for event in storage.read(name) if isinstance(event, TurnEnded)] == ["cancelled"]
 
 
-# ---- forgetting
+# ---- deletion
 
 
 @pytest.mark.requirement("PROMISE-12")
-async def test_a_session_that_is_forgotten_has_ended_and_its_log_is_gone() -> None:
+async def test_a_session_that_is_deleted_has_ended_and_its_log_is_gone() -> None:
     gate, storage = Gate(), MemoryStorage()
     async with hosting(a=openai(WORK, Turn(Say("new"))), storage=storage) as runtime:
         old = await runtime.open("a", tools=[gate.tool], id="one")
         async with old.stream("Do it.") as events:
             await gate.started("a")
             assert (old.busy, old.target) == (True, "a")
-            await runtime.forget("one")
+            await runtime.journal.delete("one")
             assert [event async for event in events][-1].type == "complete"
         assert (storage.sessions(), list(runtime.sessions)) == ([], [])
         new = await runtime.open("a", tools=[gate.tool], id="one")
@@ -179,7 +179,7 @@ async def asked_for(secret: str, session: Session) -> None:
     await session.ask(f"Do it for {secret}.")
 
 
-async def test_no_word_of_a_session_that_is_forgotten_stays_in_memory() -> None:
+async def test_no_word_of_a_session_that_is_deleted_stays_in_memory() -> None:
     secret = random.randbytes(8).hex()
     turns = Turn(Call("work", {"name": "a"})), Turn(Say("done")), Turn(Say("no"))
     server = openai(*turns, limits=ServerLimits(recordings=1))
@@ -193,7 +193,7 @@ async def test_no_word_of_a_session_that_is_forgotten_stays_in_memory() -> None:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(asked_for, secret, session)  # its variables go with it
         assert holding(secret)
-        await runtime.forget("one")
+        await runtime.journal.delete("one")
         del session
         await other.ask("Anything?")  # by the same connection, so that its server forgets too
         gc.collect()
@@ -201,28 +201,28 @@ async def test_no_word_of_a_session_that_is_forgotten_stays_in_memory() -> None:
         await other.close()
 
 
-async def test_a_session_that_was_closed_can_be_forgotten_and_one_that_never_was_too() -> None:
+async def test_a_session_that_was_closed_can_be_deleted_and_one_that_never_was_too() -> None:
     storage = MemoryStorage()
     async with hosting(a=openai(), storage=storage) as runtime:
         session = await runtime.open("a", id="one")
         await session.close()
         with pytest.raises(SessionExists):
             await runtime.open("a", id="one")
-        await runtime.forget("one")
-        await runtime.forget("one")
-        await runtime.forget("nobody")
+        await runtime.journal.delete("one")
+        await runtime.journal.delete("one")
+        await runtime.journal.delete("nobody")
         assert storage.sessions() == []
         await runtime.open("a", id="one")
 
 
-async def test_a_forgotten_session_costs_nothing() -> None:
+async def test_a_deleted_session_costs_nothing() -> None:
     storage = MemoryStorage()
     async with hosting(a=openai(), storage=storage) as runtime:
         session = await runtime.open("a", system="You are helpful.")
         await gathered(session, "Hello.")
         kept = weakref.ref(session)
         name = session.id
-        await runtime.forget(name)
+        await runtime.journal.delete(name)
         del session
         for _ in range(5):
             await anyio.lowlevel.checkpoint()
@@ -231,7 +231,7 @@ async def test_a_forgotten_session_costs_nothing() -> None:
         assert [actor for actor in actors(runtime) if name in actor] == []
 
 
-async def test_forgetting_is_finished_though_its_caller_is_cancelled_and_nobody_takes_the_id_meanwhile() -> (
+async def test_deletion_is_finished_though_its_caller_is_cancelled_and_nobody_takes_the_id_meanwhile() -> (
     None
 ):
     storage = Held(Closed)
@@ -239,9 +239,9 @@ async def test_forgetting_is_finished_though_its_caller_is_cancelled_and_nobody_
         await (await runtime.open("a", id="one")).ask("Hello.")
         with anyio.CancelScope() as scope:
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(runtime.forget, "one")
+                tasks.start_soon(runtime.journal.delete, "one")
                 await storage.begun.wait()
-                for refused in (partial(runtime.open, "a", id="one"), partial(runtime.forget, "one")):
+                for refused in (partial(runtime.open, "a", id="one"), partial(runtime.journal.delete, "one")):
                     with pytest.raises(SessionExists):
                         await refused()
                 scope.cancel()
@@ -252,17 +252,17 @@ async def test_forgetting_is_finished_though_its_caller_is_cancelled_and_nobody_
 
 
 class Stuck(MemoryStorage):
-    """A storage that cannot erase."""
+    """A storage that cannot delete."""
 
-    def erase(self, session: str) -> None:
+    def delete(self, session: str) -> None:
         raise OSError("read-only")
 
 
-async def test_a_log_that_cannot_be_erased_is_an_error_of_its_own() -> None:
+async def test_a_log_that_cannot_be_deleted_is_an_error_of_its_own() -> None:
     async with hosting(a=openai(), storage=Stuck()) as runtime:
         await runtime.open("a", id="one")
-        with pytest.raises(JournalError, match="could not be erased: OSError: read-only"):
-            await runtime.forget("one")
+        with pytest.raises(JournalError, match="could not be deleted: OSError: read-only"):
+            await runtime.journal.delete("one")
         assert list(runtime.sessions) == []
 
 
@@ -298,7 +298,7 @@ async def test_sessions_are_known_by_their_ids_in_a_view_that_may_change_under_a
             await runtime.open("a", id=f"s{number}")
         assert ("s2" in known, "s9" in known, len(known)) == (True, False, 4)
         for name in known:
-            await runtime.forget(name)
+            await runtime.journal.delete(name)
         assert list(known) == []
 
 
@@ -337,7 +337,7 @@ def uses(runtime: Runtime, session: Session, events: Any) -> dict[str, Callable[
         "close": session.close,
         "open": partial(runtime.open, "a"),
         "session": known,
-        "forget": partial(runtime.forget, session.id),
+        "delete": partial(runtime.journal.delete, session.id),
         "leave": partial(runtime.__aexit__, None, None, None),
     }
 

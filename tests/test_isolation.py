@@ -349,7 +349,7 @@ async def test_a_tool_that_uses_its_own_session_is_told_that_it_must_not_and_the
         async def reflect(words: str) -> str:
             """Use one's own session in every way there is."""
             own = runtime.session("own")
-            uses = (own.history, own.ledger, own.cancel, own.close, partial(runtime.forget, "own"))
+            uses = (own.history, own.ledger, own.cancel, own.close, partial(runtime.journal.delete, "own"))
             for use in (*uses, partial(own.switch, "a"), partial(own.preview, "a")):
                 with pytest.raises(OwnSession) as error:
                     await use()

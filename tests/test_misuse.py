@@ -190,32 +190,33 @@ def test_what_a_runtime_cannot_be_made_with_is_refused_where_it_is_made(
 
 
 def _asked(runtime: Any) -> dict[str, Callable[[], Any]]:  # Any: what is given may be anything
-    file = "{}"
+    file, delete = "{}", runtime.journal.delete
     return {
-        "at= takes the number of an event, or None, not str": lambda: runtime.fork("one", "3"),
-        "at= takes the number of an event, or None, not bool": lambda: runtime.fork("one", True),
-        "A session's id is a text, not int": lambda: runtime.fork(3),
-        "A session's id is a text, not NoneType": lambda: runtime.export(None),
-        "A session's id is a text, not bytes": lambda: runtime.forget(b"one"),
+        "at= takes the number of an event, or None, not str": lambda: runtime.journal.fork("one", "3"),
+        "at= takes the number of an event, or None, not bool": lambda: runtime.journal.fork("one", True),
+        "A session's id is a text, not int": lambda: runtime.journal.fork(3),
+        "A session's id is a text, not NoneType": lambda: runtime.journal.export(None),
+        "A session's id is a text, not bytes": lambda: runtime.journal.delete(b"one"),
         "A session's id is a text, not list": lambda: runtime.resume([]),
         "A session's id is a text, not dict": lambda: runtime.session({}),
-        "An exported session is bytes or a text, not int": lambda: runtime.import_session(3),
+        "An exported session is bytes or a text, not int": lambda: runtime.journal.import_session(3),
         "Session id '' is not usable": lambda: _imported_anew(runtime),
-        "line 1: not the first line of an exported session": lambda: runtime.import_session(file),
-        "before= takes a datetime, or None, not str": lambda: runtime.erase(before="2020"),
-        "before= is a time that no clock here can tell": lambda: runtime.erase(before=datetime.min),
-        "tenant= takes a text, or None, not int": lambda: runtime.erase(tenant=3),
-        "limit= takes a whole number from 0 to 1,000,000, not -1": lambda: runtime.stored(limit=-1),
-        "limit= takes a whole number from 0 to 1,000,000, not 'x'": lambda: runtime.stored(limit="x"),
-        "after= takes what StoredSession.page is, or None, not int": lambda: runtime.stored(after=3),
-        "tenant= takes a text, or None, not list": lambda: runtime.stored(tenant=[]),
+        "line 1: not the first line of an exported session": lambda: runtime.journal.import_session(file),
+        "older_than= takes a datetime, a timedelta, or None, not str": lambda: delete(older_than="2020"),
+        "older_than= is a time that no clock here can tell": lambda: delete(older_than=datetime.min),
+        "dry_run= takes True, False, or None, not str": lambda: delete("one", dry_run="no"),
+        "tenant= takes a text, or None, not int": lambda: runtime.journal.delete(tenant=3),
+        "limit= takes a whole number from 0 to 1,000,000, not -1": lambda: runtime.journal.list(limit=-1),
+        "limit= takes a whole number from 0 to 1,000,000, not 'x'": lambda: runtime.journal.list(limit="x"),
+        "after= takes what StoredSession.page is, or None, not int": lambda: runtime.journal.list(after=3),
+        "tenant= takes a text, or None, not list": lambda: runtime.journal.list(tenant=[]),
         "wait= takes seconds, not nan": lambda: runtime.resume("two", wait=nan),
         "wait= takes seconds, not None": lambda: runtime.resume("two", wait=None),
     }
 
 
 async def _imported_anew(runtime: Runtime) -> None:
-    await runtime.import_session(await runtime.export("one"), id="")
+    await runtime.journal.import_session(await runtime.journal.export("one"), id="")
 
 
 @pytest.mark.parametrize("storage", [MemoryStorage, None], ids=["memory", "file"])
@@ -232,7 +233,7 @@ async def test_what_a_journal_is_asked_that_it_cannot_be_is_refused_in_one_line(
                 await ask()
             assert str(refused.value).startswith(says)
         assert await session.history() == before
-        assert [each.id for each in await runtime.stored()] == ["one"]
+        assert [each.id for each in await runtime.journal.list()] == ["one"]
 
 
 @pytest.mark.parametrize("given", ["euros", 5, [("euros", 5)]])

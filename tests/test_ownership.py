@@ -66,7 +66,7 @@ async def until(is_so: Callable[[], object]) -> None:
 async def nothing_left(runtime: Runtime, *expected: str) -> None:
     """Wait until no session is claimed, open or running but those that are expected."""
     with anyio.fail_after(30):
-        await runtime.stored()  # the journal has done what was sent before
+        await runtime.journal.list()  # the journal has done what was sent before
         await until(lambda: set(claims_held(runtime.storage)) <= set(expected))
         await until(lambda: not {name.partition("/")[0] for name in actors(runtime)} - {"journal", *expected})
         await until(lambda: not runtime._sessions._reserved)
@@ -107,8 +107,8 @@ async def test_an_open_that_is_cancelled_at_any_await_leaves_nothing_claimed(
             opened.sessions.append(await runtime.open("openai:m", id="one", tools=[look]))
 
         async for _ in attempts(work, runtime, opened):
-            assert [each.state for each in await runtime.stored()] in ([], ["closed"])  # by its owner
-            await runtime.forget("one")
+            assert [each.state for each in await runtime.journal.list()] in ([], ["closed"])  # by its owner
+            await runtime.journal.delete("one")
 
 
 @KEPT
@@ -119,14 +119,14 @@ async def test_a_resume_that_is_cancelled_at_any_await_leaves_nothing_claimed(
     opened = Opened()
     async with runtime_on(FILES[kept](tmp_path)) as runtime:
         exported = await log_of_a_session(runtime)
-        await runtime.import_session(exported, id="one")
+        await runtime.journal.import_session(exported, id="one")
 
         async def work() -> None:
             opened.sessions.append(await runtime.resume("one", tools=[look]))
 
         async for _ in attempts(work, runtime, opened):
-            await runtime.forget("one")
-            await runtime.import_session(exported, id="one")
+            await runtime.journal.delete("one")
+            await runtime.journal.import_session(exported, id="one")
 
 
 @KEPT
@@ -136,13 +136,13 @@ async def test_a_fork_that_is_cancelled_at_any_await_leaves_nothing_claimed_and_
 ) -> None:
     known = list[str]()
     async with runtime_on(FILES[kept](tmp_path)) as runtime:
-        await runtime.import_session(await log_of_a_session(runtime), id="one")
+        await runtime.journal.import_session(await log_of_a_session(runtime), id="one")
 
         async def work() -> None:
-            known.append(await runtime.fork("one"))
+            known.append(await runtime.journal.fork("one"))
 
         async for _ in attempts(work, runtime):
-            assert {each.id for each in await runtime.stored()} == {"one", *known}
+            assert {each.id for each in await runtime.journal.list()} == {"one", *known}
 
 
 @KEPT
@@ -155,12 +155,12 @@ async def test_an_import_that_is_cancelled_at_any_await_leaves_nothing_claimed_a
         exported = await log_of_a_session(runtime)
 
         async def work() -> None:
-            known.append(await runtime.import_session(exported, id="two"))
+            known.append(await runtime.journal.import_session(exported, id="two"))
 
         async for _ in attempts(work, runtime):
-            assert [each.id for each in await runtime.stored()] == known
+            assert [each.id for each in await runtime.journal.list()] == known
             known.clear()
-            await runtime.forget("two")
+            await runtime.journal.delete("two")
 
 
 @KEPT
@@ -267,6 +267,6 @@ async def look(name: str) -> str:
 async def log_of_a_session(runtime: Runtime) -> bytes:
     """Return the exported log of a session that is idle."""
     await runtime.open("openai:m", id="exported", tools=[look], system="Be brief.")
-    exported = await runtime.export("exported")
-    await runtime.forget("exported")
+    exported = await runtime.journal.export("exported")
+    await runtime.journal.delete("exported")
     return exported

@@ -172,32 +172,32 @@ def test_a_large_value_is_kept_once_and_goes_with_the_last_log_that_has_it(
         storage.append([Entry(session, begin(storage, session).fence, (LARGE, LARGE))])
         assert [encode_event(each) for each in storage.read(session, 1)] == [encode_event(LARGE)] * 2
     assert kept() == 1
-    storage.erase("one")
+    storage.delete("one")
     assert storage.read("two", 1) == [LARGE, LARGE]
-    storage.erase("two")
+    storage.delete("two")
     assert kept() == 0
 
 
-def test_of_many_that_write_and_erase_the_same_large_value_at_once_none_loses_it_and_none_leaves_it(
+def test_of_many_that_write_and_delete_the_same_large_value_at_once_none_loses_it_and_none_leaves_it(
     storage: PostgresStorage, other: PostgresStorage, direct: psycopg.Connection[Any]
 ) -> None:
-    def write_and_erase(host: PostgresStorage, name: str) -> list[int]:
+    def write_and_delete(host: PostgresStorage, name: str) -> list[int]:
         lengths = list[int]()
         for number in range(40):
             session = f"{name}{number}"
             host.append([Entry(session, host.claim(session).fence, (LARGE, to("b")))])
             lengths.append(len(host.read(session)))
-            host.erase(session)
+            host.delete(session)
         return lengths
 
     with ThreadPoolExecutor(2) as threads:
-        done = list(threads.map(write_and_erase, (storage, other), ("a", "b")))
+        done = list(threads.map(write_and_delete, (storage, other), ("a", "b")))
     assert done == [[2] * 40] * 2
     for table in ("actors_blob", "actors_blob_use", "actors_record"):
         assert direct.execute(f"SELECT count(*) FROM {table}").fetchall() == [(0,)]
 
 
-def test_of_two_that_erase_the_last_logs_with_a_large_value_the_second_erases_that(
+def test_of_two_that_delete_the_last_logs_with_a_large_value_the_second_deletes_that(
     postgres: Server, storage: PostgresStorage, direct: psycopg.Connection[Any]
 ) -> None:
     for session in ("one", "two"):
@@ -207,12 +207,12 @@ def test_of_two_that_erase_the_last_logs_with_a_large_value_the_second_erases_th
         with direct.transaction():  # as another host would
             (key,) = direct.execute("SELECT key FROM actors_session WHERE name = 'two'").fetchall()[0]
             (digest,) = direct.execute(statements.LOCK_BLOBS, (key,)).fetchall()[0]
-            direct.execute(statements.ERASE_USES, (key,))
-            direct.execute(statements.ERASE_BLOBS, ([digest],))
-            erasing = threads.submit(storage.erase, "one")
-            while not erasing.done() and watching.execute(waits, (storage._name,)).fetchall() == [(0,)]:
+            direct.execute(statements.DELETE_USES, (key,))
+            direct.execute(statements.DELETE_BLOBS, ([digest],))
+            deleting = threads.submit(storage.delete, "one")
+            while not deleting.done() and watching.execute(waits, (storage._name,)).fetchall() == [(0,)]:
                 pass
-        erasing.result(60)
+        deleting.result(60)
     assert direct.execute("SELECT count(*) FROM actors_blob").fetchall() == [(0,)]
 
 
@@ -230,7 +230,7 @@ def test_a_fenced_writer_leaves_no_blob_behind(
 
 def test_two_storages_of_one_database_are_two_hosts(storage: PostgresStorage, other: PostgresStorage) -> None:
     claim = begin(storage, "one")
-    for refused in (other.claim, other.erase):
+    for refused in (other.claim, other.delete):
         with pytest.raises(SessionElsewhere, match="belongs to host") as raised:
             refused("one")
         assert 0 < raised.value.seconds <= 10
@@ -326,7 +326,7 @@ def test_who_saw_a_session_before_another_claimed_it_looks_again(
     with pytest.raises(SessionElsewhere):
         other.claim("one")
     with pytest.raises(SessionElsewhere):
-        other.erase("one")
+        other.delete("one")
     assert looks == [2]
     assert storage.read("one") != []
 

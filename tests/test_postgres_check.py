@@ -18,12 +18,12 @@ LARGE = Returned(CallId("c"), Json(b'"' + b"x" * 20_000 + b'"'))
 
 @pytest.fixture
 def schema(postgres: Server) -> str:
-    """A journal with two sessions, of which one was erased since and one has a large value."""
+    """A journal with two sessions, of which one was deleted since and one has a large value."""
     schema = postgres.schema()
     storage = PostgresStorage(postgres.url(schema))
     for name in ("one", "gone"):
         storage.append([Entry(name, begin(storage, name).fence, (LARGE, to("b")))])
-    storage.erase("gone")
+    storage.delete("gone")
     storage.close()
     return schema
 

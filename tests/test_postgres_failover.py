@@ -302,7 +302,7 @@ async def test_a_fork_of_a_session_whose_log_went_back_names_no_loss_ahead_of_it
             await fall_asleep(session)
         await anyio.to_thread.run_sync(standby.promote)
         for name in ("two", "three"):
-            await runtime.fork("one", id=name)
+            await runtime.journal.fork("one", id=name)
             assert len(storage.read(name)) == last
         assert len(storage.read("one")) == last
         with pytest.raises(JournalBehind):

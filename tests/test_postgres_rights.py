@@ -51,7 +51,7 @@ def test_a_user_who_may_do_what_a_host_does_needs_no_more(postgres: Server, sche
     claim = begin(storage, "one")
     assert storage.append([Entry("one", claim.fence, (to("b"),))]) == [2]
     storage.look_at_clock(1, 1)
-    storage.erase("one")
+    storage.delete("one")
     storage.close()
 
 
@@ -103,7 +103,7 @@ WRITES: dict[str, Callable[[PostgresStorage], object]] = {
     "append": lambda storage: storage.append([Entry("one", 1, (to("b"),))]),
     "claim": lambda storage: storage.claim("one"),
     "claim of a new one": lambda storage: storage.claim("new"),
-    "erase": lambda storage: storage.erase("one"),
+    "delete": lambda storage: storage.delete("one"),
     "beat": lambda storage: storage.beat(),
 }
 

@@ -118,9 +118,9 @@ async def test_while_a_database_is_stopped_each_use_is_refused_and_sessions_go_o
                     lambda: idle.switch("a"),
                     lambda: waits.provide({call: 21}),
                     lambda: runtime.open("a", id="new"),
-                    lambda: runtime.forget("idle"),
+                    lambda: runtime.journal.delete("idle"),
                     lambda: runtime.resume("elsewhere"),
-                    lambda: runtime.stored(),
+                    lambda: runtime.journal.list(),
                 ):
                     with pytest.raises(JournalUnavailable) as raised:
                         await use()
@@ -135,5 +135,5 @@ async def test_while_a_database_is_stopped_each_use_is_refused_and_sessions_go_o
             assert (await waits.provide({call: 21})).status == "complete"
             assert runtime.stats().is_ready
             assert restarted(runtime) == []
-            assert sorted(each.id for each in await runtime.stored()) == ["idle", "waits"]
+            assert sorted(each.id for each in await runtime.journal.list()) == ["idle", "waits"]
         storage.close()

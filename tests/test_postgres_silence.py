@@ -40,7 +40,7 @@ async def test_a_silent_server_is_waited_for_no_longer_than_the_lease_lasts(
             for use in (
                 lambda: session.ask("Again?"),
                 lambda: runtime.resume("other"),
-                lambda: runtime.stored(),
+                lambda: runtime.journal.list(),
             ):
                 with pytest.raises(JournalUnavailable):
                     await use()

@@ -27,10 +27,10 @@ async def test_a_runtime_is_not_ready_once_it_has_found_damage_in_its_journal(
         registry.register(PrometheusCollector(runtime))
         assert runtime.stats().is_ready
         with pytest.raises(JournalDamaged) as raised:
-            await runtime.export("one")
+            await runtime.journal.export("one")
         with pytest.raises(JournalDamaged):
-            await runtime.export("one")
-        assert await runtime.export("two")
+            await runtime.journal.export("one")
+        assert await runtime.journal.export("two")
         stats = runtime.stats()
         assert (stats.is_ready, stats.journal.is_available) == (False, True)
         assert stats.journal.damage == str(raised.value)

@@ -128,9 +128,9 @@ async def test_a_refusal_by_the_judge_names_the_calls_of_the_history(
         answer = await session.ask("Do both.")
         assert (answer.status, answer.text) == ("complete", "Rewritten.")
         (refusal,) = runtime.refusals
-        await runtime.forget("another")
+        await runtime.journal.delete("another")
         assert list(runtime.refusals) == [refusal]
-        await runtime.forget(refusal.session)
+        await runtime.journal.delete(refusal.session)
         assert not runtime.refusals
     assert server.refusals == []
     (fault, *_) = refusal.report.faults

@@ -1,7 +1,7 @@
-"""What expires and what is erased: which sessions, when the clock is believed, and that no byte is left."""
+"""What expires and what is deleted: which sessions, when the clock is believed, and that no byte is left."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -18,7 +18,7 @@ from actors.core.events import Awaited, Bound, Event, Failed, Opened, Returned
 from actors.core.identity import Binding, CallId
 from actors.core.jsonio import Json
 from actors.errors import ConfigError, JournalDamaged, SessionElsewhere
-from actors.hosting.retention import Retention, erased
+from actors.hosting.retention import Retention, delete_all
 from actors.storage import Entry, Storage
 from actors.storage.clock import ObservedClock, observe
 from actors.storage.directory import StoredSession
@@ -74,7 +74,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 def retention(runtime: Runtime, clock: Clock) -> Retention:
     """Return what a runtime does to its sessions, by this clock."""
-    return Retention(runtime._running().journal, KEEP, runtime._forget, clock, clock.steady)
+    return Retention(runtime._running().journal, KEEP, runtime.journal._delete_one, clock, clock.steady)
 
 
 def kept(storage: Storage) -> list[str]:
@@ -90,7 +90,7 @@ def at_rest(storage: Storage, session: str, *events: Event, tenant: str = "") ->
 
 
 async def months(clock: Clock, swept: Retention, count: int) -> list[int]:
-    """Let months pass, with a sweep in each; return what each erased."""
+    """Let months pass, with a sweep in each; return what each deleted."""
     counts = []
     for _ in range(count):
         clock.advance(30 * DAY)
@@ -99,7 +99,7 @@ async def months(clock: Clock, swept: Retention, count: int) -> list[int]:
 
 
 @pytest.mark.parametrize("kind", ["sqlite-process", "postgres"])
-async def test_what_nobody_used_for_so_long_is_erased_and_nothing_else(
+async def test_what_nobody_used_for_so_long_is_deleted_and_nothing_else(
     storage: Storage, clock: Clock
 ) -> None:
     large = Returned(CallId("c"), Json(b'"' + b"x" * 20_000 + b'"'))
@@ -142,18 +142,18 @@ async def test_what_another_host_has_is_left_until_it_lets_go(tmp_path: Path, cl
     at_rest(mine, "theirs-c1", tenant="t")
     async with hosting(a=openai(), storage=mine) as runtime:
         with pytest.raises(SessionElsewhere):
-            await runtime.forget("theirs")
+            await runtime.journal.delete("theirs")
         assert kept(mine) == ["mine", "theirs", "theirs-c1"]
         assert await months(clock, retention(runtime, clock), 5) == [0, 0, 0, 2, 0]
         with pytest.raises(SessionElsewhere, match="'theirs' belongs to host"):
-            await runtime.erase(tenant="t")
+            await runtime.journal.delete(tenant="t")
         assert kept(mine) == ["theirs"]
         theirs.close()
-        assert await runtime.erase(tenant="t") == 1
+        assert len((await runtime.journal.delete(tenant="t")).sessions) == 1
 
 
 async def hours(clock: Clock, swept: Retention, count: int) -> list[int]:
-    """Let hours pass, with a sweep in each; return what each erased."""
+    """Let hours pass, with a sweep in each; return what each deleted."""
     counts = []
     for _ in range(count):
         clock.advance(3600)
@@ -164,7 +164,7 @@ async def hours(clock: Clock, swept: Retention, count: int) -> list[int]:
 @pytest.mark.parametrize("kind", ["memory", "sqlite-process", "postgres"])
 @pytest.mark.parametrize("while_it_runs", [True, False])
 @pytest.mark.parametrize("jump", [1, 30, 31, 32, 400])
-async def test_a_clock_that_jumps_ahead_erases_a_session_after_a_day_that_was_observed(
+async def test_a_clock_that_jumps_ahead_deletes_a_session_after_a_day_that_was_observed(
     jump: int, while_it_runs: bool, storage: Storage, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with hosting(a=openai(), storage=storage) as runtime:
@@ -187,7 +187,7 @@ async def test_a_clock_that_jumps_ahead_erases_a_session_after_a_day_that_was_ob
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite-process"])
-async def test_a_clock_that_goes_back_and_returns_erases_nothing_for_an_observed_day(
+async def test_a_clock_that_goes_back_and_returns_deletes_nothing_for_an_observed_day(
     storage: Storage, clock: Clock
 ) -> None:
     async with hosting(a=openai(), storage=storage) as runtime:
@@ -204,7 +204,7 @@ async def test_a_clock_that_goes_back_and_returns_erases_nothing_for_an_observed
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite-process", "postgres"])
-async def test_a_jump_that_is_set_right_in_time_erases_nothing(storage: Storage, clock: Clock) -> None:
+async def test_a_jump_that_is_set_right_in_time_deletes_nothing(storage: Storage, clock: Clock) -> None:
     async with hosting(a=openai(), storage=storage) as runtime:
         swept = retention(runtime, clock)
         await swept.sweep()
@@ -220,22 +220,22 @@ async def test_a_jump_that_is_set_right_in_time_erases_nothing(storage: Storage,
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite-process"])
 @pytest.mark.parametrize("up", [2, 16, 23])
-async def test_a_host_that_restarts_every_day_erases_what_has_expired(
+async def test_a_host_that_restarts_every_day_deletes_what_has_expired(
     up: int, storage: Storage, clock: Clock
 ) -> None:
     async with hosting(a=openai(), storage=storage) as runtime:
         at_rest(storage, "old")
-        erased_on = list[int]()
+        deleted_on = list[int]()
         for day in range(140):
             swept = retention(runtime, clock)
             counts = [await swept.sweep(), *await hours(clock, swept, up)]
-            erased_on += [day] * sum(counts)
+            deleted_on += [day] * sum(counts)
             clock.now += (24 - up) * 3600
-        (day,) = erased_on
+        (day,) = deleted_on
         assert 90 <= day <= 90 + 24 / up + 1
 
 
-async def test_sessions_that_only_a_doubted_clock_says_are_old_are_erased_by_the_explicit_command(
+async def test_sessions_that_only_a_doubted_clock_says_are_old_are_deleted_by_the_explicit_command(
     clock: Clock, tmp_path: Path
 ) -> None:
     storage = SqliteStorage(tmp_path / "sessions.db")
@@ -243,7 +243,14 @@ async def test_sessions_that_only_a_doubted_clock_says_are_old_are_erased_by_the
     clock.now += 400 * DAY
     async with hosting(a=openai(), storage=storage) as runtime:
         assert await retention(runtime, clock).sweep() == 0
-        assert await runtime.erase(before=datetime.fromtimestamp(clock.now - KEEP, UTC)) == 1
+        assert (
+            len(
+                (
+                    await runtime.journal.delete(older_than=datetime.fromtimestamp(clock.now - KEEP, UTC))
+                ).sessions
+            )
+            == 1
+        )
 
 
 async def test_a_postgres_journal_is_swept_by_the_clock_of_the_server(
@@ -253,14 +260,14 @@ async def test_a_postgres_journal_is_swept_by_the_clock_of_the_server(
     at_rest(storage, "young")
     ahead, steady = wall() + 400 * DAY, iter(range(0, 10 * DAY, DAY))
     async with hosting(a=openai(), storage=storage) as runtime:
-        journal, forget = runtime._running().journal, runtime._forget
-        swept = Retention(journal, KEEP, forget, lambda: ahead, lambda: next(steady))
+        journal, delete = runtime._running().journal, runtime.journal._delete_one
+        swept = Retention(journal, KEEP, delete, lambda: ahead, lambda: next(steady))
         assert [await swept.sweep() for _ in range(5)] == [0] * 5
         assert abs(storage.look_at_clock(int(ahead), 0).last - wall()) < DAY
     storage.close()
 
 
-async def test_a_host_whose_clock_is_behind_that_of_the_server_erases_nothing_too_early(
+async def test_a_host_whose_clock_is_behind_that_of_the_server_deletes_nothing_too_early(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     storage, behind = made("postgres", request), wall() - 400 * DAY
@@ -271,8 +278,8 @@ async def test_a_host_whose_clock_is_behind_that_of_the_server_erases_nothing_to
         storage.look_at_clock(int(behind), 0)
         for day in range(1, 3):  # all of it was observed
             storage.look_at_clock(int(behind) + day * DAY, day * DAY)
-        journal, forget = runtime._running().journal, runtime._forget
-        swept = Retention(journal, KEEP, forget, lambda: behind, lambda: next(steady))
+        journal, delete = runtime._running().journal, runtime.journal._delete_one
+        swept = Retention(journal, KEEP, delete, lambda: behind, lambda: next(steady))
         assert [await swept.sweep() for _ in range(5)] == [0] * 5
         assert storage.look_at_clock(int(behind), 0).last == int(behind)
     storage.close()
@@ -314,9 +321,9 @@ async def test_a_runtime_whose_journal_is_kept_for_so_long_sweeps_by_itself(
     settings = FileSettings(journal=JournalSettings.model_validate({"keep": "30 days"}))
     with anyio.fail_after(60):
         async with Runtime(Config(settings, {}), journal=storage) as runtime:
-            while len(await runtime.stored()) > 1:
+            while len(await runtime.journal.list()) > 1:
                 await anyio.lowlevel.checkpoint()
-            assert [each.id for each in await runtime.stored()] == ["new"]
+            assert [each.id for each in await runtime.journal.list()] == ["new"]
 
 
 @tool
@@ -326,7 +333,7 @@ async def helper(context: ToolContext[None]) -> str:
         return (await child.ask("Go.")).text
 
 
-async def test_all_sessions_of_a_tenant_are_erased_with_what_is_below_them(clock: Clock) -> None:
+async def test_all_sessions_of_a_tenant_are_deleted_with_what_is_below_them(clock: Clock) -> None:
     server = openai(Turn(Call("helper", {})), Turn(Say("120.")), Turn(Say("Done.")), Turn(Say("Hi.")))
     async with hosting(a=server) as runtime:
         mine = await runtime.open("a", id="mine", tenant="m", tools=[helper])
@@ -334,55 +341,57 @@ async def test_all_sessions_of_a_tenant_are_erased_with_what_is_below_them(clock
         await runtime.open("a", id="other", tenant="o")
         at_rest(runtime.storage, "closed", tenant="m")
         assert kept(runtime.storage) == ["closed", "mine", "mine-c1", "other"]
-        assert await runtime.erase(tenant="m") == 3
+        assert len((await runtime.journal.delete(tenant="m")).sessions) == 3
         assert kept(runtime.storage) == ["other"]
         assert list(runtime.sessions) == ["other"]
-        with pytest.raises(ConfigError, match=r"tenant=, before= or both"):
-            await runtime.erase()
+        with pytest.raises(ConfigError, match=r"takes ids, tenant= or older_than="):
+            await runtime.journal.delete()
 
 
-async def test_what_was_used_before_a_time_is_erased_by_that_time_and_no_clock(clock: Clock) -> None:
+async def test_what_was_used_before_a_time_is_deleted_by_that_time_and_no_clock(clock: Clock) -> None:
     async with hosting(a=openai()) as runtime:
         for name in ("one", "two", "three"):
             at_rest(runtime.storage, name, tenant=name[0])
             clock.now += DAY
         third = datetime.fromtimestamp(clock.now - DAY, UTC)
-        assert await runtime.erase(tenant="o", before=third) == 1
-        assert await runtime.erase(before=third) == 1
+        assert len((await runtime.journal.delete(tenant="o", older_than=third)).sessions) == 1
+        assert len((await runtime.journal.delete(older_than=third)).sessions) == 1
         assert kept(runtime.storage) == ["three"]
 
 
 @pytest.mark.parametrize("kind", ["sqlite-process"])
-async def test_other_sessions_go_on_between_two_that_are_erased(storage: Storage) -> None:
+async def test_other_sessions_go_on_between_two_that_are_deleted(storage: Storage) -> None:
     async with hosting(a=openai(*[Turn(Say("Yes."))] * 3), storage=storage) as runtime:
         session = await runtime.open("a", id="other")
         for number in range(3):
             at_rest(storage, f"s{number}", tenant="t")
 
-        async def forget(name: str, unused: StoredSession | None) -> None:
-            await runtime._forget(name, unused)
+        async def delete(name: str, unused: StoredSession | None) -> Collection[str]:
+            deleted = await runtime.journal._delete_one(name, unused)
             assert (await session.ask("Well?")).text == "Yes."
+            return deleted
 
-        assert await erased(runtime._running().journal, forget, "t", None) == 3
+        deletion = await delete_all(runtime._running().journal, delete, (), "t", None)
+        assert sorted(deletion.sessions) == ["s0", "s1", "s2"]
         assert kept(storage) == ["other"]
 
 
 class Stuck(MemoryStorage):
     """Keeps one session."""
 
-    def erase(self, session: str) -> None:
+    def delete(self, session: str) -> None:
         if session == "s1":
             raise JournalDamaged("not now")
-        super().erase(session)
+        super().delete(session)
 
 
-async def test_what_cannot_be_erased_keeps_nothing_else_from_it(clock: Clock) -> None:
+async def test_what_cannot_be_deleted_keeps_nothing_else_from_it(clock: Clock) -> None:
     storage = Stuck()
     async with hosting(a=openai(), storage=storage) as runtime:
         for number in range(3):
             at_rest(storage, f"s{number}", tenant="t")
         with pytest.raises(JournalDamaged, match="not now"):
-            await runtime.erase(tenant="t")
+            await runtime.journal.delete(tenant="t")
         assert kept(storage) == ["s1"]
         assert storage.sessions()[0].owner is None
         assert await months(clock, retention(runtime, clock), 5) == [0] * 5
@@ -393,7 +402,7 @@ def contents(folder: Path) -> bytes:
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_no_byte_of_what_was_erased_is_left_in_any_file(tmp_path: Path, seed: int) -> None:
+async def test_no_byte_of_what_was_deleted_is_left_in_any_file(tmp_path: Path, seed: int) -> None:
     """SQLite overwrites what is deleted; but of a page that it splits or joins it may leave what it moved."""
     chance, storage = random.Random(seed), SqliteStorage(tmp_path / "sessions.db", level="process")
     names = [f"s{number}" for number in range(12)]
@@ -407,7 +416,7 @@ async def test_no_byte_of_what_was_erased_is_left_in_any_file(tmp_path: Path, se
     for name in names:
         storage.release(name, fences[name])
     async with hosting(a=openai(), storage=storage) as runtime:
-        assert await runtime.erase(tenant="t1") == 6
+        assert len((await runtime.journal.delete(tenant="t1")).sessions) == 6
         data = contents(tmp_path)
         assert [name for name in names[1::2] if f"words-of-{name}-".encode() in data] == []
         for name in names[::2]:

@@ -300,7 +300,7 @@ async def test_behind_a_restart_a_shared_budget_counts_from_nothing_and_a_sessio
             OverBudget, match=r"the session's budget of 200 tokens is used up \(200 were used\)"
         ):
             await session.ask("More?")
-        fork = await runtime.resume(await runtime.fork("one"))
+        fork = await runtime.resume(await runtime.journal.fork("one"))
         with pytest.raises(OverBudget, match=r"200 tokens is used up \(200 were used\)"):
             await fork.ask("More?")
 

@@ -242,13 +242,13 @@ def test_a_large_value_is_kept_once_and_goes_with_the_last_log_that_has_it(tmp_p
     for session in ("one", "two", "three"):
         storage.append([Entry(session, begin(storage, session).fence, (event, event))])
         assert [encode_event(each) for each in storage.read(session, 1)] == [encode_event(event)] * 2
-    storage.erase("one")
+    storage.delete("one")
     assert storage.read("two", 1) == [event, event]
     storage.close()
     assert 1_000_000 < path.stat().st_size < 1_200_000
-    storage.erase("two")
+    storage.delete("two")
     assert storage.read("three", 1) == [event, event]
-    storage.erase("three")
+    storage.delete("three")
     storage.close()
     left = b"".join(each.read_bytes() for each in tmp_path.iterdir())
     assert b"x" * 100 not in left
@@ -264,19 +264,19 @@ from tests.storages import begin, to
 
 storage = SqliteStorage(Path(sys.argv[1]))
 fence = begin(storage, "one").fence
-storage.append([Entry("one", fence, (to("what-is-to-be-erased"),))])
+storage.append([Entry("one", fence, (to("what-is-to-be-deleted"),))])
 Connections._checkpoint = lambda self, connection: os._exit(9)
-storage.erase("one")
+storage.delete("one")
 """
 
 
-def test_what_was_erased_and_left_in_the_log_by_a_crash_is_gone_when_the_file_is_opened(
+def test_what_was_deleted_and_left_in_the_log_by_a_crash_is_gone_when_the_file_is_opened(
     tmp_path: Path,
 ) -> None:
     """And so is what is left of a host whose process is dead."""
 
     def held() -> list[str]:
-        return [each.name for each in tmp_path.iterdir() if b"what-is-to-be-erased" in each.read_bytes()]
+        return [each.name for each in tmp_path.iterdir() if b"what-is-to-be-deleted" in each.read_bytes()]
 
     died = subprocess.run([sys.executable, "-c", DIES, tmp_path / "s.db"], timeout=60, check=False)
     (dead,) = tmp_path.glob("s.db-host-*")
@@ -298,7 +298,7 @@ def test_what_was_erased_and_left_in_the_log_by_a_crash_is_gone_when_the_file_is
 def test_two_storages_of_one_file_are_two_hosts(tmp_path: Path) -> None:
     mine, theirs = SqliteStorage(tmp_path / "sessions.db"), SqliteStorage(tmp_path / "sessions.db")
     claim = begin(mine, "one")
-    for refused in (theirs.claim, theirs.erase):
+    for refused in (theirs.claim, theirs.delete):
         with pytest.raises(SessionElsewhere, match="belongs to host") as raised:
             refused("one")
         assert 0 < raised.value.seconds <= 10
@@ -396,7 +396,7 @@ def test_of_one_append_each_session_has_its_records_whatever_is_forgotten_meanwh
     storage.close()
 
 
-def test_a_log_among_others_is_read_from_any_number_and_erased_alone(tmp_path: Path) -> None:
+def test_a_log_among_others_is_read_from_any_number_and_deleted_alone(tmp_path: Path) -> None:
     path = tmp_path / "sessions.db"
     storage = SqliteStorage(path)
     claims = {name: begin(storage, name) for name in ("one", "two", "three")}
@@ -407,7 +407,7 @@ def test_a_log_among_others_is_read_from_any_number_and_erased_alone(tmp_path: P
     whole = {name: storage.read(name) for name in claims}
     for name, log in whole.items():
         assert [storage.read(name, after) for after in range(22)] == [log[after:] for after in range(22)]
-    storage.erase("two")
+    storage.delete("two")
     assert (storage.read("one"), storage.read("three")) == (whole["one"], whole["three"])
     again = storage.claim("two")
     storage.append([Entry("two", again.fence, (to("new"),))])

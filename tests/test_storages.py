@@ -1,4 +1,4 @@
-"""What every storage promises: numbers, one live writer, a directory, and that what is erased is gone."""
+"""What every storage promises: numbers, one live writer, a directory, and that what is deleted is gone."""
 
 from collections.abc import Iterator
 from itertools import pairwise
@@ -69,7 +69,7 @@ def test_nobody_writes_a_session_that_was_not_claimed(storage: Storage) -> None:
 @pytest.mark.requirement("PROMISE-6")
 def test_a_fencing_number_never_goes_back(storage: Storage) -> None:
     fences = [begin(storage, "one").fence]
-    for end in (storage.erase, lambda session: storage.release(session, fences[-1]), storage.erase):
+    for end in (storage.delete, lambda session: storage.release(session, fences[-1]), storage.delete):
         end("one")
         fences.append(storage.claim("one").fence)
     storage.close()
@@ -78,15 +78,15 @@ def test_a_fencing_number_never_goes_back(storage: Storage) -> None:
     assert all(after > before for before, after in pairwise(fences))
 
 
-def test_what_is_erased_is_gone_and_its_writer_is_fenced(storage: Storage) -> None:
+def test_what_is_deleted_is_gone_and_its_writer_is_fenced(storage: Storage) -> None:
     claim, other = begin(storage, "one"), begin(storage, "two")
-    storage.erase("one")
+    storage.delete("one")
     (outcome,) = storage.append([Entry("one", claim.fence, (to("a"),))])
     assert isinstance(outcome, Fenced)
     assert storage.read("one") == []
     assert [stored.id for stored in storage.sessions()] == ["two"]
     assert storage.append([Entry("two", other.fence, (to("b"),))]) == [2]
-    storage.erase("nobody")
+    storage.delete("nobody")
     assert begin(storage, "one").last == 0
 
 
@@ -145,7 +145,7 @@ def test_a_claim_of_what_exists_makes_nothing_and_harms_no_writer(storage: Stora
     assert storage.claim("one", existing=True) == NOTHING
     assert storage.append([Entry("one", 1, (to("a"),))]) == [1]
     assert storage.claim("one", existing=True).last == 1
-    storage.erase("one")
+    storage.delete("one")
     assert storage.claim("one", existing=True) == NOTHING
 
 
@@ -167,7 +167,7 @@ def test_a_journal_keeps_how_far_the_clock_is_trusted(
         now += step
         expected = observe(expected, now, elapsed)
         assert storage.look_at_clock(now, elapsed) == expected
-        storage.purge()
+        storage.vacuum()
         storage.close()
         storage.open()
     assert expected is not None

@@ -174,13 +174,13 @@ def _words(history: History) -> list[str]:
 
 @pytest.mark.anyio
 async def test_no_two_sessions_of_one_id_share_an_idempotency_key() -> None:
-    """A session that is forgotten gives its id back; what it asked of others it has asked all the same."""
+    """A session that is deleted gives its id back; what it asked of others it has asked all the same."""
     seen = Seen(is_async=True)
     async with hosting(a=openai(*TWICE, *TWICE)) as runtime:
         for _ in range(2):
             session = await runtime.open("a", tools=[seen.tool], deps=Shop("x"), id="one")
             await session.ask("Go.")
-            await runtime.forget("one")
+            await runtime.journal.delete("one")
     one, two = seen.contexts
     assert (one.session_id, one.call_id) == (two.session_id, two.call_id)
     assert one.idempotency_key != two.idempotency_key

@@ -87,7 +87,7 @@ async def test_a_journal_that_lost_acknowledged_events_is_copied_and_the_loss_is
     before = crashed(path, "process", 20)
     for _ in range(2):
         async with Runtime(journal=SqliteStorage(path, level="process")) as runtime:
-            (stored,) = await runtime.stored()
+            (stored,) = await runtime.journal.list()
             assert 0 < stored.events < 21
     copy = copy_of(path)
     assert (copy.read_bytes(), log_of(copy).read_bytes()) == before

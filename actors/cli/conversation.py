@@ -93,7 +93,7 @@ async def _resumed(
 ) -> Session:
     kept = options.fork or options.resume or await _last(runtime)
     if options.fork is not None:
-        kept = await runtime.fork(kept, id=options.id or _made_up())
+        kept = await runtime.journal.fork(kept, id=options.id or _made_up())
     system = ... if options.system is None else options.system
     return await runtime.resume(kept, tools=offered, system=system, target=name, approve=approve)
 
@@ -104,7 +104,7 @@ async def _last(runtime: Runtime) -> str:
     Raises:
         ConfigError: There is none.
     """
-    for each in await runtime.stored():
+    for each in await runtime.journal.list():
         if each.state != "closed":
             return each.id
     raise ConfigError("No conversation is kept here; begin one without --continue, or name a --journal")

@@ -403,16 +403,19 @@ def _stats(commands: "Commands") -> None:
 
 def _sessions(commands: "Commands") -> None:
     sessions = _command(
-        commands, "sessions", "sessions", "list, show, export, import, fork or forget what is kept"
+        commands, "sessions", "sessions", "list, show, export, import, fork or delete kept sessions"
     )
     sessions.add_argument(
         "what",
-        choices=["list", "show", "export", "import", "fork", "forget"],
+        choices=["list", "show", "export", "import", "fork", "delete"],
         metavar="WHAT",
-        help="list, show, export, import, fork or forget",
+        help="list, show, export, import, fork or delete",
     )
     sessions.add_argument(
-        "id", nargs="?", metavar="ID|FILE", help="which session; for `import` a file, or `-`"
+        "id",
+        nargs="*",
+        metavar="ID|FILE",
+        help="which session, or several to delete; for `import` a file, or `-`",
     )
     sessions.add_argument(
         "--at", type=count, metavar="N", help="fork: behind this event; the last by default"
@@ -422,11 +425,12 @@ def _sessions(commands: "Commands") -> None:
     sessions.add_argument("--limit", type=count, metavar="N", help="list: how many; 20 by default")
     sessions.add_argument("--all", action="store_true", help="list: all of them")
     sessions.add_argument("--after", metavar="ID", help="list: those behind this one")
-    sessions.add_argument("--tenant", metavar="NAME", help="list, forget: those of this tenant")
+    sessions.add_argument("--tenant", metavar="NAME", help="list, delete: those of this tenant")
     sessions.add_argument(
-        "--older-than", metavar="AGE|DATE", help="forget: those not used for '90 days', or since 2026-01-31"
+        "--older-than", metavar="AGE|DATE", help="delete: those not used for '90 days', or since 2026-01-31"
     )
-    sessions.add_argument("--export", metavar="DIR", help="forget: export each to a file here before")
+    sessions.add_argument("--export", metavar="DIR", help="delete: export each to a file here before")
+    sessions.add_argument("--dry-run", action="store_true", help="delete: only print what would be deleted")
     sessions.add_argument("--json", action="store_true", help="list, show: one JSON object a line")
     _file(sessions)
     _journal(sessions)

@@ -1,12 +1,12 @@
-"""`actors sessions`: what is kept: listed, shown, exported, imported, forked, forgotten."""
+"""`actors sessions`: what is kept: listed, shown, exported, imported, forked, deleted."""
 
 import argparse
 import json
 import os
 import sys
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing, suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 
 import anyio
 from msgspec import to_builtins
@@ -21,11 +21,9 @@ from actors.core.event_json import event_json
 from actors.core.exported import imported
 from actors.core.feed import CompleteEvent, ErrorEvent, SessionEvent, StatusEvent, ToolCallEvent
 from actors.core.publishing import Publisher
-from actors.errors import ConfigError, SessionElsewhere, SessionUnknown
+from actors.errors import ActorsError, ConfigError, JournalError, SessionUnknown
 from actors.runtime import Runtime
-from actors.storage.clock import LEAP, SLACK
 from actors.storage.directory import Page, StoredSession
-from actors.wall import wall
 
 LISTED = 20
 """Sessions that are listed, unless it is said how many."""
@@ -42,6 +40,8 @@ def main(options: argparse.Namespace) -> Exit:
     if wrong := _misuse(options):
         complain(f"`actors sessions {options.what}` takes {wrong}")
         return Exit.USAGE
+    if options.what != "delete":
+        options.id = options.id[0] if options.id else None
     show_logs(debug=options.debug)
     return anyio.run(_done, options)
 
@@ -52,7 +52,7 @@ _TAKES: Mapping[str, frozenset[str]] = {
     "export": frozenset({"id", "out"}),
     "import": frozenset({"id", "to"}),
     "fork": frozenset({"id", "at", "to"}),
-    "forget": frozenset({"id", "tenant", "older_than", "export"}),
+    "delete": frozenset({"id", "tenant", "older_than", "export", "dry_run"}),
 }
 
 
@@ -61,14 +61,16 @@ def _misuse(options: argparse.Namespace) -> str:
     given = {
         name
         for name in frozenset[str]().union(*_TAKES.values())
-        if getattr(options, name) not in (None, False)
+        if getattr(options, name) not in (None, False, [])
     }
     if beyond := sorted(given - _TAKES[options.what]):
         return "no id" if beyond[0] == "id" else f"no --{beyond[0].replace('_', '-')}"
+    if options.what != "delete" and len(options.id) > 1:
+        return "one id"
     several = given & {"tenant", "older_than"}
-    if options.what == "forget" and ("id" in given) == bool(several):
-        return "an id, or --tenant and --older-than"
-    if options.what == "forget" and options.tenant == "":
+    if options.what == "delete" and ("id" in given) == bool(several):
+        return "ids, or --tenant and --older-than"
+    if options.what == "delete" and options.tenant == "":
         return "the name of a tenant, and this one is empty"
     if "id" in _TAKES[options.what] and not given & {"id", "tenant", "older_than"}:
         return "a file" if options.what == "import" else "an id"
@@ -78,8 +80,7 @@ def _misuse(options: argparse.Namespace) -> str:
 async def _done(options: argparse.Namespace) -> Exit:
     config = load(options.config, os.environ)
     async with Runtime(config, journal=kept(options, config, makes=options.what == "import")) as runtime:
-        await _DEEDS[options.what](runtime, options)
-    return Exit.OK
+        return await _DEEDS[options.what](runtime, options) or Exit.OK
 
 
 async def _list(runtime: Runtime, options: argparse.Namespace) -> None:
@@ -100,7 +101,7 @@ async def _stored(
     runtime: Runtime, tenant: str | None, page: Page | None = None
 ) -> AsyncGenerator[StoredSession]:
     """Give the sessions that are kept, page by page."""
-    while found := await runtime.stored(tenant=tenant, after=page):
+    while found := await runtime.journal.list(tenant=tenant, after=page):
         for each in found:
             yield each
         page = found[-1].page
@@ -121,7 +122,7 @@ def _row(each: StoredSession) -> str:
 
 async def _show(runtime: Runtime, options: argparse.Namespace) -> None:
     publisher = Publisher()
-    for event in imported(await runtime.export(options.id))[0]:
+    for event in imported(await runtime.journal.export(options.id))[0]:
         for told in publisher.published(event):
             if options.json:
                 print(json.dumps(event_json(told)))
@@ -149,7 +150,7 @@ def _words(event: SessionEvent) -> str:
 
 
 async def _export(runtime: Runtime, options: argparse.Namespace) -> None:
-    file = await runtime.export(options.id)
+    file = await runtime.journal.export(options.id)
     if options.out is None:
         sys.stdout.write(file.decode())
     else:
@@ -158,77 +159,75 @@ async def _export(runtime: Runtime, options: argparse.Namespace) -> None:
 
 async def _import(runtime: Runtime, options: argparse.Namespace) -> None:
     file = sys.stdin.read() if options.id == "-" else await anyio.Path(options.id).read_bytes()
-    print(await runtime.import_session(file, id=options.to))
+    print(await runtime.journal.import_session(file, id=options.to))
 
 
 async def _fork(runtime: Runtime, options: argparse.Namespace) -> None:
-    print(await runtime.fork(options.id, options.at, id=options.to))
+    print(await runtime.journal.fork(options.id, options.at, id=options.to))
 
 
-async def _forget(runtime: Runtime, options: argparse.Namespace) -> None:
-    """Erase one session or many, each exported first if that is wanted; and see that no byte is left."""
-    left: list[SessionElsewhere] = []
-    if options.id is not None:
-        await _forget_one(runtime, options.id, options.export)
-    else:
-        before = await _before(runtime, options)
-        page = None if before is None else (-before, "~")
-        async with aclosing(_stored(runtime, options.tenant, page)) as sessions:
-            async for each in sessions:
-                try:
-                    await _forget_one(runtime, each.id, options.export)
-                except SessionUnknown:
-                    pass  # it was below another
-                except SessionElsewhere as error:
-                    left.append(error)
-                else:
-                    print(each.id)
-    await runtime.purge()
-    if left:
-        raise left[0]
+async def _delete(runtime: Runtime, options: argparse.Namespace) -> None:
+    """Delete the sessions that are named or meet the conditions, each exported first if that is wanted."""
+    journal, conditions = runtime.journal, {"tenant": options.tenant, "older_than": _age(options.older_than)}
+    for name in options.id:
+        await journal.get(name)  # a wrong id is an error
+    found = (await journal.delete(*options.id, **conditions, dry_run=True)).sessions
+    if options.export is not None:
+        await _export_all(runtime, found, options.export)
+    if options.dry_run:
+        _print_all(found)
+        return
+    try:
+        deletion = await journal.delete(*options.id, **conditions)
+    except ActorsError:
+        _print_all([name for name in found if await _is_gone(runtime, name)])
+        raise
+    _print_all(deletion.sessions)
 
 
-async def _forget_one(runtime: Runtime, name: str, folder: str | None) -> None:
-    file = await runtime.export(name)  # so that a wrong id is told
-    if folder is not None:
-        path = anyio.Path(folder)
-        await path.mkdir(parents=True, exist_ok=True, mode=0o700)
-        await path.joinpath(f"{name}.jsonl").write_bytes(file)
-    await runtime.forget(name)
+def _print_all(names: Iterable[str]) -> None:
+    for name in names:
+        print(name)
 
 
-async def _before(runtime: Runtime, options: argparse.Namespace) -> float | None:
-    """Return when what is to be erased was used last, at the latest: told as a date, or as an age by the clock.
+async def _export_all(runtime: Runtime, names: Iterable[str], folder: str) -> None:
+    path = anyio.Path(folder)
+    await path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    for name in names:
+        await path.joinpath(f"{name}.jsonl").write_bytes(await runtime.journal.export(name))
+
+
+async def _is_gone(runtime: Runtime, name: str) -> bool:
+    try:
+        await runtime.journal.get(name)
+    except SessionUnknown:
+        return True
+    except JournalError:
+        return False
+    return False
+
+
+def _age(given: str | None) -> datetime | timedelta | None:
+    """Return a date, or an age.
 
     Raises:
-        ConfigError: It is neither; or the clock is far from what the journal has seen.
+        ConfigError: It is neither.
     """
-    if (given := options.older_than) is None:
+    if given is None:
         return None
     with suppress(ValueError):
-        return datetime.fromisoformat(given).astimezone().timestamp()
+        return datetime.fromisoformat(given).astimezone()
     try:
-        age = duration(given)
+        return timedelta(seconds=duration(given))
     except ValueError as error:
         raise ConfigError(f"--older-than {given!r} {error}, or a date, as 2026-01-31") from None
-    now, newest = wall(), await runtime.stored(limit=1)
-    if newest and not newest[0].used - SLACK <= now <= newest[0].used + LEAP:
-        raise ConfigError(
-            f"The clock says {_date(now)}, and the last session was used {_date(newest[0].used)}: if the clock is "
-            f"right, name a date instead of an age, as --older-than {_date(now - age)}"
-        )
-    return now - age
 
 
-def _date(seconds: float) -> str:
-    return f"{datetime.fromtimestamp(seconds).astimezone():%Y-%m-%d}"
-
-
-_DEEDS: Mapping[str, Callable[[Runtime, argparse.Namespace], Awaitable[None]]] = {
+_DEEDS: Mapping[str, Callable[[Runtime, argparse.Namespace], Awaitable[Exit | None]]] = {
     "list": _list,
     "show": _show,
     "export": _export,
     "import": _import,
     "fork": _fork,
-    "forget": _forget,
+    "delete": _delete,
 }

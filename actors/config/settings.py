@@ -456,7 +456,7 @@ class JournalSettings(Frozen):
         level: `process` outlives `kill -9`, `power` (the default of a file, and all that Postgres has) also a loss of
             power.
         lease: Seconds after which a process that is not heard of has lost its sessions to who takes them over.
-        keep: How long a session is kept that nobody uses, as "90 days": then it is erased. Without it, for ever.
+        keep: How long a session is kept that nobody uses, as "90 days": then it is deleted. Without it, for ever.
     """
 
     path: Label | None = None

@@ -15,7 +15,7 @@ from msgspec import Struct
 from actors.core.events import Event
 from actors.errors import ActorsError, SessionElsewhere
 from actors.hosting.session_host import SessionHost
-from actors.journal import Append, ClaimSession, Erase
+from actors.journal import Append, ClaimSession, DeleteLog
 from actors.storage import Claim
 
 POLL = 0.1
@@ -111,10 +111,10 @@ class Drafts:
         await self._host.journal.ask(Append(name, self._claims[name].fence, tuple(log)))
 
     async def drop(self) -> None:
-        """Erase what was written, and release the rest."""
+        """Delete what was written, and release the rest."""
         for name in self._written:
             with suppress(ActorsError):
-                await self._host.journal.ask(Erase(name))
+                await self._host.journal.ask(DeleteLog(name))
         self.release()
 
     def release(self) -> None:

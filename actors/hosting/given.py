@@ -5,7 +5,7 @@ address may hold a password, an environment keys.
 """
 
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from os import PathLike
 from typing import TYPE_CHECKING
 
@@ -75,7 +75,8 @@ _KINDS: Mapping[str, _Kind] = {
     "budgets": _Kind("a mapping of tenants.NAME and pools.NAME to Allowances", _is(Mapping)),
     "at": _Kind("the number of an event", _is_whole),
     "tenant": _Kind("a text", _is(str)),
-    "before": _Kind("a datetime", _is(datetime)),
+    "older_than": _Kind("a datetime, a timedelta", _is(datetime, timedelta)),
+    "dry_run": _Kind("True, False", _is(bool)),
     "after": _Kind("what StoredSession.page is", _is_page),
 }
 
@@ -115,7 +116,7 @@ def seconds_of(time: datetime | None) -> float | None:
     try:
         return None if time is None else time.timestamp()
     except (ValueError, OverflowError) as error:
-        raise ConfigError(f"before= is a time that no clock here can tell: {error}") from None
+        raise ConfigError(f"older_than= is a time that no clock here can tell: {error}") from None
 
 
 def dumps_to(to: "OnRefusal") -> "Dumps":

@@ -1,11 +1,11 @@
-"""Retention: sessions that nobody has used for long are erased, and those that somebody wants erased.
+"""Retention: sessions that nobody has used for long are deleted, and those that somebody wants deleted.
 
-One session is erased at a time, by the way that `forget` takes, and others are written in between. Only a wall clock
-tells how old one is, so a sweep erases those that have expired by the time that the journal trusts, and logs those
+One session is deleted at a time, and others are written in between. Only a wall clock
+tells how old one is, so a sweep deletes those that have expired by the time that the journal trusts, and logs those
 that have expired by the clock alone (`actors.storage.clock`).
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from contextlib import aclosing
 
 import anyio
@@ -22,10 +22,11 @@ from actors.errors import (
     SessionElsewhere,
     SessionExists,
 )
-from actors.hosting.forgetting import goes_with
-from actors.journal import JournalCommand, ListSessions, LookAtClock, Purge
+from actors.hosting.deletion import existing_logs, goes_with
+from actors.journal import FindSession, JournalCommand, ListSessions, LookAtClock, Vacuum
 from actors.kernel import Ref
 from actors.storage.clock import ObservedClock
+from actors.storage.deletion import Deletion
 from actors.storage.directory import StoredSession
 from actors.wall import wall
 
@@ -43,10 +44,11 @@ REWRITES = 86_400
 PASSES = 16
 """How often a list is read, at most, of which entries may move to the front meanwhile."""
 
-Forget = Callable[[str, StoredSession | None], Awaitable[None]]
-"""Erases a session and what is below it; one that is given as it was listed only if nobody has used it since."""
+Delete = Callable[[str, StoredSession | None], Awaitable[Collection[str]]]
+"""Deletes a session and those below it, and returns their ids; one that is given as it was listed, only if it has not
+been used since."""
 _LEFT = (SessionElsewhere, SessionExists, OwnSession, JournalDamaged)
-"""Why one session is not erased, and others are."""
+"""Why one session is not deleted, and others are."""
 
 
 async def listed(
@@ -60,41 +62,82 @@ async def listed(
         page = found[-1].page
 
 
-async def erased(
-    journal: Ref[JournalCommand], forget: Forget, tenant: str | None, before: float | None
-) -> int:
-    """Erase sessions, and see that no byte of them is left; return how many were listed.
+async def selected(
+    journal: Ref[JournalCommand], names: Sequence[str], tenant: str | None, before: float | None
+) -> list[str]:
+    """Return the sessions that `delete_all` would delete, those below them included."""
+    found = dict[str, None]()
+    async with aclosing(_matching(journal, names, tenant, before)) as sessions:
+        async for name in sessions:
+            if name not in found:
+                found |= dict.fromkeys(await existing_logs(journal, name))
+    return list(found)
 
-    A session that is used meanwhile may move past who reads the list, so it is read until it has nothing new. What is
-    opened all the time is not waited for.
+
+async def delete_all(
+    journal: Ref[JournalCommand],
+    delete: Delete,
+    names: Sequence[str],
+    tenant: str | None,
+    before: float | None,
+) -> Deletion:
+    """Delete the sessions that meet every condition, and remove every byte of them from the storage's files.
+
+    A session that is used meanwhile may move past the reader of the list, so the list is read until it has nothing
+    new. One that is opened all the time is not waited for.
+
+    Args:
+        journal: Of these sessions.
+        delete: Deletes one.
+        names: Their ids; if empty, all sessions that meet the other conditions.
+        tenant: Of sessions of this tenant; None for everybody's.
+        before: Of sessions that were last used before this time, in seconds since 1970; None for any.
 
     Raises:
-        SessionElsewhere: Another host has one; all others are erased.
-        JournalError: One cannot be erased, and all others are; or nothing can any more.
+        SessionElsewhere: Another host has one; all others are deleted.
+        JournalError: One cannot be deleted, and all others are; or nothing can any more.
     """
-    gone, left = set[str](), dict[str, Exception]()
+    gone, left = dict[str, None](), dict[str, Exception]()
     for _ in range(PASSES):
         is_done, left = True, {}
-        async with aclosing(listed(journal, tenant, before)) as sessions:
-            async for each in sessions:
+        async with aclosing(_matching(journal, names, tenant, before)) as sessions:
+            async for name in sessions:
                 try:
-                    await forget(each.id, None)
+                    deleted = await delete(name, None)
                 except _LEFT as error:
-                    left[each.id] = error
+                    left[name] = error
                 else:
-                    is_done = False
-                    gone.add(each.id)
-        if is_done:
+                    is_done &= not deleted
+                    gone |= dict.fromkeys(deleted)
+        if is_done or names:
             break
     if gone:
-        await journal.ask(Purge())
+        await journal.ask(Vacuum())
     for why in left.values():
         raise why
-    return len(gone)
+    return Deletion(tuple(gone))
+
+
+async def _matching(
+    journal: Ref[JournalCommand], names: Sequence[str], tenant: str | None, before: float | None
+) -> AsyncGenerator[str]:
+    """Yield the ids of the sessions that meet every condition."""
+    if not names:
+        async with aclosing(listed(journal, tenant, before)) as sessions:
+            async for each in sessions:
+                yield each.id
+        return
+    for name in dict.fromkeys(names):
+        if tenant is None and before is None:
+            yield name  # its entry may be damaged
+            continue
+        entry = await journal.ask(FindSession(name))
+        if entry is not None and tenant in (None, entry.tenant) and (before is None or entry.used < before):
+            yield name
 
 
 class Retention(Struct):
-    """Erases what nobody has used for `keep` seconds: when its runtime begins, and every hour.
+    """Deletes sessions that nobody has used for `keep` seconds: when its runtime begins, and every hour.
 
     What is open is used, here or on another host that is alive. A session that awaits results or an approval is not:
     nobody brought them for so long. What is below a session goes with it, whatever its age.
@@ -102,18 +145,18 @@ class Retention(Struct):
     Args:
         journal: Whose sessions.
         keep: Seconds.
-        forget: Erases one.
+        delete: Deletes one.
         clock: The wall clock, in seconds since 1970.
         steady: A clock that nobody sets, in seconds.
     """
 
     journal: Ref[JournalCommand]
     keep: float
-    forget: Forget
+    delete: Delete
     clock: Callable[[], float] = wall
     steady: Callable[[], float] = anyio.current_time
     _looked: float | None = None
-    _purged: float | None = None
+    _vacuumed: float | None = None
 
     async def run(self) -> None:
         """Sweep, now and then, for as long as the journal lives."""
@@ -127,7 +170,7 @@ class Retention(Struct):
             await anyio.sleep(EVERY)
 
     async def sweep(self) -> int:
-        """Erase what has expired by the time that is trusted; return how many sessions."""
+        """Delete the sessions that have expired by the time that is trusted; return how many."""
         clock = await self._look()
         count, doubtful = 0, list[str]()
         async with aclosing(listed(self.journal, None, clock.last - self.keep)) as sessions:
@@ -139,8 +182,8 @@ class Retention(Struct):
         if doubtful:
             telemetry.retention_waits(doubtful, len(doubtful), clock.doubt)
         if count:
-            telemetry.retention_erased(count)
-            await self._purge()
+            telemetry.retention_deleted(count)
+            await self._vacuum()
         return count
 
     async def _look(self) -> ObservedClock:
@@ -152,11 +195,11 @@ class Retention(Struct):
         return clock
 
     async def _expire(self, session: StoredSession) -> bool:
-        """Erase a session; not if it is in use or goes with another, which is no error."""
+        """Delete a session; not if it is in use or goes with another, which is no error."""
         if await goes_with(self.journal, session.id) is not None:
             return False
         try:
-            await self.forget(session.id, session)
+            await self.delete(session.id, session)
         except JournalUnavailable:
             raise
         except (SessionElsewhere, SessionExists):
@@ -167,7 +210,7 @@ class Retention(Struct):
         await anyio.sleep(PAUSE)
         return True
 
-    async def _purge(self) -> None:
-        if self._purged is None or anyio.current_time() - self._purged > REWRITES:
-            await self.journal.ask(Purge(most=REWRITTEN))
-            self._purged = anyio.current_time()
+    async def _vacuum(self) -> None:
+        if self._vacuumed is None or anyio.current_time() - self._vacuumed > REWRITES:
+            await self.journal.ask(Vacuum(most=REWRITTEN))
+            self._vacuumed = anyio.current_time()

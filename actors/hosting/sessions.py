@@ -1,6 +1,6 @@
-"""The sessions of a runtime: which are open, how one becomes so, and how one is forgotten.
+"""The sessions of a runtime: which are open, how one becomes so, and how one is deleted.
 
-An id belongs to one caller from the moment it is asked for: what is opened, resumed or forgotten is reserved first.
+An id belongs to one caller from the moment it is asked for: what is opened, resumed or deleted is reserved first.
 """
 
 import os
@@ -35,12 +35,12 @@ from actors.execution.executor import is_inside
 from actors.handle import Session
 from actors.hosting.activation import Activation
 from actors.hosting.claims import claim_existing, claim_session, drafts
-from actors.hosting.forgetting import erased
+from actors.hosting.deletion import delete_logs
 from actors.hosting.handles import OpenSessions
 from actors.hosting.opening import below_caller, opened_for
 from actors.hosting.resuming import Recalled, form_of, read, recalled, taken_up, unknown
 from actors.hosting.session_host import Hosted, SessionHost
-from actors.journal import Append, Erase
+from actors.journal import Append, DeleteLog
 from actors.storage import Claim
 from actors.storage.directory import StoredSession
 from actors.toolsets import Item
@@ -149,7 +149,7 @@ class Sessions:
         return await self._go_on(host, name, claim, equipped, ..., None, tenant)
 
     async def _open_already(self, name: str) -> Session | None:
-        """Return the session of this id if it is open, once nobody opens, closes or forgets it any more."""
+        """Return the session of this id if it is open, once nobody opens, closes or deletes it any more."""
         while True:
             if name in self._reserved:
                 await self._waiting.setdefault(name, anyio.Event()).wait()
@@ -171,7 +171,7 @@ class Sessions:
                 and not host.is_durable
                 and isinstance((await read(host.journal, name))[-1], Closed)
             ):
-                await host.journal.ask(Erase(name))
+                await host.journal.ask(DeleteLog(name))
                 claim = await claim_session(host, name)
         except BaseException:
             self._give_up(host, name, fence)
@@ -204,7 +204,7 @@ class Sessions:
             self._end(activation)
             raise
         except BaseException:  # nobody knows of its log, if it was written
-            host.start(partial(_erase, host, name, partial(self._end, activation)), f"{name}/erase")
+            host.start(partial(_delete_log, host, name, partial(self._end, activation)), f"{name}/delete")
             raise
         session = self._open[name] = Session(activation)
         self._free(name)
@@ -296,7 +296,7 @@ class Sessions:
         return Activation(opened, fence, host, offer, approve, deps, below_caller(), bounds)
 
     async def fork(self, host: SessionHost, source: str, at: int | None, given: str | None) -> str:
-        """Write a log that goes on from another's; return its id. See `Runtime.fork`."""
+        """Write a log that goes on from another's; return its id. See `Runtime.journal.fork`."""
         events = await read(host.journal, source)
         last = len(events) if at is None else at
         if not 0 < last <= len(events):
@@ -311,7 +311,7 @@ class Sessions:
         return name
 
     async def add(self, host: SessionHost, logs: Sequence[tuple[str, Sequence[Event]]]) -> None:
-        """Write logs that were exported, under these ids: all of them or none. See `Runtime.import_session`."""
+        """Write logs that were exported, under these ids: all of them or none. See `Runtime.journal.import_session`."""
         async with drafts(host, self._free) as draft:
             for name, _ in logs:
                 draft.add(*await self._claimed(host, name))
@@ -355,34 +355,40 @@ class Sessions:
         self._free(activation.name)
         activation.ended()
 
-    async def forget(
+    async def delete(
         self,
         host: SessionHost,
         name: str,
-        forgotten: Callable[[Collection[str]], None],
+        on_deleted: Callable[[Collection[str]], None],
         unused: StoredSession | None = None,
-    ) -> None:
-        """End a session and erase its log and those below it; `forgotten` is told whose. See `Runtime.forget`.
+    ) -> Collection[str]:
+        """End a session, and delete its log and those below it. See `JournalAdmin.delete`.
 
-        One that is given as it was listed, as `unused`, must be so still: else it is `SessionExists`.
+        One that is given as it was listed, as `unused`, must be so still: else it is `SessionExists`. The ids of the
+        deleted sessions are returned, and `on_deleted` is called with them even if the caller is cancelled.
         """
         if is_inside(host.system, name):
-            raise OwnSession(f"A tool of session {name!r} cannot have it forgotten: it waits for the tool")
+            raise OwnSession(f"A tool of session {name!r} cannot delete it: the deletion waits for the tool")
         if name in self._reserved:
-            raise SessionExists(f"Session {name!r} is just being opened or forgotten; try again")
+            raise SessionExists(f"Session {name!r} is just being opened or deleted; try again")
         if unused is not None and name in self._open:
-            raise SessionExists(f"Session {name!r} is open; close it, or forget it by its id")
+            raise SessionExists(f"Session {name!r} is open; close it, or delete it by its id")
         self._reserved.add(name)
+        deleted: list[str] = []
 
-        async def forget() -> None:
+        async def delete() -> None:
             try:
                 if (session := self._open.get(name)) is not None:
                     await session._activation.close()
-                forgotten(await erased(host.journal, name, None if unused is None else unused.events))
+                deleted.extend(
+                    await delete_logs(host.journal, name, None if unused is None else unused.events)
+                )
+                on_deleted(deleted)
             finally:
                 self._free(name)
 
-        await host.carry_out(forget, f"{name}/forget")
+        await host.carry_out(delete, f"{name}/delete")
+        return deleted
 
     def _check_room(self, host: SessionHost) -> None:
         """Refuse one more session if as many are open, or are being opened, as may be."""
@@ -416,8 +422,8 @@ def _check_tenant(name: str, found: str, wanted: str) -> None:
         raise SessionExists(f"Session {name!r} is of another tenant; take another id")
 
 
-async def _erase(host: SessionHost, name: str, release: Callable[[], None]) -> None:
-    """Erase what was written of a session, and only then let others have it."""
+async def _delete_log(host: SessionHost, name: str, release: Callable[[], None]) -> None:
+    """Delete what was written of a session, and only then let others have it."""
     with suppress(ActorsError):
-        await host.journal.ask(Erase(name))
+        await host.journal.ask(DeleteLog(name))
     release()

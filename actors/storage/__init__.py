@@ -5,7 +5,7 @@ as records: the bytes of one event each. Any byte may be in one, so who writes r
 is. One writer, the journal actor, appends; anyone may read.
 
 **Fencing.** A session has at most one live writer. `claim` makes its caller that writer and gives it a number that is
-greater than every number given before, also after `erase`. Each `Entry` carries the number, and one that is not the
+greater than every number given before, also after `delete`. Each `Entry` carries the number, and one that is not the
 session's current number is refused as `Fenced`, alone: what else is in the same append is written.
 
 **What is lost.** A storage may go back behind what it acknowledged: a server that lagged is promoted, or a copy is
@@ -197,12 +197,12 @@ class Storage(Protocol):
             JournalError: A record is not an event (`decoded`).
         """
 
-    def erase(self, session: str) -> None:
-        """Erase a session's log, durably; its number goes up and stays, so its writer is fenced.
+    def delete(self, session: str) -> None:
+        """Delete a session's log, durably; its number goes up and stays, so its writer is fenced.
 
         Raises:
             SessionElsewhere: It belongs to another host that is not gone.
-            JournalError: Nothing was erased.
+            JournalError: Nothing was deleted.
         """
 
     def look_at_clock(self, now: int, elapsed: int) -> ObservedClock:
@@ -213,8 +213,8 @@ class Storage(Protocol):
             elapsed: Seconds since this process looked before, by a clock that nobody sets; 0 if it did not.
         """
 
-    def purge(self, most: int | None = None) -> None:
-        """See that no byte of what was erased is left in this storage's own files. Nobody writes meanwhile.
+    def vacuum(self, most: int | None = None) -> None:
+        """Remove every byte of deleted logs from this storage's own files. Nobody writes meanwhile.
 
         It may take as long as copying all of it. Does nothing where files are not its own.
 
@@ -234,4 +234,11 @@ class Storage(Protocol):
             tenant: Whose; None for everybody's, `""` for those of none.
             limit: How many at most.
             after: `StoredSession.page` of the last one of the page before.
+        """
+
+    def find(self, session: str) -> StoredSession | None:
+        """Return the directory's entry of a session; None if it has no log.
+
+        Raises:
+            JournalDamaged: The entry is not as it was written.
         """

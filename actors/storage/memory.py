@@ -1,6 +1,6 @@
 """The log in memory: for tests, for one-shot use, and as the plainest statement of the interface.
 
-Nothing survives the process. Within it the logs of closed sessions stay until they are erased. Events are kept as they
+Nothing survives the process. Within it the logs of closed sessions stay until they are deleted. Events are kept as they
 are, so messages are shared with the histories that hold them, and results with the ledgers. It is one host, whoever
 uses it.
 """
@@ -81,7 +81,7 @@ class MemoryStorage:
         """Return a session's events past number `after`."""
         return list(from_index(self._logs.get(session, EMPTY), after))
 
-    def erase(self, session: str) -> None:
+    def delete(self, session: str) -> None:
         """Drop a session's log."""
         if self._logs.pop(session, None) is not None or session in self._claimed:
             self._fences[session] += 1
@@ -94,7 +94,7 @@ class MemoryStorage:
         self._clock = observe(self._clock, now, elapsed)
         return self._clock
 
-    def purge(self, most: int | None = None) -> None:
+    def vacuum(self, most: int | None = None) -> None:
         """Do nothing: there are no files."""
 
     def sessions(
@@ -106,6 +106,10 @@ class MemoryStorage:
             each for each in found if tenant in (None, each.tenant) and (after is None or each.page > after)
         ]
         return sorted(wanted, key=lambda each: each.page)[:limit]
+
+    def find(self, session: str) -> StoredSession | None:
+        """Return the directory's entry of a session."""
+        return self._stored(session) if session in self._logs else None
 
     def _stored(self, session: str) -> StoredSession:
         events, summary = self.read(session), Summary()

@@ -184,22 +184,22 @@ def events_lost(session: str, first: int, last: int) -> None:
 
 
 @never_raising
-def retention_erased(sessions: int) -> None:
+def retention_deleted(sessions: int) -> None:
     """Log that sessions have expired."""
-    _logger().info("retention_erased", sessions=sessions)
+    _logger().info("retention_deleted", sessions=sessions)
 
 
 @never_raising
 def retention_waits(sessions: Sequence[str], count: int, seconds: int) -> None:
-    """Log sessions that seem to have expired, by a clock that was not observed for long enough to erase them.
+    """Log sessions that seem to have expired, by a clock that was not observed for long enough to delete them.
 
     Args:
         sessions: Some of their ids.
         count: How many there are.
-        seconds: Of time that this host has to be observed for, until they are erased.
+        seconds: Of time that this host has to be observed for, until they are deleted.
     """
     advice = (
-        "if the clock is right, `actors sessions forget --older-than DATE` erases them now; if not, set it"
+        "if the clock is right, `actors sessions delete --older-than DATE` deletes them now; if not, set it"
     )
     _logger().warning(
         "retention_waits", sessions=list(sessions[:MOST]), count=count, seconds=seconds, advice=advice
@@ -208,7 +208,7 @@ def retention_waits(sessions: Sequence[str], count: int, seconds: int) -> None:
 
 @never_raising
 def retention_failed(error: BaseException) -> None:
-    """Log that something could not be erased. It is tried again."""
+    """Log that something could not be deleted. It is tried again."""
     _logger().warning("retention_failed", error=_words(error))
 
 

@@ -30,10 +30,10 @@ async def main(journal: Path) -> None:
             for waits in session.pending:
                 print((await session.decide(waits.call.id, "allow")).text)
 
-            copy = await runtime.fork("trip")
+            copy = await runtime.journal.fork("trip")
             fork = await runtime.resume(copy, tools=[book])
             print((await fork.ask("Which one?")).text)
-            print([each.state for each in await runtime.stored()])
+            print([each.state for each in await runtime.journal.list()])
 
 
 with TemporaryDirectory() as folder:

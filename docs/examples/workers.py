@@ -148,7 +148,7 @@ async def main(journal: str) -> None:
 
 
 async def told(runtime: Runtime, session: str, words: str) -> int:
-    return (await runtime.export(session)).count(words.encode())
+    return (await runtime.journal.export(session)).count(words.encode())
 
 
 if len(sys.argv) > 1:

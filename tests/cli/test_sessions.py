@@ -1,4 +1,4 @@
-"""Conversations that are kept: gone on with, listed, shown, carried, forgotten; and where, and when not."""
+"""Conversations that are kept: gone on with, listed, shown, carried, deleted; and where, and when not."""
 
 import json
 import logging
@@ -46,7 +46,7 @@ def kept(tmp_path: Path, *words: str) -> Done:
 
 
 @pytest.mark.anyio
-async def test_a_conversation_goes_on_in_another_process_and_can_be_read_carried_and_forgotten(
+async def test_a_conversation_goes_on_in_another_process_and_can_be_read_carried_and_deleted(
     tmp_path: Path,
 ) -> None:
     script = [
@@ -77,7 +77,7 @@ async def test_a_conversation_goes_on_in_another_process_and_can_be_read_carried
 
 
 def _carried(tmp_path: Path) -> None:
-    """Export, replay, import, fork and forget one."""
+    """Export, replay, import, fork and delete one."""
     out = tmp_path / "trip.jsonl"
     assert kept(tmp_path, "export", "trip", "--out", str(out)).code == 0
     for to in ("anthropic", "mistral", "gemini"):
@@ -93,7 +93,7 @@ def _carried(tmp_path: Path) -> None:
     assert (taken.code, "'trip' has a log" in taken.complaint) == (1, True)
     assert kept(tmp_path, "fork", "trip", "--at", "2", "--to", "early").out == "early\n"
     assert len(kept(tmp_path, "show", "early", "--json").out.splitlines()) < 10
-    assert kept(tmp_path, "forget", "trip").code == 0
+    assert kept(tmp_path, "delete", "trip").code == 0
     gone = kept(tmp_path, "show", "trip")
     assert (gone.code, "No session 'trip'" in gone.complaint) == (1, True)
     names = [json.loads(line)["id"] for line in kept(tmp_path, "list", "--json").out.splitlines()]
@@ -133,7 +133,7 @@ async def test_a_chat_goes_on_with_the_last_conversation_one_by_its_id_and_a_cop
     assert sorted(listed(tmp_path)) == ["copy", "second", "trip"]
 
 
-def test_what_a_command_does_not_heed_is_refused_and_nothing_is_erased(tmp_path: Path) -> None:
+def test_what_a_command_does_not_heed_is_refused_and_nothing_is_deleted(tmp_path: Path) -> None:
     begin(storage := SqliteStorage(tmp_path / "kept.db"), "trip")
     storage.close()
     for line, says in (
@@ -144,10 +144,10 @@ def test_what_a_command_does_not_heed_is_refused_and_nothing_is_erased(tmp_path:
         (("export", "trip", "--all"), "takes no --all"),
         (("import",), "takes a file"),
         (("fork", "trip", "--older-than", "3 days"), "takes no --older-than"),
-        (("forget",), "takes an id, or --tenant and --older-than"),
-        (("forget", "trip", "--tenant", "acme"), "takes an id, or --tenant and --older-than"),
-        (("forget", "--tenant", "acme", "--limit", "1"), "takes no --limit"),
-        (("forget", "--tenant", ""), "takes the name of a tenant"),
+        (("delete",), "takes ids, or --tenant and --older-than"),
+        (("delete", "trip", "--tenant", "acme"), "takes ids, or --tenant and --older-than"),
+        (("delete", "--tenant", "acme", "--limit", "1"), "takes no --limit"),
+        (("delete", "--tenant", ""), "takes the name of a tenant"),
     ):
         done = kept(tmp_path, *line)
         assert (done.code, done.out, says in done.complaint) == (2, "", True), done.complaint
@@ -271,35 +271,35 @@ def test_a_long_list_says_that_there_is_more_and_goes_on_where_it_is_told_to(tmp
     assert (unknown.code, "'nobody'" in unknown.complaint) == (1, True)
 
 
-def test_many_are_forgotten_by_tenant_and_by_age_and_exported_before(tmp_path: Path) -> None:
+def test_many_are_deleted_by_tenant_and_by_age_and_exported_before(tmp_path: Path) -> None:
     dated(tmp_path)
     folder = tmp_path / "exports"
-    assert kept(tmp_path, "forget", "--tenant", "them", "--export", str(folder)).out == "of-2021\n"
+    assert kept(tmp_path, "delete", "--tenant", "them", "--export", str(folder)).out == "of-2021\n"
     assert [path.name for path in folder.iterdir()] == ["of-2021.jsonl"]
-    assert kept(tmp_path, "forget", "--older-than", "2022-12-31").out.split() == ["of-2022", "of-2020"]
-    assert kept(tmp_path, "forget", "--older-than", "52 weeks").out.split() == ["of-2024", "of-2023"]
+    assert kept(tmp_path, "delete", "--older-than", "2022-12-31").out.split() == ["of-2022", "of-2020"]
+    assert kept(tmp_path, "delete", "--older-than", "52 weeks").out.split() == ["of-2024", "of-2023"]
     assert listed(tmp_path) == ["now"]
     assert kept(tmp_path, "import", str(folder / "of-2021.jsonl")).out == "of-2021\n"
     other = SqliteStorage(tmp_path / "kept.db")
     other.claim("now")
-    elsewhere = kept(tmp_path, "forget", "--older-than", "3000-01-01")
+    elsewhere = kept(tmp_path, "delete", "--older-than", "3000-01-01")
     assert (elsewhere.code, "'now' belongs to host" in elsewhere.complaint) == (1, True)
     other.close()
-    assert kept(tmp_path, "forget", "--older-than", "3000-01-01").out == "now\n"
+    assert kept(tmp_path, "delete", "--older-than", "3000-01-01").out == "now\n"
 
 
 def test_an_age_is_refused_where_the_clock_is_far_from_what_the_journal_has_seen(tmp_path: Path) -> None:
     dated(tmp_path)
-    kept(tmp_path, "forget", "now")
-    refused = kept(tmp_path, "forget", "--older-than", "90 days")
-    assert (refused.code, "name a date instead of an age, as --older-than 20" in refused.complaint) == (
+    kept(tmp_path, "delete", "now")
+    refused = kept(tmp_path, "delete", "--older-than", "90 days")
+    assert (refused.code, "name a date instead of an age, as 20" in refused.complaint) == (
         3,
         True,
     )
     assert len(listed(tmp_path)) == 5
-    odd = kept(tmp_path, "forget", "--older-than", "soon")
+    odd = kept(tmp_path, "delete", "--older-than", "soon")
     assert (odd.code, "takes a number of minutes, hours, days or weeks" in odd.complaint) == (3, True)
-    for words in (("forget",), ("forget", "of-2020", "--tenant", "them"), ("export",)):
+    for words in (("delete",), ("delete", "of-2020", "--tenant", "them"), ("export",)):
         assert kept(tmp_path, *words).code == 2
 
 
@@ -358,12 +358,12 @@ def test_a_journal_that_cannot_be_written_is_told_once_and_not_by_the_log_too(
     for name, value in (("propagate", True), ("handlers", []), ("level", logging.NOTSET)):
         monkeypatch.setattr(logging.getLogger("actors"), name, value)
     monkeypatch.setattr(SqliteStorage, "claim", full)
-    assert main(["sessions", "forget", "trip", "--journal", str(tmp_path / "kept.db")]) == 9
+    assert main(["sessions", "delete", "trip", "--journal", str(tmp_path / "kept.db")]) == 9
     assert capsys.readouterr().err == "actors: the disk is full; make room\n"
     assert caplog.messages == []
 
 
-@pytest.mark.parametrize("line", [("list",), ("show", "a"), ("fork", "a"), ("forget", "a")])
+@pytest.mark.parametrize("line", [("list",), ("show", "a"), ("fork", "a"), ("delete", "a")])
 def test_a_journal_whose_name_is_mistyped_is_not_made(line: tuple[str, ...], tmp_path: Path) -> None:
     done = kept(tmp_path, *line)
     assert (done.code, done.out) == (9, "")

@@ -16,7 +16,7 @@ import actors
 from actors import mcp
 from actors.backends import dumps
 from actors.config import Config
-from actors.hosting.archive import Archive
+from actors.hosting.journal_admin import JournalAdmin
 from actors.mcp import options
 from actors.storage import Storage
 from actors.telemetry import otel, prometheus
@@ -29,6 +29,7 @@ PUBLIC = (
     otel.Tracing,
     prometheus.PrometheusCollector,
     Config,
+    JournalAdmin,
 )
 """What programs call: names of `actors`, and of the modules that its documentation imports from."""
 
@@ -72,11 +73,10 @@ def parameters_of(owner: Any) -> Iterator[str]:  # Any: a class or a function
         yield from _accepting(owner.__name__, _hints(owner))
     elif isinstance(owner, type):
         yield from _accepting(owner.__name__, _hints(_constructor(owner)))
-        for kind in (owner, Archive) if issubclass(owner, Archive) else (owner,):
-            for name, member in vars(kind).items():
-                function = getattr(member, "__func__", member)
-                if not name.startswith("_") and isinstance(function, FunctionType):
-                    yield from _accepting(f"{owner.__name__}.{name}", _hints(function))
+        for name, member in vars(owner).items():
+            function = getattr(member, "__func__", member)
+            if not name.startswith("_") and isinstance(function, FunctionType):
+                yield from _accepting(f"{owner.__name__}.{name}", _hints(function))
     elif callable(owner) and hasattr(owner, "__name__"):
         yield from _accepting(owner.__name__, _hints(owner))
 

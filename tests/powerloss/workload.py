@@ -74,7 +74,7 @@ def _kept(storage: SqliteStorage, random: Random, steps: int) -> Iterator[Logs]:
                 for each in random.sample(names, random.randrange(1, 4)) if chance < 0.05 else [name]:
                     fences[each] = storage.claim(each).fence
         elif chance < 0.15:
-            storage.erase(name)
+            storage.delete(name)
             logs.pop(name, None)
             del fences[name]
         elif chance < 0.18:

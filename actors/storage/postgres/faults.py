@@ -12,7 +12,7 @@ from psycopg.pq import TransactionStatus
 from actors.errors import ActorsError, ConfigError, JournalDamaged, JournalError, JournalUnavailable
 
 AGAIN = ("40001", "40P01", "23503")
-"""Serialization failure, deadlock, and a blob that was erased just when another log came to refer to it: the same
+"""Serialization failure, deadlock, and a blob that was deleted just when another log came to refer to it: the same
 again, at once, finds what the other one did."""
 
 ELSEWHERE = ("25006",)

@@ -34,7 +34,7 @@ CREATE TABLE actors_blob_use (
 CREATE INDEX ON actors_blob_use (hash);
 INSERT INTO actors_meta VALUES ('version', 1);
 """
-"""The key of `actors_blob_use` makes who refers to a blob and who erases it wait for each other."""
+"""The key of `actors_blob_use` makes who refers to a blob and who deletes it wait for each other."""
 
 Migration = Callable[[Connection[Any]], None]
 MIGRATIONS: Mapping[int, Migration] = {}

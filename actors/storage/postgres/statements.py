@@ -1,4 +1,4 @@
-"""The statements. All but `erase` and the clock is one statement each, so it is done or not and holds no lock between
+"""The statements. All but `delete` and the clock is one statement each, so it is done or not and holds no lock between
 two messages.
 
 A session's checksum covers what the directory shows of its log; not the fencing number and the owner, which change
@@ -38,7 +38,7 @@ LOOK = f"""
 SELECT {_COLUMNS}, coalesce(extract(epoch FROM h.until - clock_timestamp()), 0)::float8
 FROM actors_session s LEFT JOIN actors_host h ON h.name = s.owner WHERE s.name = ANY(%s)
 """  # noqa: S608  constants
-"""The rows of sessions, and how long their owners' leases last. Who claims or erases one then says which number was
+"""The rows of sessions, and how long their owners' leases last. Who claims or deletes one then says which number was
 seen: if it is another by then, he looks again."""
 CLAIM_NEW = f"""
 INSERT INTO actors_session ({COLUMNS}) SELECT %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s WHERE {_IS_OURS}
@@ -139,7 +139,7 @@ NOTE_CLOCK = f"""
 INSERT INTO actors_meta SELECT %s, %s WHERE {_IS_OURS} ON CONFLICT (key) DO UPDATE SET value = excluded.value
 """
 
-ERASE_SESSION = f"""
+DELETE_SESSION = f"""
 UPDATE actors_session SET fence = fence + 1, owner = NULL, last = 0, size = 0, tenant = '', target = '', state = 'idle',
     opened = 0, used = 0, checksum = %s WHERE key = %s AND fence = %s AND {_IS_OURS}
 """  # noqa: S608  as above
@@ -147,9 +147,9 @@ LOCK_BLOBS = """
 SELECT hash FROM actors_blob WHERE hash IN (SELECT hash FROM actors_blob_use WHERE session = %s)
 ORDER BY hash FOR UPDATE
 """
-ERASE_RECORDS = "DELETE FROM actors_record WHERE session = %s"
-ERASE_USES = "DELETE FROM actors_blob_use WHERE session = %s"
-ERASE_BLOBS = """
+DELETE_RECORDS = "DELETE FROM actors_record WHERE session = %s"
+DELETE_USES = "DELETE FROM actors_blob_use WHERE session = %s"
+DELETE_BLOBS = """
 DELETE FROM actors_blob b WHERE hash = ANY(%s)
     AND NOT EXISTS (SELECT FROM actors_blob_use u WHERE u.hash = b.hash)
 """

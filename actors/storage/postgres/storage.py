@@ -56,7 +56,7 @@ class PostgresStorage:
             transactions.
         lease: Seconds after which a host that is not heard of is gone, by the server's clock.
         patience: Seconds to wait for a connection that is lost, and for a lock, before `JournalUnavailable`.
-        bound: Seconds that a statement may take which reads, or has much to erase. One that writes, and any silence of
+        bound: Seconds that a statement may take which reads, or has much to delete. One that writes, and any silence of
             the server, is ended within half of the lease.
     """
 
@@ -150,12 +150,12 @@ class PostgresStorage:
         records = self._reader.run(lambda connection: self._records(connection, session, after))
         return decoded(session, records, after)
 
-    def erase(self, session: str) -> None:
-        """Erase a session's log, and its blobs that no other log refers to.
+    def delete(self, session: str) -> None:
+        """Delete a session's log, and its blobs that no other log refers to.
 
         In the server's files they are until it has vacuumed the tables, and as long as it keeps its write-ahead log.
         """
-        self._writer.run(lambda connection: self._erase(connection, session))
+        self._writer.run(lambda connection: self._delete(connection, session))
 
     def look_at_clock(self, now: int, elapsed: int) -> ObservedClock:
         """Note the clock of the server, or the host's if that is behind; return how far it is trusted.
@@ -164,7 +164,7 @@ class PostgresStorage:
         """
         return self._writer.run(lambda connection: _observed(connection, now, elapsed))
 
-    def purge(self, most: int | None = None) -> None:
+    def vacuum(self, most: int | None = None) -> None:
         """Do nothing: the files are the server's."""
 
     def sessions(
@@ -176,6 +176,13 @@ class PostgresStorage:
         self._settle()
         found = self._reader.run(lambda connection: connection.execute(sql.SESSIONS, wanted).fetchall())
         return [row_of(values, self._place).stored for values in found]
+
+    def find(self, session: str) -> StoredSession | None:
+        """Return the directory's entry of a session."""
+        self._settle()
+        found = self._reader.run(lambda connection: connection.execute(sql.ROWS, ([session],)).fetchone())
+        row = None if found is None else row_of(found, self._place)
+        return row.stored if row is not None and row.last else None
 
     # Connections
 
@@ -292,25 +299,25 @@ class PostgresStorage:
             connection.execute(sql.RELEASE_ALL, (self._host,))
             connection.execute(sql.FORGET_HOST, (self._host,))
 
-    def _erase(self, connection: Connection, session: str) -> None:
+    def _delete(self, connection: Connection, session: str) -> None:
         for _ in range(TRIES):
             row = self._found(connection, session)
-            if row is None or (not row.last and row.owner is None) or self._is_erased(connection, row):
+            if row is None or (not row.last and row.owner is None) or self._is_deleted(connection, row):
                 self._rows.pop(session, None)
                 return
         raise JournalUnavailable(f"{self.where}: session {session!r}: others keep claiming it")
 
-    def _is_erased(self, connection: Connection, row: SessionRow) -> bool:
-        """Erase a session, if its number is still that of this row."""
+    def _is_deleted(self, connection: Connection, row: SessionRow) -> bool:
+        """Delete a session, if its number is still that of this row."""
         empty = checksum(SessionRow(row.name, row.key))
         with allowing(connection, self._bound), connection.transaction():
-            if not connection.execute(sql.ERASE_SESSION, (empty, row.key, row.fence)).rowcount:
+            if not connection.execute(sql.DELETE_SESSION, (empty, row.key, row.fence)).rowcount:
                 check_version(connection, self.where)
                 return False
             hashes = [digest for (digest,) in connection.execute(sql.LOCK_BLOBS, (row.key,))]
-            connection.execute(sql.ERASE_RECORDS, (row.key,))
-            connection.execute(sql.ERASE_USES, (row.key,))
-            connection.execute(sql.ERASE_BLOBS, (hashes,))
+            connection.execute(sql.DELETE_RECORDS, (row.key,))
+            connection.execute(sql.DELETE_USES, (row.key,))
+            connection.execute(sql.DELETE_BLOBS, (hashes,))
         return True
 
     # Records

@@ -53,8 +53,8 @@ class Connections:
         self._files: tuple[FileId | None, ...] = ()  # what the writer has open
         self.pages = 0
         """Written since the last checkpoint, about."""
-        self.erased = False
-        """Whether the write-ahead log may still hold something that was erased."""
+        self.deleted = False
+        """Whether the write-ahead log may still hold something that was deleted."""
         self.changed = True
         """Whether another process may have written since whoever remembers anything last set this back."""
 
@@ -103,7 +103,7 @@ class Connections:
         with self._writing, translated(str(self.path)), self._lock:
             connection = self._writer = self._writer or self._opened()
             self._check_there()
-            self.erased = True
+            self.deleted = True
             connection.execute("VACUUM")
             self._checkpoint(connection)
 
@@ -145,19 +145,19 @@ class Connections:
                 self._reader.rollback()
 
     def _checkpoint(self, connection: sqlite3.Connection) -> None:
-        """Move the write-ahead log into the file if it is long, or at once, and empty it, if something was erased.
+        """Move the write-ahead log into the file if it is long, or at once, and empty it, if something was deleted.
 
         What was committed stays so whether or not this succeeds, so nobody hears of it: a full disk, or a reader of
         another process where the log is to be emptied. It is tried again after the next transaction, and waits for
         nobody.
         """
-        if not self.erased and self.pages < CHECKPOINT:
+        if not self.deleted and self.pages < CHECKPOINT:
             return
-        how = "TRUNCATE" if self.erased else "PASSIVE"
+        how = "TRUNCATE" if self.deleted else "PASSIVE"
         with suppress(sqlite3.Error):
             connection.execute("PRAGMA busy_timeout = 0").fetchall()
             ((busy, *_),) = connection.execute(f"PRAGMA wal_checkpoint({how})").fetchall()
-            self.erased, self.pages = self.erased and bool(busy), 0
+            self.deleted, self.pages = self.deleted and bool(busy), 0
         connection.execute(f"PRAGMA busy_timeout = {self._patience * 1000:.0f}").fetchall()
 
     def _lengthen(self) -> None:
@@ -187,8 +187,8 @@ class Connections:
 
     def _opened(self) -> sqlite3.Connection:
         self._check_wal()
-        if self._wal.exists() and self._wal.stat().st_size:  # whoever died may have erased something in it
-            self.erased = True
+        if self._wal.exists() and self._wal.stat().st_size:  # whoever died may have deleted something in it
+            self.deleted = True
         if not self.path.exists():  # SQLite would let others read it; those beside it get the same mode
             os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
         connection = self._connected()
@@ -202,7 +202,7 @@ class Connections:
                 connection.rollback()
             self._database.close(connection)
             raise
-        self.erased |= is_rewritten
+        self.deleted |= is_rewritten
         return connection
 
     def _check_wal(self) -> None:

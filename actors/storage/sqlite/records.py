@@ -36,7 +36,7 @@ _READ = f"""{_LOG}
 SELECT record.number, record.checksum, CAST(record.bytes AS BLOB) FROM log CROSS JOIN record ON record.place = log.place
 WHERE record.session = :key AND record.number = log.number
 """  # noqa: S608  constants
-_ERASE = f"DELETE FROM record WHERE place IN ({_LOG} SELECT place FROM log) AND session = :key"  # noqa: S608  as above
+_DELETE = f"DELETE FROM record WHERE place IN ({_LOG} SELECT place FROM log) AND session = :key"  # noqa: S608  as above
 
 
 class PlacedRow(SessionRow):
@@ -96,9 +96,9 @@ def blob(connection: Connection, digest: bytes) -> bytes | None:
     return None if found is None else found[0]
 
 
-def erase(connection: Connection, row: PlacedRow) -> None:
-    """Erase a session's records: on the way back through its log, or wherever they are if that is damaged."""
-    if connection.execute(_ERASE, _way(row, 0)).rowcount != row.last:
+def delete_records(connection: Connection, row: PlacedRow) -> None:
+    """Delete a session's records: on the way back through its log, or wherever they are if that is damaged."""
+    if connection.execute(_DELETE, _way(row, 0)).rowcount != row.last:
         connection.execute("DELETE FROM record WHERE session = ?", (row.key,))
 
 

@@ -19,7 +19,15 @@ from actors.storage.sqlite.connection import Connections
 from actors.storage.sqlite.format import note_clock, noted_clock, sessions_made, set_sessions_made
 from actors.storage.sqlite.hosts import Hosts
 from actors.storage.sqlite.locks import check_platform
-from actors.storage.sqlite.records import COLUMNS, PlacedRow, Written, erase, last_place, records, row_of
+from actors.storage.sqlite.records import (
+    COLUMNS,
+    PlacedRow,
+    Written,
+    delete_records,
+    last_place,
+    records,
+    row_of,
+)
 from actors.wall import wall
 
 LEASE = 10.0
@@ -156,8 +164,8 @@ class SqliteStorage:
                 return []
             return decoded(session, records(connection, row, after, JournalPlace(str(self.path))), after)
 
-    def erase(self, session: str) -> None:
-        """Erase a session's log, its blobs that no other log refers to, and what of it is in the write-ahead log.
+    def delete(self, session: str) -> None:
+        """Delete a session's log, its blobs that no other log refers to, and what of it is in the write-ahead log.
 
         A reader of another process may keep the latter until it has read and somebody writes.
         """
@@ -166,8 +174,8 @@ class SqliteStorage:
             if row is None or (not row.last and row.owner is None):
                 return
             self._check_free(connection, row)
-            self._erase(connection, row)
-            self._connections.erased = True
+            self._delete(connection, row)
+            self._connections.deleted = True
 
     def look_at_clock(self, now: int, elapsed: int) -> ObservedClock:
         """Note the wall clock; return how far it is trusted."""
@@ -176,10 +184,10 @@ class SqliteStorage:
             note_clock(connection, clock)
             return clock
 
-    def purge(self, most: int | None = None) -> None:
+    def vacuum(self, most: int | None = None) -> None:
         """Write the file anew, and empty the write-ahead log.
 
-        What is erased is overwritten at once. But where a page was split or joined before, SQLite may have left a copy
+        What is deleted is overwritten at once. But where a page was split or joined before, SQLite may have left a copy
         of records in the part that is not used now.
         """
         if most is None or (self.path.exists() and self.path.stat().st_size <= most):
@@ -198,6 +206,12 @@ class SqliteStorage:
                 (tenant, after is None, used, name, limit),
             )
             return [row_of(values, JournalPlace(str(self.path))).stored for values in found]
+
+    def find(self, session: str) -> StoredSession | None:
+        """Return the directory's entry of a session."""
+        with self._connections.reading() as connection:
+            row = self._found(connection, session)
+            return row.stored if row is not None and row.last else None
 
     # Rows
 
@@ -260,17 +274,17 @@ class SqliteStorage:
             self._write(connection, row, row.fence, None)
         self._hosts.forget(connection, name)
 
-    def _erase(self, connection: Connection, row: PlacedRow) -> None:
+    def _delete(self, connection: Connection, row: PlacedRow) -> None:
         uses = connection.execute("SELECT hash FROM blob_use WHERE session = ?", (row.key,)).fetchall()
         for (digest,) in uses:
             connection.execute("UPDATE blob_count SET uses = uses - 1 WHERE hash = ?", (digest,))
             if connection.execute("DELETE FROM blob_count WHERE hash = ? AND uses <= 0", (digest,)).rowcount:
                 connection.execute("DELETE FROM blob WHERE hash = ?", (digest,))
         connection.execute("DELETE FROM blob_use WHERE session = ?", (row.key,))
-        erase(connection, row)
+        delete_records(connection, row)
         self._rows.pop(row.name, None)
-        erased = PlacedRow(row.name, row.key, row.fence + 1)
-        connection.execute(_WRITE, erased.values)
+        emptied = PlacedRow(row.name, row.key, row.fence + 1)
+        connection.execute(_WRITE, emptied.values)
 
     # Records
 

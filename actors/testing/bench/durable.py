@@ -28,7 +28,7 @@ from actors.core.content import Message, Text
 from actors.core.events import Event, Opened, Submitted
 from actors.core.identity import Binding
 from actors.core.packed import pack
-from actors.journal import Append, ClaimSession, Erase, JournalActor, JournalCommand
+from actors.journal import Append, ClaimSession, DeleteLog, JournalActor, JournalCommand
 from actors.kernel import Ref, System
 from actors.storage import Appended, Entry, Level, Storage
 from actors.storage.memory import MemoryStorage
@@ -80,9 +80,9 @@ class Writers:
             for name in names:
                 tasks.start_soon(work, name)
 
-    async def erase(self, name: str) -> None:
+    async def delete(self, name: str) -> None:
         """Leave nothing of a session."""
-        await self._journal.ask(Erase(name))
+        await self._journal.ask(DeleteLog(name))
 
 
 class _Counting:
@@ -108,7 +108,7 @@ class _Taken:
     group: int
 
 
-async def _durable(storage: Storage, passes: int, events: int, *, erase: bool = False) -> _Taken:
+async def _durable(storage: Storage, passes: int, events: int, *, delete: bool = False) -> _Taken:
     """Measure events where all sessions write, and those of one alone."""
     run, counting = uuid4().hex, _Counting(storage)
     names = [f"bench-{run}-{number}" for number in range(SESSIONS)]
@@ -123,8 +123,8 @@ async def _durable(storage: Storage, passes: int, events: int, *, erase: bool = 
             commits += counting.commits
             alone = await _alone(writers, names[0], 10 * events)
             samples.append((took * 1e6 / (SESSIONS * events), alone, busy * 1e6 / (SESSIONS * events)))
-        if erase:
-            await writers.each(writers.erase, names)
+        if delete:
+            await writers.each(writers.delete, names)
     return _Taken(Passes.of(samples), round(passes * SESSIONS * events / commits))
 
 
@@ -178,9 +178,9 @@ def _opened(storage: Storage) -> Iterator[Storage]:
         storage.close()
 
 
-def _run(backend: Loop, storage: Storage, passes: int, events: int, *, erase: bool = False) -> _Taken:
+def _run(backend: Loop, storage: Storage, passes: int, events: int, *, delete: bool = False) -> _Taken:
     with _opened(storage):
-        work = partial(_durable, storage, passes, events, erase=erase)
+        work = partial(_durable, storage, passes, events, delete=delete)
         return anyio.run(work, backend=backend)
 
 
@@ -220,7 +220,7 @@ def _in_postgres(backend: Loop, extent: Extent, passes: int, events: int) -> lis
     if not extent.postgres:
         why = "name a database that may be written to: --postgres postgresql://..."
         return [Figure("J1", _QUESTION, case, "us", POSTGRES_US, note=why)]
-    taken = _run(backend, storage_at(extent.postgres), passes, events, erase=True)
+    taken = _run(backend, storage_at(extent.postgres), passes, events, delete=True)
     return _rows(case, taken, POSTGRES_US)[:1]
 
 

@@ -178,7 +178,7 @@ _BEFORE = 2500
 
 
 async def forgotten(count: int) -> Weight:
-    """Open sessions, ask each on two backends and forget it, closed before or not; weigh what is left."""
+    """Open sessions, ask each on two backends and delete it, closed before or not; weigh what is left."""
     async with hosted() as runtime:
         await _forgotten(runtime, conversation(count)[:10], closed=False)
         tracemalloc.start()  # so little cannot be seen in pages; what is replaced from now on was traced too
@@ -194,13 +194,15 @@ async def _forgotten(runtime: Runtime, messages: list[Message], *, closed: bool)
     session = await _lived(runtime, messages)
     if closed:
         await session.close()
-    await runtime.forget(session.id)
+    await runtime.journal.delete(session.id)
 
 
 async def live(turns: int) -> Weight:
     """Hold one session for so many turns and weigh it."""
     async with hosted() as runtime:
-        await runtime.forget((await _asked_often(runtime, turns)).id)  # what the process keeps, it keeps now
+        await runtime.journal.delete(
+            (await _asked_often(runtime, turns)).id
+        )  # what the process keeps, it keeps now
         tracemalloc.start()  # one session cannot be seen in pages
         scales = Scales()
         session = await _asked_often(runtime, turns)

@@ -131,7 +131,7 @@ async def main(journal: str) -> None:
         for worker in workers.live.values():
             await worker.stop.remote()
     async with Runtime(journal=journal) as runtime:
-        logs = [await runtime.export(session) for session in sessions]
+        logs = [await runtime.journal.export(session) for session in sessions]
         for number in range(1, 4):
             print(
                 f"question {number}, times in a log:",
@@ -139,7 +139,7 @@ async def main(journal: str) -> None:
             )
         print("told to go on:", sum(log.count(GO_ON.encode()) for log in logs), "sessions")
         for session in sessions:
-            await runtime.forget(session)
+            await runtime.journal.delete(session)
 
 
 ray.init(num_cpus=3, include_dashboard=False, log_to_driver=False, logging_level="error")

@@ -64,7 +64,7 @@ MUTATIONS = (
         "server_time(connection)",
         (
             "tests/test_retention.py::"
-            "test_a_host_whose_clock_is_behind_that_of_the_server_erases_nothing_too_early",
+            "test_a_host_whose_clock_is_behind_that_of_the_server_deletes_nothing_too_early",
         ),
     ),
 )

@@ -26,18 +26,18 @@ MUTATIONS = (
         (f"{KEPT}::test_a_journal_that_cannot_be_written_is_told_once_and_not_by_the_log_too",),
     ),
     Mutation(
-        "sessions: an empty name of a tenant forgets all that is of none",
+        "sessions: an empty name of a tenant deletes all that is of none",
         "actors/cli/sessions.py:_misuse",
-        'options.what == "forget" and options.tenant == ""',
+        'options.what == "delete" and options.tenant == ""',
         'options.what == "list" and options.tenant == ""',
-        (f"{KEPT}::test_what_a_command_does_not_heed_is_refused_and_nothing_is_erased",),
+        (f"{KEPT}::test_what_a_command_does_not_heed_is_refused_and_nothing_is_deleted",),
     ),
     Mutation(
         "sessions: an option that is not heeded is taken",
         "actors/cli/sessions.py:_misuse",
         "given - _TAKES[options.what]",
         "given - given",
-        (f"{KEPT}::test_what_a_command_does_not_heed_is_refused_and_nothing_is_erased",),
+        (f"{KEPT}::test_what_a_command_does_not_heed_is_refused_and_nothing_is_deleted",),
     ),
     Mutation(
         "sessions: a journal whose name is mistyped is made",

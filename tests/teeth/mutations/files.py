@@ -57,21 +57,21 @@ MUTATIONS = (
         f"{CLOCK}:ObservedClock.trusted",
         "sum(...)",
         "0",
-        (f"{RETENTION}::test_a_clock_that_jumps_ahead_erases_a_session_after_a_day_that_was_observed",),
+        (f"{RETENTION}::test_a_clock_that_jumps_ahead_deletes_a_session_after_a_day_that_was_observed",),
     ),
     Mutation(
         "retention: a jump of up to a month is taken for time in which nobody ran",
         f"{CLOCK}:observe",
         "step > elapsed + SLACK",
         "step > elapsed + LEAP",
-        (f"{RETENTION}::test_a_clock_that_jumps_ahead_erases_a_session_after_a_day_that_was_observed",),
+        (f"{RETENTION}::test_a_clock_that_jumps_ahead_deletes_a_session_after_a_day_that_was_observed",),
     ),
     Mutation(
         "retention: time counts as observed only within one process",
         f"{CLOCK}:observe",
         "before.observed + max(*...)",
         "max(*...) if elapsed else 0",
-        (f"{RETENTION}::test_a_host_that_restarts_every_day_erases_what_has_expired",),
+        (f"{RETENTION}::test_a_host_that_restarts_every_day_deletes_what_has_expired",),
     ),
     Mutation(
         "retention: a Postgres journal is swept by the clock of the host",
@@ -85,7 +85,7 @@ MUTATIONS = (
         "actors/hosting/retention.py:Retention.sweep",
         "telemetry.retention_waits(*...)",
         "pass",
-        (f"{RETENTION}::test_a_clock_that_jumps_ahead_erases_a_session_after_a_day_that_was_observed",),
+        (f"{RETENTION}::test_a_clock_that_jumps_ahead_deletes_a_session_after_a_day_that_was_observed",),
     ),
     Mutation(
         "files: a runtime is ready though its journal is damaged",

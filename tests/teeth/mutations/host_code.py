@@ -145,7 +145,7 @@ MUTATIONS = (
     ),
     Mutation(
         "host code: an exit of a storage crashes the journal",
-        "actors/journal.py:_stored",
+        "actors/storage/calls.py:call_storage",
         "call_host(work, _failed)",
         "work()",
         (PLAYS,),

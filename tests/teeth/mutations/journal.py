@@ -25,7 +25,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "journal: a heartbeat waits its turn behind whatever was asked before",
         "actors/journal.py:JournalActor._in_thread",
-        "function = partial(_and_beat, function, *...)",
+        "function = partial(call_and_beat, function, *...)",
         "",
         (f"{_SLOW}::test_a_host_that_is_busy_reading_is_not_taken_for_gone",),
     ),

@@ -28,8 +28,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "ownership: the log of an open that was cancelled stays",
-        f"{SESSIONS}:_erase",
-        "await host.journal.ask(Erase(name))",
+        f"{SESSIONS}:_delete_log",
+        "await host.journal.ask(DeleteLog(name))",
         "pass",
         OPEN,
     ),

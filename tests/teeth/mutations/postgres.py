@@ -1,4 +1,4 @@
-"""Logs in Postgres: who may write, what a lost connection leaves, what is told of a failure, what is erased."""
+"""Logs in Postgres: who may write, what a lost connection leaves, what is told of a failure, what is deleted."""
 
 from tests.teeth.mutations.mutation import Mutation
 
@@ -58,8 +58,8 @@ MUTATIONS = (
         (f"{TABLES}::test_who_saw_a_session_before_another_claimed_it_looks_again",),
     ),
     Mutation(
-        "postgres: an erased session's number begins anew",
-        f"{STATEMENTS}:ERASE_SESSION",
+        "postgres: a deleted session's number begins anew",
+        f"{STATEMENTS}:DELETE_SESSION",
         '"""...= fence + 1,..."""',
         '"""...= 0,..."""',
         (COMMON,),
@@ -202,27 +202,27 @@ MUTATIONS = (
     ),
     Mutation(
         "postgres: a blob goes with the first log that goes",
-        f"{STATEMENTS}:ERASE_BLOBS",
-        'ERASE_BLOBS = "...NOT EXISTS (SELECT FROM actors_blob_use u WHERE u.hash = b.hash)..."',
-        'ERASE_BLOBS = "...b.hash IS NOT NULL..."',
+        f"{STATEMENTS}:DELETE_BLOBS",
+        'DELETE_BLOBS = "...NOT EXISTS (SELECT FROM actors_blob_use u WHERE u.hash = b.hash)..."',
+        'DELETE_BLOBS = "...b.hash IS NOT NULL..."',
         (TABLES,),
     ),
     Mutation(
         "postgres: a blob stays when the last log goes",
-        f"{STATEMENTS}:ERASE_BLOBS",
-        'ERASE_BLOBS = "...hash = ANY(%s)..."',
-        'ERASE_BLOBS = "...hash = ANY(%s) AND false..."',
+        f"{STATEMENTS}:DELETE_BLOBS",
+        'DELETE_BLOBS = "...hash = ANY(%s)..."',
+        'DELETE_BLOBS = "...hash = ANY(%s) AND false..."',
         (TABLES,),
     ),
     Mutation(
-        "postgres: who erases a blob does not wait for who refers to it",
+        "postgres: who deletes a blob does not wait for who refers to it",
         f"{STATEMENTS}:LOCK_BLOBS",
         'LOCK_BLOBS = "...hash FOR UPDATE..."',
         'LOCK_BLOBS = "...hash..."',
-        (f"{TABLES}::test_of_two_that_erase_the_last_logs_with_a_large_value_the_second_erases_that",),
+        (f"{TABLES}::test_of_two_that_delete_the_last_logs_with_a_large_value_the_second_deletes_that",),
     ),
     Mutation(
-        "postgres: who refers to a blob that was just erased is refused",
+        "postgres: who refers to a blob that was just deleted is refused",
         f"{FAULTS}:AGAIN",
         '(*..., "23503")',
         "(*...,)",

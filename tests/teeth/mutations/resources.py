@@ -11,7 +11,7 @@ OFFER = "actors/toolsets/offer.py"
 SERVER = "actors/mcp/connection.py"
 RESULTS = "actors/mcp/results.py"
 
-FREED = ("tests/test_garbage.py::test_a_session_that_its_own_tools_refer_to_is_freed_once_it_is_forgotten",)
+FREED = ("tests/test_garbage.py::test_a_session_that_its_own_tools_refer_to_is_freed_once_it_is_deleted",)
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(

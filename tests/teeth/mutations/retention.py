@@ -1,18 +1,18 @@
-"""What expires and what is erased."""
+"""What expires and what is deleted."""
 
 from tests.teeth.mutations.mutation import Mutation
 
-RETENTION, FORGETTING = "actors/hosting/retention.py", "actors/hosting/forgetting.py"
+RETENTION, DELETION = "actors/hosting/retention.py", "actors/hosting/deletion.py"
 TESTS, CLI = "tests/test_retention.py", "tests/cli/test_sessions.py"
 CARRIED = "tests/test_carried_sessions.py"
 
 MUTATIONS = (
     Mutation(
         "retention: what is open expires",
-        "actors/hosting/sessions.py:Sessions.forget",
+        "actors/hosting/sessions.py:Sessions.delete",
         "unused is not None and name in self._open",
         'unused is None and name == ""',
-        (f"{TESTS}::test_what_nobody_used_for_so_long_is_erased_and_nothing_else",),
+        (f"{TESTS}::test_what_nobody_used_for_so_long_is_deleted_and_nothing_else",),
     ),
     Mutation(
         "retention: a subagent's log expires before that of the session above",
@@ -22,55 +22,43 @@ MUTATIONS = (
         (f"{TESTS}::test_what_is_below_a_session_goes_with_it_whatever_its_age",),
     ),
     Mutation(
-        "retention: one session that cannot be erased keeps the others",
-        f"{RETENTION}:erased",
+        "retention: one session that cannot be deleted keeps the others",
+        f"{RETENTION}:delete_all",
         "_LEFT",
         "SessionExists",
-        (f"{TESTS}::test_what_cannot_be_erased_keeps_nothing_else_from_it",),
+        (f"{TESTS}::test_what_cannot_be_deleted_keeps_nothing_else_from_it",),
     ),
     Mutation(
         "retention: the file is not written anew",
-        f"{RETENTION}:erased",
-        "await journal.ask(Purge())",
+        f"{RETENTION}:delete_all",
+        "await journal.ask(Vacuum())",
         "pass",
-        (f"{TESTS}::test_no_byte_of_what_was_erased_is_left_in_any_file",),
+        (f"{TESTS}::test_no_byte_of_what_was_deleted_is_left_in_any_file",),
     ),
     Mutation(
-        "forget: what another host has loses its subagents' logs",
-        f"{FORGETTING}:erased",
+        "delete: what another host has loses its subagents' logs",
+        f"{DELETION}:delete_logs",
         "claim: Claim = await journal.ask(ClaimSession(session, existing=True))",
         "claim = Claim(0, 0)",
         (f"{TESTS}::test_what_another_host_has_is_left_until_it_lets_go",),
     ),
     Mutation(
-        "forget: an age is taken by a clock that leapt",
-        "actors/cli/sessions.py:_before",
+        "delete: an age is taken by a clock that leapt",
+        "actors/hosting/journal_admin.py:JournalAdmin._time_of",
         "newest[0].used - SLACK <= now <= newest[0].used + LEAP",
         "newest[0].used - SLACK <= now",
         (f"{CLI}::test_an_age_is_refused_where_the_clock_is_far_from_what_the_journal_has_seen",),
     ),
     Mutation(
-        "forget: nothing is exported before",
-        "actors/cli/sessions.py:_forget_one",
-        """
-        if folder is not None:
-            path = anyio.Path(folder)
-            await path.mkdir(parents=True, exist_ok=True, mode=448)
-            await path.joinpath(f"{name}.jsonl").write_bytes(file)
-        """,
-        """
-        if folder is None:
-            folder = "/nowhere"
-        elif not file:
-            path = anyio.Path(folder)
-            await path.mkdir(parents=True, exist_ok=True, mode=448)
-            await path.joinpath(f"{name}.jsonl").write_bytes(file)
-        """,
-        (f"{CLI}::test_many_are_forgotten_by_tenant_and_by_age_and_exported_before",),
+        "delete: nothing is exported before",
+        "actors/cli/sessions.py:_delete",
+        "options.export is not None",
+        "options.export is None and options.dry_run",
+        (f"{CLI}::test_many_are_deleted_by_tenant_and_by_age_and_exported_before",),
     ),
     Mutation(
         "export: the logs of subagents stay behind",
-        "actors/hosting/archive.py:Archive.export",
+        "actors/hosting/journal_admin.py:JournalAdmin.export",
         "exported(await with_subagents(host.journal, name, await read(host.journal, name)))",
         "exported([(name, await read(host.journal, name))])",
         (f"{CARRIED}::test_subagents_are_carried_along_under_ids_that_fit",),

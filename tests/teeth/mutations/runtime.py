@@ -323,31 +323,31 @@ MUTATIONS: tuple[Mutation, ...] = (
         @__import__("functools").lru_cache
         def fit(settings: Settings, dialect: Dialect) -> ...: ...
         """,
-        (f"{HOST}::test_no_word_of_a_session_that_is_forgotten_stays_in_memory",),
+        (f"{HOST}::test_no_word_of_a_session_that_is_deleted_stays_in_memory",),
     ),
     Mutation(
         "runtime: a nursery for tools keeps what the first of them belonged to",
         "actors/kernel/contained.py:Containment._contain",
         "del run, context",
         "del run",
-        (f"{HOST}::test_no_word_of_a_session_that_is_forgotten_stays_in_memory",),
+        (f"{HOST}::test_no_word_of_a_session_that_is_deleted_stays_in_memory",),
     ),
     Mutation(
-        "runtime: the evidence of a forgotten session is kept",
-        "actors/hosting/archive.py:Archive._forgotten",
+        "runtime: the evidence of a deleted session is kept",
+        "actors/hosting/journal_admin.py:JournalAdmin._drop_refusals",
         """
-        self.refusals.clear()
-        self.refusals.extend(kept)
+        self._refusals.clear()
+        self._refusals.extend(kept)
         """,
         "del kept",
         ("tests/test_refusals.py::test_a_refusal_by_the_judge_names_the_calls_of_the_history",),
     ),
     Mutation(
-        "runtime: a forgotten log is kept",
-        "actors/hosting/forgetting.py:erased",
-        "await journal.ask(Erase(name))",
+        "runtime: a deleted log is kept",
+        "actors/hosting/deletion.py:delete_logs",
+        "await journal.ask(DeleteLog(name))",
         "pass",
-        (f"{HOST}::test_a_session_that_is_forgotten_has_ended_and_its_log_is_gone",),
+        (f"{HOST}::test_a_session_that_is_deleted_has_ended_and_its_log_is_gone",),
     ),
     Mutation(
         "runtime: a call from a foreign loop is let in",

@@ -161,7 +161,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "",
         (
             "tests/test_garbage.py::"
-            "test_a_session_that_is_closed_and_forgotten_leaves_none_of_its_actors_to_the_garbage_collector",
+            "test_a_session_that_is_closed_and_deleted_leaves_none_of_its_actors_to_the_garbage_collector",
         ),
     ),
 )

@@ -1,4 +1,4 @@
-"""Journals: who may write, what a commit outlives, what damage does, what is erased."""
+"""Journals: who may write, what a commit outlives, what damage does, what is deleted."""
 
 from tests.teeth.mutations.mutation import Mutation
 
@@ -15,7 +15,7 @@ CHECK, RECORDS, SALVAGE = (f"actors/storage/sqlite/{name}.py" for name in ("chec
 
 _DIED = (
     "tests/test_sqlite.py::"
-    "test_what_was_erased_and_left_in_the_log_by_a_crash_is_gone_when_the_file_is_opened"
+    "test_what_was_deleted_and_left_in_the_log_by_a_crash_is_gone_when_the_file_is_opened"
 )
 
 _UPGRADES, _DISKS = "tests/test_file_upgrades.py", "tests/test_unavailable.py"
@@ -132,7 +132,7 @@ MUTATIONS = (
     Mutation(
         "storage: what a crash left in the write-ahead log stays there",
         "actors/storage/sqlite/connection.py:Connections._opened",
-        "self.erased = True",
+        "self.deleted = True",
         "pass",
         (_DIED,),
     ),
@@ -179,8 +179,8 @@ MUTATIONS = (
         (STORAGES,),
     ),
     Mutation(
-        "storage: an erased session's number begins anew",
-        f"{SQLITE}:SqliteStorage._erase",
+        "storage: a deleted session's number begins anew",
+        f"{SQLITE}:SqliteStorage._delete",
         "PlacedRow(*..., row.fence + 1)",
         "PlacedRow(*...)",
         (STORAGES,),
@@ -347,27 +347,27 @@ MUTATIONS = (
     Mutation(
         "storage: nothing checkpoints",
         f"{CONNECTION}:Connections._checkpoint",
-        "not self.erased and self.pages < CHECKPOINT",
-        "not self.erased",
+        "not self.deleted and self.pages < CHECKPOINT",
+        "not self.deleted",
         (CHECKPOINTS,),
     ),
     Mutation(
-        "storage: what was erased stays in the write-ahead log where a reader was in the way",
+        "storage: what was deleted stays in the write-ahead log where a reader was in the way",
         f"{CONNECTION}:Connections._checkpoint",
-        "(self.erased and bool(busy), 0)",
+        "(self.deleted and bool(busy), 0)",
         "(False, 0)",
         (CHECKPOINTS,),
     ),
     Mutation(
-        "storage: what was erased stays in the write-ahead log",
-        f"{SQLITE}:SqliteStorage.erase",
-        "self._connections.erased = True",
+        "storage: what was deleted stays in the write-ahead log",
+        f"{SQLITE}:SqliteStorage.delete",
+        "self._connections.deleted = True",
         "",
         (CHECKPOINTS,),
     ),
     Mutation(
         "storage: a blob goes with the first log that goes",
-        f"{SQLITE}:SqliteStorage._erase",
+        f"{SQLITE}:SqliteStorage._delete",
         'connection.execute("...AND uses <= 0", (digest,))',
         'connection.execute("...AND uses <= 1", (digest,))',
         (FILES,),
@@ -443,18 +443,18 @@ MUTATIONS = (
         (FILES,),
     ),
     Mutation(
-        "storage: a damaged log is erased as far as its way back leads",
-        f"{RECORDS}:erase",
+        "storage: a damaged log is deleted as far as its way back leads",
+        f"{RECORDS}:delete_records",
         'connection.execute("DELETE FROM record WHERE session = ?", (row.key,))',
         "assert row.last",
-        (f"{DAMAGE}::test_a_damaged_log_is_erased_and_no_other",),
+        (f"{DAMAGE}::test_a_damaged_log_is_deleted_and_no_other",),
     ),
     Mutation(
-        "storage: a damaged log is erased with a record of another",
-        f"{RECORDS}:_ERASE",
+        "storage: a damaged log is deleted with a record of another",
+        f"{RECORDS}:_DELETE",
         '"""...log) AND session = :key"""',
         '"""...log)"""',
-        (f"{DAMAGE}::test_a_damaged_log_is_erased_and_no_other",),
+        (f"{DAMAGE}::test_a_damaged_log_is_deleted_and_no_other",),
     ),
     Mutation(
         "storage: a record does not say where the one before it is",
@@ -514,7 +514,7 @@ MUTATIONS = (
     Mutation(
         "storage: what an older file was stays in the write-ahead log",
         f"{CONNECTION}:Connections._opened",
-        "self.erased |= is_rewritten",
+        "self.deleted |= is_rewritten",
         "",
         (f"{FILES}::test_a_journal_of_every_version_is_read_and_written_on",),
     ),

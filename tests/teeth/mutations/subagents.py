@@ -5,7 +5,7 @@ from tests.teeth.mutations.mutation import Mutation
 BUDGETS = "tests/subagents/test_budgets.py"
 ENDS = "tests/subagents/test_ends.py"
 HANDOFF = "tests/subagents/test_handoff.py"
-FORGETTING = "tests/subagents/test_forgetting.py"
+DELETION = "tests/subagents/test_deletion.py"
 HANDOFF_TOOLS = "tests/subagents/test_handoff_with_tools.py"
 SUBAGENTS = "tests/subagents/test_subagents.py"
 
@@ -123,25 +123,25 @@ MUTATIONS: tuple[Mutation, ...] = (
         (HANDOFF,),
     ),
     Mutation(
-        "forget: subagents of subagents are left",
-        "actors/hosting/forgetting.py:with_subagents",
+        "delete: subagents of subagents are left",
+        "actors/hosting/deletion.py:with_subagents",
         "reversed(await _below(journal, *found[-1]))",
         "await _below(journal, *found[-1]) if found[-1][0] == session else []",
-        (FORGETTING,),
+        (DELETION,),
     ),
     Mutation(
-        "forget: what has the id of a subagent is taken for one",
-        "actors/hosting/forgetting.py:_below",
+        "delete: what has the id of a subagent is taken for one",
+        "actors/hosting/deletion.py:_below",
         "isinstance((first := below[0]), Opened) and first.above == opened.key",
         "isinstance((first := below[0]), Opened)",
-        (FORGETTING,),
+        (DELETION,),
     ),
     Mutation(
-        "forget: the log above is erased first, and with it the way to those below",
-        "actors/hosting/forgetting.py:erased",
+        "delete: the log above is deleted first, and with it the way to those below",
+        "actors/hosting/deletion.py:delete_logs",
         "reversed(found)",
         "found",
-        (FORGETTING,),
+        (DELETION,),
     ),
     Mutation(
         "handoff: only the target changes",

@@ -1,4 +1,4 @@
-"""What is forgotten with a session: the logs of its subagents and of theirs, and nobody else's."""
+"""What is deleted with a session: the logs of its subagents and of theirs, and nobody else's."""
 
 import pytest
 
@@ -33,7 +33,7 @@ def kept(runtime: Runtime) -> list[str]:
     return sorted(each.id for each in runtime.storage.sessions())
 
 
-async def test_the_logs_of_all_subagents_are_erased_with_the_log_above_and_no_others() -> None:
+async def test_the_logs_of_all_subagents_are_deleted_with_the_log_above_and_no_others() -> None:
     above, middle = openai(*ASKS_HELPER * 2), openai(*ASKS_TWICE * 2)
     async with hosting(a=above, b=middle, c=openai(*[ANSWER] * 4)) as runtime:
         for id_ in ("trip", "other"):
@@ -41,9 +41,9 @@ async def test_the_logs_of_all_subagents_are_erased_with_the_log_above_and_no_ot
             assert (await session.ask("Go.")).status == "complete"
         mine = ["other", "other-c1", "other-c1-c1", "other-c1-c1-2"]
         assert kept(runtime) == [*mine, "trip", "trip-c1", "trip-c1-c1", "trip-c1-c1-2"]
-        await runtime.forget("trip")
+        await runtime.journal.delete("trip")
         assert kept(runtime) == mine
-        await runtime.forget("other-c1")
+        await runtime.journal.delete("other-c1")
         assert kept(runtime) == ["other"]
 
 
@@ -59,23 +59,23 @@ async def test_a_session_that_a_program_gave_such_an_id_is_left_alone() -> None:
         assert isinstance(first, Opened)
         assert isinstance(below, Opened)
         assert (first.above, below.above) == ("", first.key)
-        await runtime.forget("trip")
+        await runtime.journal.delete("trip")
         assert kept(runtime) == ["trip-c1", "trip-c2"]
 
 
 class Stubborn(MemoryStorage):
-    """Keeps what is to be erased until it is told otherwise."""
+    """Keeps what is to be deleted until it is told otherwise."""
 
     keeps = ""
 
-    def erase(self, session: str) -> None:
+    def delete(self, session: str) -> None:
         if session == self.keeps:
             raise JournalError("not now")
-        super().erase(session)
+        super().delete(session)
 
 
 @pytest.mark.parametrize("keeps", ["trip", "trip-c1", "trip-c1-c1"])
-async def test_what_could_not_be_erased_is_found_again(keeps: str) -> None:
+async def test_what_could_not_be_deleted_is_found_again(keeps: str) -> None:
     storage = Stubborn()
     storage.keeps = keeps
     above, middle = openai(*ASKS_HELPER), openai(*ASKS_TWICE)
@@ -83,8 +83,8 @@ async def test_what_could_not_be_erased_is_found_again(keeps: str) -> None:
         session = await runtime.open("a", tools=[helper], id="trip")
         await session.ask("Go.")
         with pytest.raises(JournalError, match="not now"):
-            await runtime.forget("trip")
+            await runtime.journal.delete("trip")
         assert keeps in kept(runtime)
         storage.keeps = ""
-        await runtime.forget("trip")
+        await runtime.journal.delete("trip")
         assert kept(runtime) == []

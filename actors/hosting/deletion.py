@@ -1,4 +1,4 @@
-"""Forgetting: which logs go with a session's own: those of its subagents, and of theirs.
+"""Deletion of a session: which logs go with its own: those of its subagents, and of theirs.
 
 A log names its calls, and the id of a subagent follows from its call. Its first event says whom it was opened for, so a
 session that a program gave such an id is left alone.
@@ -11,29 +11,29 @@ import anyio
 
 from actors.core.below import calls_begun, name_below, split_below
 from actors.core.events import Event, Opened
-from actors.errors import ActorsError, JournalError, SessionExists
-from actors.journal import ClaimSession, Erase, JournalCommand, ReadLog, ReleaseSession
+from actors.errors import ActorsError, JournalDamaged, JournalError, SessionExists
+from actors.journal import ClaimSession, DeleteLog, FindSession, JournalCommand, ReadLog, ReleaseSession
 from actors.kernel import Ref
 from actors.storage import Claim
 
 Log = list[Event]
 
 
-async def erased(journal: Ref[JournalCommand], session: str, last: int | None = None) -> list[str]:
-    """Erase the logs of a session and of all below it; return whose.
+async def delete_logs(journal: Ref[JournalCommand], session: str, last: int | None = None) -> list[str]:
+    """Delete the logs of a session and of all below it; return their sessions.
 
-    It is claimed first, so nothing is erased if another host has it. The lowest goes first, so what could not be erased
-    is found again. Of a log that cannot be read, nothing below is.
+    The session is claimed first, so nothing is deleted if another host has it. The lowest goes first, so logs that
+    could not be deleted are found again. If a log cannot be read, those below it are not found.
 
     Args:
         journal: Where.
         session: Whose.
-        last: The number of its last event, if it is to be erased only where nothing has been written behind that.
+        last: The number of its last event, if it is to be deleted only where nothing has been written behind that.
 
     Raises:
         SessionElsewhere: Another host has it, or one below it.
         SessionExists: Something was written since.
-        JournalError: A log cannot be erased.
+        JournalError: A log cannot be deleted.
     """
     claim: Claim = await journal.ask(ClaimSession(session, existing=True))
     try:
@@ -42,13 +42,21 @@ async def erased(journal: Ref[JournalCommand], session: str, last: int | None = 
         found = await with_subagents(journal, session, await _read(journal, session))
         names = [name for name, _ in reversed(found)]
         for name in names:
-            await journal.ask(Erase(name))
+            await journal.ask(DeleteLog(name))
     except BaseException:
         if claim.fence:
             with anyio.CancelScope(shield=True), suppress(ActorsError):
                 await journal.ask(ReleaseSession(session, claim.fence))
         raise
-    return names
+    return [name for name in names if name != session or claim.last]
+
+
+async def existing_logs(journal: Ref[JournalCommand], session: str) -> list[str]:
+    """Return a session and all below it, if it has a log."""
+    with suppress(JournalDamaged):  # such a log is deleted too
+        if await journal.ask(FindSession(session)) is None:
+            return []
+    return [name for name, _ in await with_subagents(journal, session, await _read(journal, session))]
 
 
 async def goes_with(journal: Ref[JournalCommand], session: str) -> str | None:

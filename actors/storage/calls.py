@@ -1,0 +1,33 @@
+"""Calls of a storage, which may be other people's code: whatever it raises is an ordinary exception."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Never, TypeVar
+
+from actors.errors import JournalError
+from actors.kernel.host_code import call_host
+from actors.storage import Storage
+
+R = TypeVar("R")
+
+
+def call_storage(work: Callable[[], R]) -> R:
+    """Call a storage; an exit that it raises becomes a `JournalError`."""
+    return call_host(work, _failed)
+
+
+def _failed(error: BaseException) -> Never:
+    if isinstance(error, Exception) and not isinstance(
+        error, StopIteration
+    ):  # no thread can hand that one on
+        raise error
+    raise JournalError(f"The storage raised {type(error).__name__}") from error
+
+
+def call_and_beat(function: Callable[[], R], storage: Storage, on_beat: Callable[[], None]) -> R:
+    """Prolong the lease after another call: the heartbeat itself waits its turn, and that may be long in coming."""
+    result = function()
+    with suppress(JournalError):  # the call succeeded; a host that takes over fences this one
+        storage.beat()
+        on_beat()
+    return result
