@@ -29,6 +29,7 @@ from actors.backends.providers import Providers
 from actors.backends.resolver import BackendResolver
 from actors.core.allowances import Allowance, allowances
 from actors.core.batch import Approve
+from actors.core.bounds import Bounds
 from actors.core.compaction import Compaction, settled
 from actors.core.content import Message
 from actors.core.diagnostics import Refusal
@@ -43,7 +44,6 @@ from actors.core.spending import Budget, Prices, all_prices
 from actors.core.state import Rules
 from actors.core.stats import RuntimeStats, Stalls
 from actors.core.transcript import Encoder
-from actors.core.turn import Bounds
 from actors.errors import (
     ConfigError,
     KernelError,
@@ -228,7 +228,15 @@ class Runtime:
             self.system.spawn(partial(JournalActor, self.storage, readers, meter), "journal", depth=SHARED),
             ToolLimits(limits.batch, limits.tool_threads, limits.tool_wait, kept),
             self.quarantine,
-            Bounds(limits.rounds, limits.corrections, False, limits.tool_corrections, limits.repeats),
+            Bounds(
+                limits.rounds,
+                limits.corrections,
+                False,
+                limits.tool_corrections,
+                limits.repeats,
+                None,
+                limits.repair,
+            ),
             limits.waiting_asks,
             fitted_limits(limits.active, limits.sessions, limits.memory),
             self.rules,

@@ -38,6 +38,9 @@ from actors.core.events import (
 from actors.core.guards import HEEDLESS, Heed, again
 from actors.core.identity import CallId
 from actors.core.jsonio import JsonValue
+from actors.core.publishing import repaired
+from actors.core.readings import FittingValue
+from actors.core.repair import Repair, RepairMode
 from actors.core.stats import ToolCounts
 from actors.errors import JournalError, KernelError, SessionError
 from actors.execution.calls import GRACE, Running, Site, for_model
@@ -65,6 +68,7 @@ class BatchEnded(Struct, frozen=True):
         approvals: Calls that wait for somebody to approve of them.
         delegated: What sessions used that the tools of the calls opened.
         repeated: How many calls came to what they had come to before, so often that it was noticed.
+        repaired: Slips of their arguments that were repaired.
     """
 
     ends: tuple[tuple[CallId, str], ...]
@@ -73,6 +77,7 @@ class BatchEnded(Struct, frozen=True):
     approvals: tuple[ToolCall, ...] = ()
     delegated: tuple[Delegated, ...] = ()
     repeated: int = 0
+    repaired: tuple[Repair, ...] = ()
 
     @property
     def refused(self) -> int:
@@ -91,6 +96,7 @@ class RunBatch(Query[BatchEnded], frozen=True):
         approved: Somebody has approved of them.
         waited: They are calls that waited for that, and are scheduled already.
         heed: What their turn has learned of calls like them.
+        repair: What is done about arguments with a slip.
         again: They had begun before. One that cannot be run as it was is not answered, and stays open.
         counts: Where it is counted what is recorded of them, whoever hears of the batch's end.
     """
@@ -102,6 +108,7 @@ class RunBatch(Query[BatchEnded], frozen=True):
     approved: bool = False
     waited: bool = False
     heed: Heed = HEEDLESS
+    repair: RepairMode = "unambiguous"
     again: bool = False
     counts: ToolCounts = field(default_factory=ToolCounts)
 
@@ -205,6 +212,7 @@ class SchedulerActor(Actor[SchedulerCommand]):
             approved=command.approved,
             waited=command.waited,
             barred=command.heed.barred,
+            repair=command.repair,
         )
         planned = with_variables(command.variables, planning)
         if command.again:
@@ -259,6 +267,9 @@ class _Batch:
         try:
             begin = tuple([each.started for each in calls if each.prepare()])
             await self._record((*self._plan.scheduled, *self._plan.answered, *begin), command.prelude)
+            self._show_repaired(
+                len(self._plan.scheduled) + len(self._plan.answered) + len(begin), command.view
+            )
             self._start(calls)
             await self._collect(len(calls))
         finally:
@@ -271,7 +282,14 @@ class _Batch:
         external = tuple([each.call for each in waits if each.is_external])
         approvals = tuple([each.call for each in waits if not each.is_external])
         delegated = tuple([each for call in calls for each in call.delegated])
-        return BatchEnded(tuple(ends), self._seq, external, approvals, delegated, self._repeated)
+        repaired = tuple([each for call in self._plan.scheduled for each in call.repaired])
+        return BatchEnded(tuple(ends), self._seq, external, approvals, delegated, self._repeated, repaired)
+
+    def _show_repaired(self, written: int, view: TurnView) -> None:
+        """Show which arguments were repaired, by the numbers of the events that were `written` just now."""
+        for seq, event in enumerate(self._plan.scheduled, self._seq - written + 1):
+            if event.repaired and view.put is not None:
+                view.put(repaired(event, seq, view.turn, view.round))
 
     async def _waiting(self) -> tuple[Waits, ...]:
         """Return the calls that wait for the caller; none of a batch that was stopped."""
@@ -342,6 +360,8 @@ class _Batch:
         for event in ends:
             self._counts.tool_calls_invalid_args += isinstance(event, Refused)
             self._counts.tool_calls_repeated += is_repeated(event)
+        scheduled = [event for event in events if isinstance(event, Scheduled)]
+        self._counts.tool_calls_repaired += sum(bool(event.repaired) for event in scheduled)
 
     def _why(self) -> Reason:
         return self._stopping or "interrupted"
@@ -359,6 +379,9 @@ class _Guarded:
 
     def bind(self, arguments: Mapping[str, JsonValue]) -> BoundArguments | tuple[ArgumentError, ...]:
         return call_host(partial(self.tool.bind, arguments), self._refused)
+
+    def only_reading(self, arguments: Mapping[str, JsonValue]) -> FittingValue | None:
+        return self.tool.only_reading(arguments)
 
     def _denied(self, error: BaseException) -> Approval:
         """Deny the call: a rule that fails has allowed nothing."""

@@ -17,15 +17,14 @@ from typing import ClassVar, assert_never
 from actors.backends.backend import Resolver, check_priced
 from actors.backends.choosing import Warmth
 from actors.core import awaiting, phases
+from actors.core.bounds import Bounds
 from actors.core.content import ToolCall
 from actors.core.events import Closed, Configured, SwitchApplied, SwitchFailed, SwitchHeld, SwitchSuperseded
 from actors.core.feed import Applied, CompleteEvent, Deferred, Sink, SwitchOutcome
-from actors.core.ledger import NO_CALLS
 from actors.core.phases import Action, Happening, Phase
 from actors.core.publishing import brought, settlement
 from actors.core.routing import settled
 from actors.core.state import SessionState
-from actors.core.turn import Bounds
 from actors.errors import ActorsError, ActorStopped, OverBudget, SessionClosed, SessionError
 from actors.journal import Told
 from actors.kernel import Actor, Context, Reply
@@ -401,8 +400,9 @@ class SessionActor(Actor[SessionCommand]):
 
     def _paused(self) -> None:
         """End the ask's stream for now: its turn waits. If it was cancelled meanwhile, close it."""
-        state, current = self._log.state, self._pending.current
-        self.waits = awaiting.pending(state, NO_CALLS)
+        current = self._pending.current
+        assert self._ask is not None
+        self.waits = self._ask.waits
         is_ending = self._phase == "ending"
         sink = current.sink if current is not None else NoSink()
         if not is_ending:

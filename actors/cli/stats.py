@@ -24,6 +24,7 @@ _COLUMNS = (
     "refused 400",
     "round limit",
     "repeated",
+    "answers",
     "invalid %",
     "repaired %",
 )

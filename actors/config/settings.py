@@ -16,6 +16,7 @@ from actors.core.caching import Cache
 from actors.core.compaction import Windows
 from actors.core.durations import duration
 from actors.core.guards import Repeats
+from actors.core.repair import RepairMode
 from actors.core.routing import Policy
 
 Thinking: TypeAlias = Literal["native", "drop", "text"]
@@ -147,6 +148,8 @@ class RuntimeLimits(Frozen):
         corrections: Times in a turn that the model may correct invalid arguments.
         tool_corrections: Messages of a turn with wrong calls of one tool; after them that tool is not available any
             more in the turn, and the others are.
+        repair: What is done about calls and answers of `output=` with a slip, such as a text for a number, if exactly
+            one reading of them fits the schema: `unambiguous` reads them so and reports it, `strict` refuses them.
         repeats: What is done from the third message of a turn on that makes the same call and gets the same result:
             `allow` (nothing), `warn` (the model is told with the result), `stop` (a final text, with tools off). `warn`
             because to ask again may be right, as for a job that runs, if the model knows that it does so.
@@ -170,6 +173,7 @@ class RuntimeLimits(Frozen):
     rounds: Count = 25
     corrections: Annotated[int, Field(ge=0)] = 3
     tool_corrections: Count = 5
+    repair: RepairMode = "unambiguous"
     repeats: Repeats = "warn"
     waiting_asks: Annotated[int, Field(ge=0)] = 8
     batch: Count = 256

@@ -79,6 +79,14 @@ class ArgumentCheck:
         found.sort(key=lambda error: (error.path, not error.is_missing, error.expected, error.got))
         return tuple(found[:MAX_ERRORS])
 
+    def is_valid(self, value: JsonValue) -> bool:
+        """Return whether a value fits the schema."""
+        return self._validator.is_valid(value)
+
+    def faults(self, value: JsonValue) -> "Iterable[ValidationError]":
+        """Return the validator's own faults of a value, lazily; none where listing them would take too long."""
+        return self._validator.iter_errors(value) if self._cost.explains(value) else ()
+
 
 def compile_schema(
     schema: Mapping[str, JsonValue], *, tool: str, every_pattern: bool = False
@@ -245,15 +253,15 @@ def _explained(fault: "ValidationError") -> list[ArgumentError]:
     path = list(fault.instance_path)
     match fault.kind.as_dict():
         case {"property": str(name)} if fault.kind.name == "required":
-            return [ArgumentError(_path([*path, name]), "a value", is_missing=True)]
+            return [ArgumentError(dotted([*path, name]), "a value", is_missing=True)]
         case {"unexpected": [*names]}:
             values = fault.instance if isinstance(fault.instance, dict) else {}
             return [
-                ArgumentError(_path([*path, name]), "no such field", _excerpt(values.get(name)))
+                ArgumentError(dotted([*path, name]), "no such field", _excerpt(values.get(name)))
                 for name in sorted(map(str, names))
             ]
         case details:
-            return [ArgumentError(_path(path), _expected(fault, details), _excerpt(fault.instance))]
+            return [ArgumentError(dotted(path), _expected(fault, details), _excerpt(fault.instance))]
 
 
 def _expected(fault: "ValidationError", details: Mapping[str, Any]) -> str:  # Any: as above
@@ -270,11 +278,12 @@ def _branch(branch: Sequence["ValidationError"], outer: "ValidationError") -> st
     fault = branch[0]
     inner = list(fault.instance_path)[len(list(outer.instance_path)) :]
     first = _explained(fault)[0]
-    words = f"{_path([*inner, first.path.rpartition('.')[2]])}" if first.is_missing else first.expected
-    return f"({words} required)" if first.is_missing else f"{_path(inner)} {words}" if inner else words
+    words = f"{dotted([*inner, first.path.rpartition('.')[2]])}" if first.is_missing else first.expected
+    return f"({words} required)" if first.is_missing else f"{dotted(inner)} {words}" if inner else words
 
 
-def _path(parts: Sequence[str | int]) -> str:
+def dotted(parts: Sequence[str | int]) -> str:
+    """Return the path to a place in a value, as `stops[2].city`; it is clipped."""
     text = ""
     for part in parts:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, TypeAlias, TypedDict, get_args
 from actors.core.form import Form
 from actors.core.jsonio import Json
 from actors.core.models.facts import EFFORTS
+from actors.core.repair import MODES, RepairMode
 from actors.errors import ConfigError, nearest
 
 
@@ -42,7 +43,8 @@ class AskSettings(TypedDict, total=False):
     tool. What forces a tool holds for the first request of the ask: once one was called, the model is free to answer.
     In seconds, `first_byte` and `idle` bound each request, and `total` the whole ask: it fails when they have passed,
     with every call closed. `rounds` bounds its turns, `tokens` ends it before a request once as many were used,
-    `corrections` says how often the model may correct itself.
+    `corrections` says how often the model may correct itself. `repair="strict"` refuses arguments and answers with a
+    slip, such as a text for a number, also where exactly one reading of them fits the schema.
     """
 
     max_tokens: int
@@ -58,6 +60,7 @@ class AskSettings(TypedDict, total=False):
     rounds: int
     tokens: int
     corrections: int
+    repair: RepairMode
 
 
 class Asked(Form, frozen=True):
@@ -80,6 +83,7 @@ class Asked(Form, frozen=True):
     tokens: int | None = None
     corrections: int | None = None
     output: Json | None = None
+    repair: RepairMode | None = None
 
     @property
     def of_request(self) -> dict[str, Any]:  # Any: each setting has its own type
@@ -207,5 +211,6 @@ _RULES: Mapping[str, tuple[str, Callable[[object], bool]]] = {
     "total": _SECONDS,
     "rounds": _WHOLE,
     "tokens": _WHOLE,
+    "repair": _one_of(MODES),
     "corrections": ("a whole number from 0", lambda value: value == 0 or _whole(value)),
 }

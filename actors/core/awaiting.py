@@ -35,7 +35,7 @@ def pending(state: SessionState, ledger: Ledger) -> tuple[PendingCall, ...]:
     return tuple(
         [
             PendingCall(call, "external" if call.id in external else "approval", digest(call))
-            for call in _calls(state)
+            for call in _scheduled(state, ledger)
             if call.id in waited and _is_open(ledger, call.id)
         ]
     )
@@ -49,7 +49,7 @@ def approved(state: SessionState, ledger: Ledger) -> tuple[ToolCall, ...]:
     return tuple(
         [
             edited(call, allowed[call.id])
-            for call in _calls(state)
+            for call in _scheduled(state, ledger)
             if call.id in allowed and _is_open(ledger, call.id)
         ]
     )
@@ -100,6 +100,17 @@ def late(state: SessionState) -> TurnResult:
 
 def _calls(state: SessionState) -> tuple[ToolCall, ...]:
     return state.history[-1].calls
+
+
+def _scheduled(state: SessionState, ledger: Ledger) -> tuple[ToolCall, ...]:
+    """Return those calls with the arguments that they were scheduled with, which may be repaired."""
+    known = [(call, ledger.get(call.id)) for call in _calls(state)]
+    return tuple(
+        [
+            call if item is None or item.arguments is None else call.as_scheduled(item.arguments)
+            for call, item in known
+        ]
+    )
 
 
 def _how(known: Interaction) -> str:

@@ -7,7 +7,7 @@ not understood. A call of a tool without a body, and one that nobody here can ap
 
 from collections.abc import Awaitable, Callable, Container, Mapping
 from sys import intern
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -16,7 +16,11 @@ from actors.core.arguments import ArgumentError, tool_error, unknown_tool_error
 from actors.core.content import ToolCall
 from actors.core.events import Denied, Refused, Scheduled
 from actors.core.ingest import ingest
-from actors.core.jsonio import JsonValue, quote
+from actors.core.jsonio import JsonObject, JsonValue, dump, quote
+from actors.core.repair import Repair, RepairMode, read_arguments
+
+if TYPE_CHECKING:
+    from actors.core.readings import FittingValue
 
 Approve: TypeAlias = Callable[[ToolCall], bool | str | Awaitable[bool | str]]
 """Says whether a call of a tool with `approval="ask"` may run: True, or else why not, if that is a text."""
@@ -40,6 +44,9 @@ class Runnable(Protocol):
 
     def bind(self, arguments: Mapping[str, JsonValue]) -> BoundArguments | tuple[ArgumentError, ...]:
         """Return the function's arguments, or what is missing and wrong in those given."""
+
+    def only_reading(self, arguments: Mapping[str, JsonValue]) -> "FittingValue | None":
+        """Return wrong arguments as they fit the schema, if exactly one reading of them does."""
 
 
 class Planned(Struct, frozen=True):
@@ -75,25 +82,24 @@ def plan(
     approved: bool = False,
     waited: bool = False,
     barred: Container[str] = (),
+    repair: RepairMode = "unambiguous",
 ) -> Plan:
     """Sort the calls of one message into those that can run, those that are answered at once, and those that wait.
 
     No more than `most` are run; the rest are refused, and the model is told. `can_ask`: somebody here can approve of a
     call; if not, calls that want that wait. `approved`: somebody has; `waited`: for that, and they are scheduled.
-    `barred`: tools that were called wrongly too often in this turn, and are not run in it any more.
+    `barred`: tools that were called wrongly too often in this turn, and are not run in it any more. `repair`: what is
+    done about arguments with a slip. A call that was repaired has its repaired arguments in all parts of the plan.
     """
-    read = [call if call.raw is None else _readable(call) for call in calls]
-    found = [
-        _sorted(call, tools, barred, can_ask=can_ask, approved=approved)
-        if number < most
-        else _too_many(call, most)
-        for number, call in enumerate(read)
-    ]
+    taken, others = calls[:most], calls[most:]
+    read = [_bound(call, None if call.name in barred else tools.get(call.name), repair) for call in taken]
+    found = [_sorted(each, tools, barred, can_ask=can_ask, approved=approved) for each in read]
+    found += [_too_many(call, most) for call in others]
     return Plan(
         tuple([each for each in found if isinstance(each, Planned)]),
         tuple([each for each in found if isinstance(each, Refused | Denied)]),
         tuple([each for each in found if isinstance(each, Waits)]),
-        () if waited else tuple([Scheduled(call.id, intern(call.name), call.json) for call in read]),
+        () if waited else tuple([each.scheduled for each in (*read, *map(_Bound, others))]),
     )
 
 
@@ -103,21 +109,57 @@ def denied(call: ToolCall, reason: str = "") -> Denied:
     return Denied(call.id, quote(f"Running {call.name!r} was not approved{why}"))
 
 
+class _Bound(Struct, frozen=True):
+    """A call with its arguments as they were read, and what its tool makes of them; None where they are not read."""
+
+    call: ToolCall
+    bound: BoundArguments | tuple[ArgumentError, ...] | None = None
+    repairs: tuple[Repair, ...] = ()
+    arguments: dict[str, JsonValue] = {}
+
+    @property
+    def scheduled(self) -> Scheduled:
+        """What is written of the call before anything runs."""
+        call = self.call
+        repaired = tuple([replace(each, call_id=call.id) for each in self.repairs])
+        return Scheduled(call.id, intern(call.name), call.json, repaired)
+
+
+def _bound(call: ToolCall, tool: Runnable | None, repair: RepairMode) -> _Bound:
+    """Return a call with the arguments that its tool takes, read otherwise than they are written if need be."""
+    repairs: tuple[Repair, ...] = ()
+    if repair != "strict" and call.raw is not None:
+        call, repairs = _readable(call)
+    if tool is None or call.is_malformed:
+        return _Bound(call, None, repairs)
+    arguments = call.arguments
+    bound = tool.bind(arguments)
+    if repair == "strict" or not isinstance(bound, tuple):
+        return _Bound(call, bound, repairs, arguments)
+    reading = tool.only_reading(arguments)
+    if reading is None or not isinstance(reading.value, dict):
+        return _Bound(call, bound, repairs)
+    read = tool.bind(reading.value)
+    if isinstance(read, tuple):  # the function's own types want something else
+        return _Bound(call, bound, repairs)
+    call = replace(call, json=JsonObject(dump(reading.value)), raw=None)
+    return _Bound(call, read, repairs + reading.repairs, reading.value)
+
+
 def _sorted(
-    call: ToolCall, tools: Mapping[str, Runnable], barred: Container[str], *, can_ask: bool, approved: bool
+    read: _Bound, tools: Mapping[str, Runnable], barred: Container[str], *, can_ask: bool, approved: bool
 ) -> Planned | Refused | Denied | Waits:
+    call, bound = read.call, read.bound
     tool = tools.get(call.name)
     if tool is None:
         return _refused(call, unknown_tool_error(call.name, tools))
     if call.name in barred:
         return _barred(call)
-    if call.is_malformed:
+    if bound is None:
         return _refused(call, tool_error(call.name, (), call.raw or ""))
-    arguments = call.arguments
-    bound = tool.bind(arguments)
     if isinstance(bound, tuple):
         return _refused(call, tool_error(call.name, bound))
-    approval = tool.approval_of(arguments)
+    approval = tool.approval_of(read.arguments)
     if approval == "deny":
         return denied(call)
     if tool.is_external:  # who brings its result has approved of it
@@ -126,14 +168,13 @@ def _sorted(
     return Waits(call, is_external=False) if asks and not can_ask else Planned(call, bound.kwargs, asks)
 
 
-def _readable(call: ToolCall) -> ToolCall:
-    """Return a call with the arguments that its malformed ones can be read as without loss."""
-    if not call.is_malformed:
-        return call
-    from actors.core.repair import repaired  # few calls are
-
-    json = repaired(call.raw or "")
-    return call if json is None else replace(call, json=json, raw=None)
+def _readable(call: ToolCall) -> tuple[ToolCall, tuple[Repair, ...]]:
+    """Return a call with the arguments that its malformed ones can be read as without loss, and the slips."""
+    read = read_arguments(call.raw or "") if call.is_malformed else None
+    if read is None:
+        return call, ()
+    json, kinds = read
+    return replace(call, json=json, raw=None), tuple([Repair(kind) for kind in kinds])
 
 
 def _refused(call: ToolCall, problem: dict[str, JsonValue]) -> Refused:

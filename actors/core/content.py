@@ -10,7 +10,7 @@ from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from typing import Literal, Self, TypeAlias
 
-from actors.core.form import Form, Public, kept
+from actors.core.form import Form, Public, kept, replace
 from actors.core.identity import Binding, CallId
 from actors.core.image_header import find_damage, media_type
 from actors.core.ingest import ingest
@@ -140,6 +140,10 @@ class ToolCall(Form, frozen=True, tag="c", init=False, metaclass=Public):
     def text(self) -> str | None:
         """The free text the tool was given; None if it was given arguments."""
         return self.raw if self.raw is not None and self.json == _free(self.raw) else None
+
+    def as_scheduled(self, arguments: Json) -> "ToolCall":
+        """Return this call with the arguments that it was scheduled with, if they are others: repaired ones."""
+        return self if arguments == self.json else replace(self, json=JsonObject(arguments), raw=None)
 
     @property
     def is_malformed(self) -> bool:

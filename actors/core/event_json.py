@@ -23,6 +23,7 @@ from actors.core.feed import (
 )
 from actors.core.jsonio import dump
 from actors.core.progress import Attempt, Cause
+from actors.core.repair import Repair
 from actors.core.stream import Usage
 
 VERSION: Final = 1
@@ -88,12 +89,13 @@ def _details(event: StatusEvent) -> Fields:
             "name": progress.tool,
             "fraction": progress.fraction,
         }
-    if event.tools_off:
-        details["tools_off"] = True
-    if event.omitted:
-        details["omitted"] = list(event.omitted)
-    if event.repeated:
-        details["repeated"] = event.repeated
+    optional = {
+        "tools_off": event.tools_off,
+        "omitted": list(event.omitted),
+        "repaired": [_repair(each) for each in event.repaired],
+        "repeated": event.repeated,
+    }
+    details |= {name: value for name, value in optional.items() if value}
     if event.cause is not None:
         details["cause"] = _cause(event.cause)
     if event.sent is not None:
@@ -157,6 +159,10 @@ def _result(result: TurnResult) -> Fields:
 
 def _usage(usage: Usage) -> Fields:
     return {name: getattr(usage, name) for name in usage.__struct_fields__}
+
+
+def _repair(repair: Repair) -> Fields:
+    return {"kind": repair.kind, "path": repair.path, "id": repair.call_id}
 
 
 def _cause(cause: Cause) -> Fields:

@@ -8,6 +8,7 @@ from typing import Any, Final, get_args
 
 from actors.core.event_json import VERSION
 from actors.core.feed import STATUSES, AskStatus
+from actors.core.repair import RepairKind
 
 Schema = dict[str, Any]  # Any: JSON values
 
@@ -61,6 +62,7 @@ _REQUEST = _object(
     fillers=_COUNTS,
 )
 _CAUSE = _object(kind=_STRING, status={"type": ["integer", "null"]})
+_REPAIR = _object(kind={"enum": list(get_args(RepairKind))}, path=_STRING, id=_WORD_OR_NONE)
 _SECONDS: Final[Schema] = {"type": "number", "minimum": 0}
 _ATTEMPT = _object(
     binding=_STRING, status=_STRING, why=_STRING, cause={"anyOf": [{"type": "null"}, _CAUSE]}, wait=_SECONDS
@@ -94,6 +96,7 @@ _OWN: Final[tuple[Schema, ...]] = (
             "omitted",
             "cause",
             "request",
+            "repaired",
             "repeated",
             "usage",
             "wait",
@@ -109,6 +112,7 @@ _OWN: Final[tuple[Schema, ...]] = (
         omitted=_list(_STRING),
         cause=_CAUSE,
         request=_REQUEST,
+        repaired=_list(_REPAIR),
         repeated=_COUNT,
         usage=_USAGE,
         wait=_SECONDS,

@@ -31,6 +31,7 @@ from actors.core.intake import Intake
 from actors.core.jsonio import Json, JsonObject
 from actors.core.packed import Packed
 from actors.core.progress import AskProgress, Attempt, Cause, TurnProgress
+from actors.core.repair import Repair
 from actors.core.spending import Budget, Used
 from actors.core.stream import Cut, LeftOut, Usage
 
@@ -154,10 +155,14 @@ class CallHappening(Happening, frozen=True):
 
 
 class Scheduled(CallHappening, frozen=True):
-    """A call was accepted for execution. Written before the tool starts."""
+    """A call was accepted for execution, with its arguments as they were read. Written before the tool starts.
+
+    `repaired`: their slips, where exactly one reading of them fits the tool's schema.
+    """
 
     tool: str
     arguments: Json = Json(b"{}")
+    repaired: tuple[Repair, ...] = ()
 
 
 class Started(CallHappening, frozen=True):
@@ -348,7 +353,8 @@ class TurnEnded(Happening, frozen=True):
     """A turn ended; every call of it is closed. `why` is one line for people, `cause` the failure that ended it.
 
     `retried` are its requests that failed and were tried again, `wait` the seconds before the last, if that is a retry.
-    `seconds` is how long it took since it began, or last went on, where the session's budget counts them.
+    `seconds` is how long it took since it began, or last went on, where the session's budget counts them. `repaired`
+    are the slips of its answer, where exactly one reading has the form that was asked for.
     """
 
     turn: int
@@ -358,6 +364,7 @@ class TurnEnded(Happening, frozen=True):
     retried: tuple[Attempt, ...] = ()
     wait: float = 0.0
     seconds: float = 0.0
+    repaired: tuple[Repair, ...] = ()
 
 
 class EventsLost(Happening, frozen=True):
@@ -388,7 +395,8 @@ class Interaction(Form, frozen=True):
     """All that is known about one tool call.
 
     Args:
-        tool, arguments: As the model gave them, the arguments as JSON; None while only its end is known.
+        tool, arguments: As the model gave them, the arguments as JSON (repaired, if they had a slip); None while only
+            its end is known.
         started: Whether the tool is known to have begun.
         end: Its first real completion; None without one.
         cancelled: Why the call was stopped, if it was.

@@ -16,6 +16,7 @@ from actors.core.events import SwitchApplied, SwitchFailed
 from actors.core.identity import Binding, CallId
 from actors.core.jsonio import JsonValue
 from actors.core.progress import Attempt, Cause, RefusedRequest
+from actors.core.repair import Repair
 from actors.core.routing import SkippedMember
 from actors.core.stream import Cut, LeftOut, Usage
 
@@ -39,7 +40,7 @@ class PendingCall(Struct, frozen=True):
     """A call that a turn waits for.
 
     Args:
-        call: As the model made it.
+        call: As the model made it; arguments with a slip are repaired.
         kind: `external`: the caller brings its result. `approval`: it runs if somebody approves of it.
         digest: Names its tool and arguments: that of a decision must be the same.
     """
@@ -71,8 +72,9 @@ class TurnResult(Struct, Generic[Value], frozen=True):
         losses: What the last request did not show or ask for, by kind, as in `Preview.losses`.
         refusals: Requests of the ask that a provider or the judge refused, in order, also where the ask completed.
         skipped: Members of the target's pool that take none of the session's tools, and so were not asked.
+        repaired: Slips of the ask's calls and of its answer that were repaired, since exactly one reading fits.
 
-    A result that is read from the log later has no value, cost, report, losses, refusals or skipped members.
+    A result that is read from the log later has no value, cost, report, losses, refusals, skipped members or repairs.
     """
 
     text: str
@@ -92,6 +94,7 @@ class TurnResult(Struct, Generic[Value], frozen=True):
     losses: dict[str, int] = {}
     refusals: tuple[RefusedRequest, ...] = ()
     skipped: tuple[SkippedMember, ...] = ()
+    repaired: tuple[Repair, ...] = ()
 
 
 class Applied(Struct, frozen=True):
@@ -173,7 +176,7 @@ class StatusEvent(Struct, frozen=True):
     `cause` that of a turn or a request which failed, `repeated` how many calls of the results were noticed to repeat,
     `usage` that of the request which a model's message answers. `wait`: the seconds until a request that failed is
     sent again; None if it is not. `omitted` are the parameters that a request leaves out because its provider refused
-    them.
+    them. `repaired` are the slips of a call's arguments, or of the turn's answer, that were repaired.
     """
 
     type: ClassVar[Literal["status"]] = "status"
@@ -196,6 +199,7 @@ class StatusEvent(Struct, frozen=True):
     usage: Usage | None = None
     wait: float | None = None
     omitted: tuple[str, ...] = ()
+    repaired: tuple[Repair, ...] = ()
 
 
 STATUSES: dict[str, str] = {
@@ -213,10 +217,13 @@ STATUSES: dict[str, str] = {
     "progress": "A tool says how far a call has come (`progress`), in its words as `detail`. Ephemeral.",
     "tool_failed": "A tool raised, or took too long: `detail` is the class of the exception, `results` names the call. "
     "Ephemeral.",
+    "call_repaired": "A call's arguments had a slip, such as a text for a number, and exactly one reading fits its "
+    "tool: the call has those. `detail` is the tool, `repaired` says what was read otherwise.",
     "tool_results": "Every call of the message is closed; `results` says how each ended, in call order.",
     "rewritten": "The lane is rewritten; `detail` says why: a refusal, or what changed.",
     "media_replaced": "Notes stand for attachments that the provider refused, in this lane; `detail` is its words.",
-    "turn_ended": "A turn ended; `detail` is its status, `cause` what kept its provider from answering.",
+    "turn_ended": "A turn ended; `detail` is its status, `cause` what kept its provider from answering, "
+    "`repaired` what of the answer was read otherwise than it is written.",
     "failover": "The next turn of the ask is another backend's; `detail` is its name.",
     "approval_asked": "A call waits until somebody decides whether it may run; `pending` is the call.",
     "approval_decided": "Somebody decided; `detail` is `allow` or `deny`, `pending` the call.",

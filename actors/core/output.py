@@ -7,11 +7,16 @@ call of a tool that stands for the answer is that text, so it needs no result an
 
 import re
 from collections.abc import Sequence
-from typing import Final
+from itertools import islice
+from typing import Final, TypeAlias
+
+from msgspec import Struct
 
 from actors.core.arguments import ArgumentError
 from actors.core.content import Block, Message, Text, ToolCall
 from actors.core.jsonio import Json, JsonValue, parse
+from actors.core.repair import RepairKind, RepairMode, read_json
+from actors.core.template_tokens import without_reasoning
 
 OUTPUT_TOOL: Final = "give_final_answer"
 """The tool that stands for the answer where a dialect has no better way to say its form."""
@@ -21,7 +26,18 @@ MAX_ANSWER: Final = 4 * 1024 * 1024
 
 _NAMED = 3  # faults of an answer that its caller is told
 
-_FENCED = re.compile(r"\s*```[a-zA-Z]*\s*\n(.*?)\n?\s*```\s*", re.DOTALL)
+_MOST_OPENINGS = 1000  # brackets and fences of an answer that are looked at
+_MOST_SCANNED = 2 * MAX_ANSWER  # characters that are read to see where they close
+_MOST_TOKENS = 100_000  # brackets and strings that are read for that
+
+_OPENING = re.compile(r"^[ \t>]*(```)[a-zA-Z]*[ \t]*\n|[\[{]", re.MULTILINE)
+_CLOSING = re.compile(r"^[ \t>]*```", re.MULTILINE)
+_TOKENS = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\]{}]', re.DOTALL)
+_BEGINS_JSON = re.compile(
+    r'\{\s*"(?:[^"\\]|\\.)*+(?:"\s*(?::|\Z)|\Z)|\[\s*(?:["{\[\d-]|true|false|null)', re.DOTALL
+)
+
+_Value: TypeAlias = tuple[JsonValue, tuple[RepairKind, ...]]
 
 
 def instruction(schema: Json) -> str:
@@ -60,21 +76,94 @@ def _wrong(error: ArgumentError) -> str:
     return f"expected {error.expected}" + (f", got {error.got}" if error.got else "")
 
 
-def value_of(text: str) -> JsonValue:
-    """Return the JSON value that an answer is. One in a code fence, or with words around an object, is that value.
+class Candidate(Struct, frozen=True):
+    """A JSON value of an answer, and the slips with which it is written."""
 
-    Raises:
-        ValueError: There is none.
+    value: JsonValue
+    kinds: tuple[RepairKind, ...] = ()
+
+
+def candidates(text: str, repair: RepairMode) -> list[Candidate]:
+    """Return the JSON values that an answer may mean; none of them is a part of another.
+
+    An answer that is JSON means that value. With words around it, it may mean each object and list in the words (not in
+    the reasoning that they begin with), and each value in a code fence. Where values may have been overlooked, because
+    there are too many words, or a value breaks off, none is returned.
     """
-    fenced = _FENCED.fullmatch(text)
-    said = (fenced[1] if fenced else text).strip()
+    said = text.strip()
     try:
-        return parse(said.encode(), max_bytes=MAX_ANSWER)
+        return [Candidate(parse(said.encode(), max_bytes=MAX_ANSWER))]
     except ValueError:
-        start, end = said.find("{"), said.rfind("}")
-        if start < 0 or end < start:
-            raise
-        return parse(said[start : end + 1].encode(), max_bytes=MAX_ANSWER)
+        if repair == "strict" or len(text) > MAX_ANSWER:
+            return []
+    if (read := read_json(said, MAX_ANSWER)) is not None:
+        return [Candidate(*read)]
+    return [Candidate(value, ("around", *kinds)) for value, kinds in _Words(_answer_in(said)).values()]
+
+
+def _answer_in(text: str) -> str:
+    """Return a text without the reasoning that it begins with, whose opening tag may be missing."""
+    rest = without_reasoning(text)
+    opened, tag, behind = rest.partition("</think>")
+    return behind if tag and "<think>" not in opened else rest
+
+
+class _Words:
+    """The words of an answer while JSON values are looked for in them."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+        self._left, self._tokens = _MOST_SCANNED, _MOST_TOKENS
+        self._breaks_off = False
+
+    def values(self) -> list[_Value]:
+        """Return the JSON values in order; an empty list where some may have been overlooked."""
+        found: list[_Value] = []
+        for _ in range(_MOST_OPENINGS):
+            if (opening := _OPENING.search(self._text, self._at)) is None:
+                return found
+            value = self._fenced(opening) if opening[1] else self._bracketed(opening.start())
+            if value is not None:
+                found.append(value)
+            if self._breaks_off or min(self._left, self._tokens) <= 0:
+                break
+        return []
+
+    def _fenced(self, opening: re.Match[str]) -> _Value | None:
+        """Return the value that stands in a code fence; if there is none, go on inside of it."""
+        closing = _CLOSING.search(self._text, opening.end())
+        stop = len(self._text) if closing is None else closing.start()
+        self._left -= stop - opening.start()
+        value = read_json(self._text[opening.end() : stop], MAX_ANSWER)
+        self._at = opening.end() if value is None else stop if closing is None else closing.end()
+        return value
+
+    def _bracketed(self, start: int) -> _Value | None:
+        """Return the value that begins with a bracket.
+
+        What is not JSON up to its closing bracket is passed over as a whole: a part of it may mean something else.
+        """
+        stop = self._balanced(start)
+        self._at = stop or start + 1
+        if stop is not None:
+            self._left -= stop - start
+            return read_json(self._text[start:stop], MAX_ANSWER)
+        self._breaks_off = _BEGINS_JSON.match(self._text, start) is not None
+        return None
+
+    def _balanced(self, start: int) -> int | None:
+        """Return the place behind the bracket that closes the one at `start`; None if none does."""
+        depth = 0
+        for token in islice(_TOKENS.finditer(self._text, start), self._tokens):
+            self._tokens -= 1
+            if token[0] in "[{":
+                depth += 1
+            elif token[0] in "]}":
+                depth -= 1
+                if depth == 0:
+                    return token.end()
+        return None
 
 
 def as_text(message: Message) -> Message:

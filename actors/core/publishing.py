@@ -96,6 +96,11 @@ def requested(event: RequestSent, seq: int) -> StatusEvent:
     return StatusEvent("request", seq, turn, number, str(binding), tools_off=event.tools_off, omitted=omitted)
 
 
+def repaired(event: events.Scheduled, seq: int, turn: int, number: int) -> StatusEvent:
+    """Return what is shown of a call whose arguments had a slip; `number` is that of its round."""
+    return StatusEvent("call_repaired", seq, turn, number, event.tool, repaired=event.repaired)
+
+
 def rewriting(event: EpochBegan) -> str:
     """Return the status that shows that a lane is rewritten."""
     return "media_replaced" if event.reason == "media" else "rewritten"
@@ -124,7 +129,10 @@ def decided(event: ApprovalDecided, call: ToolCall | None, turn: int, number: in
 
 def turn_ended(event: TurnEnded, seq: int, *, is_last: bool) -> StatusEvent:
     """Return what is shown of a turn's end; behind the last one of an ask comes how the ask came out."""
-    return StatusEvent("turn_ended", seq, event.turn, detail=event.status, more=is_last, cause=event.cause)
+    status, slips = event.status, event.repaired
+    return StatusEvent(
+        "turn_ended", seq, event.turn, detail=status, more=is_last, repaired=slips, cause=event.cause
+    )
 
 
 def said(event: RoundEnded, message: Message, seq: int) -> tuple[SessionEvent, ...]:
@@ -258,7 +266,10 @@ class Publisher:
                 return (requested(event, self.seq),)
             case RoundEnded():
                 return self._said(event)
-            case events.Scheduled() | events.Started() | events.Delegated():
+            case events.Scheduled(repaired=slips):
+                self._schedule(event)
+                return (repaired(event, self.seq, self._turn, self._round),) if slips else _NOTHING
+            case events.Started() | events.Delegated():
                 return _NOTHING
             case events.Returned() | events.Failed() | events.Denied() | events.Refused() | Cancelled():
                 return self._closed(event)
@@ -308,6 +319,12 @@ class Publisher:
         self._calls = {call.id: call for call in message.calls}
         self._open, self._repeated = dict.fromkeys(self._calls, ""), 0
         return said(event, message, self.seq)
+
+    def _schedule(self, event: events.Scheduled) -> None:
+        """Keep the arguments that a call was scheduled with, which may be repaired."""
+        call = self._calls.get(event.call_id)
+        if call is not None and event.repaired:
+            self._calls[event.call_id] = call.as_scheduled(event.arguments)
 
     def _closed(self, event: Completion | Cancelled) -> tuple[SessionEvent, ...]:
         """Tell the results of a batch with the last of them. A result that comes late is in the ledger only."""

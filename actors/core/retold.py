@@ -42,8 +42,12 @@ class _Retold:
                 self.mine.tool_calls_repeated += event.get("repeated", 0)
             case {"status": "rewritten", **more} if more.get("detail") not in WHY.values():
                 self.refused()
-            case {"status": "turn_ended", "cause": {"kind": kind}} if kind == OUR_BUG:
-                self.refused()
+            case {"status": "call_repaired"}:
+                self.mine.tool_calls_repaired += 1
+            case {"status": "turn_ended"}:
+                self.mine.answers_repaired += "repaired" in event
+                if (event.get("cause") or {}).get("kind") == OUR_BUG:
+                    self.refused()
             case {"type": "subagent", "session": str(name), "event": dict(inner)}:
                 self.below.setdefault(name, _Retold(self.counts)).take(inner)
             case _:

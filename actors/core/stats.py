@@ -18,6 +18,7 @@ from actors.core.events import (
     RequestSent,
     Returned,
     RoundEnded,
+    Scheduled,
     TurnEnded,
 )
 from actors.core.identity import Binding
@@ -33,10 +34,12 @@ class ToolCounts(Struct):
     Args:
         tool_calls_total: Calls that its models made.
         tool_calls_invalid_args: Of these, those refused for their name or arguments.
-        tool_calls_repaired: Of these, those whose arguments were no JSON and could be read all the same.
+        tool_calls_repaired: Of these, those whose arguments had a slip (no JSON, a text for a number), and could be
+            read in exactly one way.
         tool_api_400_total: Requests that it refused for their structure.
         tool_loop_max_iterations: Turns that were brought to their end with tools off.
         tool_calls_repeated: Calls that came to the same as before so often in their turn that it was noticed.
+        answers_repaired: Answers of `output=` that had a slip, and could be read in exactly one way.
     """
 
     tool_calls_total: int = 0
@@ -45,16 +48,11 @@ class ToolCounts(Struct):
     tool_api_400_total: int = 0
     tool_loop_max_iterations: int = 0
     tool_calls_repeated: int = 0
+    answers_repaired: int = 0
 
     def said(self, message: Message) -> None:
         """Count the calls of a model's message."""
-        calls = message.calls
-        self.tool_calls_total += len(calls)
-        for call in calls:
-            if call.is_malformed:
-                from actors.core.repair import repaired  # few calls are
-
-                self.tool_calls_repaired += repaired(call.raw or "") is not None
+        self.tool_calls_total += len(message.calls)
 
     def plus(self, other: "ToolCounts") -> "ToolCounts":
         """Return the sum of both."""
@@ -298,14 +296,18 @@ class _Recount(Struct):
                 self.is_unanswered = False
                 if message is not None:
                     self.mine.said(unpack(message))
+            case Scheduled(repaired=repaired):
+                self.mine.tool_calls_repaired += bool(repaired)
             case Refused():
                 self.mine.tool_calls_invalid_args += 1
             case Returned() | Failed():
                 self.mine.tool_calls_repeated += event.repeated
             case EpochBegan(reason="refusal" | "thinking"):
                 self.refused()
-            case TurnEnded(cause=cause) if cause is not None and cause.kind == OUR_BUG:
-                self.refused()
+            case TurnEnded(cause=cause, repaired=repaired):
+                self.mine.answers_repaired += bool(repaired)
+                if cause is not None and cause.kind == OUR_BUG:
+                    self.refused()
             case _:
                 pass
 

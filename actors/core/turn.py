@@ -55,9 +55,9 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from actors.core.asking import Choose, ToolChoice, forced_instruction
+from actors.core.bounds import Bounds
 from actors.core.content import Message, ToolCall
 from actors.core.events import Omission, TurnStatus
-from actors.core.guards import Repeats, checked_repeats
 from actors.core.no_content import EMPTY, NUDGE, unparsed_note
 from actors.core.progress import Cause, TurnProgress
 from actors.core.stream import Cut, Usage
@@ -70,26 +70,6 @@ PARAMETER_REFUSALS: Final = 3
 """Times that parameters are left out of one request because the provider refuses them, each time others."""
 MEDIA_REFUSALS: Final = 3
 """Times that attachments are left out for one request because the provider refuses them."""
-
-
-class Bounds(Struct, frozen=True):
-    """How long a turn may go on: at most so many rounds, and so many running in which every call was refused.
-
-    `form`: whether the answer is to have one. It may be corrected `corrections` times too. `tool_corrections` and
-    `repeats` are what `actors.core.guards` goes by. `forced`: the tool choice that the model was told in words, because
-    it accepts none that forces a tool.
-    """
-
-    rounds: int = 25
-    corrections: int = 3
-    form: bool = False
-    tool_corrections: int = 5
-    repeats: Repeats = "warn"
-    forced: ToolChoice | None = None
-
-    def heeding(self, repeats: str | None) -> "Bounds":
-        """Return these bounds with another policy, if one is given. Raises `ConfigError` if there is none such."""
-        return self if repeats is None else replace(self, repeats=checked_repeats(repeats))
 
 
 class RenderStep(Struct, frozen=True):

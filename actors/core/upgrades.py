@@ -15,7 +15,12 @@ from actors.core.events import VERSION
 Step: TypeAlias = Callable[[list[Any]], list[Any]]
 """From an event of one version to the same of the next: its name, then its fields in order, as msgpack has them."""
 
-ADDED_IN_3: Mapping[str, list[Any]] = {"epoch_began": [[]], "request_sent": [[]]}  # Any: as msgpack has it
+ADDED_IN_3: Mapping[str, list[Any]] = {  # Any: as msgpack has it
+    "epoch_began": [[]],
+    "request_sent": [[]],
+    "scheduled": [[]],
+    "turn_ended": [[]],
+}
 """Defaults of the fields that version 3 added at the end of events, by the event's name."""
 
 
@@ -24,6 +29,8 @@ def _to_3(event: list[Any]) -> list[Any]:  # Any: as above
     name = event[0]
     if name == "awaited":  # the progress of its ask lists the requests that were refused
         event = [*event[:5], [*event[5], []], *event[6:]]
+    if name == "submitted" and event[3] is not None:  # the settings of its ask say what is done about slips
+        event = [*event[:3], [*event[3], None]]
     return [*event, *ADDED_IN_3.get(name, ())]
 
 

@@ -21,13 +21,13 @@ from msgspec import Struct
 
 from actors.core.awaiting import pending
 from actors.core.batch import Approve
+from actors.core.bounds import Bounds
 from actors.core.events import Opened
 from actors.core.feed import PendingCall
 from actors.core.ledger import Ledger
 from actors.core.packed import size_of
 from actors.core.spending import Used
 from actors.core.state import Lanes, SessionState
-from actors.core.turn import Bounds
 from actors.errors import (
     ActorFailed,
     ActorStopped,

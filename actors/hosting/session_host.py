@@ -17,12 +17,12 @@ from msgspec import Struct, field
 
 from actors import telemetry
 from actors.backends.backend import Resolver
+from actors.core.bounds import Bounds
 from actors.core.closing import breaks_off
 from actors.core.events import Event
 from actors.core.feed import TurnResult
 from actors.core.state import Lanes, Rules, SessionState, rebuilt
 from actors.core.stats import LoopLag
-from actors.core.turn import Bounds
 from actors.errors import (
     ActorsError,
     ActorStopped,

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 _HELP = {
     "tool_calls_total": "Tool calls that models made.",
     "tool_calls_invalid_args": "Tool calls refused for their name or arguments.",
-    "tool_calls_repaired": "Tool calls whose malformed arguments could be read.",
+    "tool_calls_repaired": "Tool calls whose arguments had a slip, and exactly one reading that fits.",
+    "answers_repaired": "Answers of output= that had a slip, and exactly one reading that fits.",
     "tool_api_400_total": "Requests refused by the provider for their structure.",
     "tool_loop_max_iterations": "Turns that were ended with tools off.",
     "tool_calls_repeated": "Tool calls that were noticed to repeat, with the same result.",

@@ -11,6 +11,7 @@ from actors.core.arguments import ArgumentCheck, ArgumentError, compile_schema
 from actors.core.batch import BoundArguments
 from actors.core.events import Effects
 from actors.core.jsonio import Json, JsonValue, dump, parse
+from actors.core.readings import FittingValue, only_reading
 from actors.errors import KernelError, ToolDefinitionError
 from actors.tools.handover import Handover
 from actors.tools.options import (
@@ -182,12 +183,17 @@ class Tool(Generic[P, R]):
     def bind(self, arguments: Mapping[str, JsonValue]) -> BoundArguments | tuple[ArgumentError, ...]:
         """Return the function's arguments, or what is missing and wrong in those given.
 
-        The schema judges first, so a text is not taken for a number; then the function's own types are made.
+        The schema judges first, so a text is not taken for a number; then the function's own types are made. What is
+        done about arguments with a slip, such as a text for a number, is the batch's (`actors.core.batch`).
         """
         given = dict(arguments)
         if errors := self.check.errors(given):
             return errors
         return BoundArguments(given) if self._model is None else self._model.read(given)
+
+    def only_reading(self, arguments: Mapping[str, JsonValue]) -> FittingValue | None:
+        """Return wrong arguments as they fit the schema, if exactly one reading of them does; else None."""
+        return only_reading(dict(arguments), self.check)
 
 
 def _properties(schema: Mapping[str, JsonValue]) -> Collection[object]:

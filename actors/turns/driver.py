@@ -19,6 +19,7 @@ from actors.backends.choosing import MemberChoice, Warmth
 from actors.core import turn as turns
 from actors.core.asking import Asked, ToolChoice, forced_instruction
 from actors.core.awaiting import digest, pending, so_far
+from actors.core.bounds import Bounds
 from actors.core.compaction import AFTER, CompactionResult
 from actors.core.content import Message, Text, ToolCall, ToolResult
 from actors.core.events import (
@@ -39,7 +40,7 @@ from actors.core.packed import Packed, pack, unpack
 from actors.core.progress import Attempt, Cause
 from actors.core.publishing import awaited, begun, submitted, turn_ended
 from actors.core.routing import Pool, settled
-from actors.core.turn import AwaitStep, Bounds, CloseStep, Outcome, Step
+from actors.core.turn import AwaitStep, CloseStep, Outcome, Step
 from actors.errors import ConfigError
 from actors.execution.views import TurnView
 from actors.journal import Told
@@ -100,7 +101,9 @@ class TurnDriver:
         view = TurnView(turn, 1, ask.log.state.history, ledger, put if ask.sink.is_watched else None)
         said = Message("model", (call,), turn)
         ask.log.hold(RoundEnded(turn, 1, pack(said), calls=1), lambda _: None)
-        batch = RunBatch((call,), ask.variables, ask.log.prelude(), view, approved=True)
+        batch = RunBatch(
+            (call,), ask.variables, ask.log.prelude(), view, repair=self.bounds.repair, approved=True
+        )
         ask.stoppable(lambda context: context.tell(ask.refs.scheduler, StopBatch()))
         try:
             ended = await ask.refs.scheduler.ask(batch)
@@ -254,13 +257,15 @@ class TurnDriver:
             tuple([call.id for call in calls]) for calls in (step.external, step.approvals)
         )
         self._timed()
+        ledger = (await self.ask.refs.ledger.ask(Snapshot())).ledger
         progress = self.ask.tally.progress(tried)
         event = Awaited(turn, external, approvals, step.so_far, progress, self._seconds())
         show = self._showing(awaited(event, number, 0))
 
         def told(seq: int) -> None:
             show(seq)
-            self.ended(so_far(log.state, pending(log.state, log.state.ledger)), seq)
+            self.ask.waits = pending(log.state, ledger)
+            self.ended(so_far(log.state, self.ask.waits), seq)
 
         await log.write(event, told)
 
@@ -309,8 +314,8 @@ class TurnDriver:
         tally = self.ask.tally
         retried, wait = tuple(tally.retried), tally.wait
         tally.attempts += (*retried, Attempt(binding, status, ended.why, ended.cause, wait))
-        turn = self.ask.log.state.turns
-        event = TurnEnded(turn, status, ended.why, ended.cause, retried, wait, self._seconds())
+        turn, slips = self.ask.log.state.turns, tally.answer_repairs
+        event = TurnEnded(turn, status, ended.why, ended.cause, retried, wait, self._seconds(), slips)
 
         def told(seq: int) -> None:
             if self.ask.sink.is_watched:
@@ -408,7 +413,7 @@ class TurnDriver:
         """Return who does the steps of a turn. Raises `ConfigError` if the member cannot be used."""
         backend = self.ask.resolver.backend(member, dialect)
         provider = self.ask.resolver.provider(member, backend.binding)
-        return TurnSteps(self.ask, backend, provider, number, self.bounds)
+        return TurnSteps(self.ask, backend, provider, number, self._bounded())
 
     def _told(self, event: Submitted, turn: int, seq: int) -> None:
         if self.ask.sink.is_watched:
@@ -464,13 +469,8 @@ class TurnDriver:
         return self.ask.cancelled
 
     def _bounded(self) -> Bounds:
-        """Return how long a turn may go on. One that may call no tools has one round."""
-        bounds, asked = self.bounds, self.ask.log.state.asked
-        if asked is None:
-            return bounds
-        rounds = 1 if asked.tool_choice == "none" else asked.rounds or bounds.rounds
-        corrections = bounds.corrections if asked.corrections is None else asked.corrections
-        return replace(bounds, rounds=rounds, corrections=corrections, form=asked.output is not None)
+        """Return how long a turn may go on."""
+        return self.bounds.for_ask(self.ask.log.state.asked)
 
 
 class _Served(Struct, frozen=True):

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextvars import Context as Variables
+from functools import partial
 from typing import Any, TypeAlias
 
 from msgspec import Struct, field
@@ -15,17 +16,20 @@ from actors.core.asking import Asked
 from actors.core.content import Message, Text
 from actors.core.diagnostics import Report
 from actors.core.events import Awaited, Instructed
-from actors.core.feed import Sink, StatusEvent, TurnResult
+from actors.core.feed import PendingCall, Sink, StatusEvent, TurnResult
 from actors.core.identity import Binding
+from actors.core.output import correction, shortfall
 from actors.core.packed import pack
 from actors.core.progress import AskProgress, Attempt, Cause, RefusedRequest
 from actors.core.publishing import instructed
+from actors.core.repair import Repair, RepairMode
 from actors.core.routing import Pool, SkippedMember
 from actors.core.spending import total
 from actors.core.stream import Cut, Usage
-from actors.core.turn import CloseStep
+from actors.core.turn import Checked, CloseStep
 from actors.journal import JournalCommand, Told
 from actors.kernel import Context, Ref
+from actors.kernel.variables import with_variables
 from actors.ledger import LedgerCommand, Snapshot
 from actors.logs.log import LogWriter
 from actors.renderer import RendererCommand
@@ -68,6 +72,8 @@ class Tally(Struct):
     refusals: list[RefusedRequest] = field(default_factory=list)
     skipped: tuple[SkippedMember, ...] = ()
     _reported_skips: int = 0
+    repaired: tuple[Repair, ...] = ()  # slips of calls
+    answer_repairs: tuple[Repair, ...] = ()
     malformed: int = 0  # answers that had not the form asked for, and were corrected
     _last: tuple[int, int] = (0, 0)
 
@@ -166,6 +172,7 @@ class Tally(Struct):
             losses={} if self.report is None else dict(self.report.losses) | dict.fromkeys(self.lost, 1),
             refusals=tuple(self.refusals),
             skipped=self.skipped,
+            repaired=self.repaired + self.answer_repairs,
         )
 
 
@@ -183,6 +190,7 @@ class AskInFlight(Struct):
         output: The form its answer is to have.
         is_instructed: Whether the model was told that form in words.
         is_forced: Whether the model was told in words to call a tool.
+        waits: The calls that its turn waits for, once that is written.
         share: Of the budgets that the turn's requests count in beside the session's own, if there are any.
     """
 
@@ -198,6 +206,7 @@ class AskInFlight(Struct):
     output: Output[Any] | None = None  # Any: its values
     is_instructed: bool = False
     is_forced: bool = False
+    waits: tuple[PendingCall, ...] = ()
     share: Share | None = None
     _stop: Stop | None = None
 
@@ -248,6 +257,17 @@ class AskInFlight(Struct):
         """Go on after a wait with the form of the answer; after a restart the log alone says it."""
         if asked is not None and asked.output is not None:
             self.output, self.is_instructed = form or of_schema(asked.output), True
+
+    def read_answer(self, text: str, repair: RepairMode) -> Checked:
+        """Keep the value of an answer that has the form asked for, and the slips in it; else return what it lacks."""
+        assert self.output is not None
+        made = with_variables(self.variables, partial(self.output.read, text, repair))
+        if isinstance(made, str):
+            return Checked(lacks=made)
+        if isinstance(made, list):
+            return Checked(correction(made), shortfall(made))
+        self.tally.output, self.tally.answer_repairs = made
+        return Checked()
 
     def instruct(self, words: str) -> None:
         """Have it written that the model is told something, with the next request."""

@@ -4,20 +4,27 @@ pydantic makes the schema of a type and its values, and is imported when the fir
 form is always an object; what is none stands in one, as its `value`.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from functools import lru_cache, partial
 from typing import Any, Generic, TypeVar
 
 from actors import telemetry
 from actors.core.arguments import ArgumentError, compile_schema
+from actors.core.form import replace
 from actors.core.jsonio import Json, JsonValue, dump, parse
-from actors.core.output import value_of
+from actors.core.output import MAX_ANSWER, Candidate, candidates
+from actors.core.readings import FittingValue, only_reading
+from actors.core.repair import Repair, RepairMode, read_json
 from actors.errors import ConfigError, ToolDefinitionError
 from actors.execution.calls import for_model
 from actors.kernel.host_code import call_host
 from actors.tools.signature import reader_of
 
 T = TypeVar("T")
+
+_WRAPPED = re.compile(r"^value\b\.?")
+"""The start of a path into the object that stands around a value."""
 
 _SHARED = ("$defs", "definitions", "$schema")
 """What stays at the root when a form is put in an object: references lead there."""
@@ -44,26 +51,55 @@ class Output(Generic[T]):
         self.schema: Json = dump(made)
         """JSON Schema of the answer, an object."""
 
-    def read(self, text: str) -> tuple[T] | list[ArgumentError] | str:
-        """Return the value of an answer, or what is missing and wrong; an empty list if it is not JSON.
+    def read(self, text: str, repair: RepairMode) -> tuple[T, tuple[Repair, ...]] | list[ArgumentError] | str:
+        """Return the value of an answer with its slips, or what is missing and wrong.
 
-        A text says why nobody can tell: the type's own code raised something else than what is wrong with the value.
+        An empty list says that it is not one JSON value. A text says why nobody can tell: the type's own code raised
+        something else than what is wrong with the value.
         """
-        try:
-            value = value_of(text)
-        except ValueError:
+        fitting: dict[Json, FittingValue] = {}
+        found = candidates(text, repair)
+        for candidate in found:
+            fitting |= {dump(each.value): each for each in self._readings(candidate, repair)}
+        if len(found) == 1 and not fitting:
+            return list(self._check.errors(self._formed(found[0].value)))
+        if len(fitting) != 1:
             return []
-        if self._is_wrapped and not (isinstance(value, dict) and value.keys() == {"value"}):
-            value = {"value": value}
-        if errors := self._check.errors(value):
-            return list(errors)
+        return self._made(*fitting.values())
+
+    def _made(self, reading: FittingValue) -> tuple[T, tuple[Repair, ...]] | list[ArgumentError] | str:
+        """Return the type's value of JSON that conforms."""
+        value, repairs = reading.value, reading.repairs
         if self._is_wrapped:
             assert isinstance(value, dict)
             value = value["value"]
+            repairs = tuple([replace(each, path=_WRAPPED.sub("", each.path)) for each in repairs])
         if self._read is None:
-            return (value,)  # type: ignore[return-value]  # a schema alone says nothing of a type
+            return (value, repairs)  # type: ignore[return-value]  # a schema alone says nothing of a type
         made: tuple[T] | list[ArgumentError] | str = call_host(partial(self._read, value), _unreadable)
-        return made
+        return (made[0], repairs) if isinstance(made, tuple) else made
+
+    def _readings(self, candidate: Candidate, repair: RepairMode) -> Iterator[FittingValue]:
+        """Yield the readings of a JSON value that have the form: the value itself, else those with its texts read."""
+        slips = tuple([Repair(kind) for kind in candidate.kinds])
+        value = self._formed(candidate.value)
+        if self._check.is_valid(value):
+            yield FittingValue(value, slips)
+        elif repair != "strict":
+            if (reading := only_reading(value, self._check)) is not None:
+                yield FittingValue(reading.value, (*slips, *reading.repairs))
+            yield from self._inside(candidate.value, slips)
+
+    def _inside(self, value: JsonValue, slips: tuple[Repair, ...]) -> Iterator[FittingValue]:
+        """Yield the reading of a text that is the whole JSON of the form, with the object around its value."""
+        inner = read_json(value, MAX_ANSWER) if isinstance(value, str) and self._is_wrapped else None
+        if inner is not None and self._check.is_valid(formed := self._formed(inner[0])):
+            yield FittingValue(formed, (*slips, Repair("text")))
+
+    def _formed(self, value: JsonValue) -> JsonValue:
+        """Return a value as the schema wants it: in an object, if it is none."""
+        is_formed = not self._is_wrapped or (isinstance(value, dict) and value.keys() == {"value"})
+        return value if is_formed else {"value": value}
 
 
 def _unreadable(error: BaseException) -> str:

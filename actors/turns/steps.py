@@ -23,6 +23,7 @@ from actors.backends.rounds import Aborted, Answer, Broken, Generate, Generated
 from actors.core import turn as turns
 from actors.core.asking import ToolChoice, forced_instruction
 from actors.core.awaiting import ends, repeated
+from actors.core.bounds import Bounds
 from actors.core.broken_answer import interrupted_message
 from actors.core.content import Message, ToolCall
 from actors.core.diagnostics import Refusal, Report
@@ -32,7 +33,7 @@ from actors.core.guards import TurnGuard
 from actors.core.identity import Binding, CallId
 from actors.core.lane import Rendered, blamed, seals
 from actors.core.no_content import content_cut
-from actors.core.output import as_text, correction, instruction, shortfall
+from actors.core.output import as_text, instruction
 from actors.core.packed import pack
 from actors.core.progress import Attempt, Cause, RefusedRequest
 from actors.core.publishing import requested, rewriting, said
@@ -41,7 +42,6 @@ from actors.core.turn import CloseStep, Outcome
 from actors.errors import KernelError
 from actors.execution.views import NO_VIEW, TurnView
 from actors.kernel import Ref
-from actors.kernel.variables import with_variables
 from actors.ledger import DurableLedger, Known, SealResults, Snapshot
 from actors.provider import Abort, ProviderCommand
 from actors.renderer import Adopt, Invalidate, Render
@@ -62,7 +62,7 @@ class TurnSteps:
         backend: ResolvedBackend,
         provider: Ref[ProviderCommand],
         number: int,
-        bounds: turns.Bounds,
+        bounds: Bounds,
     ) -> None:
         self._ask = ask
         self._refs = ask.refs
@@ -318,14 +318,9 @@ class TurnSteps:
 
     async def _check(self, message: Message) -> Outcome:
         """Read an answer as the value that was asked for."""
-        assert self._ask.output is not None
-        made = with_variables(self._ask.variables, partial(self._ask.output.read, message.text))
-        if isinstance(made, str):
-            return turns.Checked(lacks=made)
-        if isinstance(made, list):
-            return turns.Checked(correction(made), shortfall(made))
-        (self._ask.tally.output,) = made
-        return turns.Checked()
+        checked = self._ask.read_answer(message.text, self._bounds.repair)
+        self._backend.counts.answers_repaired += bool(self._ask.tally.answer_repairs)
+        return checked
 
     async def _instruct(self, words: str) -> Outcome:
         """Have it written that the model is told what is wrong with its answer."""
@@ -474,11 +469,13 @@ class TurnSteps:
                 step.approved,
                 step.approved,
                 heed,
+                self._bounds.repair,
                 counts=self._backend.counts,
             )
             ended = await scheduler.ask(batch)
         finally:
             self._ask.finished()
+        self._ask.tally.repaired += ended.repaired
         for delegated in ended.delegated:
             self._log.hold(delegated, lambda _: None)
         if not (ended.external or ended.approvals):

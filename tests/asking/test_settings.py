@@ -134,7 +134,7 @@ def test_a_setting_that_cannot_be_is_refused_in_one_line(given: dict[str, Any], 
 
 
 def test_what_may_be_asked_for_is_what_is_kept() -> None:
-    assert (*AskSettings.__annotations__, "output") == Asked.__struct_fields__
+    assert {*AskSettings.__annotations__, "output"} == {*Asked.__struct_fields__}
     assert asked({}) is None
     assert asked({"stop": ["a"], "idle": None}) == Asked(stop=("a",))
 

@@ -25,6 +25,7 @@ COUNTED = {
     "tool_api_400_total": 0,
     "tool_loop_max_iterations": 0,
     "tool_calls_repeated": 0,
+    "answers_repaired": 0,
     "invalid_rate": 0.3333,
     "repaired_rate": 0.0,
 }
@@ -47,7 +48,7 @@ async def test_what_run_printed_is_counted_by_backend(tmp_path: Path) -> None:
     assert json.loads(twice.out)["openai"]["invalid_rate"] == 0.3333
     shown = actors_now("stats", str(kept)).out.splitlines()
     assert shown[0].split()[0] == "calls"
-    assert shown[1].split() == ["openai", "6", "2", "0", "0", "0", "0", "33.3%", "0.0%"]
+    assert shown[1].split() == ["openai", "6", "2", "0", "0", "0", "0", "0", "33.3%", "0.0%"]
 
 
 def test_backends_are_summed() -> None:

@@ -28,6 +28,9 @@ class Reader:
             return BoundArguments(arguments)
         return (ArgumentError("path", "a value", is_missing=True),)
 
+    def only_reading(self, arguments: Mapping[str, JsonValue]) -> None:
+        return None
+
 
 TOOLS = {
     "read": Reader(),

@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import pytest
 
+from actors.core.bounds import Bounds
 from actors.core.content import Message, Text, ToolCall
 from actors.core.events import Omission
 from actors.core.progress import Cause
@@ -13,7 +14,6 @@ from actors.core.turn import (
     Answered,
     AwaitStep,
     BatchStep,
-    Bounds,
     Broke,
     Brought,
     Checked,

@@ -34,6 +34,7 @@ from tests.teeth.mutations import (
     misuse,
     models,
     no_content,
+    one_reading,
     ownership,
     platform,
     postgres,
@@ -124,4 +125,5 @@ MUTATIONS: tuple[Mutation, ...] = (
     *fairness.MUTATIONS,
     *traffic.MUTATIONS,
     *ownership.MUTATIONS,
+    *one_reading.MUTATIONS,
 )

@@ -37,9 +37,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "asking: who may call no tool may call them all the same",
-        "actors/turns/driver.py:TurnDriver._bounded",
-        '1 if asked.tool_choice == "none" else asked.rounds or bounds.rounds',
-        "asked.rounds or bounds.rounds",
+        "actors/core/bounds.py:Bounds.for_ask",
+        '1 if asked.tool_choice == "none" else asked.rounds or self.rounds',
+        "asked.rounds or self.rounds",
         (SETTINGS,),
     ),
     Mutation(

@@ -218,7 +218,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "batch: malformed arguments are run as none",
-        "actors/core/batch.py:_sorted",
+        "actors/core/batch.py:_bound",
         "call.is_malformed",
         "False",
         ("tests/core/test_batch.py",),

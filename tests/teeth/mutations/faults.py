@@ -76,8 +76,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "a call beyond the batch is answered too",
         "actors/core/batch.py:plan",
-        "number < most",
-        "number <= most",
+        "calls[:most]",
+        "calls[: most + 1]",
         (f"{_CALLS}::test_of_two_hundred_calls_as_many_run_as_may_and_all_are_answered",),
     ),
     Mutation(

@@ -40,7 +40,7 @@ MUTATIONS = (
     ),
     Mutation(
         "host code: the type of an answer crashes its session",
-        "actors/turns/output.py:Output.read",
+        "actors/turns/output.py:Output._made",
         "call_host(partial(self._read, value), _unreadable)",
         "self._read(value)",
         (PLAYS,),

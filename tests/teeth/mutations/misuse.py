@@ -129,9 +129,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "output: the caller is not told what the answer lacks",
-        "actors/turns/steps.py:TurnSteps._check",
-        "turns.Checked(*..., shortfall(made))",
-        "turns.Checked(*...)",
+        "actors/turns/inflight.py:AskInFlight.read_answer",
+        "Checked(*..., shortfall(made))",
+        "Checked(*...)",
         (
             "tests/asking/test_output.py::test_the_caller_is_told_what_the_answer_lacks_and_not_what_stood_there",
         ),

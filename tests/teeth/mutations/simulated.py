@@ -29,8 +29,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "simulated: the value of an answer is dropped",
-        "actors/turns/steps.py:TurnSteps._check",
-        "(self._ask.tally.output,) = made",
+        "actors/turns/inflight.py:AskInFlight.read_answer",
+        "self.tally.output, self.tally.answer_repairs = made",
         "",
         SEEDS,
     ),
@@ -86,8 +86,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "simulated: somebody is asked about a program's call",
         "actors/turns/driver.py:TurnDriver.run_call",
-        "RunBatch(*..., approved=True)",
-        "RunBatch(*...)",
+        "RunBatch(*..., **..., approved=True)",
+        "RunBatch(*..., **...)",
         SEEDS,
     ),
     Mutation(

@@ -35,8 +35,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "run_tool: what the tool says of its progress is shown to nobody",
         "actors/turns/driver.py:TurnDriver.run_call",
-        "RunBatch(*..., view, approved=True)",
-        "RunBatch(*..., approved=True)",
+        "RunBatch(*..., view, **..., approved=True)",
+        "RunBatch(*..., **..., approved=True)",
         ("tests/test_run_tool.py",),
     ),
     Mutation(

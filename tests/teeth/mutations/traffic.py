@@ -228,9 +228,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "variables: validators of answers see those of nobody",
-        "actors/turns/steps.py:TurnSteps._check",
-        "with_variables(self._ask.variables, partial(self._ask.output.read, message.text))",
-        "self._ask.output.read(message.text)",
+        "actors/turns/inflight.py:AskInFlight.read_answer",
+        "with_variables(self.variables, partial(self.output.read, text, repair))",
+        "self.output.read(text, repair)",
         (VARIABLES,),
     ),
     Mutation(

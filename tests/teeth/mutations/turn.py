@@ -130,8 +130,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "run_tool: who runs a tool is asked whether it may run",
         "actors/turns/driver.py:TurnDriver.run_call",
-        "RunBatch(*..., approved=True)",
-        "RunBatch(*...)",
+        "RunBatch(*..., **..., approved=True)",
+        "RunBatch(*..., **...)",
         (
             "tests/test_run_tool.py::test_a_tool_that_the_program_runs_is_recorded_as_any_call_and_every_provider_accepts_it",
         ),
@@ -145,7 +145,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "repair: commas inside texts are taken out too",
-        "actors/core/repair.py:repaired",
+        "actors/core/repair.py:without_commas",
         '"" if found[0] == "," else found[0]',
         'found[0].replace(",", "")',
         ("tests/core/test_repair.py",),
