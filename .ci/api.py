@@ -3,7 +3,8 @@
     python .ci/api.py            write the page
     python .ci/api.py --check    exit 1 if the committed page differs
 
-Nothing on the page is written by hand. What is public is `actors.__all__`, the events of a stream, what results and
+Nothing on the page is written by hand. What is public is `actors.__all__`, the names of `actors.sync`,
+the events of a stream, what results and
 reports are made of, the events of the log, and the errors.
 """
 
@@ -16,7 +17,7 @@ from types import FunctionType
 from typing import Any, get_args
 
 import actors
-from actors import errors
+from actors import errors, sync
 from actors.core import diagnostics, events, feed, intake, progress, stream
 from actors.core.concerns import Demands
 from actors.core.dialect import Profile
@@ -52,10 +53,12 @@ DIALECTS = (Profile, *get_args(actors.Dialect))
 
 def page() -> str:
     """Return the whole page."""
-    public = [getattr(actors, name) for name in actors.__all__ if name not in ("Dialect", "SessionEvent")]
+    left_out = ("Dialect", "SessionEvent", "sync")
+    public = [getattr(actors, name) for name in actors.__all__ if name not in left_out]
     sections = [
         HEAD,
         *_section("actors", "", public),
+        *_section("actors.sync", _module_doc(sync), [getattr(sync, name) for name in sync.__all__]),
         *_section(
             "Dialects",
             "`Dialect` is any of these; their fields are in the [rulebook](rulebook.md).",

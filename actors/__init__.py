@@ -10,6 +10,7 @@ __version__: str
 
 TYPE_CHECKING = False  # as type checkers know it; the module `typing` is not needed for this
 if TYPE_CHECKING:
+    from actors import sync
     from actors.adapters.codec import decode
     from actors.core.allowances import Allowance
     from actors.core.asking import AskSettings, Choose
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from actors.errors import ActorsError, AskFailed
     from actors.execution.executor import ToolFailure
     from actors.handle import Session
+    from actors.once import run
     from actors.preview import Preview
     from actors.pure import encode, from_wire, render
     from actors.runtime import Runtime
@@ -81,8 +83,10 @@ __all__ = [
     "from_wire",
     "handoff",
     "render",
+    "run",
     "sse_frame",
     "subagent",
+    "sync",
     "tool",
 ]
 
@@ -116,6 +120,7 @@ _HOMES = {
     "errors": ("ActorsError", "AskFailed"),
     "execution.executor": ("ToolFailure",),
     "handle": ("Session",),
+    "once": ("run",),
     "preview": ("Preview",),
     "pure": ("encode", "from_wire", "render"),
     "runtime": ("Runtime",),
@@ -135,6 +140,8 @@ if not TYPE_CHECKING:  # a type checker sees the imports above, and no other nam
             from importlib.metadata import version
 
             value: object = version("llm-actors")
+        elif name == "sync":
+            value = import_module("actors.sync")
         elif name in _MODULE_OF:
             value = getattr(import_module(f"{__name__}.{_MODULE_OF[name]}"), name)
         else:

@@ -1,12 +1,12 @@
 """What a user holds of a session."""
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from contextvars import Context, copy_context
+from functools import partial
 from types import EllipsisType
 from typing import Any, TypeAlias, TypeVar, Unpack, overload
 
-from actors.backends.backend import too_full
 from actors.core.asking import AskSettings, asked
 from actors.core.compaction import CompactionResult
 from actors.core.content import Message, Text, ToolResult
@@ -36,7 +36,7 @@ from actors.hosting.session_actors import SessionActors
 from actors.kernel import Query, Ref
 from actors.ledger import DurableLedger
 from actors.logs.session_events import SessionEvents
-from actors.preview import Preview
+from actors.preview import Preview, preview_of
 from actors.renderer import Render
 from actors.toolsets import Item
 from actors.turns.brought import checked_results, decision, host_call
@@ -44,7 +44,7 @@ from actors.turns.commands import Cancel, Configure, Look, SessionCommand, Switc
 from actors.turns.inflight import SessionRefs
 from actors.turns.output import output_of
 from actors.turns.pending import Bring, Decision, HostCompaction, Submit, again
-from actors.turns.streams import AnswerSink, AskStream
+from actors.turns.streams import AnswerSink, AskStream, TextStream
 from actors.turns.words import Words, packed_words
 
 R = TypeVar("R")
@@ -151,12 +151,25 @@ class Session:
         its last event says so, and nothing is raised.
         """
         self._check()
-        sink = AskStream(self._gone, self._activation.host.check)
-        await self._submit(words, sink, output, settings)
+        sink, submit = self._asking(words, output, settings)
+        await submit()
         try:
             yield sink
         finally:
             sink.leave()
+
+    def stream_text(self, words: Words, **settings: Unpack[AskSettings]) -> TextStream:
+        """Ask, and return the text of the answer as it arrives: `async for text in session.stream_text("...")`.
+
+        The ask begins with the first step of the loop, with the context variables of this call. A blank line stands
+        between the texts of two rounds. If the ask fails, the loop raises `AskFailed` after the text that came before;
+        an ask that was cancelled, was interrupted or waits for its caller ends the loop, and `result` of what this
+        returns has its status. Leaving the loop, `aclose` and cancelling the reader do not stop the turn: `cancel`
+        does. Raises as `ask` does: about the settings and the caller at once, else in the loop.
+        """
+        self._check()
+        self._activation.configuration.check(asked(settings))
+        return TextStream(*self._asking(words, None, settings), partial(self._checked, check=True))
 
     def events(self, after: int = 0, *, follow: bool = True) -> SessionEvents:
         """Return the session's events past number `after`, as they are in its log, and then as they come.
@@ -371,19 +384,11 @@ class Session:
         said = asked(settings)
         self._activation.configuration.check(said)
         state, ledger = await self._told()
-        equipment, resolver = self._actors.equipment, self._actors.equipment.resolver
-        pool = resolver.pool(target)
-        backend = resolver.backend(pool.members[0])
+        equipment = self._actors.equipment
+        backend = equipment.resolver.backend(equipment.resolver.pool(target).members[0])
         render = Render(backend.binding, state.history, ledger)
         rendered = await self._asked(render, lambda actors: actors.refs.renderer)
-        choice = said.tool_choice if said else None
-        omitted = backend.omissions(choice, said)
-        request = backend.request(rendered, state.session, choice, said, omitted)
-        losses = dict(rendered.report.losses) | dict.fromkeys(request.losses, 1)
-        full = too_full(resolver, state, ledger, backend.binding, state.history.length) is not None
-        over = equipment.why_over(state, target) or ""
-        sent = backend.binding, request.body, rendered.report, losses, rendered.before, request.assumed
-        return Preview(*sent, full, over, pool.skipped, resolver.known_window(backend.binding))
+        return preview_of(rendered, backend, target, (state, ledger, equipment), said)
 
     async def _told(self) -> tuple[SessionState, Ledger]:
         """Return what the session knows at one moment, of calls that are about to run too."""
@@ -425,12 +430,21 @@ class Session:
         self._check()
         await self._activation.close()
 
-    async def _submit(self, words: Words, sink: Sink, output: Any, settings: AskSettings) -> None:
+    def _asking(
+        self, words: Words, output: Any, settings: AskSettings
+    ) -> tuple[AskStream, Callable[[], Awaitable[None]]]:
+        """Return the stream of an ask, and what submits it with the context variables of now."""
+        sink = AskStream(self._gone, self._activation.host.check)
+        return sink, partial(self._submit, words, sink, output, settings, copy_context())
+
+    async def _submit(
+        self, words: Words, sink: Sink, output: Any, settings: AskSettings, variables: Context | None = None
+    ) -> None:
         await self._activation.host.turnstile.begin()
         form = None if output is None else output_of(output)
         said = asked(settings, None if form is None else form.schema)
         self._activation.configuration.check(said)
-        packed, variables = packed_words(words), copy_context()
+        packed, variables = packed_words(words), variables or copy_context()
         await self._hand_in(Submit(packed, self._shared(sink, variables), variables, asked=said, output=form))
 
     async def _bring(self, brought: Brought, sink: Sink) -> None:

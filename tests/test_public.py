@@ -14,7 +14,8 @@ PUBLIC = """
     ActorsError Allowance Applied AskFailed AskSettings Binding Budget Choose Code Compaction CompactionResult Deferred
     Dialect History Interaction Ledger LiveTools Media Message Native Preview Price Reproduction Runtime Seal Session
     SessionEvent Text Thinking Tool ToolCall ToolContext ToolFailure ToolResult ToolSource TurnResult check
-    decode dialect encode event_json from_wire handoff render sse_frame subagent tool
+    decode dialect encode event_json from_wire handoff render run sse_frame subagent sync
+    tool
 """
 
 

@@ -1,4 +1,4 @@
-"""What a person is told of an answer: its text exactly once, and what is not in it."""
+"""What a person is told of an answer beside its text: why there is none, what it waits for, what is not in it."""
 
 from collections.abc import Iterable, Iterator
 
@@ -6,36 +6,8 @@ from actors.backends import advice
 from actors.cli.approvals import question
 from actors.config import Config
 from actors.core.content import ToolCall
-from actors.core.feed import TextEvent, ThinkingEvent, TurnResult
+from actors.core.feed import TurnResult
 from actors.core.no_content import NO_CONTENT
-
-
-class AnswerStream:
-    """The text of each round as it arrives, exact even where deltas were missed.
-
-    Deltas are numbered. After a gap no more of them are given, and the rest of the text follows from the
-    whole message at the round's end.
-    """
-
-    def __init__(self) -> None:
-        self._given = ""
-        self._next = 0
-        self._gap = False
-
-    def delta(self, event: TextEvent | ThinkingEvent) -> str:
-        """Return what of a delta is to be shown now as the answer's text."""
-        self._gap = self._gap or event.offset != self._next
-        self._next = event.offset + len(event.text)
-        if isinstance(event, ThinkingEvent) or self._gap:
-            return ""
-        self._given += event.text
-        return event.text
-
-    def rest(self, text: str, *, broken: bool) -> str:
-        """Return what of a round's whole text was not given; of a broken answer only what was said."""
-        given, gap = self._given, self._gap
-        self._given, self._next, self._gap = "", 0, False
-        return text[len(given) :] if text.startswith(given) and (gap or not broken) else ""
 
 
 def no_answer(result: TurnResult, config: Config) -> str:

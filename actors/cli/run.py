@@ -15,7 +15,7 @@ from typing import Protocol
 import anyio
 from anyio.abc import TaskGroup
 
-from actors.cli.answer import AnswerStream, no_answer, what_is_awaited, what_is_missing
+from actors.cli.answer import no_answer, what_is_awaited, what_is_missing
 from actors.cli.approvals import QUESTION, Approvals, Word, read_word
 from actors.cli.conversation import conversation, settings
 from actors.cli.exits import OF_SIGNAL, WORD_OF, Exit, of_result
@@ -36,6 +36,7 @@ from actors.core.feed import (
     ToolCallEvent,
     TurnResult,
 )
+from actors.core.round_text import RoundText
 from actors.handle import Session
 
 SILENCE = 3.0
@@ -184,7 +185,7 @@ class AnswerText:
     """The answer's text as it arrives; notes on standard error."""
 
     def __init__(self) -> None:
-        self._answer = AnswerStream()
+        self._answer = RoundText()
         self._any = False
         self._begun = False
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         Status,
     )
     from actors.testing.gemini_server import GeminiServer
+    from actors.testing.in_thread import serve_in_thread
     from actors.testing.oauth import OAuth
     from actors.testing.responses_server import ResponsesServer
     from actors.testing.rules import (
@@ -119,6 +120,7 @@ __all__ = [
     "Turn",
     "VertexAnthropicServer",
     "serve",
+    "serve_in_thread",
     "simulate",
     "stress",
     "strict_server",
@@ -148,6 +150,7 @@ _HOMES |= {"GeminiProfile": "rules", "GeminiServer": "gemini_server", "GeminiSet
 _HOMES |= {"AnthropicServer": "anthropic_server", "OAuth": "oauth", "PromptCache": "cache"}
 _HOMES |= {"AwsKey": "sigv4", "BedrockServer": "bedrock_server"}
 _HOMES |= {"BedrockProfile": "rules", "BedrockSettings": "rules"}
+_HOMES |= {"serve_in_thread": "in_thread"}
 _HOMES |= {"SERVERS": "dialects", "strict_server": "dialects"}
 _HOMES |= {"Status": "faults", "validate": "rules"}
 _HOMES |= dict.fromkeys(("Odds", "SimulationReport", "simulate"), "simulation")

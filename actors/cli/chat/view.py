@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from actors.cli.answer import AnswerStream, no_answer, what_is_missing
+from actors.cli.answer import no_answer, what_is_missing
 from actors.cli.approvals import question
 from actors.cli.chat.face import Face
 from actors.cli.screen import Style, one_line, safe
@@ -22,6 +22,7 @@ from actors.core.feed import (
 )
 from actors.core.identity import CallId
 from actors.core.ledger import Ledger
+from actors.core.round_text import RoundText
 
 _STYLES: dict[str, Style] = {"returned": "green", "failed": "red", "refused": "red"}
 _SAID = 80
@@ -76,7 +77,7 @@ class View:
         self._config = config
         self._clock = clock
         self._shows_thinking = thinking
-        self._answer = AnswerStream()
+        self._answer = RoundText()
         self._text, self._thought = _Lines(), _Lines()
         self._calls: dict[CallId, _Running] = {}
 

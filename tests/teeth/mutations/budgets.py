@@ -63,14 +63,14 @@ MUTATIONS = (
     ),
     Mutation(
         "budgets: a preview does not say that one is used up",
-        "actors/handle.py:Session.preview",
+        "actors/preview.py:preview_of",
         'equipment.why_over(state, target) or ""',
         '""""""',
         (USED_UP,),
     ),
     Mutation(
         "budgets: a preview does not say that an ask makes room first",
-        "actors/handle.py:Session.preview",
+        "actors/preview.py:preview_of",
         "too_full(*...) is not None",
         "False",
         (SUMMARY,),

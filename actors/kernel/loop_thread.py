@@ -1,0 +1,255 @@
+"""An event loop in a thread of its own, for callers that have none or whose own loop is busy.
+
+A call runs on the loop while its caller's thread waits, with the caller's context variables. So it works in scripts and
+plain threads, and below a loop that is running already, as in a notebook.
+
+The thread is no daemon: the loop ends in order, whatever it hosts. When the main thread ends, every loop is stopped,
+and the interpreter then waits for their threads as for any other. (`atexit` runs only after that wait, too late.)
+"""
+
+import os
+import sys
+import threading
+from collections.abc import Awaitable, Callable
+from concurrent.futures import CancelledError, Future
+from contextlib import AbstractAsyncContextManager, suppress
+from contextvars import copy_context
+from functools import partial
+from typing import Any, Literal, TypeAlias, TypeVar
+
+import anyio
+from anyio.abc import TaskGroup
+
+from actors.errors import ForeignLoop, KernelError
+from actors.kernel.forking import reset_after_fork
+from actors.kernel.parking import parking
+
+R = TypeVar("R")
+Backend: TypeAlias = Literal["asyncio", "trio"]
+Outcome: TypeAlias = tuple[R, None] | tuple[None, BaseException]
+
+CLOSING = 60.0
+"""Seconds that the thread may take to end: more than a runtime takes to be left."""
+
+
+class LoopThread:
+    """A thread whose event loop hosts something until it is stopped.
+
+    Args:
+        hosted: Entered when the thread starts, and left when it stops. An error on entering is raised here.
+        backend: The library of the event loop.
+        name: The name of what is hosted, for messages.
+    """
+
+    def __init__(
+        self, hosted: AbstractAsyncContextManager[object], backend: Backend = "asyncio", name: str = "runtime"
+    ) -> None:
+        self._hosted, self._backend, self._name = hosted, backend, name
+        self._process = os.getpid()
+        self._soon: Callable[[Callable[[], None]], object] = lambda _function: None
+        self._stopped: anyio.Event | None = None
+        self._tasks: TaskGroup
+        self._entered: Future[None] = Future()
+        self._failure: BaseException | None = None
+        self._is_stopped = False
+        self._calls: set[Future[Any]] | None = set()  # None once the loop has ended
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(target=self._serve, name=f"actors sync {name}")
+        self._thread.start()
+        try:
+            self._entered.result()
+        except BaseException:
+            self.stop()
+            raise
+
+    def call(self, function: Callable[[], Awaitable[R]]) -> R:
+        """Run an async function on the loop and return its result; raise what it raises.
+
+        If the caller is interrupted, the call is cancelled and the interrupt goes on at once.
+
+        Raises:
+            ForeignLoop: The caller is on this loop, which would wait for itself, or in a forked process.
+            KernelError: The loop has been stopped.
+        """
+        return self.result(self.start(function))
+
+    def start(self, function: Callable[[], Awaitable[R]]) -> "Future[Outcome[R]]":
+        """Begin a call whose result `result` waits for. Raises as `call` does."""
+        self._check()
+        call: Future[Outcome[R]] = Future()
+        with self._lock:
+            if self._calls is None:
+                raise self._gone()
+            self._calls.add(call)
+            self._soon(partial(copy_context().run, self._begin, function, call))
+        return call
+
+    def result(self, call: "Future[Outcome[R]]", *, keep: bool = False) -> R:
+        """Wait for a call. `keep`: let it go on if the caller is interrupted."""
+        try:
+            value, error = call.result()
+        except CancelledError:
+            raise self._gone() from None
+        except BaseException:
+            if not keep:
+                call.cancel()
+            raise
+        if error is not None:
+            try:
+                raise error
+            finally:
+                del error  # its traceback refers to this frame
+        return value  # type: ignore[return-value]  # None is a value of R here
+
+    def stop(self) -> None:
+        """Have the thread end soon. May be called in any thread, and from a finalizer."""
+        self._is_stopped = True
+        with suppress(RuntimeError):  # the loop has ended
+            self._soon(self._set_stopped)
+
+    def close(self) -> None:
+        """Stop the loop, and wait until what it hosts is left. Closing twice is closing once.
+
+        Raises whatever leaving raised.
+        """
+        if os.getpid() != self._process:
+            return  # the thread is its parent's
+        if threading.current_thread() is self._thread:
+            raise self._own_loop()
+        self.stop()
+        self._thread.join(CLOSING)
+        failure, self._failure = self._failure, None
+        if failure is not None:
+            raise failure
+
+    def _check(self) -> None:
+        if os.getpid() != self._process:
+            raise ForeignLoop(
+                f"This {self._name} belongs to the process that this one was forked from; make another here"
+            )
+        if threading.current_thread() is self._thread:
+            raise self._own_loop()
+        if self._is_stopped:
+            raise self._gone()
+
+    def _own_loop(self) -> ForeignLoop:
+        return ForeignLoop(
+            f"A call of this {self._name} from its own event loop would wait for itself; in an async tool or callback "
+            "await the async API (ToolContext), or make it a plain function, which runs in another thread"
+        )
+
+    def _gone(self) -> KernelError:
+        return KernelError(f"This {self._name} was closed; make another")
+
+    def _set_stopped(self) -> None:
+        if self._stopped is not None:
+            self._stopped.set()
+
+    def _serve(self) -> None:
+        RUNNING.add(self)
+        try:
+            anyio.run(self._host, backend=self._backend)
+        except BaseException as error:  # whatever it is, the thread that closes raises it
+            self._fail(error)
+        with self._lock:
+            calls, self._calls = self._calls, None
+        for call in calls or ():
+            call.cancel()
+        RUNNING.discard(self)
+
+    async def _host(self) -> None:
+        self._soon, self._stopped = parking().soon, anyio.Event()
+        async with anyio.create_task_group() as self._tasks:
+            try:
+                async with self._hosted:
+                    self._entered.set_result(None)
+                    if not self._is_stopped:
+                        await self._stopped.wait()
+            except Exception as error:
+                self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        if self._entered.done():
+            self._failure = error
+        else:
+            self._entered.set_exception(error)
+
+    def _begin(self, function: Callable[[], Awaitable[R]], call: "Future[Outcome[R]]") -> None:
+        """Start the task of a call, in the context of its caller."""
+        if (
+            sniffio := sys.modules.get("sniffio")
+        ) is not None:  # the caller may run below another library's loop
+            sniffio.current_async_library_cvar.set(self._backend)
+        try:
+            self._tasks.start_soon(self._run, function, call)
+        except RuntimeError:  # all tasks have ended, and so does the loop
+            self._end(call, None)
+
+    async def _run(self, function: Callable[[], Awaitable[R]], call: "Future[Outcome[R]]") -> None:
+        outcome: Outcome[R] | None = None
+        try:
+            with anyio.CancelScope() as scope:
+                call.add_done_callback(lambda call: self._soon(scope.cancel) if call.cancelled() else None)
+                outcome = await _outcome(function)
+        finally:
+            self._end(call, outcome)
+
+    def _end(self, call: "Future[Outcome[R]]", outcome: Outcome[R] | None) -> None:
+        """Give a call its outcome; without one it was cancelled."""
+        with self._lock:
+            if self._calls is not None:
+                self._calls.discard(call)
+        if outcome is None:
+            call.cancel()
+        elif call.set_running_or_notify_cancel():
+            call.set_result(outcome)
+
+
+async def _outcome(function: Callable[[], Awaitable[R]]) -> Outcome[R]:
+    """Run a function. Its error is a value, so that an exit exception of host code ends no loop."""
+    try:
+        return await function(), None
+    except anyio.get_cancelled_exc_class():
+        raise
+    except BaseException as error:
+        return None, error
+
+
+class RunningLoops:
+    """The loops of this process, which are stopped when its main thread ends."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew, in a child that has been forked: it has none of the threads."""
+        self._lock = threading.Lock()
+        self._loops: set[LoopThread] = set()
+        self._watch: threading.Thread | None = None
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self._loops)
+
+    def add(self, loop: LoopThread) -> None:
+        with self._lock:
+            self._loops.add(loop)
+            if self._watch is None:
+                self._watch = threading.Thread(target=self._stop_at_exit, name="actors sync exit")
+                self._watch.start()
+
+    def discard(self, loop: LoopThread) -> None:
+        with self._lock:
+            self._loops.discard(loop)
+
+    def _stop_at_exit(self) -> None:
+        threading.main_thread().join()
+        with self._lock:
+            loops = [*self._loops]
+        for loop in loops:
+            loop.stop()
+
+
+RUNNING = RunningLoops()
+reset_after_fork(RUNNING.forget)

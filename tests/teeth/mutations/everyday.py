@@ -1,0 +1,114 @@
+"""The API for every day: texts, one question, programs without an event loop."""
+
+from tests.teeth.mutations.mutation import Mutation
+
+TEXTS, SYNC = "tests/test_stream_text.py", "tests/test_sync.py"
+STREAM, LOOP = "actors/turns/streams.py:TextStream", "actors/kernel/loop_thread.py"
+
+MUTATIONS = (
+    Mutation(
+        "everyday: a text whose ask fails ends as if all were well",
+        f"{STREAM}.__anext__",
+        "self._checked(event.result)",
+        "event.result",
+        (f"{TEXTS}::test_a_failed_ask_raises_after_the_text_that_came_before",),
+    ),
+    Mutation(
+        "everyday: a slow reader misses a part of the text",
+        f"{STREAM}._text",
+        "self._apart(text, event.turn, event.round)",
+        """\"\"""",
+        (f"{TEXTS}::test_a_reader_that_is_too_slow_misses_no_text",),
+    ),
+    Mutation(
+        "everyday: the texts of two rounds run together",
+        f"{STREAM}._apart",
+        'f"{BETWEEN}{text}" if is_further else text',
+        "text",
+        (f"{TEXTS}::test_the_text_of_all_rounds_arrives_in_pieces_and_thinking_does_not",),
+    ),
+    Mutation(
+        "everyday: a text is asked for with the variables of its reader",
+        "actors/handle.py:Session._asking",
+        "partial(self._submit, words, sink, output, settings, copy_context())",
+        "partial(self._submit, words, sink, output, settings)",
+        (f"{TEXTS}::test_tools_see_the_context_variables_of_the_call",),
+    ),
+    Mutation(
+        "everyday: settings of a text are checked when it is read",
+        "actors/handle.py:Session.stream_text",
+        "self._activation.configuration.check(asked(settings))",
+        "",
+        (f"{TEXTS}::test_settings_are_checked_at_once_and_what_refuses_the_ask_is_raised_in_the_loop",),
+    ),
+    Mutation(
+        "everyday: an interrupted caller leaves its ask running",
+        "actors/sync.py:InterruptibleAsk.interrupt",
+        "await self._session.cancel()",
+        "pass",
+        (f"{SYNC}::test_an_interrupt_of_the_caller_cancels_the_ask_and_closes_its_calls",),
+    ),
+    Mutation(
+        "everyday: an interrupted ask that waits has another cancelled",
+        "actors/sync.py:InterruptibleAsk.interrupt",
+        "await stream.begun()",
+        "",
+        (f"{SYNC}::test_an_interrupted_ask_that_waits_is_cancelled_when_it_begins_and_no_other_is",),
+    ),
+    Mutation(
+        "everyday: a call from the loop's own thread waits for itself",
+        f"{LOOP}:LoopThread._check",
+        "threading.current_thread() is self._thread",
+        "False",
+        (f"{SYNC}::test_a_call_from_the_loop_of_a_runtime_is_refused",),
+    ),
+    Mutation(
+        "everyday: a call runs without the variables of its caller",
+        f"{LOOP}:LoopThread.start",
+        "partial(copy_context().run, self._begin, function, call)",
+        "partial(self._begin, function, call)",
+        (f"{SYNC}::test_a_script_asks_and_streams_without_an_event_loop",),
+    ),
+    Mutation(
+        "everyday: a call below another library's loop is taken for one of that library",
+        f"{LOOP}:LoopThread._begin",
+        "sniffio.current_async_library_cvar.set(self._backend)",
+        "pass",
+        (f"{SYNC}::test_it_works_below_a_loop_that_runs_in_the_callers_thread",),
+    ),
+    Mutation(
+        "everyday: an exit exception of host code ends the loop",
+        f"{LOOP}:_outcome",
+        "return None, error",
+        "raise",
+        (f"{SYNC}::test_what_a_function_on_the_loop_raises_is_raised_and_the_loop_goes_on",),
+    ),
+    Mutation(
+        "everyday: a runtime that nobody has stays for ever",
+        "actors/sync.py:BlockingRuntime.__init__",
+        "finalize(self, self._loop.stop).atexit = False",
+        "",
+        (f"{SYNC}::test_a_runtime_that_nobody_has_any_more_is_left",),
+    ),
+    Mutation(
+        "everyday: a forked child waits for a thread that it does not have",
+        f"{LOOP}:LoopThread._check",
+        "os.getpid() != self._process",
+        "False",
+        (f"{SYNC}::test_a_forked_process_is_refused",),
+    ),
+    Mutation(
+        "everyday: a program that ends waits for its runtimes",
+        f"{LOOP}:RunningLoops._stop_at_exit",
+        "loop.stop()",
+        "pass",
+        (f"{SYNC}::test_a_program_that_ends_leaves_its_runtime_in_order_and_a_forked_child_has_none",),
+    ),
+    Mutation(
+        "everyday: one question waits in the journal of the file",
+        "actors/once.py:run",
+        "MemoryStorage()",
+        "None",
+        (f"{SYNC}::test_one_question_is_kept_nowhere",),
+    ),
+)

@@ -1,0 +1,216 @@
+"""`stream_text` yields the text of an answer, raises if the ask fails, and stops no turn when it is left."""
+
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from contextvars import ContextVar
+
+import anyio
+import anyio.to_thread
+import pytest
+
+from actors.config import PoolSettings
+from actors.core.asking import Choose
+from actors.errors import AskFailed, Busy, ConfigError, ForeignLoop, SessionError
+from actors.handle import Session
+from actors.testing import Call, Disconnect, OpenAIServer, Say, Stall, Status, Think, Turn
+from actors.tools import tool
+from actors.turns import streams
+from tests.runtime_support import Gate, anthropic, hosting, openai
+
+pytestmark = pytest.mark.anyio
+
+WORK = Turn(Think("Let me see. "), Say("One moment. " * 4), Call("work", {"name": "a"}))
+WHO: ContextVar[str] = ContextVar("who", default="nobody")
+
+
+async def gathered(text: AsyncIterator[str]) -> list[str]:
+    return [piece async for piece in text]
+
+
+async def gather_into(pieces: list[str], text: AsyncIterator[str]) -> None:
+    async for piece in text:
+        pieces.append(piece)
+
+
+@pytest.mark.parametrize("made", [openai, anthropic])
+async def test_the_text_of_all_rounds_arrives_in_pieces_and_thinking_does_not(made: type) -> None:
+    gate = Gate()
+    gate.open("a")
+    async with hosting(a=made(WORK, Turn(Say("It is done. " * 4)))) as runtime:
+        session = await runtime.open("a", tools=[gate.tool])
+        text = session.stream_text("Do it.")
+        pieces = await gathered(text)
+    assert "".join(pieces) == "One moment. " * 4 + "\n\n" + "It is done. " * 4
+    assert len(pieces) > 4
+    assert text.result is not None
+    assert (text.result.status, text.result.text) == ("complete", "It is done. " * 4)
+
+
+async def test_a_reader_that_is_too_slow_misses_no_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "BUFFER", 2)
+    async with hosting(a=openai(Turn(Say("word " * 200)))) as runtime:
+        session = await runtime.open("a")
+        text = session.stream_text("Talk.")
+        pieces = [await anext(text)]
+        while session.busy:  # noqa: ASYNC110  nobody tells
+            await anyio.sleep(0.001)
+        pieces += await gathered(text)
+    assert "".join(pieces) == "word " * 200
+
+
+async def test_a_failed_ask_raises_after_the_text_that_came_before() -> None:
+    server = OpenAIServer([WORK], faults={1: Status(401, message="Incorrect API key provided.")})
+    gate, pieces = Gate(), list[str]()
+    gate.open("a")
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[gate.tool])
+        text = session.stream_text("Do it.")
+        with pytest.raises(AskFailed, match="Incorrect API key") as raised:
+            await gather_into(pieces, text)
+        assert "".join(pieces) == "One moment. " * 4
+        assert raised.value.result.status == "failed"
+        assert await gathered(text) == []
+
+
+async def test_an_answer_that_breaks_off_and_is_given_by_another_backend_is_set_apart() -> None:
+    broken = OpenAIServer([Turn(Say("Half of it. " * 90))], faults={0: Disconnect(after_bytes=1500)})
+    pool = PoolSettings(members=("a", "b"), failover_after_output=True)
+    async with hosting(a=broken, b=openai(Turn(Say("All of it."))), pools={"both": pool}) as runtime:
+        session = await runtime.open("both")
+        told = "".join(await gathered(session.stream_text("Say it.")))
+    half, _, whole = told.rpartition("\n\n")
+    assert whole == "All of it."
+    assert half
+    assert ("Half of it. " * 90).startswith(half)
+
+
+async def left(session: Session) -> None:
+    async for _ in session.stream_text("Do it."):
+        break
+
+
+async def closed(session: Session) -> None:
+    async with aclosing(session.stream_text("Do it.")) as text:
+        await anext(text)
+
+
+async def cancelled(session: Session) -> None:
+    text = session.stream_text("Do it.")
+    await anext(text)
+    with anyio.move_on_after(0.01) as scope:
+        await gathered(text)
+    assert scope.cancelled_caught
+
+
+@pytest.mark.parametrize("leave", [left, closed, cancelled])
+async def test_leaving_the_text_does_not_stop_the_turn(leave: object) -> None:
+    assert callable(leave)
+    gate = Gate()
+    async with hosting(a=openai(WORK, Turn(Say("Done.")))) as runtime:
+        session = await runtime.open("a", tools=[gate.tool])
+        await leave(session)
+        await gate.started("a")
+        assert session.busy
+        gate.open("a")
+        async for event in session.events():
+            if event.type == "complete":
+                assert event.result.text == "Done."
+                break
+
+
+async def test_a_turn_that_is_cancelled_ends_the_text_and_says_so() -> None:
+    gate = Gate()
+    async with hosting(a=openai(WORK)) as runtime:
+        session = await runtime.open("a", tools=[gate.tool])
+        text, pieces = session.stream_text("Do it."), list[str]()
+
+        async def read() -> None:
+            pieces.extend(await gathered(text))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(read)
+            await gate.started("a")
+            await session.cancel()
+    assert "".join(pieces) == "One moment. " * 4
+    assert text.result is not None
+    assert text.result.status == "cancelled"
+
+
+async def test_a_text_that_is_closed_before_it_begins_asks_nothing() -> None:
+    server = openai(Turn(Say("Hi.")))
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a")
+        text = session.stream_text("Hello.")
+        await text.aclose()
+        assert await gathered(text) == []
+        assert not session.busy
+    assert server.requests == []
+
+
+async def test_settings_are_checked_at_once_and_what_refuses_the_ask_is_raised_in_the_loop() -> None:
+    async with hosting(a=openai(Turn(Say("Hi.")))) as runtime:
+        session = await runtime.open("a")
+        with pytest.raises(ConfigError, match="rounds"):
+            session.stream_text("Hello.", rounds=0)
+        with pytest.raises(ConfigError, match="nothing"):
+            session.stream_text("Hello.", tool_choice=Choose("nothing"))
+        text = session.stream_text([])
+        with pytest.raises(SessionError, match="empty list"):
+            await anext(text)
+        assert await gathered(text) == []
+
+
+async def test_a_text_beyond_the_asks_that_may_wait_is_busy() -> None:
+    gate = Gate()
+    async with hosting(a=openai(WORK, *[Turn(Say("Done."))] * 9)) as runtime:
+        session = await runtime.open("a", tools=[gate.tool])
+        async with anyio.create_task_group() as tasks:
+            for _ in range(9):
+                tasks.start_soon(session.ask, "Do it.")
+            await gate.started("a")
+            with pytest.raises(Busy):
+                await anext(session.stream_text("Me too."))
+            gate.open("a")
+
+
+async def test_tools_see_the_context_variables_of_the_call() -> None:
+    seen = list[str]()
+
+    @tool
+    async def who() -> str:
+        """Say who asks."""
+        seen.append(WHO.get())
+        return WHO.get()
+
+    async with hosting(a=openai(Turn(Call("who")), Turn(Say("You.")))) as runtime:
+        session = await runtime.open("a", tools=[who])
+        token = WHO.set("me")
+        text = session.stream_text("Who am I?")
+        WHO.reset(token)
+        assert await gathered(text) == ["You."]
+    assert seen == ["me"]
+
+
+async def test_another_thread_is_refused_at_once() -> None:
+    async with hosting(a=openai(Turn(Say("Hi.")))) as runtime:
+        session = await runtime.open("a")
+
+        def elsewhere() -> None:
+            with pytest.raises(ForeignLoop):
+                session.stream_text("Hello.")
+
+        await anyio.to_thread.run_sync(elsewhere)
+
+
+async def test_a_session_that_is_closed_ends_the_text() -> None:
+    stalled = OpenAIServer([Turn(Say("One moment. " * 90))], faults={0: Stall(after_bytes=1500)})
+    async with hosting(a=stalled) as runtime:
+        session = await runtime.open("a")
+        text = session.stream_text("Talk.")
+        pieces = [await anext(text)]
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(session.close)
+            pieces += await gathered(text)
+    assert text.result is not None
+    assert text.result.status == "cancelled"
+    assert ("One moment. " * 90).startswith("".join(pieces))

@@ -1,0 +1,460 @@
+"""`actors.sync`: the API for programs without an event loop. `actors.run`: one question."""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextvars import ContextVar
+from pathlib import Path
+from typing import Any, Literal
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+import actors
+from actors import Runtime, sync
+from actors.errors import AskFailed, Busy, ConfigError, ForeignLoop, JournalError, KernelError, OwnSession
+from actors.kernel.loop_thread import RUNNING
+from actors.testing import Call, OpenAIServer, Say, Stall, Status, Turn
+from actors.testing.in_thread import serve_in_thread
+from actors.tools import Tool, tool
+from tests.cli.command import script
+from tests.runtime_support import Gate, hosting, openai
+
+TARGET = "openai:gpt-5.2"
+LOOK = Tool.external("look", "Looks something up, elsewhere.", {"type": "object"}, read_only=True)
+WHO: ContextVar[str] = ContextVar("who", default="nobody")
+REFUSED = Status(401, message="No such key.")
+SECONDS = 60
+
+
+def runtime_for(
+    server: OpenAIServer, backend: Literal["asyncio", "trio"] = "asyncio"
+) -> sync.BlockingRuntime:
+    return sync.BlockingRuntime(Runtime(environ={"OPENAI_BASE_URL": server.base_url}), backend=backend)
+
+
+@pytest.fixture(params=["asyncio", "trio"])
+def backend(request: pytest.FixtureRequest) -> Any:
+    """The library of the facade's own loop."""
+    return request.param
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left() -> Iterator[None]:
+    yield
+    assert RUNNING.count == 0
+
+
+@tool
+async def who() -> str:
+    """Say who asks."""
+    return WHO.get()
+
+
+def test_a_script_asks_and_streams_without_an_event_loop(backend: Any) -> None:
+    server = openai(Turn(Call("who")), Turn(Say("You.")), Turn(Say("Once more. " * 4)), Turn(Say("Bye.")))
+    with serve_in_thread(server), runtime_for(server, backend) as runtime:
+        session = runtime.open(TARGET, tools=[who], id="one")
+        token = WHO.set("me")
+        assert session.ask("Who am I?").text == "You."
+        WHO.reset(token)
+        assert results(session) == ["me"]
+        pieces = [*session.stream_text("Again?")]
+        assert len(pieces) > 1
+        assert "".join(pieces) == "Once more. " * 4
+        assert [event.type for event in session.stream("Goodbye.")][-1] == "complete"
+        kinds = [event.type for event in session.events(follow=False)]
+        assert kinds.count("complete") == 3
+        assert len(session.history()) == 8
+        assert runtime.session("one").id == "one"
+        assert runtime.stats().sessions == 1
+        assert runtime.call(lambda hosted: hosted.session("one").preview(TARGET)).body
+        session.close()
+        assert runtime.call(stored) == [("one", "closed")]
+
+
+async def stored(runtime: Runtime) -> list[tuple[str, str]]:
+    return [(each.id, each.state) for each in await runtime.journal.list()]
+
+
+def results(session: sync.BlockingSession) -> list[str]:
+    ends = [call.completion for call in session.ledger().interactions()]
+    return [
+        end.content if isinstance(end.content, str) else str(end.content) for end in ends if end is not None
+    ]
+
+
+def test_what_an_ask_waits_for_is_provided_and_a_failure_raises(backend: Any) -> None:
+    server = OpenAIServer(
+        [Turn(Call("look", {})), Turn(Say("Found."))], faults=dict.fromkeys((2, 3), REFUSED)
+    )
+    with serve_in_thread(server), runtime_for(server, backend) as runtime:
+        session = runtime.open(TARGET, tools=[LOOK])
+        assert session.ask("Look.").status == "awaiting"
+        (call,) = session.pending
+        assert session.provide({call.call.id: "there"}).text == "Found."
+        with pytest.raises(AskFailed, match="No such key"):
+            session.ask("And now?")
+        assert session.ask("And now?", check=False).status == "failed"
+
+
+@pytest.mark.anyio
+async def test_it_works_below_a_loop_that_runs_in_the_callers_thread(backend: Any) -> None:
+    server = openai(Turn(Say("Hi.")), Turn(Say("Hi again.")))
+    await anyio.lowlevel.checkpoint()
+    with serve_in_thread(server), runtime_for(server, backend) as runtime:
+        session = runtime.open(TARGET)
+        assert session.ask("Hello.").text == "Hi."
+        assert "".join(session.stream_text("Hello.")) == "Hi again."
+
+
+def interrupt() -> None:
+    ident = threading.main_thread().ident
+    assert ident is not None
+    signal.pthread_kill(ident, signal.SIGINT)
+
+
+def ask(session: sync.BlockingSession) -> None:
+    session.ask("Do it.")
+
+
+def stream_text(session: sync.BlockingSession) -> None:
+    for _ in session.stream_text("Do it."):
+        pass
+
+
+def stream(session: sync.BlockingSession) -> None:
+    for _ in session.stream("Do it."):
+        pass
+
+
+@pytest.mark.parametrize("way", [ask, stream_text, stream])
+def test_an_interrupt_of_the_caller_cancels_the_ask_and_closes_its_calls(backend: Any, way: Any) -> None:
+    ended = threading.Event()
+
+    @tool
+    async def work() -> str:
+        """Work until it is cancelled."""
+        interrupt()
+        try:
+            await anyio.sleep_forever()
+        finally:
+            ended.set()
+        return ""
+
+    server = openai(Turn(Call("work")), Turn(Say("Well.")))
+    with serve_in_thread(server), runtime_for(server, backend) as runtime:
+        session = runtime.open(TARGET, tools=[work])
+        with pytest.raises(KeyboardInterrupt):
+            way(session)
+        assert ended.is_set()
+        assert not session.busy
+        assert [call.status for call in session.ledger().interactions()] == ["cancelled"]
+        assert session.ask("And now?").text == "Well."
+
+
+@pytest.mark.anyio
+async def test_an_interrupted_ask_that_waits_is_cancelled_when_it_begins_and_no_other_is() -> None:
+    gate, turn = Gate(), Turn(Call("work", {"name": "a"}))
+    async with hosting(a=openai(turn, Turn(Say("Done.")), Turn(Call("work", {"name": "b"})))) as runtime:
+        session = await runtime.open("a", tools=[gate.tool])
+        first, second = sync.InterruptibleAsk(session), sync.InterruptibleAsk(session)
+        results = dict[str, str]()
+
+        async def outcome(name: str, ask: sync.InterruptibleAsk) -> None:
+            results[name] = (await ask.outcome("Do it.", None, {})).status
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(outcome, "first", first)
+            await gate.started("a")
+            stream = await second.begin("Me too.", None, {})
+            assert (first.has_begun, second.has_begun) == (True, False)
+            tasks.start_soon(second.interrupt)
+            await anyio.wait_all_tasks_blocked()
+            assert session.busy
+            gate.open("a")
+            results["second"] = (await sync._last(stream)).status
+    assert results == {"first": "complete", "second": "cancelled"}
+
+
+def test_its_own_event_loop_is_refused_and_a_tool_in_a_thread_may_call(backend: Any) -> None:
+    told = list[str]()
+
+    @tool
+    async def inside() -> str:
+        """Ask from the loop."""
+        for refused in (lambda: other.ask("?"), runtime.close, runtime.stats):
+            with pytest.raises(ForeignLoop, match="would wait for itself"):
+                refused()
+        return "refused"
+
+    @tool
+    def beside() -> str:
+        """Ask from a thread."""
+        with pytest.raises(OwnSession):
+            session.ask("?")
+        told.append("own session")
+        return "refused too"
+
+    server = openai(Turn(Call("inside"), Call("beside")), Turn(Say("Done.")))
+    with serve_in_thread(server), runtime_for(server, backend) as runtime:
+        other = runtime.open(TARGET)
+        session = runtime.open(TARGET, tools=[inside, beside])
+        assert session.ask("Do it.").text == "Done."
+        assert results(session) == ["refused", "refused too"]
+    assert told == ["own session"]
+
+
+def test_a_call_from_the_loop_of_a_runtime_is_refused() -> None:
+    with sync.BlockingRuntime() as runtime:
+        loop = runtime._loop
+
+        async def inside(_runtime: Runtime) -> None:
+            loop._check()
+
+        with pytest.raises(ForeignLoop):
+            runtime.call(inside)
+
+
+def test_a_forked_process_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    with sync.BlockingRuntime() as runtime:
+        with monkeypatch.context() as patch:
+            patch.setattr(runtime._loop, "_process", -1)
+            with pytest.raises(ForeignLoop, match="forked"):
+                runtime.stats()
+        assert runtime.stats().sessions == 0
+
+
+def test_one_question_is_kept_nowhere(tmp_path: Path) -> None:
+    server = openai(Turn(Say("Hi.")))
+    path, journal = tmp_path / "actors.toml", tmp_path / "journal.db"
+    path.write_text(f'[journal]\npath = "{journal}"\n')
+    with serve_in_thread(server):
+        environ = {"OPENAI_BASE_URL": server.base_url}
+        assert sync.run(TARGET, "Hello.", config=path, environ=environ).text == "Hi."
+    assert not journal.exists()
+
+
+def test_asks_beyond_those_that_may_wait_are_busy() -> None:
+    gate = threading.Event()
+
+    @tool
+    def work() -> str:
+        """Work until it may end."""
+        gate.wait(SECONDS)
+        return "done"
+
+    server = openai(Turn(Call("work")), *[Turn(Say("Done."))] * 9)
+    with serve_in_thread(server), runtime_for(server) as runtime:
+        session = runtime.open(TARGET, tools=[work])
+        next(session.stream("Do it."))
+        for _ in range(8):
+            runtime.call(accepted)
+        with pytest.raises(Busy):
+            session.ask("Me too.")
+        gate.set()
+
+
+async def accepted(runtime: Runtime) -> None:
+    """Have one more ask wait."""
+    (name,) = runtime.sessions
+    async with runtime.sessions[name].stream("Me too."):
+        pass
+
+
+def test_errors_of_making_and_entering_are_raised_at_once_and_leave_no_thread(tmp_path: Path) -> None:
+    (tmp_path / "a file").touch()
+    with pytest.raises(ConfigError):
+        sync.BlockingRuntime(tmp_path / "missing.toml")
+    with pytest.raises(JournalError):
+        sync.BlockingRuntime(Runtime(journal=tmp_path / "a file" / "journal.db"))
+    with sync.BlockingRuntime() as runtime:
+        pass
+    with pytest.raises(KernelError, match="closed; make another"):
+        runtime.open(TARGET)
+    runtime.close()
+
+
+def test_what_a_function_on_the_loop_raises_is_raised_and_the_loop_goes_on() -> None:
+    async def leave(_runtime: Runtime) -> None:
+        raise SystemExit(3)
+
+    server = openai(Turn(Say("Hi.")))
+    with serve_in_thread(server), runtime_for(server) as runtime:
+        with pytest.raises(SystemExit):
+            runtime.call(leave)
+        assert runtime.open(TARGET).ask("Hello.").text == "Hi."
+
+
+def test_a_runtime_that_nobody_has_any_more_is_left() -> None:
+    runtime: sync.BlockingRuntime | None = sync.BlockingRuntime()
+    assert runtime is not None
+    thread = runtime._loop._thread
+    runtime = None
+    thread.join(SECONDS)
+    assert not thread.is_alive()
+
+
+def test_a_session_is_given_back_and_leaving_a_stream_stops_no_turn() -> None:
+    server = openai(Turn(Say("Hi. " * 40)), Turn(Say("Bye.")))
+    with serve_in_thread(server), runtime_for(server) as runtime:
+        session = runtime.open(TARGET, id="one")
+        text = session.stream_text("Hello.")
+        assert next(text)
+        text.close()
+        assert [*text] == []
+        assert session.ask("Bye.").text == "Bye."
+        assert [e.result.status for e in session.events(follow=False) if e.type == "complete"] == [
+            "complete"
+        ] * 2
+        with session:
+            pass
+        assert runtime.call(stored) == [("one", "closed")]
+
+
+def test_a_session_that_is_closed_meanwhile_ends_what_waits() -> None:
+    server = OpenAIServer([Turn(Say("One moment. " * 90))], faults={0: Stall(after_bytes=1500)})
+    with serve_in_thread(server), runtime_for(server) as runtime:
+        session = runtime.open(TARGET)
+        text = session.stream_text("Talk.")
+        assert next(text)
+        runtime.close()
+        with pytest.raises(KernelError):
+            next(text)
+        with pytest.raises(KernelError):
+            session.ask("And now?")
+
+
+AT_EXIT = '''
+import faulthandler
+import os
+import threading
+import warnings
+
+import anyio
+
+from actors import Runtime, sync, tool
+from actors.errors import ForeignLoop
+from actors.testing import Call, OpenAIServer, Say, Turn
+from actors.testing.in_thread import serve_in_thread
+
+faulthandler.dump_traceback_later(60, exit=True)
+started = threading.Event()
+
+
+@tool
+async def work() -> str:
+    """Work until it is cancelled."""
+    started.set()
+    try:
+        await anyio.sleep_forever()
+    finally:
+        print("cancelled at exit", flush=True)
+    return ""
+
+
+server = OpenAIServer([Turn(Call("work"))])
+serving = serve_in_thread(server)
+serving.__enter__()
+runtime = sync.BlockingRuntime(Runtime(environ={"OPENAI_BASE_URL": server.base_url}))
+session = runtime.open("openai:gpt-5.2", tools=[work])
+next(session.stream("Do it."))
+started.wait(60)
+warnings.simplefilter("ignore")
+if (child := os.fork()) == 0:
+    try:
+        session.ask("?")
+    except ForeignLoop:
+        runtime.close()
+        with sync.BlockingRuntime() as own:
+            own.stats()
+        os._exit(7)
+    os._exit(1)
+print("child", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+'''
+
+
+def test_a_program_that_ends_leaves_its_runtime_in_order_and_a_forked_child_has_none(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(AT_EXIT)
+    done = script(program)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines() == ["child 7", "cancelled at exit"]
+
+
+def test_one_question_is_asked_and_nothing_is_left() -> None:
+    server = openai(Turn(Call("who")), Turn(Say("You.")))
+    with serve_in_thread(server):
+        environ = {"OPENAI_BASE_URL": server.base_url}
+        assert sync.run(TARGET, "Who am I?", tools=[who], environ=environ).text == "You."
+        with pytest.raises(ConfigError):
+            sync.run("nobody:nothing", "Who am I?", environ=environ)
+
+
+def test_an_interrupted_question_is_cancelled() -> None:
+    ended = threading.Event()
+
+    @tool
+    async def work() -> str:
+        """Work until it is cancelled."""
+        interrupt()
+        try:
+            await anyio.sleep_forever()
+        finally:
+            ended.set()
+        return ""
+
+    server = openai(Turn(Call("work")))
+    with serve_in_thread(server):
+        with pytest.raises(KeyboardInterrupt):
+            sync.run(TARGET, "Do it.", tools=[work], environ={"OPENAI_BASE_URL": server.base_url})
+        assert ended.is_set()
+
+
+@pytest.mark.anyio
+async def test_run_asks_one_question_with_tools_and_settings() -> None:
+    server = OpenAIServer([Turn(Call("who")), Turn(Say('{"n": 3}'))], faults={2: REFUSED})
+    async with actors.testing.serve(server):
+        environ = {"OPENAI_BASE_URL": server.base_url}
+        WHO.set("me")
+        result = await actors.run(
+            TARGET,
+            "How many?",
+            tools=[who],
+            system="Count.",
+            output=dict[str, int],
+            rounds=4,
+            environ=environ,
+        )
+        assert result.output == {"n": 3}
+        with pytest.raises(AskFailed, match="No such key"):
+            await actors.run(TARGET, "And now?", environ=environ)
+    assert "me" in str(server.requests[1])
+
+
+@pytest.mark.anyio
+async def test_a_cancelled_run_cancels_its_ask() -> None:
+    started, ended = anyio.Event(), anyio.Event()
+
+    @tool
+    async def work() -> str:
+        """Work until it is cancelled."""
+        started.set()
+        try:
+            await anyio.sleep_forever()
+        finally:
+            ended.set()
+        return ""
+
+    server = openai(Turn(Call("work")))
+    with anyio.fail_after(SECONDS):
+        async with actors.testing.serve(server), anyio.create_task_group() as tasks:
+
+            async def run() -> None:
+                await actors.run(TARGET, "Do it.", tools=[work], environ={"OPENAI_BASE_URL": server.base_url})
+
+            tasks.start_soon(run)
+            await started.wait()
+            tasks.cancel_scope.cancel()
+    assert ended.is_set()
