@@ -37,6 +37,7 @@ from actors.logs.readers import Readers
 from actors.storage import Appended, Claim, Entry, Storage
 from actors.storage.calls import call_and_beat, call_storage
 from actors.storage.clock import ObservedClock
+from actors.storage.deletion import RemainingData
 from actors.storage.directory import Page, StoredSession
 
 R = TypeVar("R")
@@ -182,8 +183,8 @@ class DeleteLog(LogQuery[None], frozen=True):
     deed = "deleted"
 
 
-class Vacuum(LogQuery[None], frozen=True):
-    """Remove every byte of deleted logs from the storage's own files."""
+class Vacuum(LogQuery[Sequence[RemainingData]], frozen=True):
+    """Remove every byte of deleted logs from the storage's own files; the answer is what is left."""
 
     deed = "vacuumed"
     session: str = ""

@@ -407,9 +407,9 @@ def _sessions(commands: "Commands") -> None:
     )
     sessions.add_argument(
         "what",
-        choices=["list", "show", "export", "import", "fork", "delete"],
+        choices=["list", "show", "export", "import", "fork", "delete", "vacuum"],
         metavar="WHAT",
-        help="list, show, export, import, fork or delete",
+        help="list, show, export, import, fork, delete or vacuum",
     )
     sessions.add_argument(
         "id",

@@ -23,6 +23,7 @@ from actors.core.feed import CompleteEvent, ErrorEvent, SessionEvent, StatusEven
 from actors.core.publishing import Publisher
 from actors.errors import ActorsError, ConfigError, JournalError, SessionUnknown
 from actors.runtime import Runtime
+from actors.storage.deletion import RemainingData
 from actors.storage.directory import Page, StoredSession
 
 LISTED = 20
@@ -53,6 +54,7 @@ _TAKES: Mapping[str, frozenset[str]] = {
     "import": frozenset({"id", "to"}),
     "fork": frozenset({"id", "at", "to"}),
     "delete": frozenset({"id", "tenant", "older_than", "export", "dry_run"}),
+    "vacuum": frozenset(),
 }
 
 
@@ -166,7 +168,7 @@ async def _fork(runtime: Runtime, options: argparse.Namespace) -> None:
     print(await runtime.journal.fork(options.id, options.at, id=options.to))
 
 
-async def _delete(runtime: Runtime, options: argparse.Namespace) -> None:
+async def _delete(runtime: Runtime, options: argparse.Namespace) -> Exit:
     """Delete the sessions that are named or meet the conditions, each exported first if that is wanted."""
     journal, conditions = runtime.journal, {"tenant": options.tenant, "older_than": _age(options.older_than)}
     for name in options.id:
@@ -176,13 +178,27 @@ async def _delete(runtime: Runtime, options: argparse.Namespace) -> None:
         await _export_all(runtime, found, options.export)
     if options.dry_run:
         _print_all(found)
-        return
+        return Exit.OK
     try:
         deletion = await journal.delete(*options.id, **conditions)
     except ActorsError:
         _print_all([name for name in found if await _is_gone(runtime, name)])
         raise
     _print_all(deletion.sessions)
+    return _report(deletion.remaining)
+
+
+async def _vacuum(runtime: Runtime, _options: argparse.Namespace) -> Exit:
+    return _report(await runtime.journal.vacuum())
+
+
+def _report(remaining: Iterable[RemainingData]) -> Exit:
+    """Print where data of deleted sessions is left."""
+    code = Exit.OK
+    for each in remaining:
+        complain(f"data of deleted sessions is left in {each}")
+        code = Exit.FAILED
+    return code
 
 
 def _print_all(names: Iterable[str]) -> None:
@@ -230,4 +246,5 @@ _DEEDS: Mapping[str, Callable[[Runtime, argparse.Namespace], Awaitable[Exit | No
     "import": _import,
     "fork": _fork,
     "delete": _delete,
+    "vacuum": _vacuum,
 }

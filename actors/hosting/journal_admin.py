@@ -13,12 +13,12 @@ from actors.errors import ConfigError
 from actors.hosting.deletion import with_subagents
 from actors.hosting.given import check_given, check_limit, seconds_of, session_id
 from actors.hosting.resuming import read, unknown
-from actors.hosting.retention import delete_all, selected
+from actors.hosting.retention import delete_all, selected, vacuum
 from actors.hosting.session_host import SessionHost
 from actors.hosting.sessions import Sessions
-from actors.journal import FindSession, ListSessions, Vacuum
+from actors.journal import FindSession, ListSessions
 from actors.storage.clock import LEAP, SLACK
-from actors.storage.deletion import Deletion
+from actors.storage.deletion import Deletion, RemainingData
 from actors.storage.directory import Page, StoredSession
 from actors.wall import wall
 
@@ -138,7 +138,11 @@ class JournalAdmin:
 
         A session must meet every condition that is given. Sessions are deleted one after the other, and other sessions
         go on; their ids may be used again, and nothing happens for an id without a log. Refused requests of deleted
-        sessions leave `Runtime.refusals`. Then a SQLite file is written anew, so that no deleted byte is left in it.
+        sessions leave `Runtime.refusals`.
+
+        Then a SQLite file is written anew and its write-ahead log emptied, so that no deleted byte is left. That is
+        checked, and `Deletion.remaining` names data that is left and the reason, such as a program that still reads the
+        file. A Postgres server keeps deleted rows until `VACUUM FULL`, and they are reported until then.
 
         A caller that is cancelled does not stop the deletion of the session at hand; the others stay.
 
@@ -169,13 +173,13 @@ class JournalAdmin:
             return Deletion(tuple(await selected(host.journal, names, tenant, before)))
         return await delete_all(host.journal, self._delete_one, names, tenant, before)
 
-    async def vacuum(self) -> None:
-        """Write a SQLite file anew, so that no deleted byte is left in it, as `delete` does at its end.
+    async def vacuum(self) -> tuple[RemainingData, ...]:
+        """Remove every byte of deleted sessions from the journal's files, as `delete` does; return what is left.
 
-        Raises:
-            JournalUnavailable: It is not done.
+        A SQLite file is written anew if sessions were deleted since that was done last. Nothing else is written
+        meanwhile, and it needs room for two copies.
         """
-        await self._host().journal.ask(Vacuum())
+        return await vacuum(self._host().journal)
 
     async def _time_of(self, older_than: datetime | timedelta | None) -> float | None:
         """Return a time, or an age by the clock, in seconds since 1970.

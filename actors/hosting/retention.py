@@ -26,7 +26,7 @@ from actors.hosting.deletion import existing_logs, goes_with
 from actors.journal import FindSession, JournalCommand, ListSessions, LookAtClock, Vacuum
 from actors.kernel import Ref
 from actors.storage.clock import ObservedClock
-from actors.storage.deletion import Deletion
+from actors.storage.deletion import Deletion, RemainingData
 from actors.storage.directory import StoredSession
 from actors.wall import wall
 
@@ -41,6 +41,8 @@ REWRITTEN = 256 * 1024 * 1024
 """Bytes of a file that a sweep may rewrite, which holds up whoever writes."""
 REWRITES = 86_400
 """Seconds between two rewrites, at least."""
+READERS = 2.0
+"""Seconds for which readers of a file are waited for."""
 PASSES = 16
 """How often a list is read, at most, of which entries may move to the front meanwhile."""
 
@@ -111,11 +113,26 @@ async def delete_all(
                     gone |= dict.fromkeys(deleted)
         if is_done or names:
             break
-    if gone:
-        await journal.ask(Vacuum())
+    left_data = await vacuum(journal) if gone or not left else ()
     for why in left.values():
         raise why
-    return Deletion(tuple(gone))
+    return Deletion(tuple(gone), left_data)
+
+
+async def vacuum(journal: Ref[JournalCommand]) -> tuple[RemainingData, ...]:
+    """Remove every byte of deleted sessions from the storage's files; return what is left, and why.
+
+    Readers of a file delay that, so they are waited for, for some moments.
+    """
+    try:
+        found = await journal.ask(Vacuum())
+        with anyio.move_on_after(READERS):
+            while any(each.is_temporary for each in found):
+                await anyio.sleep(PAUSE)
+                found = await journal.ask(Vacuum())
+    except JournalUnavailable as error:
+        return (RemainingData("the journal", str(error)),)
+    return tuple(found)
 
 
 async def _matching(

@@ -27,6 +27,7 @@ from actors.core.codec import decode_event, encode_event
 from actors.core.events import Event
 from actors.errors import Fenced, JournalBehind, JournalError
 from actors.storage.clock import ObservedClock
+from actors.storage.deletion import RemainingData
 from actors.storage.directory import Page, StoredSession
 
 Level: TypeAlias = Literal["memory", "process", "power"]
@@ -213,13 +214,14 @@ class Storage(Protocol):
             elapsed: Seconds since this process looked before, by a clock that nobody sets; 0 if it did not.
         """
 
-    def vacuum(self, most: int | None = None) -> None:
-        """Remove every byte of deleted logs from this storage's own files. Nobody writes meanwhile.
+    def vacuum(self, most: int | None = None) -> Sequence[RemainingData]:
+        """Remove every byte of deleted logs from this storage's own files; return what could not be removed.
 
-        It may take as long as copying all of it. Does nothing where files are not its own.
+        Nobody writes meanwhile, and it may take as long as copying all files. What is returned was looked for after
+        that, so a storage that returns nothing holds nothing. Where files are not its own, it only looks.
 
         Args:
-            most: Do it only if there are no more bytes than these in all.
+            most: The size of files, in bytes, up to which they may be written anew.
 
         Raises:
             JournalUnavailable: It is not done.

@@ -9,12 +9,14 @@ class RemainingData(Struct, frozen=True):
     Args:
         place: A file, or a table of a database.
         reason: Why it is still there, and how to remove it.
-        bytes: The size of the place's part that may hold such data; None if it is not known.
+        bytes: The size of the place; None if it is not known.
+        is_temporary: Whether the data goes with the next write after a reader of the place has ended.
     """
 
     place: str
     reason: str
     bytes: int | None = None
+    is_temporary: bool = False
 
     def __str__(self) -> str:
         size = "" if self.bytes is None else f" ({self.bytes:,} bytes)"

@@ -13,6 +13,7 @@ from actors.core.codec import encode_event
 from actors.core.events import Closed, Event
 from actors.storage import NOTHING, Appended, Claim, Entry, Level
 from actors.storage.clock import ObservedClock, observe
+from actors.storage.deletion import RemainingData
 from actors.storage.directory import Page, StoredSession, Summary
 from actors.wall import wall
 
@@ -94,8 +95,9 @@ class MemoryStorage:
         self._clock = observe(self._clock, now, elapsed)
         return self._clock
 
-    def vacuum(self, most: int | None = None) -> None:
+    def vacuum(self, most: int | None = None) -> Sequence[RemainingData]:
         """Do nothing: there are no files."""
+        return ()
 
     def sessions(
         self, *, tenant: str | None = None, limit: int = 100, after: Page | None = None

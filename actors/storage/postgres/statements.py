@@ -154,3 +154,18 @@ DELETE FROM actors_blob b WHERE hash = ANY(%s)
     AND NOT EXISTS (SELECT FROM actors_blob_use u WHERE u.hash = b.hash)
 """
 """Of those that are locked: who else refers to one by then has been waited for."""
+_TABLES = """
+SELECT relname::text AS name, 'deleted:' || relname AS key, relfilenode::bigint AS file FROM pg_class
+WHERE oid IN (to_regclass('actors_session'), to_regclass('actors_record'), to_regclass('actors_blob'),
+    to_regclass('actors_blob_use'))
+"""
+"""The tables that lose rows to a deletion. The server gives a table another file when it writes it anew."""
+NOTE_DELETION = f"""
+INSERT INTO actors_meta SELECT t.key, t.file FROM ({_TABLES}) AS t
+WHERE NOT EXISTS (SELECT FROM actors_meta m WHERE m.key = t.key AND m.value = t.file) ORDER BY t.key
+ON CONFLICT (key) DO UPDATE SET value = excluded.value
+"""  # noqa: S608  constants
+"""Notes the files of tables that have deleted rows; mostly they are noted already, and nobody waits for anybody."""
+DELETED_FROM = f"""
+SELECT t.name FROM ({_TABLES}) AS t JOIN actors_meta m ON m.key = t.key AND m.value = t.file ORDER BY t.name
+"""  # noqa: S608  as above

@@ -23,6 +23,7 @@ from actors.errors import Fenced, JournalBehind, JournalDamaged, JournalUnavaila
 from actors.storage import NOTHING, Appended, Claim, Entry, Level, decoded
 from actors.storage.blobs import references
 from actors.storage.clock import ObservedClock, clock_of, clock_values, observe
+from actors.storage.deletion import RemainingData
 from actors.storage.directory import Page, StoredSession
 from actors.storage.hosts import host_name
 from actors.storage.postgres import statements as sql
@@ -164,8 +165,11 @@ class PostgresStorage:
         """
         return self._writer.run(lambda connection: _observed(connection, now, elapsed))
 
-    def vacuum(self, most: int | None = None) -> None:
-        """Do nothing: the files are the server's."""
+    def vacuum(self, most: int | None = None) -> Sequence[RemainingData]:
+        """Return the tables that have not been written anew since rows were deleted: the files are the server's."""
+        self._settle()
+        found = self._reader.run(lambda connection: connection.execute(sql.DELETED_FROM).fetchall())
+        return [remaining(table, self.where) for (table,) in found]
 
     def sessions(
         self, *, tenant: str | None = None, limit: int = 100, after: Page | None = None
@@ -318,6 +322,7 @@ class PostgresStorage:
             connection.execute(sql.DELETE_RECORDS, (row.key,))
             connection.execute(sql.DELETE_USES, (row.key,))
             connection.execute(sql.DELETE_BLOBS, (hashes,))
+            connection.execute(sql.NOTE_DELETION)
         return True
 
     # Records
@@ -444,6 +449,15 @@ def server_time(connection: Connection) -> int:
     found = connection.execute(sql.NOW).fetchone()
     assert found is not None
     return int(found[0])
+
+
+def remaining(table: str, where: str) -> RemainingData:
+    """Return what is reported of a table with deleted rows."""
+    reason = (
+        f"the server keeps deleted rows until the table is written anew, by VACUUM FULL {table}, and its write-ahead "
+        "log and backups have them until you delete those"
+    )
+    return RemainingData(f"{where}, table {table}", reason)
 
 
 def _nothing(_: Connection) -> None:

@@ -13,11 +13,13 @@ from typing import TypeAlias
 
 from actors.errors import JournalDamaged, JournalUnavailable
 from actors.storage import Level
+from actors.storage.deletion import RemainingData
+from actors.storage.sqlite.erasure import is_rewritten, note_rewrite, remaining
 from actors.storage.sqlite.evidence import keep_evidence
 from actors.storage.sqlite.faults import translated
 from actors.storage.sqlite.forks import Database
 from actors.storage.sqlite.format import check_version, prepare
-from actors.storage.sqlite.locks import WriteLock
+from actors.storage.sqlite.locks import WriteLock, readers_of
 from actors.storage.sqlite.wal import check_wal
 
 CHECKPOINT = 2048
@@ -97,15 +99,29 @@ class Connections:
         finally:
             self._outer = None
 
-    def rewrite(self) -> None:
-        """Write the file anew, page by page, from what is in it; alone among all processes."""
+    def remove_deleted(self, most: int | None) -> list[RemainingData]:
+        """Write the file anew if a deletion makes that necessary, alone among all processes; return what is left.
+
+        It is not written anew if it is larger than `most` bytes.
+        """
         self._database.check_own()
         with self._writing, translated(str(self.path)), self._lock:
             connection = self._writer = self._writer or self._opened()
             self._check_there()
-            self.deleted = True
-            connection.execute("VACUUM")
+            if not is_rewritten(connection) and (most is None or self.path.stat().st_size <= most):
+                self._rewrite(connection)
+            self.deleted = True  # so that the log is emptied
             self._checkpoint(connection)
+            is_emptied = not (self.deleted or self._wal.stat().st_size)
+            readers = [] if is_emptied else readers_of(self.path)
+            return list(remaining(self.path, connection, is_emptied=is_emptied, readers=readers))
+
+    def _rewrite(self, connection: sqlite3.Connection) -> None:
+        self.deleted = True
+        connection.execute("VACUUM")
+        connection.execute("BEGIN IMMEDIATE")
+        note_rewrite(connection)
+        connection.execute("COMMIT")
 
     def _check_there(self) -> None:
         """Refuse to write into files that were moved or deleted: that succeeds, and nobody finds it again."""

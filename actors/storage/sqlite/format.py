@@ -123,26 +123,35 @@ def _tables(connection: Connection) -> int:
     return int(count)
 
 
+def noted(connection: Connection, key: str) -> int | None:
+    """Return a number of `meta`: 0 if it was never set, None if it has changed."""
+    row = connection.execute("SELECT value, checksum FROM meta WHERE key = ?", (key,)).fetchone()
+    if row is None:
+        return 0
+    return int(row[0]) if _checksum(key, row[0]) == row[1] else None
+
+
+def set_noted(connection: Connection, key: str, value: int) -> None:
+    """Set a number of `meta`."""
+    connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?, ?)", (key, value, _checksum(key, value)))
+
+
 def sessions_made(connection: Connection, path: str) -> int:
     """Return how many sessions were ever begun in a file, which is also the last key.
 
     Raises:
         JournalDamaged: The number has changed.
     """
-    row = connection.execute("SELECT value, checksum FROM meta WHERE key = 'sessions'").fetchone()
-    if row is None:
-        return 0
-    if _checksum("sessions", row[0]) != row[1]:
+    if (count := noted(connection, "sessions")) is None:
         raise JournalDamaged(
             f"{path}: its number of sessions has changed; restore a copy, or see `actors fsck`"
         )
-    return int(row[0])
+    return count
 
 
 def set_sessions_made(connection: Connection, value: int) -> None:
     """Say how many sessions were begun."""
-    checksum = _checksum("sessions", value)
-    connection.execute("INSERT OR REPLACE INTO meta VALUES ('sessions', ?, ?)", (value, checksum))
+    set_noted(connection, "sessions", value)
 
 
 def noted_clock(connection: Connection) -> ObservedClock | None:

@@ -23,6 +23,8 @@ PAUSE = 0.002
 
 _WRITING = 120
 """The byte of a `-shm` file on which SQLite's lock of who writes is (WALINDEX_LOCK_OFFSET)."""
+_READING = range(_WRITING + 3, _WRITING + 8)
+"""The bytes of the locks of who reads (WAL_READ_LOCK)."""
 
 
 def check_platform(path: Path) -> None:
@@ -122,18 +124,29 @@ class HostLock:
 
 
 def writer_of(path: Path) -> int | None:
-    """Return the process id of who writes the database `path` by SQLite's own lock, as far as Linux tells; else None.
+    """Return the id of the process that holds SQLite's write lock on the database `path`, as far as Linux tells."""
+    return next(iter(_holders(path, "WRITE", range(_WRITING, _WRITING + 1))), None)
+
+
+def readers_of(path: Path) -> list[int]:
+    """Return the ids of the processes that read the database `path`, as far as Linux tells."""
+    return sorted(_holders(path, "READ", _READING))
+
+
+def _holders(path: Path, kind: str, places: range) -> set[int]:
+    """Return the ids of the processes with a lock of a kind on one of these bytes of a `-shm` file.
 
     To ask by the file would open it, and to close it would give up the locks that SQLite holds on it for this process.
     """
+    found = set[int]()
     with suppress(OSError, ValueError):
         index = os.stat(path.with_name(f"{path.name}-shm")).st_ino
         for line in Path("/proc/locks").read_text().splitlines():
             match line.split():
-                case [_, "POSIX", _, "WRITE", holder, place, first, _] if int(holder) > 0:
-                    if int(place.rpartition(":")[2]) == index and int(first) == _WRITING:
-                        return int(holder)
-    return None
+                case [_, "POSIX", _, lock, holder, place, first, _] if lock == kind and int(holder) > 0:
+                    if int(place.rpartition(":")[2]) == index and int(first) in places:
+                        found.add(int(holder))
+    return found
 
 
 def is_held(path: Path) -> bool:

@@ -13,9 +13,11 @@ from actors.errors import ConfigError, Fenced, JournalBehind, JournalDamaged
 from actors.storage import NOTHING, Appended, Claim, Entry, Level, decoded
 from actors.storage.blobs import LARGE, slim
 from actors.storage.clock import ObservedClock, observe
+from actors.storage.deletion import RemainingData
 from actors.storage.directory import Page, StoredSession
 from actors.storage.rows import JournalPlace
 from actors.storage.sqlite.connection import Connections
+from actors.storage.sqlite.erasure import note_deletion
 from actors.storage.sqlite.format import note_clock, noted_clock, sessions_made, set_sessions_made
 from actors.storage.sqlite.hosts import Hosts
 from actors.storage.sqlite.locks import check_platform
@@ -175,6 +177,7 @@ class SqliteStorage:
                 return
             self._check_free(connection, row)
             self._delete(connection, row)
+            note_deletion(connection)
             self._connections.deleted = True
 
     def look_at_clock(self, now: int, elapsed: int) -> ObservedClock:
@@ -184,15 +187,11 @@ class SqliteStorage:
             note_clock(connection, clock)
             return clock
 
-    def vacuum(self, most: int | None = None) -> None:
-        """Write the file anew, and empty the write-ahead log.
-
-        What is deleted is overwritten at once. But where a page was split or joined before, SQLite may have left a copy
-        of records in the part that is not used now.
-        """
-        if most is None or (self.path.exists() and self.path.stat().st_size <= most):
-            self._connections.rewrite()
-            self.beat()  # it may have taken longer than the lease
+    def vacuum(self, most: int | None = None) -> Sequence[RemainingData]:
+        """Write the file anew if a deletion makes that necessary, and empty the write-ahead log."""
+        found = self._connections.remove_deleted(most)
+        self.beat()  # it may have taken longer than the lease
+        return found
 
     def sessions(
         self, *, tenant: str | None = None, limit: int = 100, after: Page | None = None

@@ -3,7 +3,7 @@
 from tests.teeth.mutations.mutation import Mutation
 
 ADMIN, RETENTION = "actors/hosting/journal_admin.py", "actors/hosting/retention.py"
-TESTS = "tests/test_journal_admin.py"
+TESTS, ERASURE = "tests/test_journal_admin.py", "tests/test_erasure.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -40,5 +40,75 @@ MUTATIONS: tuple[Mutation, ...] = (
         "isinstance(command, FindSession)",
         "isinstance(command, FindSession) and command.session == ''",
         (f"{TESTS}::test_looking_up_a_session_does_not_let_it_go_on_after_an_event_that_was_refused",),
+    ),
+    Mutation(
+        "erasure: data that a reader keeps is not reported",
+        "actors/storage/sqlite/connection.py:Connections.remove_deleted",
+        "is_emptied = not (self.deleted or self._wal.stat().st_size)",
+        "is_emptied = True",
+        (f"{ERASURE}::test_data_that_a_reader_of_the_file_keeps_is_reported_until_it_is_gone",),
+    ),
+    Mutation(
+        "erasure: the write-ahead log keeps what was deleted before the file was written anew",
+        "actors/storage/sqlite/connection.py:Connections.remove_deleted",
+        "self.deleted = True",
+        "self.deleted = self.pages > 10**9",
+        (f"{ERASURE}::test_data_that_a_reader_of_the_file_keeps_is_reported_until_it_is_gone",),
+    ),
+    Mutation(
+        "erasure: a reader that ends soon is not waited for",
+        f"{RETENTION}:vacuum",
+        "any(each.is_temporary for each in found)",
+        "any(each.is_temporary for each in ())",
+        (f"{ERASURE}::test_a_deletion_waits_for_a_reader_that_ends_soon",),
+    ),
+    Mutation(
+        "erasure: the command succeeds though data is left",
+        "actors/cli/sessions.py:_report",
+        "code = Exit.FAILED",
+        "code = Exit.OK",
+        (f"{ERASURE}::test_the_command_names_the_process_that_keeps_deleted_data_and_fails",),
+    ),
+    Mutation(
+        "erasure: a deletion is not counted, so what a killed process left is not looked for",
+        "actors/storage/sqlite/storage.py:SqliteStorage.delete",
+        "note_deletion(connection)",
+        "",
+        (f"{ERASURE}::test_copies_that_a_killed_process_left_in_unused_parts_of_pages_are_removed",),
+    ),
+    Mutation(
+        "erasure: a file that was not written anew is thought to be clean",
+        "actors/storage/sqlite/erasure.py:is_rewritten",
+        "deletions == noted(connection, _REWRITTEN)",
+        "deletions >= 0",
+        (f"{ERASURE}::test_copies_that_a_killed_process_left_in_unused_parts_of_pages_are_removed",),
+    ),
+    Mutation(
+        "erasure: a file is written anew by every vacuum",
+        "actors/storage/sqlite/erasure.py:note_rewrite",
+        "(_DELETIONS, _REWRITTEN)",
+        "(_DELETIONS,)",
+        (f"{ERASURE}::test_a_file_is_written_anew_once_after_a_deletion",),
+    ),
+    Mutation(
+        "erasure: copies of a damaged file are not reported",
+        "actors/storage/sqlite/erasure.py:remaining",
+        'f"{glob.escape(path.name)}-damaged-*"',
+        'f"{glob.escape(path.name)}-broken-*"',
+        (f"{ERASURE}::test_a_copy_of_a_damaged_file_is_reported_until_it_is_deleted",),
+    ),
+    Mutation(
+        "erasure: a deletion whose data cannot be removed is lost with its error",
+        f"{RETENTION}:vacuum",
+        "JournalUnavailable",
+        "NotImplementedError",
+        (f"{ERASURE}::test_a_deletion_whose_data_cannot_be_removed_reports_the_session_and_the_reason",),
+    ),
+    Mutation(
+        "erasure: deleted rows of a Postgres server are not reported",
+        "actors/storage/postgres/storage.py:PostgresStorage._is_deleted",
+        "connection.execute(sql.NOTE_DELETION)",
+        "",
+        (f"{ERASURE}::test_the_tables_of_a_postgres_server_are_reported_until_they_are_written_anew",),
     ),
 )
