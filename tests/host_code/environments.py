@@ -36,7 +36,7 @@ class Vault(Mapping[str, str]):
         return len(self._asked())
 
 
-@row("Runtime.environ")
+@row("Runtime.environ", "run.environ")
 async def asks_fail_while_a_vault_is_down_and_not_when_it_is_back(bomb: Bomb) -> None:
     server = openai(*[Turn(Say("Well.")) for _ in range(3)])
     with anyio.fail_after(60):

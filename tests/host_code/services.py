@@ -20,7 +20,7 @@ from tests.runtime_support import hosting, openai, restarted
 from tests.test_failover import STRUCTURAL
 from tests.test_mcp import call, here, offered
 
-APPROVE = ("Runtime.open.approve", "Runtime.resume.approve")
+APPROVE = ("Runtime.open.approve", "Runtime.resume.approve", "run.approve")
 TAKE_TOOLS = (
     "Runtime.open",
     "Runtime.resume",
@@ -28,6 +28,7 @@ TAKE_TOOLS = (
     "subagent",
     "handoff",
     "ToolContext.subagent",
+    "run",
 )
 SERVERS = ("McpOptions", "http", "stdio")
 
