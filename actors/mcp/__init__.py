@@ -12,10 +12,12 @@ itself is a stranger's word: its tools are asked about before they run, unless i
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from pathlib import Path
 from typing import Unpack
 
 from actors.mcp.options import Elicit, Elicitation, McpOptions, Sample, Sampling, options_of
+from actors.mcp.sdk import with_sdk
 from actors.toolsets import ToolSource
 from actors.toolsets.source import Given
 
@@ -56,7 +58,7 @@ def stdio(
         child = ChildServer(command, tuple(args), dict(env or {}), cwd, log, how.limits, how.name)
         return connected(child.open, how)
 
-    return named(open_)
+    return named(partial(with_sdk, open_))
 
 
 def http(
@@ -86,7 +88,7 @@ def http(
 
         return connected(RemoteServer(url, dict(headers or {}), how.limits, how.name).open, how)
 
-    return named(open_)
+    return named(partial(with_sdk, open_))
 
 
 def _host(url: str) -> str:

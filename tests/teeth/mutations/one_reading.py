@@ -1,9 +1,10 @@
-"""Mistakes in reading what a model wrote with a slip."""
+"""Mistakes in reading what a model wrote with a slip, and in importing the MCP SDK."""
 
 from tests.teeth.mutations.mutation import Mutation
 
 HERE = "tests/test_one_reading.py"
 READINGS = "tests/core/test_readings.py"
+IMPORT = "tests/test_mcp_import.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -127,5 +128,33 @@ MUTATIONS: tuple[Mutation, ...] = (
         "tally.answer_repairs",
         "()",
         (f"{HERE}::test_an_answer_with_one_reading_is_taken_at_the_first_try",),
+    ),
+    Mutation(
+        "mcp: the loop's thread imports the SDK",
+        "actors/mcp/sdk.py:with_sdk",
+        "await SDK.ready()",
+        "",
+        (f"{IMPORT}::test_the_loops_thread_imports_nothing_of_the_sdk",),
+    ),
+    Mutation(
+        "mcp: each toolset that waits imports the SDK again",
+        "actors/mcp/sdk.py:SdkImport._join",
+        "len(self._waiting) == 1",
+        "True",
+        (f"{IMPORT}::test_the_loop_goes_on_during_the_import_and_concurrent_uses_share_it",),
+    ),
+    Mutation(
+        "mcp: an import that failed counts as done",
+        "actors/mcp/sdk.py:SdkImport._run",
+        "error is None",
+        "True",
+        (f"{IMPORT}::test_an_import_that_fails_is_raised_for_each_and_tried_again",),
+    ),
+    Mutation(
+        "mcp: an event loop that has ended keeps others waiting for the import",
+        "actors/mcp/sdk.py:SdkImport._run",
+        "continue",
+        "break",
+        (f"{IMPORT}::test_uses_of_two_event_loops_share_an_import_and_one_that_has_ended_spoils_nothing",),
     ),
 )
