@@ -6,7 +6,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Literal
 
@@ -63,6 +63,13 @@ def write(storage: Storage, session: str, mark: bytes = MARK, times: int = 200) 
 def copies(path: Path, mark: bytes = MARK) -> int:
     """Return how many copies of a mark are in any file."""
     return sum(file.read_bytes().count(mark) for file in path.parent.iterdir())
+
+
+def free_pages(path: Path) -> int:
+    """Return how many pages of the file are not used."""
+    with closing(sqlite3.connect(path)) as connection:
+        (count,) = connection.execute("PRAGMA freelist_count").fetchone()
+        return int(count)
 
 
 @contextmanager
@@ -167,6 +174,8 @@ def test_copies_that_a_killed_process_left_in_unused_parts_of_pages_are_removed(
             storage.append([Entry(name, fences[name], (Failed(CallId("c"), Json(b'"' + text + b'"')),))])
     for name in names[1::2]:
         storage.delete(name)
+    while free_pages(path):
+        storage.append([Entry("s0", fences["s0"], (Failed(CallId("c"), Json(b'"' + b"x" * 4000 + b'"')),))])
     storage.close()
 
     def left() -> list[str]:

@@ -36,7 +36,7 @@ def kept(storage: Storage) -> set[str]:
 
 
 def test_a_runtime_has_none_of_the_methods_of_its_journal() -> None:
-    methods = {"list", "get", "export", "import_session", "fork", "delete", "vacuum"}
+    methods = {"list", "get", "export", "import_session", "fork", "backup", "delete", "vacuum"}
     runtime = Runtime()
     assert methods <= set(dir(runtime.journal))
     assert set(dir(runtime)) & (methods | {"stored", "forget", "erase", "purge"}) == set()

@@ -401,22 +401,15 @@ def _stats(commands: "Commands") -> None:
     stats.add_argument("--json", action="store_true", help="print one JSON object, by backend")
 
 
+SESSIONS = ("list", "show", "export", "import", "fork", "delete", "vacuum", "backup")
+"""What `actors sessions` does."""
+
+
 def _sessions(commands: "Commands") -> None:
-    sessions = _command(
-        commands, "sessions", "sessions", "list, show, export, import, fork or delete kept sessions"
-    )
-    sessions.add_argument(
-        "what",
-        choices=["list", "show", "export", "import", "fork", "delete", "vacuum"],
-        metavar="WHAT",
-        help="list, show, export, import, fork, delete or vacuum",
-    )
-    sessions.add_argument(
-        "id",
-        nargs="*",
-        metavar="ID|FILE",
-        help="which session, or several to delete; for `import` a file, or `-`",
-    )
+    sessions = _command(commands, "sessions", "sessions", "list, copy, back up and delete kept sessions")
+    sessions.add_argument("what", choices=SESSIONS, metavar="WHAT", help=", ".join(SESSIONS))
+    files = "for `import` and `backup` a file; for `delete` several"
+    sessions.add_argument("id", nargs="*", metavar="ID|FILE", help=f"which session; {files}")
     sessions.add_argument(
         "--at", type=count, metavar="N", help="fork: behind this event; the last by default"
     )

@@ -55,6 +55,7 @@ _TAKES: Mapping[str, frozenset[str]] = {
     "fork": frozenset({"id", "at", "to"}),
     "delete": frozenset({"id", "tenant", "older_than", "export", "dry_run"}),
     "vacuum": frozenset(),
+    "backup": frozenset({"id"}),
 }
 
 
@@ -75,7 +76,7 @@ def _misuse(options: argparse.Namespace) -> str:
     if options.what == "delete" and options.tenant == "":
         return "the name of a tenant, and this one is empty"
     if "id" in _TAKES[options.what] and not given & {"id", "tenant", "older_than"}:
-        return "a file" if options.what == "import" else "an id"
+        return "a file" if options.what in ("import", "backup") else "an id"
     return ""
 
 
@@ -188,6 +189,10 @@ async def _delete(runtime: Runtime, options: argparse.Namespace) -> Exit:
     return _report(deletion.remaining)
 
 
+async def _backup(runtime: Runtime, options: argparse.Namespace) -> None:
+    await runtime.journal.backup(options.id)
+
+
 async def _vacuum(runtime: Runtime, _options: argparse.Namespace) -> Exit:
     return _report(await runtime.journal.vacuum())
 
@@ -247,4 +252,5 @@ _DEEDS: Mapping[str, Callable[[Runtime, argparse.Namespace], Awaitable[Exit | No
     "fork": _fork,
     "delete": _delete,
     "vacuum": _vacuum,
+    "backup": _backup,
 }

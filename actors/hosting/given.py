@@ -7,6 +7,7 @@ address may hold a password, an environment keys.
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -96,6 +97,14 @@ def check_wait(wait: object) -> None:
     """Check how long somebody is to wait. Raises `ConfigError`."""
     if not _is_number(wait):
         raise ConfigError(f"wait= takes seconds, not {wait!r:.40}")
+
+
+def absolute_path(path: str | PathLike[str]) -> Path:
+    """Return the path of a file, wherever the process goes later. Raises `ConfigError` if it is none."""
+    given: object = path
+    if not _is_path(given) or "\0" in str(path) or not str(path):
+        raise ConfigError(f"path= takes the path of a file, not {given!r:.40}")
+    return Path(path).absolute()
 
 
 def check_limit(limit: object) -> None:

@@ -6,17 +6,23 @@
 from collections import deque
 from collections.abc import Collection
 from datetime import datetime, timedelta
+from functools import partial
+from os import PathLike
 from typing import Protocol, TypeAlias
+
+import anyio
+import anyio.to_thread
 
 from actors.core.diagnostics import Refusal
 from actors.errors import ConfigError
 from actors.hosting.deletion import with_subagents
-from actors.hosting.given import check_given, check_limit, seconds_of, session_id
+from actors.hosting.given import absolute_path, check_given, check_limit, seconds_of, session_id
 from actors.hosting.resuming import read, unknown
 from actors.hosting.retention import delete_all, selected, vacuum
 from actors.hosting.session_host import SessionHost
 from actors.hosting.sessions import Sessions
 from actors.journal import FindSession, ListSessions
+from actors.storage.calls import back_up
 from actors.storage.clock import LEAP, SLACK
 from actors.storage.deletion import Deletion, RemainingData
 from actors.storage.directory import Page, StoredSession
@@ -126,6 +132,25 @@ class JournalAdmin:
         """
         check_given(at=at)
         return await self._sessions.fork(self._owner._hosting(), session_id(source), at, id)
+
+    async def backup(self, path: str | PathLike[str]) -> None:
+        """Copy the journal's file to a new one, while this runtime and other processes go on writing.
+
+        The copy has everything that was acknowledged before the call, as of one moment, and no byte of deleted
+        sessions. It is on the disk when this returns. A caller that is cancelled ends the backup, and no file is left.
+        `actors fsck` checks a copy; to restore it, use it as the journal.
+
+        Args:
+            path: Where there is no file yet. The copy is for this user alone (mode 0600).
+
+        Raises:
+            ConfigError: There is such a file, or the journal is not in a file; for Postgres, use `pg_dump`.
+            JournalDamaged: The journal cannot be read.
+            JournalUnavailable: The copy cannot be written.
+        """
+        host = self._host()
+        copy = partial(back_up, host.storage, absolute_path(path))
+        await anyio.to_thread.run_sync(copy, limiter=anyio.CapacityLimiter(1))
 
     async def delete(
         self,

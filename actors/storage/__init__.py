@@ -17,8 +17,9 @@ by `release`, by the record of its end (`Closed`), by `close`, or because the ho
 (`beat`) for its lease is gone, and others may take its sessions over. It may go on writing those that nobody took.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
+from pathlib import Path
 from typing import Literal, Protocol, TypeAlias
 
 from msgspec import Struct
@@ -225,6 +226,21 @@ class Storage(Protocol):
 
         Raises:
             JournalUnavailable: It is not done.
+        """
+
+    def backup(self, path: Path, check: Callable[[], object]) -> None:
+        """Copy everything that is written by now to a new file, while others write, and this storage too.
+
+        It is called in a thread of its own.
+
+        Args:
+            path: Of the copy, where there is no file.
+            check: To be called now and then; what it raises ends the backup, and nothing is left of it.
+
+        Raises:
+            ConfigError: There is such a file, or this storage cannot be copied; the error says what to do.
+            JournalDamaged: It cannot be read.
+            JournalUnavailable: The copy cannot be written.
         """
 
     def sessions(

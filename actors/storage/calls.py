@@ -2,7 +2,11 @@
 
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
+from pathlib import Path
 from typing import Never, TypeVar
+
+from anyio.from_thread import check_cancelled
 
 from actors.errors import JournalError
 from actors.kernel.host_code import call_host
@@ -14,6 +18,16 @@ R = TypeVar("R")
 def call_storage(work: Callable[[], R]) -> R:
     """Call a storage; an exit that it raises becomes a `JournalError`."""
     return call_host(work, _failed)
+
+
+def back_up(storage: Storage, path: Path) -> None:
+    """Have a storage copied, in a worker thread of anyio; the copy ends when its caller is cancelled."""
+
+    def fail(error: BaseException) -> Never:
+        check_cancelled()  # raises the cancellation, if that is the error
+        _failed(error)
+
+    call_host(partial(storage.backup, path, check_cancelled), fail)
 
 
 def _failed(error: BaseException) -> Never:

@@ -5,12 +5,14 @@ are, so messages are shared with the histories that hold them, and results with 
 uses it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 
 from actors.core.chunked import EMPTY, ChunkedVector, appended, from_index, item_count
 from actors.core.codec import encode_event
 from actors.core.events import Closed, Event
+from actors.errors import ConfigError
 from actors.storage import NOTHING, Appended, Claim, Entry, Level
 from actors.storage.clock import ObservedClock, observe
 from actors.storage.deletion import RemainingData
@@ -98,6 +100,10 @@ class MemoryStorage:
     def vacuum(self, most: int | None = None) -> Sequence[RemainingData]:
         """Do nothing: there are no files."""
         return ()
+
+    def backup(self, path: Path, check: Callable[[], object]) -> None:
+        """Refuse: there is no file."""
+        raise ConfigError("A journal in memory has no file to back up; export its sessions, or name a file")
 
     def sessions(
         self, *, tenant: str | None = None, limit: int = 100, after: Page | None = None

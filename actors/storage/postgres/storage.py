@@ -10,8 +10,10 @@ forgotten with a connection: an append goes on from what was acknowledged, or is
 """
 
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from pathlib import Path
 from time import monotonic
 from typing import TypeAlias
 
@@ -19,7 +21,7 @@ import psycopg
 from msgspec.structs import astuple
 
 from actors.core.events import Event
-from actors.errors import Fenced, JournalBehind, JournalDamaged, JournalUnavailable
+from actors.errors import ConfigError, Fenced, JournalBehind, JournalDamaged, JournalUnavailable
 from actors.storage import NOTHING, Appended, Claim, Entry, Level, decoded
 from actors.storage.blobs import references
 from actors.storage.clock import ObservedClock, clock_of, clock_values, observe
@@ -170,6 +172,13 @@ class PostgresStorage:
         self._settle()
         found = self._reader.run(lambda connection: connection.execute(sql.DELETED_FROM).fetchall())
         return [remaining(table, self.where) for (table,) in found]
+
+    def backup(self, path: Path, check: Callable[[], object]) -> None:
+        """Refuse, and name the server's own program."""
+        raise ConfigError(
+            f"{self.where}: a Postgres journal is backed up by the server's own means: pg_dump --format=custom "
+            f"--file={shlex.quote(str(path))} --table='actors_*' DATABASE, or a base backup"
+        )
 
     def sessions(
         self, *, tenant: str | None = None, limit: int = 100, after: Page | None = None

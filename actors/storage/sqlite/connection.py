@@ -5,7 +5,7 @@ Neither checkpoints by itself, and both are closed under the lock, for the last 
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock, RLock
@@ -14,6 +14,7 @@ from typing import TypeAlias
 from actors.errors import JournalDamaged, JournalUnavailable
 from actors.storage import Level
 from actors.storage.deletion import RemainingData
+from actors.storage.sqlite.backup import check_target, copy_into
 from actors.storage.sqlite.erasure import is_rewritten, note_rewrite, remaining
 from actors.storage.sqlite.evidence import keep_evidence
 from actors.storage.sqlite.faults import translated
@@ -159,6 +160,24 @@ class Connections:
                 yield self._reader
             finally:
                 self._reader.rollback()
+
+    def copy(self, path: Path, check: Callable[[], object]) -> None:
+        """Copy the file as it is now to a new one, while others write; see `actors.storage.sqlite.backup`."""
+        self._database.check_own()
+        check_target(path)
+        with translated(str(self.path)):
+            with self._reading:
+                if self._writer is None:
+                    with self.transaction():
+                        pass  # the file is there then, and of this version
+                self._check_there()
+                self._check_index()
+                connection = self._connected()
+            try:
+                copy_into(connection, path, check)
+            finally:
+                with self._writing, self._lock:  # the last one that is closed checkpoints
+                    self._database.close(connection)
 
     def _checkpoint(self, connection: sqlite3.Connection) -> None:
         """Move the write-ahead log into the file if it is long, or at once, and empty it, if something was deleted.

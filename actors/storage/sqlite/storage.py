@@ -1,7 +1,7 @@
 """The SQLite storage: every method is one transaction, or one read."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from os import PathLike
 from pathlib import Path
@@ -192,6 +192,10 @@ class SqliteStorage:
         found = self._connections.remove_deleted(most)
         self.beat()  # it may have taken longer than the lease
         return found
+
+    def backup(self, path: Path, check: Callable[[], object]) -> None:
+        """Copy the file as it is now to a new one, while others write."""
+        self._connections.copy(path, check)
 
     def sessions(
         self, *, tenant: str | None = None, limit: int = 100, after: Page | None = None

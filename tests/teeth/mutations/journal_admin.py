@@ -3,7 +3,7 @@
 from tests.teeth.mutations.mutation import Mutation
 
 ADMIN, RETENTION = "actors/hosting/journal_admin.py", "actors/hosting/retention.py"
-TESTS, ERASURE = "tests/test_journal_admin.py", "tests/test_erasure.py"
+TESTS, ERASURE, BACKUP = "tests/test_journal_admin.py", "tests/test_erasure.py", "tests/test_backup.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -110,5 +110,52 @@ MUTATIONS: tuple[Mutation, ...] = (
         "connection.execute(sql.NOTE_DELETION)",
         "",
         (f"{ERASURE}::test_the_tables_of_a_postgres_server_are_reported_until_they_are_written_anew",),
+    ),
+    Mutation(
+        "backup: a copy is made of pages that were not committed before it began",
+        "actors/storage/sqlite/backup.py:copy_into",
+        'connection.execute("VACUUM INTO ?", (str(part),))',
+        "part.write_bytes(Path(connection.execute('PRAGMA database_list').fetchone()[2]).read_bytes())",
+        (
+            f"{BACKUP}::test_a_backup_that_is_taken_under_writers_has_every_event_that_was_acknowledged_before",
+        ),
+    ),
+    Mutation(
+        "backup: writers wait for it",
+        "actors/storage/sqlite/connection.py:Connections.copy",
+        "copy_into(connection, path, check)",
+        """
+        with self._writing, self._lock:
+            copy_into(connection, path, lambda: None)
+        """,
+        (f"{BACKUP}::test_writers_go_on_while_a_backup_is_taken",),
+    ),
+    Mutation(
+        "backup: a file that is there is replaced",
+        "actors/storage/sqlite/connection.py:Connections.copy",
+        "check_target(path)",
+        "path.unlink(missing_ok=True)",
+        (f"{BACKUP}::test_a_backup_replaces_no_file",),
+    ),
+    Mutation(
+        "backup: one that is ended leaves its part",
+        "actors/storage/sqlite/backup.py:copy_into",
+        "part.unlink(missing_ok=True)",
+        "pass",
+        (f"{BACKUP}::test_a_backup_that_is_ended_leaves_no_file",),
+    ),
+    Mutation(
+        "backup: a caller that is cancelled waits for the end",
+        "actors/storage/calls.py:back_up",
+        "partial(storage.backup, path, check_cancelled)",
+        "partial(storage.backup, path, check_cancelled.__hash__)",
+        (f"{BACKUP}::test_a_caller_that_is_cancelled_ends_the_backup",),
+    ),
+    Mutation(
+        "backup: others may read the copy",
+        "actors/storage/sqlite/backup.py:copy_into",
+        "384",
+        "420",
+        (f"{BACKUP}::test_a_copy_is_a_journal_to_go_on_with_and_has_no_byte_of_a_deleted_session",),
     ),
 )
