@@ -4,6 +4,10 @@ from tests.teeth.mutations.mutation import Mutation
 
 TEXTS, SYNC = "tests/test_stream_text.py", "tests/test_sync.py"
 STREAM, LOOP = "actors/turns/streams.py:TextStream", "actors/kernel/loop_thread.py"
+WEB = "docs/examples/with_uvicorn/conversations.py"
+JOURNEY = (
+    "tests/journeys/test_web_servers.py::test_a_web_application_serves_conversations_ends_at_once_and_goes_on"
+)
 
 MUTATIONS = (
     Mutation(
@@ -110,5 +114,32 @@ MUTATIONS = (
         "MemoryStorage()",
         "None",
         (f"{SYNC}::test_one_question_is_kept_nowhere",),
+    ),
+    Mutation(
+        "everyday: of first requests that come at once all but one are refused",
+        f"{WEB}:Conversations.answer",
+        "self._runtime.open(TARGET, id=name, resume=True)",
+        "self._runtime.open(TARGET, id=name)",
+        (JOURNEY,),
+    ),
+    Mutation(
+        "everyday: an open stream of events keeps the server from ending",
+        f"{WEB}:conversations",
+        "call_at_signal(ending.set)",
+        "",
+        (JOURNEY,),
+    ),
+    Mutation(
+        "everyday: a disconnect stops the turn",
+        f"{WEB}:Conversations.text",
+        "yield piece",
+        """
+        try:
+            yield piece
+        except BaseException:
+            await session.cancel()
+            raise
+        """,
+        (JOURNEY,),
     ),
 )

@@ -1,0 +1,52 @@
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Annotated
+
+from conversations import Conversations, conversations, http_status
+from fastapi import FastAPI, Header, Request
+from fastapi.responses import JSONResponse, StreamingResponse
+from pydantic import BaseModel
+
+from actors import ActorsError
+
+
+@asynccontextmanager
+async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    async with conversations(os.environ["JOURNAL"]) as app.state.conversations:
+        yield
+
+
+app = FastAPI(lifespan=lifespan)
+
+
+class Message(BaseModel):
+    text: str
+
+
+def kept(request: Request) -> Conversations:
+    found: Conversations = request.app.state.conversations
+    return found
+
+
+@app.post("/conversations/{name}/messages")
+async def answer(name: str, message: Message, request: Request) -> dict[str, str]:
+    return {"text": await kept(request).answer(name, message.text)}
+
+
+@app.post("/conversations/{name}/text")
+async def text(name: str, message: Message, request: Request) -> StreamingResponse:
+    return StreamingResponse(kept(request).text(name, message.text), media_type="text/plain")
+
+
+@app.get("/conversations/{name}/events")
+async def events(
+    name: str, request: Request, last_event_id: Annotated[int, Header()] = 0
+) -> StreamingResponse:
+    return StreamingResponse(kept(request).events(name, last_event_id), media_type="text/event-stream")
+
+
+@app.exception_handler(ActorsError)
+async def refused(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, ActorsError)
+    return JSONResponse({"error": str(error)}, status_code=http_status(error))
