@@ -144,6 +144,18 @@ class Server:
         """End it as a crash does."""
         self.stop(signal.SIGQUIT)
 
+    def kill_machine(self) -> None:
+        """End all its processes at one moment, as the end of its machine does: none says a word to anybody."""
+        if self._process is not None:
+            segment = (self.folder / "data" / "postmaster.pid").read_text().splitlines()[6].split()[-1]
+            self.freeze()
+            self._signal(signal.SIGKILL)
+            self._process.wait(SECONDS)
+            self._process = None
+            subprocess.run(
+                ["ipcrm", "-m", segment], capture_output=True, check=False
+            )  # else it stays for ever
+
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
         """End it, and wait until it has ended."""
         if self._process is not None:
@@ -173,27 +185,41 @@ def _user() -> pwd.struct_passwd:
 @contextmanager
 def made(*, synced: bool = False) -> Iterator[Server]:
     """Make a server, and remove it in the end. It is not started."""
+    with empty(synced=synced) as server:
+        (server.folder / "password").write_text(PASSWORD)
+        if not os.getuid():
+            os.chown(server.folder / "password", _user().pw_uid, _user().pw_gid)
+        options = [f"--pwfile={server.folder / 'password'}", "--no-sync", "--encoding=UTF8", "--locale=C"]
+        run(server.folder, "initdb", "-D", "data", "-U", USER, "-A", "scram-sha-256", *options)
+        yield server
+
+
+@contextmanager
+def empty(*, synced: bool = False) -> Iterator[Server]:
+    """Give a server whose folder has no data yet; end it and remove the folder in the end."""
     folder = Path(tempfile.mkdtemp(prefix="pg", dir="/tmp"))  # a socket's path must be short
     server = Server(folder, synced=synced)
     try:
-        _initialise(folder)
+        if not os.getuid():
+            os.chown(folder, _user().pw_uid, _user().pw_gid)
         yield server
     finally:
         server.stop(signal.SIGQUIT)
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _initialise(folder: Path) -> None:
+def run(folder: Path, program: str, *arguments: str) -> None:
+    """Run a program of Postgres in the folder of a server, as who may."""
     programs = binaries()
     assert programs is not None, MISSING
-    (folder / "password").write_text(PASSWORD)
-    if not os.getuid():
-        for path in (folder, folder / "password"):
-            os.chown(path, _user().pw_uid, _user().pw_gid)
-    command = [programs / "initdb", "-D", folder / "data", "-U", USER, "-A", "scram-sha-256"]
-    command += [f"--pwfile={folder / 'password'}", "--no-sync", "--encoding=UTF8", "--locale=C"]
     done = subprocess.run(
-        [str(part) for part in command], capture_output=True, check=False, cwd=folder, **_unprivileged()
+        [str(programs / program), *arguments],
+        capture_output=True,
+        check=False,
+        cwd=folder,
+        env={**os.environ, "PGPASSWORD": PASSWORD},
+        timeout=SECONDS,
+        **_unprivileged(),
     )
     assert done.returncode == 0, done.stderr.decode()
 
@@ -246,13 +272,18 @@ def serve(meeting: Path) -> None:
         shutil.rmtree(over, ignore_errors=True)
 
 
-@pytest.fixture(scope="session")
-def postgres(request: pytest.FixtureRequest) -> Iterator[Server]:
-    """Give the server of this run."""
+def require() -> None:
+    """Skip the test where no server is installed, or fail it where there must be one."""
     if binaries() is None:
         if os.environ.get(REQUIRED):
             pytest.fail(MISSING)
         pytest.skip(MISSING)
+
+
+@pytest.fixture(scope="session")
+def postgres(request: pytest.FixtureRequest) -> Iterator[Server]:
+    """Give the server of this run."""
+    require()
     with shared(os.environ.get("PYTEST_XDIST_TESTRUNUID", f"alone-{os.getpid()}")) as server:
         yield server
 

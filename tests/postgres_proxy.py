@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Literal
 
+SOCKET = ".s.PGSQL.5432"
 Loses = Literal["nothing", "requests", "answers"]
 
 
@@ -44,6 +45,13 @@ class Proxy:
         """Pass everything on again."""
         self._speaks.set()
 
+    def switch(self, to: Path, *, cuts: bool = True) -> None:
+        """Pass new connections on to the server whose socket is in the folder `to`; cut the others, if it `cuts`."""
+        self._to = to / SOCKET
+        for end in [end for pair in self._pairs for end in pair] if cuts else ():
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
     def let_go(self) -> None:
         """Pass on what was held back, where the server still listens."""
         for server, data in self._held:
@@ -56,11 +64,15 @@ class Proxy:
         with suppress(OSError):
             while True:
                 program, _ = self._listener.accept()
-                if not self.is_open:
-                    program.close()
-                    continue
                 server = socket.socket(socket.AF_UNIX)
-                server.connect(str(self._to))
+                try:
+                    if not self.is_open:
+                        raise ConnectionRefusedError
+                    server.connect(str(self._to))
+                except OSError:  # nobody listens there, as when a server has died
+                    program.close()
+                    server.close()
+                    continue
                 self._pairs.append((program, server))
                 for way in ((program, server, True), (server, program, False)):
                     threading.Thread(target=self._pass, args=way, daemon=True).start()
@@ -102,7 +114,7 @@ class Proxy:
 @contextmanager
 def proxied(to: Path) -> Iterator[Proxy]:
     """Give a proxy to the server whose socket is in the folder `to`."""
-    proxy = Proxy(to / ".s.PGSQL.5432")
+    proxy = Proxy(to / SOCKET)
     thread = threading.Thread(target=proxy.serve, daemon=True)
     thread.start()
     try:

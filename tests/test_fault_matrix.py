@@ -207,6 +207,12 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
             "test_a_flipped_bit_of_the_write_ahead_log_costs_the_last_transaction_at_most",
         ),
     },
+    "storage: a server that fails, and another that takes its place": {
+        "test_failover_matrix.py": (
+            "test_callers_hear_of_each_event_that_a_lagging_standby_did_not_have",
+            "test_a_synchronous_standby_has_every_event_and_no_loss_is_reported",
+        ),
+    },
     "storage: slow journal": {
         "test_slow_journal.py": (
             "test_a_flood_of_one_session_does_not_hold_up_what_others_write",
@@ -261,6 +267,7 @@ def test_every_test_about_faulty_answers_calls_tools_and_journals_stands_in_the_
         "test_outages.py",
         "test_outages_of_files.py",
         "test_slow_journal.py",
+        "test_failover_matrix.py",
     )
     named = {(file, test) for row in MATRIX.values() for file, tests in row.items() for test in tests}
     assert {(file, test) for file in mine for test in names_in(file)} <= named
