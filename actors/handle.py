@@ -456,6 +456,8 @@ class Session:
         try:
             await self._put(command, lambda actors: actors.session)
         except ActorsError as error:
+            if isinstance(command, Submit):
+                self._activation.record.refuse(error)
             command.sink.close(error)
             raise
 

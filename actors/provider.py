@@ -14,6 +14,7 @@ from msgspec import Struct, field
 from actors.adapters.adapter import Adapter
 from actors.backends.admission import Admission, Condition
 from actors.backends.rounds import Endpoint, Generate, Round
+from actors.core.measures import RequestCounts
 from actors.kernel import Actor, Child, Command, Context, Query
 from actors.transport import Transport
 
@@ -44,6 +45,7 @@ class Meter(Struct):
     """What can be read of a backend from outside: its counters, which outlive a crash, and who is let in."""
 
     counters: Counter[str] = field(default_factory=Counter)
+    requests: RequestCounts = field(default_factory=RequestCounts)
     admission: Admission | None = None
 
 
@@ -94,6 +96,7 @@ class ProviderActor(Actor[ProviderCommand]):
                     self._endpoint,
                     self._transport,
                     self._counters,
+                    self._meter.requests,
                     self._admission,
                 )
                 self._rounds[key] = (round_, self._context.start(self._serve, command, round_, name=key))

@@ -44,10 +44,7 @@ from actors.core.spending import Budget, Prices, all_prices
 from actors.core.state import Rules
 from actors.core.stats import RuntimeStats, Stalls
 from actors.core.transcript import Encoder
-from actors.errors import (
-    ConfigError,
-    KernelError,
-)
+from actors.errors import ConfigError, KernelError
 from actors.execution.executor import ToolFailure, ToolLimits
 from actors.execution.quarantine import Quarantine
 from actors.execution.threads import THREADS
@@ -109,8 +106,8 @@ class Runtime:
         seed: Seed of the jitter in retries and restarts, and of nothing else; None for a different one each time, in
             each process.
         on_tool_error: Called with each `ToolFailure`, in the event loop: what a tool or an approval raised. The model
-            is told in one line only; the log (`actors.tools`) has the traceback too. If it raises, that is logged, and
-            it is called no more.
+            is told in one line only; the log (`actors.tools`) has the traceback too, at `debug`. If it raises, that is
+            logged, and it is called no more.
         tracing: Traces asks with OpenTelemetry: an `actors.telemetry.otel.Tracing`. If it or a span processor raises,
             that is logged, and nothing more is traced.
         on_refusal: Given a `Reproduction` of each request that was refused for its structure, without its content; or a
@@ -249,6 +246,8 @@ class Runtime:
             readers,
             self._tracing,
             meter,
+            self._meters.asks,
+            self._meters.calls,
         )
         self._host.keep_alive()
         self._keep_no_longer()
@@ -441,13 +440,13 @@ class Runtime:
 
     def stats(self) -> RuntimeStats:
         """Return what was counted since the runtime was entered, and how things stand now. It asks no actor."""
-        host = self._running()
-        backends, open_, active = self._meters.backends(), len(self.sessions), len(host.active)
-        held, slow = self.quarantine.by_tool(), self._meters.slow
+        host, meters = self._running(), self._meters
+        backends, open_, active = meters.backends(self._pricing.cost), len(self.sessions), len(host.active)
+        held, slow = self.quarantine.by_tool(), meters.slow
         waiting, now = host.journal.waiting, self.system.now()
-        journal = self._meters.journal.stats(self.storage.level, self.storage.lease, waiting, BATCH, now)
+        journal = meters.journal.stats(self.storage.level, self.storage.lease, waiting, BATCH, now)
         counted = backends, open_, active, host.held.total, self.refused, held, slow, self.stalls, journal
-        of_host = host.most.memory, host.reuse.stats, host.loop_lag
+        of_host = host.most.memory, host.reuse.stats, host.loop_lag, *meters.work
         return RuntimeStats(*counted, self._budgets.stats, self._learned.stats(), *of_host)
 
     @property

@@ -72,9 +72,8 @@ class SessionActor(Actor[SessionCommand]):
         self._bounds = bounds
         self._pending = pending
         self._generation = generation
-        self._phase: Phase = phases.first(
-            is_closed=state.closed, is_open=False, is_awaiting=state.pause is not None
-        )
+        self._phase: Phase
+        self._enter(phases.first(is_closed=state.closed, is_open=False, is_awaiting=state.pause is not None))
         self.waits = awaiting.pending(state, state.ledger)
         """The calls that the turn waits for."""
         self._runs = awaiting.approved(state, state.ledger)
@@ -116,7 +115,7 @@ class SessionActor(Actor[SessionCommand]):
         is_held = state.held is not None or self._equipment.is_changing
         is_open = is_held or state.bound is not None or pending.current is not None
         is_awaiting = state.pause is not None
-        self._phase = phases.first(is_closed=state.closed, is_open=is_open, is_awaiting=is_awaiting)
+        self._enter(phases.first(is_closed=state.closed, is_open=is_open, is_awaiting=is_awaiting))
         if self._phase == "recovering":
             self._recovery = Recovery(self._log, self._refs, self._equipment, replay.seq, replay.repeatable)
             self._mine.start(self._recover, self._recovery, name="recover")
@@ -182,8 +181,13 @@ class SessionActor(Actor[SessionCommand]):
 
     def _step(self, happening: Happening) -> Action:
         """Note that something happened, and return what is to be done about it."""
-        action, self._phase = phases.step(self._phase, happening)
+        action, phase = phases.step(self._phase, happening)
+        self._enter(phase)
         return action
+
+    def _enter(self, phase: Phase) -> None:
+        self._phase = phase
+        self._pending.record.enter(phase)
 
     def _ending(self) -> SessionClosed:
         return SessionClosed(f"Session {self._log.state.session!r} is ending; open another")
@@ -200,7 +204,7 @@ class SessionActor(Actor[SessionCommand]):
         if action == "refuse":
             self._refuse(command, self._ending())
             return
-        waiting.append(command)
+        self._pending.push(command)
         reply.send(None)
         if action == "begin":
             self._begin()
@@ -217,7 +221,7 @@ class SessionActor(Actor[SessionCommand]):
 
     def _begin(self) -> None:
         """Have a child drive the ask that waits longest."""
-        submit = self._pending.current = self._pending.waiting.pop(0)
+        submit = self._pending.take()
         self._equipment.refresh()
         driver = self._driver(submit.sink, submit.variables)
         driver.ask.output = self._pending.form = submit.output

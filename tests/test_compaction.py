@@ -26,7 +26,7 @@ from actors.testing.images import png
 from actors.testing.rules.base import Json
 from actors.testing.server import LoopbackServer, serve
 from actors.testing.windows import DIALECTS, window
-from actors.turns.driver import stopped
+from actors.turns.inflight import stopped
 from tests.runtime_support import (
     assert_paired,
     assert_rebuilds,

@@ -77,7 +77,9 @@ def test_a_host_killed_in_a_write_is_taken_over_at_once_while_its_forked_workers
     assert host.ask("write", "one", 1) == ["writing"]
     Child.end(host)
     with closing(SqliteStorage(path, level=level)) as mine:
-        assert mine.claim("one") == Claim(2, 1)
+        claim = mine.claim("one")
+        assert claim == Claim(2, 1, claim.taken_from)
+        assert claim.taken_from
         assert mine.append([Entry("one", 2, (to("mine"),))]) == [2]
         assert mine.read("one") == [to("kept"), to("mine")]
     assert host.has_living_workers()
@@ -94,7 +96,9 @@ def test_a_host_killed_between_writes_is_taken_over_at_once_while_its_forked_wor
     assert host.ask("append", "one", 1, "kept") == ["1"]
     Child.end(host)
     with closing(SqliteStorage(path)) as mine:
-        assert mine.claim("one") == Claim(2, 1)
+        claim = mine.claim("one")
+        assert claim == Claim(2, 1, claim.taken_from)
+        assert claim.taken_from
     assert host.has_living_workers()
 
 

@@ -186,8 +186,8 @@ async def test_prometheus_is_shown_the_stats_by_backend_and_by_name() -> None:
             f'actors_{name.removesuffix("_total")}_total{{backend="a"}} {float(getattr(backend.tools, name))}'
         )
         assert shown in text.splitlines()
-    assert 'actors_requests_total{backend="a"} 2.0' in text
-    assert "actors_sessions 1.0" in text
+    assert 'actors_requests_total{backend="a",model="gpt",status="200"} 2.0' in text
+    assert 'actors_sessions{state="idle"} 1.0' in text
     assert "actors_sessions_hibernated 0.0" in text
     assert float(text.partition("\nactors_sessions_bytes ")[2].partition("\n")[0]) > 100
 

@@ -129,7 +129,8 @@ def test_a_host_that_is_killed_is_taken_over_with_all_that_it_told_and_nothing_t
     child.end()
     claim = taken_over(mine, "one")
     log = mine.read("one")
-    assert claim == Claim(2, len(log))
+    assert claim == Claim(2, len(log), claim.taken_from)
+    assert claim.taken_from
     assert len(log) >= 50
     assert log == [to(str(number)) for number in range(len(log))]
     assert mine.append([Entry("one", 2, (to("mine"),))]) == [len(log) + 1]
@@ -144,11 +145,14 @@ def test_a_host_that_stopped_and_goes_on_writes_nothing_that_was_taken_over(
         assert stopped.ask("claim", session) == ["claimed", "1", "0"]
     assert stopped.ask("append", "one", 1, "before") == ["1"]
     stopped.stop(where)
-    assert taken_over(mine, "one") == Claim(2, 1)
+    claim = taken_over(mine, "one")
+    assert claim == Claim(2, 1, claim.taken_from)
+    assert claim.taken_from
+    assert mine.claim("one") == Claim(3, 1)  # it is its own now
     stopped.tell("append", "one", 1, "stale")
     stopped.tell("append", "two", 1, "own")
     stopped.tell("claim", "one")
-    assert mine.append([Entry("one", 2, (to("live"),))]) == [2]
+    assert mine.append([Entry("one", 3, (to("live"),))]) == [2]
     stopped.signal(signal.SIGCONT)
     assert stopped.heard() == ["fenced"]
     assert stopped.heard() == ["1"]  # what nobody took is its own

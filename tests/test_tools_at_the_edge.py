@@ -434,6 +434,7 @@ async def breaks() -> str:
 async def test_what_a_tool_raises_is_logged_with_its_traceback_and_reaches_the_hook(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
+    caplog.set_level(logging.DEBUG, logger="actors.tools")
     server = openai(Turn(Call("breaks", {})), Turn(Say("done")))
     failures: list[ToolFailure] = []
 
@@ -447,10 +448,13 @@ async def test_what_a_tool_raises_is_logged_with_its_traceback_and_reaches_the_h
     (failure,) = failures
     assert (failure.session, failure.call_id, failure.tool) == ("mine", "hist_tool_1", "breaks")
     assert isinstance(failure.error, LookupError)
-    (record,) = [record for record in caplog.records if record.name == "actors.tools"]
-    assert record.levelno == logging.ERROR
-    assert "event='tool_failed' session='mine' call='hist_tool_1' tool='breaks'" in record.getMessage()
-    assert "in breaks" in (caplog.text or "")
+    record, trace = [record for record in caplog.records if record.name == "actors.tools"]
+    assert (record.levelno, trace.levelno) == (logging.INFO, logging.DEBUG)
+    about = "session='mine' call='hist_tool_1' tool='breaks'"
+    assert f"event='tool_failed' {about} error='LookupError'" in record.getMessage()
+    assert (record.exc_text, record.exc_info, trace.exc_info) == (None, None, None)
+    assert trace.getMessage() == f"event='tool_traceback' {about}"
+    assert "in breaks" in str(trace.exc_text)
     assert list(results(bodies(server)[-1]).values()) == ["ERROR: LookupError: the third shelf"]
 
 

@@ -18,6 +18,7 @@ from math import inf
 
 from msgspec import Struct, field
 
+from actors import telemetry
 from actors.adapters.failure import Failure
 from actors.core.fair import FairQueue
 from actors.core.pace import Breaker, Concurrency, MinuteBudget, RetryBudget
@@ -197,7 +198,7 @@ class Admission:
         if ticket.probes:
             ticket.probes = False
             if self.breaker.probing and self.breaker.answered():
-                self.concurrency.restart()
+                self._closed()
                 self.concurrency.answered()  # beside it there is room for one
         elif ticket.is_in_doubt:
             ticket.is_in_doubt = False
@@ -335,11 +336,23 @@ class Admission:
         if (
             breaker.in_a_row or breaker.failed_at is not None or breaker.until is not None
         ) and breaker.answered():
-            self.concurrency.restart()
+            self._closed()
         elif self.concurrency.limit < self._pace.concurrency:
             self.concurrency.answered()
 
+    def _closed(self) -> None:
+        """Begin again at one request: the breaker was open, and is closed."""
+        self.concurrency.restart()
+        telemetry.circuit_closed(self._name)
+
     def _failed(self, ticket: Ticket, failure: Failure) -> None:
+        """Learn from a failed try, and log that the breaker opens, if it does."""
+        was_open = self.breaker.until is not None
+        self._learn(ticket, failure)
+        if not was_open and (until := self.breaker.until) is not None:
+            telemetry.circuit_opened(self._name, until - self._now(), self.breaker.in_a_row)
+
+    def _learn(self, ticket: Ticket, failure: Failure) -> None:
         """Learn from a failed try. Whatever the backend says but that it is down shows that it is there."""
         asked = failure.retry_after
         if failure.kind == "rate_limit":

@@ -52,7 +52,7 @@ class Providers:
         credentials, headers = credentials_of(config, member), partial(headers_of, config, member)
         query = partial(query_of, config, member)
         weights = {name: tenant.weight for name, tenant in config.settings.tenants.items()}
-        meter = self._meters.provider(backend.binding.backend)
+        meter = self._meters.provider(backend.binding)
         make = partial(
             provider_at,
             backend,

@@ -13,19 +13,21 @@ from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 import anyio
 from msgspec import Struct, field
-from msgspec.structs import replace
 
 from actors import telemetry
 from actors.adapters.adapter import Adapter
 from actors.adapters.failure import ACTIONS, BACKEND_KINDS, AnswerFault, Failure, Kind
 from actors.adapters.request import Request
 from actors.backends.admission import Admission, Pace, Ticket
+from actors.backends.redaction import without_secrets
 from actors.backends.retries import Retries
+from actors.backends.sending import merged_headers, timeouts_of
 from actors.backends.silence import Silence
 from actors.core.asking import Asked
 from actors.core.content import Message
 from actors.core.feed import Sink, StatusEvent, TextEvent, ThinkingEvent
 from actors.core.identity import Binding
+from actors.core.measures import RequestCounts
 from actors.core.progress import Cause
 from actors.core.segments import Segments
 from actors.core.stream import (
@@ -51,8 +53,6 @@ from actors.wall import wall
 if TYPE_CHECKING:
     from actors.adapters.base import Decoder
 
-SECRET = 6
-"""Fewest characters of an auth header that is removed from a provider's words."""
 ERROR_BODY = 256 * 1024
 """Bytes of an error response that are read."""
 ERROR_TIME = 2.0
@@ -190,6 +190,7 @@ class Round:
         endpoint: Endpoint,
         transport: Transport,
         counters: Counter[str],
+        requests: RequestCounts,
         admission: Admission,
     ) -> None:
         self._command = command
@@ -197,9 +198,10 @@ class Round:
         self._endpoint = endpoint
         self._transport = transport
         self._counters = counters
+        self._requests = requests
         self._admission = admission
         self._here = parking()
-        self._timeouts = _bounded(endpoint.timeouts, command.asked)
+        self._timeouts = timeouts_of(endpoint.timeouts, command.asked)
         self._decoder = self._fresh(stream=endpoint.stream)
         self._message: Message | None = None
         self._failure: Failure | None = None
@@ -216,6 +218,9 @@ class Round:
         self._calls = 0  # canonical ids that tries before this one have used
         self._offset = 0
         self._continued = 0  # requests that went on with the answer
+        self._sent = 0  # requests of this try
+        self._began = 0.0  # when it began, by the loop's clock
+        self._is_heard = False  # whether a piece of its answer has come
 
     async def run(self, random: Random) -> None:
         """Try until there is an answer, or a failure that is final. Others have its place while it waits."""
@@ -223,8 +228,8 @@ class Round:
             failure = await self._admitted()
             if failure is None:
                 return
-            failure = _without_secrets(failure, query_secrets(self._query))
-            wait = self._judged(_without_secrets(failure, (*self._auth_headers, *self._extra)), random)
+            failure = without_secrets(failure, query_secrets(self._query))
+            wait = self._judged(without_secrets(failure, (*self._auth_headers, *self._extra)), random)
             assert self._failure is not None
             self._report(self._failure, wait)
             if wait is None:
@@ -250,12 +255,19 @@ class Round:
             error = type(refused).__name__
             return Failure(kind, ACTIONS[kind], str(refused), retry_after=refused.retry_after, error=error)
         failure, usage = None, None
+        self._sent, self._began, self._is_heard = 0, self._here.now(), False
         try:
             failure = await self._attempt()
             usage = self._decoder.usage
         finally:
-            admission.leave(ticket, failure, usage)
+            self._leave(ticket, failure, usage)
         return failure
+
+    def _leave(self, ticket: Ticket, failure: Failure | None, usage: Usage | None) -> None:
+        """Give the place of a try back, and count its requests; `usage` is None if it was stopped."""
+        self._admission.leave(ticket, failure, usage)
+        status = 200 if failure is None else failure.status
+        self._requests.end(self._sent, status, stopped=usage is None)
 
     def _judged(self, failure: Failure, random: Random) -> float | None:
         """Take note of how a try failed; return the seconds until the next, or None if there is none."""
@@ -303,6 +315,7 @@ class Round:
     def outcome(self) -> Generated:
         """Return how the round ended."""
         decoder, usage = self._decoder, self._decoder.usage
+        self._requests.use(usage)
         calls = max(self._calls, decoder.minted)
         if (whole := self._message) is not None:
             calls = max(calls, len(whole.calls))
@@ -376,7 +389,8 @@ class Round:
         outgoing = Outgoing(url, segments)
         self._auth_headers = await endpoint.credentials.headers(outgoing)
         self._extra = endpoint.headers()
-        headers = (*_replaced(request.headers, self._extra), *self._auth_headers)
+        headers = (*merged_headers(request.headers, self._extra), *self._auth_headers)
+        self._sent += 1
         self._counters["requests"] += 1
         self._counters["retries"] += self._tries > 1
         async with self._transport.send(url, headers, segments, self._timeouts) as response:
@@ -400,6 +414,8 @@ class Round:
         """Take the message that was read. What is known only at its end is shown now."""
         self._message = self._decoder.close()
         self._show(self._decoder.late)
+        self._hear()
+        self._requests.answer.note(self._here.now() - self._began)
         if withheld := self._decoder.withheld:  # it took the request, and yet something in it was wrong
             self._counters["tool_api_400_total"] += 1
             telemetry.withheld(f"round {self._command.key}", withheld)
@@ -452,47 +468,31 @@ class Round:
                     self._emit(TextEvent(text, self._command.turn, self._command.round, self._offset))
                 case ThinkingDelta(text=text):
                     self._emit(ThinkingEvent(text, self._command.turn, self._command.round, self._offset))
-                case CallStarted() | ArgumentsDelta() | CallDone() | Usage() | Finish():
-                    pass  # the decoder keeps them
+                case CallStarted():
+                    self._hear()  # the decoder keeps it, as the others
+                case ArgumentsDelta() | CallDone() | Usage() | Finish():
+                    pass
                 case _:
                     assert_never(event)
 
     def _report(self, failure: Failure, wait: float | None) -> None:
-        """Tell a watcher that the request failed, and the seconds until it is sent again, if it is."""
+        """Log that the request failed, and tell a watcher: with the seconds until it is sent again, if it is."""
         command, cause = self._command, Cause(failure.kind, failure.status)
+        telemetry.request_failed(command.session, command.binding, cause, failure.error_type, wait)
         if command.sink is not None and command.sink.is_watched:
             place = (None, command.turn, command.round, failure.error_type)
             command.sink.put(StatusEvent("request_failed", *place, cause=cause, wait=wait))
 
+    def _hear(self) -> None:
+        """Note that a piece of the answer has come."""
+        if not self._is_heard:
+            self._is_heard = True
+            self._requests.first_token.note(self._here.now() - self._began)
+
     def _emit(self, event: TextEvent | ThinkingEvent) -> None:
+        self._hear()
         self._visible = True
         self._offset += len(event.text)
         sink = self._command.sink
         if sink is not None and sink.is_watched:  # a reader may come in the midst of an answer
             sink.put(event)
-
-
-def _bounded(usual: Timeouts, asked: Asked | None) -> Timeouts:
-    """Return the bounds of a request, with those of its ask in place of the endpoint's."""
-    if asked is None or (asked.first_byte is None and asked.idle is None):
-        return usual
-    first_byte, idle = asked.first_byte or usual.first_byte, asked.idle or usual.idle
-    return replace(usual, first_byte=first_byte, idle=idle)
-
-
-def _replaced(usual: Headers, given: Headers) -> Headers:
-    """Return the usual headers with those that were given in their place, or behind them."""
-    if not given:
-        return usual
-    names = {name for name, _ in given}
-    return (*(header for header in usual if header[0].lower() not in names), *given)
-
-
-def _without_secrets(failure: Failure, auth_headers: Headers) -> Failure:
-    """Return a failure without the credentials that were sent: some servers repeat them."""
-    message = failure.message
-    for _, value in auth_headers:
-        for secret in (value, value.removeprefix("Bearer ")):
-            if len(secret) >= SECRET:
-                message = message.replace(secret, "[removed]")
-    return failure if message == failure.message else replace(failure, message=message)

@@ -12,7 +12,7 @@ def show_logs(*, debug: bool) -> None:
     logger = logging.getLogger("actors")
     logger.addHandler(handler)
     logger.propagate = False
-    logger.setLevel(logging.INFO)
+    logger.setLevel(logging.DEBUG)
 
 
 class _Safe(logging.Formatter):

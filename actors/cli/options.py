@@ -396,8 +396,8 @@ def _bench(commands: "Commands") -> None:
 
 
 def _stats(commands: "Commands") -> None:
-    stats = _command(commands, "stats", "stats", "count how tool calls fared, from events of `run --json`")
-    stats.add_argument("file", help="events, one a line; `-` is standard input")
+    stats = _command(commands, "stats", "stats", "count how asks and tool calls fared")
+    stats.add_argument("file", help="events of `run --json`, or what Prometheus gets; `-` is standard input")
     stats.add_argument("--json", action="store_true", help="print one JSON object, by backend")
 
 

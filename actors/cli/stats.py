@@ -1,18 +1,23 @@
-"""`actors stats`: how tool calls fared with each backend, counted from events as `actors run --json` prints them."""
+"""`actors stats`: how tool calls, requests and asks fared, counted from events as `actors run --json` prints them.
+
+Of a scrape of Prometheus it prints every figure (`actors.cli.scrape`).
+"""
 
 import argparse
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import reduce
+from itertools import chain
 from pathlib import Path
 
 from msgspec.structs import asdict
 
+from actors.cli import scrape
 from actors.cli.exits import Exit
 from actors.cli.screen import safe, screen
 from actors.core.event_json import Fields
-from actors.core.retold import recount_events
+from actors.core.retold import RetoldWork, recount_work
 from actors.core.stats import COUNTERS, ToolCounts
 from actors.errors import TranscriptError
 
@@ -31,14 +36,18 @@ _COLUMNS = (
 
 
 def main(options: argparse.Namespace) -> Exit:
-    """Print the counters of each backend, and of all together.
+    """Print the counters of each backend, and of all together; or what a scrape holds.
 
     Raises:
         TranscriptError: The file has none, or a line of it is no event.
     """
     lines = _EventLines(options.file)
+    if lines.is_scrape:
+        found = scrape.read(lines.raw())
+        print(scrape.as_json(found) if options.json else "\n".join(scrape.as_lines(found)))
+        return Exit.OK
     try:
-        counts = recount_events(lines.events())
+        counts, work = recount_work(lines.events())
     except (AttributeError, KeyError, TypeError) as error:
         raise lines.wrong("has not the fields of an event") from error
     if not lines.any:
@@ -46,7 +55,7 @@ def main(options: argparse.Namespace) -> Exit:
     if options.json:
         print(json.dumps({name: _figures(each) for name, each in counts.items()}))
     else:
-        print("\n".join(_table(counts)))
+        print("\n".join([*_table(counts), *_lines(work)]))
     return Exit.OK
 
 
@@ -55,12 +64,24 @@ class _EventLines:
 
     def __init__(self, file: str) -> None:
         self._file = file
+        self._lines: Iterator[str] = self._read()
         self._number = 0
         self.any = False
 
+    @property
+    def is_scrape(self) -> bool:
+        """Whether it is what Prometheus gets, and no events. Ask before anything is read."""
+        first = next(self._lines, "")
+        self._lines = chain([first], self._lines)
+        return first.startswith(("# HELP ", "# TYPE "))
+
+    def raw(self) -> Iterator[str]:
+        """Return the lines as they are."""
+        return self._lines
+
     def events(self) -> Iterator[Fields]:
         """Yield the event of each line; empty ones are passed over."""
-        for line in self._read():
+        for line in self._lines:
             self._number += 1
             if line.strip():
                 yield self._event(line)
@@ -104,3 +125,20 @@ def _table(counts: dict[str, ToolCounts]) -> Iterator[str]:
         numbers = [f"{getattr(each, counter):,}" for counter in COUNTERS]
         shares = [f"{getattr(each, rate):.1%}" for rate in RATES]
         yield " ".join([safe(name).ljust(width), *(cell.rjust(11) for cell in numbers + shares)])
+
+
+def _lines(work: RetoldWork) -> Iterator[str]:
+    """Yield what events tell beside the counters, if they tell of an ask that ended."""
+    if not work.asks:
+        return
+    yield f"asks: {_listed(work.asks)}; calls that failed: {work.failures:,}"
+    for binding, statuses in work.requests.items():
+        yield f"requests to {safe(binding)}: {_listed(statuses)}"
+    for binding, tokens in work.tokens.items():
+        share = tokens["cache_read_tokens"] / max(tokens["input_tokens"], 1)
+        shown = {name.removesuffix("_tokens"): count for name, count in tokens.items()}
+        yield f"tokens of {safe(binding)}: {_listed(shown)}; cache share {share:.1%}"
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {count:,}" for name, count in counts.items())

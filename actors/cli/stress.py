@@ -14,6 +14,7 @@ import anyio
 from msgspec import to_builtins
 
 from actors.cli.exits import Exit
+from actors.cli.logs import show_logs
 from actors.cli.screen import Wish, complain, safe, screen
 from actors.cli.targets import tools
 from actors.testing import StressReport, stress
@@ -30,6 +31,7 @@ def main(options: argparse.Namespace) -> Exit:
     if options.target is None and (options.config or options.switch_to):
         complain("--config and --switch-to go with a TARGET; without one the built-in servers are asked")
         return Exit.USAGE
+    show_logs(debug=options.debug)
     load: dict[str, Any] = {name: getattr(options, name) for name in FIELDS}  # Any: the fields of a load
     if options.target is not None:
         load["switches"] = (options.target, *options.switch_to) if options.switch_to else ()

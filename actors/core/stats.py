@@ -23,6 +23,7 @@ from actors.core.events import (
 )
 from actors.core.identity import Binding
 from actors.core.packed import unpack
+from actors.core.stream import Usage
 
 OUR_BUG = "transcript"
 """The kind of a failure that refuses the structure of a transcript."""
@@ -77,6 +78,70 @@ def _rate(part: int, whole: int) -> float:
     return part / whole if whole else 0.0
 
 
+class Durations(Struct, frozen=True):
+    """How long something took, each time.
+
+    Args:
+        counts: How often, by the seconds that it took at most; `inf` is the last.
+        seconds: All of it.
+        longest: The longest, in seconds.
+    """
+
+    counts: dict[float, int] = field(default_factory=dict)
+    seconds: float = 0.0
+    longest: float = 0.0
+
+    @property
+    def count(self) -> int:
+        """How often."""
+        return sum(self.counts.values())
+
+    def centile(self, percent: float) -> float:
+        """Return the seconds within which so many percent of the times were over, as far as `counts` tells."""
+        left = self.count * percent / 100
+        for seconds, count in self.counts.items():
+            left -= count
+            if left <= 0:
+                return min(seconds, self.longest)
+        return self.longest
+
+
+class ModelStats(Struct, frozen=True):
+    """One model of a backend, since the runtime was entered.
+
+    Args:
+        requests: Requests that have ended, by the status of HTTP; `none` where no response came, or it broke off,
+            `cancelled` where they were stopped, `other` for a status that no standard knows.
+        usage: The tokens of its answers.
+        cost: What those cost; None where a price is not known.
+        first_token: How long it took from a request to the first piece of its answer.
+        answer: How long it took from a request to the end of its answer. Answers that broke off are not counted.
+    """
+
+    requests: dict[str, int]
+    usage: Usage
+    cost: float | None
+    first_token: Durations
+    answer: Durations
+
+    @property
+    def cache_share(self) -> float:
+        """The part of the input tokens that was read from the provider's cache; 0 where there were none."""
+        return _rate(self.usage.cache_read_tokens, self.usage.input_tokens)
+
+
+class ToolStats(Struct, frozen=True):
+    """One tool, since the runtime was entered: calls that have ended.
+
+    Args:
+        failures: Of these, those that raised, or took too long.
+        seconds: How long they took.
+    """
+
+    failures: int
+    seconds: Durations
+
+
 class BackendStats(Struct, frozen=True):
     """One backend, since the runtime was entered.
 
@@ -89,6 +154,7 @@ class BackendStats(Struct, frozen=True):
         is_open: Whether its breaker is open: it failed too often and is left alone.
         refused_media: Tries that it refused for an attachment.
         refused_parameters: Tries that it refused for an optional parameter.
+        models: How requests to each of its models fare; from the 65th model on as `other`.
     """
 
     tools: ToolCounts
@@ -99,6 +165,7 @@ class BackendStats(Struct, frozen=True):
     is_open: bool = False
     refused_media: int = 0
     refused_parameters: int = 0
+    models: dict[str, ModelStats] = field(default_factory=dict)
 
 
 class LearnedFact(Struct, frozen=True):
@@ -177,27 +244,8 @@ class ReuseStats(Struct, frozen=True):
     dropped: int = 0
 
 
-class LoopLag(Struct, frozen=True):
-    """How long the event loop took to come round each time that turns computed. Sockets and timers wait for that.
-
-    Args:
-        counts: How often, by the seconds that it took at most; `inf` is the last.
-        seconds: All of it.
-        longest: The longest, in seconds.
-    """
-
-    counts: dict[float, int] = field(default_factory=dict)
-    seconds: float = 0.0
-    longest: float = 0.0
-
-    def centile(self, percent: float) -> float:
-        """Return the seconds within which so many percent of the times were over, as far as `counts` tells."""
-        left = sum(self.counts.values()) * percent / 100
-        for seconds, count in self.counts.items():
-            left -= count
-            if left <= 0:
-                return min(seconds, self.longest)
-        return self.longest
+class LoopLag(Durations, frozen=True):
+    """How long the event loop took to come round each time that turns computed. Sockets and timers wait for that."""
 
 
 class BudgetStats(Struct, frozen=True):
@@ -233,6 +281,13 @@ class RuntimeStats(Struct, frozen=True):
         memory_limit: Bytes that they may hold (`limits.memory`, or what fits the machine).
         reuse: How often a session that was used again was still in memory.
         loop_lag: How long the runtime's event loop takes to come round, whatever else runs there.
+        asks: Asks that have ended, by how: `complete`, `cancelled`, `failed`, `interrupted`; `refused` if they were not
+            accepted, `dropped` if their session ended before they did.
+        asks_waiting: Asks that wait for the one before them in their session.
+        asking: Sessions with an ask in flight.
+        awaiting: Sessions whose turn waits for its caller: for results, or an approval. All others are `idle`.
+        tools: How calls of each tool fare; from the 65th tool on as `other`.
+        threads_waiting: Calls in this process that wait for a thread.
         refused: Transcripts that were refused for their structure, by a provider or by the judge.
         quarantined: Calls that are closed and still run, because their tools did not end: how many, by tool.
         slow_handlers: How often an actor held up all others.
@@ -256,6 +311,17 @@ class RuntimeStats(Struct, frozen=True):
     memory_limit: int = 0
     reuse: ReuseStats = ReuseStats()
     loop_lag: LoopLag = LoopLag()
+    asks: dict[str, int] = field(default_factory=dict)
+    asks_waiting: int = 0
+    asking: int = 0
+    awaiting: int = 0
+    tools: dict[str, ToolStats] = field(default_factory=dict)
+    threads_waiting: int = 0
+
+    @property
+    def idle(self) -> int:
+        """Open sessions with no ask in flight and none that waits, with actors or without."""
+        return self.sessions - self.asking - self.awaiting
 
     @property
     def hibernated(self) -> int:

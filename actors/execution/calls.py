@@ -90,6 +90,7 @@ class Running:
         self.delegated: Sequence[Delegated] = ()
         """What the sessions used that its tool opened and that have ended."""
         self._fault: BaseException | None = None  # of the host's rule that names what it writes to
+        self._began: float | None = None  # by the loop's clock, until it is counted
         self.is_begun = self.is_late = False
         self._is_stopped = self._runs_on = self.is_over = self.is_closed = False
 
@@ -130,6 +131,8 @@ class Running:
     def start(self) -> None:
         """Run it."""
         call, context = self.call, self.site.context.copy()
+        if self.is_begun:
+            self._began = self.site.executor.now()
         self._inside = self.site.executor.enter(context)
         self._task = self.site.executor.start(self._run, call.name, call.id, context)
 
@@ -178,6 +181,9 @@ class Running:
 
     def _has_ended(self, event: CallEvent | None) -> None:
         """Tell how the call ended, once no session goes on that its tool opened."""
+        if self._began is not None:
+            began, self._began = self._began, None
+            self.site.executor.count(self.tool.name, began, failed=isinstance(event, Failed))
         if self._subagents is None:
             self.site.ended(self, event)
         else:
@@ -235,7 +241,7 @@ class Running:
             await self.site.begin(self.started)
         except (KernelError, JournalError):  # its session has ended, or goes on from its log
             return False
-        self.is_begun = True
+        self.is_begun, self._began = True, self.site.executor.now()
         return True
 
     async def _returned(self) -> CallEvent | None:

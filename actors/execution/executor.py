@@ -14,6 +14,7 @@ from msgspec import Struct
 from actors import telemetry
 from actors.core.fit import SizeLimits
 from actors.core.ingest import DEFAULT_LIMITS
+from actors.core.measures import ToolMeasures
 from actors.execution.children import NOBODY, OpenBelow
 from actors.execution.ordering import ResourceOrder
 from actors.execution.quarantine import Quarantine
@@ -108,6 +109,7 @@ class Executor:
         key: Tells this session from every other, those of the same id included.
         tenant: Whose it is. Tenants share the threads alike.
         open_below: Opens sessions for its tools.
+        measures: What is counted of its calls.
     """
 
     def __init__(
@@ -121,9 +123,11 @@ class Executor:
         key: str = "",
         tenant: str = "",
         open_below: OpenBelow = NOBODY,
+        measures: ToolMeasures | None = None,
     ) -> None:
         self._system, self._failed, self.quarantine = system, failed, quarantine
         self.open_below = open_below
+        self._measures = ToolMeasures() if measures is None else measures
         self.session, self.limits, self.deps, self.key, self.tenant = session, limits, deps, key, tenant
         self.order = ResourceOrder()
         """Who writes to what, one after another."""
@@ -147,6 +151,14 @@ class Executor:
     def apart(self, work: Work, name: str) -> None:
         """Do something for a tool that may have left its own task unusable."""
         self._system.tasks.start(work, partial(_logged, name), name)
+
+    def now(self) -> float:
+        """Return the loop's clock, in seconds."""
+        return self._system.now()
+
+    def count(self, tool: str, began: float, *, failed: bool) -> None:
+        """Count a call that has ended, which began then."""
+        self._measures.end(tool, self.now() - began, failed=failed)
 
     def after(self, seconds: float, action: Callable[[], None]) -> Timer:
         """Call `action` then. It must not raise."""

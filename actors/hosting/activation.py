@@ -19,6 +19,7 @@ from types import EllipsisType
 import anyio
 from msgspec import Struct
 
+from actors import telemetry
 from actors.core.awaiting import pending
 from actors.core.batch import Approve
 from actors.core.bounds import Bounds
@@ -47,6 +48,7 @@ from actors.toolsets import Item, Offer
 from actors.turns.commands import End
 from actors.turns.configuration import Change, Configuration
 from actors.turns.pending import PendingAsks, again
+from actors.turns.records import AskRecord
 
 
 class Suspended(Struct, frozen=True):
@@ -81,7 +83,7 @@ class Activation:
         bounds: How long a turn of it may go on.
 
     `above`: the call that it was opened for, if it is a subagent; `used`: what it had used when it ended; `handles`:
-    how many have it (`actors.hosting.handles`).
+    how many have it (`actors.hosting.handles`); `record`: what is counted of its asks.
     """
 
     __slots__ = (
@@ -103,6 +105,7 @@ class Activation:
         "key",
         "name",
         "pending",
+        "record",
         "tenant",
         "used",
     )
@@ -124,6 +127,7 @@ class Activation:
         self.host, self.approve, self.deps, self.depth = host, approve, deps, depth
         self._now: Passive | SessionActors | Suspended | Over = LOGGED
         self._target = opened.target
+        self.record = AskRecord(self.name, host.asks, lambda result: host.ask_failed(result).advice)
         self.handles, self.is_given_back = 0, False
         self.holding = Holding(host.held)
         if not host.is_durable:
@@ -172,6 +176,7 @@ class Activation:
     def recall(self, state: SessionState, lanes: Lanes) -> None:
         """Take what was made of the session's log elsewhere: nothing is open in it but a turn that waits."""
         self._waits = pending(state, state.ledger)
+        self.record.enter("awaiting" if self._waits else "idle")
         self.holding.count("messages", state.size)
         self.holding.count("calls", state.ledger.size)
         self.holding.count("objects", OBJECTS)
@@ -220,6 +225,7 @@ class Activation:
         """Note that the actors have ended, and are to begin from the log when the session is used again."""
         assert isinstance(self._now, SessionActors)
         self._target, self._waits = self.target, self.waits
+        self.record.enter("awaiting" if self._waits else "idle")
         self._now = Suspended(self._now, self._now.forget())
         self._release()
         self.host.active.pop(self.name, None)
@@ -278,6 +284,9 @@ class Activation:
             case Over():
                 pass
         self._target, self._waits, self._now = self.target, (), Over(fenced)
+        self.record.enter("ended")
+        if fenced is not None:
+            telemetry.session_fenced(self.name, fenced)
         self.holding.release()
         if owners := self.configuration.owners:
             self.host.toolsets.release(owners)

@@ -44,7 +44,7 @@ class SessionActors:
         self._made: SessionActor | None = None
         self.equipment = Equipment(activation.configuration, host.resolver, activation.change)
         self._pending = activation.pending or PendingAsks(host.most_waiting)
-        self._pending.rested = activation.rested
+        self._pending.rested, self._pending.record = activation.rested, activation.record
         self._executor = Executor(
             host.system,
             self._name,
@@ -55,6 +55,7 @@ class SessionActors:
             activation.key,
             activation.tenant,
             host.open_below,
+            host.tools,
         )
         fence, holding = activation.fence, activation.holding
         self._generation = Generation(self._name, fence, host.journal, host.rules, holding)

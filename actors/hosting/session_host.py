@@ -21,6 +21,7 @@ from actors.core.bounds import Bounds
 from actors.core.closing import breaks_off
 from actors.core.events import Event
 from actors.core.feed import TurnResult
+from actors.core.measures import AskCounts, ToolMeasures
 from actors.core.state import Lanes, Rules, SessionState, rebuilt
 from actors.core.stats import LoopLag
 from actors.errors import (
@@ -98,6 +99,8 @@ class SessionHost(Struct):
         readers: Who reads their events along.
         tracing: Traces their asks.
         meter: How the journal stands.
+        asks: What is counted of the sessions' asks.
+        tools: What is counted of their calls.
         active: The sessions that have actors, those that were not used for longest first.
         passive: The sessions without actors of which more is kept than the log, likewise.
         held: Bytes that all sessions hold.
@@ -125,6 +128,8 @@ class SessionHost(Struct):
     readers: Readers = field(default_factory=Readers)
     tracing: "RuntimeTracing | None" = None
     meter: JournalMeter = field(default_factory=JournalMeter)
+    asks: AskCounts = field(default_factory=AskCounts)
+    tools: ToolMeasures = field(default_factory=ToolMeasures)
     active: dict[str, Hosted] = field(default_factory=dict)
     passive: dict[str, Hosted] = field(default_factory=dict)
     held: HeldBytes = field(default_factory=HeldBytes)

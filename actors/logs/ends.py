@@ -35,6 +35,8 @@ class LogEnds:
     def claimed(self, session: str, claim: Claim) -> None:
         """Note that this host has a session now."""
         self._lost.pop(session, None)
+        if claim.taken_from:
+            telemetry.session_taken_over(session, claim.taken_from)
         if claim.fence:
             self._ends[session], self._fences[session] = claim.last, claim.fence
 

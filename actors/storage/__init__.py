@@ -110,10 +110,12 @@ class Claim(Struct, frozen=True):
     Args:
         fence: What its entries carry from now on.
         last: The number of the last event of its log; 0 if there is none.
+        taken_from: The host that had it, if its lease has ended; empty if no other host had it.
     """
 
     fence: int
     last: int
+    taken_from: str = ""
 
 
 NOTHING = Claim(0, 0)

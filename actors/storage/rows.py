@@ -47,9 +47,9 @@ class SessionRow(Struct):
     opened: float = 0.0
     used: float = 0.0
 
-    @property
-    def claim(self) -> Claim:
-        return Claim(self.fence, self.last)
+    def claim(self, before: str | None) -> Claim:
+        """Return the claim of its owner; `before` is the one before."""
+        return Claim(self.fence, self.last, before if before and before != self.owner else "")
 
     @property
     def stored(self) -> StoredSession:

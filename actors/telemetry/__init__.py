@@ -1,29 +1,30 @@
 """What the runtime says about itself: structured log events. Ids, names and counts only; no content, no keys.
 
-What a tool raises goes to the logger `actors.tools`, as it is: that is the program's own code, and its traceback is
-what its author needs.
+Each function is one event. docs/reference/logging.md lists them with their levels and fields:
 
-Nothing here raises: a log event that cannot be written is lost, and what was logged about goes on.
+    error      somebody has to do something: a fault of ours or of the program's code, a journal that cannot write
+    warning    the runtime goes on, with less, or without something that was asked for
+    info       what happens every day: a retry, a tool that raised, a refusal
+    debug      a traceback, with whatever the error says of itself
 
-Events are structured by structlog and handed to the standard library's logger `actors`,
-which is not configured here: that is the program's business. Both are imported at the first event.
+Nothing here raises: a log event that cannot be written is lost, and what was logged about goes on. Where events go is
+the program's business (`actors.telemetry.emission`).
 """
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, partial, wraps
-from itertools import zip_longest
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from itertools import islice, zip_longest
+from typing import ParamSpec, TypeVar
 
 from actors.core.diagnostics import Refusal
+from actors.core.feed import TurnResult
+from actors.core.identity import Binding
+from actors.core.progress import Cause
 from actors.core.stats import ReuseStats
 from actors.errors import ActorsError, Fault
 from actors.kernel.host_code import Listener, call_host
-
-if TYPE_CHECKING:
-    import logging
-
-    from structlog.typing import FilteringBoundLogger
+from actors.telemetry.emission import TOOLS, emit, is_wanted, printable, trace_of
 
 MOST = 50
 """Entries of a list that an event holds."""
@@ -52,7 +53,7 @@ def _unlogged(error: BaseException) -> None:
 @lru_cache(maxsize=16)
 def _complain(error: str) -> None:
     if (stream := sys.stderr) is not None:
-        print(f"actors: a log event is lost, because logging it raised {error}", file=stream)
+        print(f"actors: a log event is lost, because logging it raised {printable(error)}", file=stream)
 
 
 @never_raising
@@ -61,7 +62,7 @@ def crashed(actor: str, error: BaseException) -> None:
 
     The place is logged, and no traceback: some renderers print local variables with it, and those hold keys.
     """
-    _logger().error("actor_crashed", actor=actor, error=_words(error), place=_place(error))
+    emit("error", "actor_crashed", actor=actor, error=_words(error), place=_place(error))
 
 
 @never_raising
@@ -70,7 +71,7 @@ def host_code_failed(what: str, error: BaseException, then: str) -> None:
 
     Its text is not logged, since it may quote what the function was given.
     """
-    _logger().error("host_code_failed", what=what, error=_words(error), place=_place(error), then=then)
+    emit("error", "host_code_failed", what=what, error=_words(error), place=_place(error), then=then)
 
 
 def listener(name: str) -> Listener:
@@ -86,41 +87,55 @@ def guard(name: str, callback: Callable[[T], object]) -> Callable[[T], object]:
 
 def _place(error: BaseException) -> str:
     """Return where an error was raised."""
-    import traceback
+    place, step = "unknown", error.__traceback__
+    while step is not None:
+        place = f"{step.tb_frame.f_code.co_filename}:{step.tb_lineno}"
+        step = step.tb_next
+    return place
 
-    frames = traceback.extract_tb(error.__traceback__)
-    return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else "unknown"
+
+def _kind(error: BaseException) -> str:
+    return type(error).__name__
 
 
 def _words(error: BaseException) -> str:
     """Return an error's type, and its text where it is ours: others' may quote what they were working on."""
-    kind = type(error).__name__
+    kind = _kind(error)
     return f"{kind}: {error}"[:500] if isinstance(error, ActorsError) else kind
 
 
 @never_raising
 def tool_failed(session: str, call_id: str, tool: str, error: BaseException) -> None:
-    """Log what a tool raised, with its traceback: it is the program's own code. Logger `actors.tools`."""
-    import logging
-    import traceback
-
-    kind = type(error).__name__
-    text = f"event='tool_failed' session={session!r} call={call_id!r} tool={tool!r} error={kind!r}"
-    logger, raised = _tools(), (type(error), error, error.__traceback__)
-    if logger.isEnabledFor(logging.ERROR):
-        record = logger.makeRecord(logger.name, logging.ERROR, __file__, 0, text, (), raised)
-        trace = "".join(traceback.format_exception(error))
-        record.exc_text = trace.encode(errors="backslashreplace").decode()  # a lone surrogate breaks handlers
-        logger.handle(record)
+    """Log that a tool raised, which is ordinary: the model is told, and goes on. What it said is in the traceback."""
+    if is_wanted("info", TOOLS):
+        kind, place = _kind(error), _place(error)
+        emit(
+            "info",
+            "tool_failed",
+            logger=TOOLS,
+            session=session,
+            call=call_id,
+            tool=tool,
+            error=kind,
+            place=place,
+        )
+    if is_wanted("debug", TOOLS):
+        trace = trace_of(error)
+        emit("debug", "tool_traceback", logger=TOOLS, trace=trace, session=session, call=call_id, tool=tool)
 
 
 @never_raising
 def tool_spoiled(session: str, tool: str, error: BaseException) -> None:
-    """Log that a tool left its task unusable, as by a task group that it never left. Logger `actors.tools`."""
-    kind = type(error).__name__
+    """Log that a tool left its task unusable, as by a task group that it never left."""
     advice = "a task group or cancel scope was left open; keep what outlives a call in a task of your own"
-    _tools().warning(
-        f"event='tool_spoiled' session={session!r} tool={tool!r} error={kind!r} advice={advice!r}"
+    emit(
+        "warning",
+        "tool_spoiled",
+        logger=TOOLS,
+        session=session,
+        tool=tool,
+        error=_kind(error),
+        advice=advice,
     )
 
 
@@ -128,65 +143,68 @@ def tool_spoiled(session: str, tool: str, error: BaseException) -> None:
 def memory_short(reuse: ReuseStats) -> None:
     """Log that many sessions that are used again have to be made of their logs. It is said once."""
     advice = "sessions that take turns do not fit limits.memory; raise it, or spread them over more processes"
-    _logger().warning("memory_short", hits=reuse.hits, rebuilds=reuse.rebuilds, advice=advice)
+    emit("warning", "memory_short", hits=reuse.hits, rebuilds=reuse.rebuilds, advice=advice)
 
 
 @never_raising
 def collector_untuned(sessions: int) -> None:
     """Log that the garbage collector takes time that could be saved. It is said once, at most."""
     advice = "Runtime(gc='tuned') if this process is mainly for sessions, or gc.set_threshold of your own"
-    _logger().warning("collector_untuned", sessions=sessions, advice=advice)
+    emit("warning", "collector_untuned", count=sessions, advice=advice)
 
 
 @never_raising
 def toolset_lost(toolset: str, error: BaseException | None, seconds: float) -> None:
     """Log that a toolset is not connected any more, or not yet again, and when the next try is."""
     kind = "none" if error is None else _words(error)
-    _logger().warning("toolset_lost", toolset=toolset, error=kind, next_try=round(seconds, 1))
+    emit("warning", "toolset_lost", toolset=toolset, error=kind, next_try=round(seconds, 1))
 
 
 @never_raising
 def journal_unavailable(why: str) -> None:
     """Log that the journal cannot write. It is said once, and again when it can."""
     advice = "mend the cause; sessions go on from their logs then, without a restart"
-    _logger().error("journal_unavailable", why=why, advice=advice)
+    emit("error", "journal_unavailable", why=why, advice=advice)
 
 
 @never_raising
 def journal_available(seconds: float) -> None:
     """Log that the journal can write again."""
-    _logger().warning("journal_available", seconds=round(seconds, 1))
+    emit("warning", "journal_available", seconds=round(seconds, 1))
 
 
 @never_raising
 def journal_damaged(why: str, copy: str | None = None) -> None:
     """Log that a journal is damaged; `copy`: of a file that is opened without its last events."""
     if copy is None:
-        _logger().error(
-            "journal_damaged", why=why, advice="restore a copy, or save what can be read: `actors fsck`"
+        emit(
+            "error",
+            "journal_damaged",
+            why=why,
+            advice="restore a copy, or save what can be read: `actors fsck`",
         )
     else:
         advice = "it goes on without the events after the damage; look at the copy with `actors fsck`"
-        _logger().error("journal_damaged", why=why, copy=copy, advice=advice)
+        emit("error", "journal_damaged", why=why, copy=copy, advice=advice)
 
 
 @never_raising
 def journal_unclosed(error: BaseException) -> None:
     """Log that the journal could not be closed in order when its runtime was left."""
-    _logger().warning("journal_unclosed", error=_words(error))
+    emit("warning", "journal_unclosed", error=_words(error))
 
 
 @never_raising
 def events_lost(session: str, first: int, last: int) -> None:
     """Log that the journal's storage went back behind what it had acknowledged of a session."""
     advice = "a failover to a server that lagged, or a restored copy; make replication synchronous"
-    _logger().error("events_lost", session=session, first=first, last=last, advice=advice)
+    emit("error", "events_lost", session=session, first=first, last=last, advice=advice)
 
 
 @never_raising
 def retention_deleted(sessions: int) -> None:
     """Log that sessions have expired."""
-    _logger().info("retention_deleted", sessions=sessions)
+    emit("info", "retention_deleted", count=sessions)
 
 
 @never_raising
@@ -201,111 +219,224 @@ def retention_waits(sessions: Sequence[str], count: int, seconds: int) -> None:
     advice = (
         "if the clock is right, `actors sessions delete --older-than DATE` deletes them now; if not, set it"
     )
-    _logger().warning(
-        "retention_waits", sessions=list(sessions[:MOST]), count=count, seconds=seconds, advice=advice
+    emit(
+        "warning",
+        "retention_waits",
+        sessions=list(sessions[:MOST]),
+        count=count,
+        seconds=seconds,
+        advice=advice,
     )
 
 
 @never_raising
 def retention_failed(error: BaseException) -> None:
     """Log that something could not be deleted. It is tried again."""
-    _logger().warning("retention_failed", error=_words(error))
+    emit("warning", "retention_failed", error=_words(error))
 
 
 @never_raising
 def tool_left_out(toolset: str, tool: str, error: ActorsError) -> None:
     """Log that a tool of a toolset is not offered, and why."""
-    _logger().warning("tool_left_out", toolset=toolset, tool=tool[:200], error=_words(error))
+    emit("warning", "tool_left_out", toolset=toolset, tool=tool[:200], error=_words(error))
 
 
 @never_raising
 def answer_refused(toolset: str, error: ActorsError) -> None:
     """Log that a message of a tool server was not read, and why."""
-    _logger().warning("answer_refused", toolset=toolset, error=_words(error))
+    emit("warning", "answer_refused", toolset=toolset, error=_words(error))
 
 
 @never_raising
 def toolset_unclosed(toolset: str, error: BaseException) -> None:
     """Log that a toolset raised when it was closed, or did not close in time."""
-    _logger().warning("toolset_unclosed", toolset=toolset, error=_words(error))
+    emit("warning", "toolset_unclosed", toolset=toolset, error=_words(error))
 
 
 @never_raising
 def toolset_stuck(toolset: str) -> None:
     """Log that a toolset goes on though its closing was cancelled. Nothing waits for it any more."""
-    _logger().warning("toolset_stuck", toolset=toolset)
+    emit("warning", "toolset_stuck", toolset=toolset)
 
 
 @never_raising
 def tool_barred(tool: str, calls: int) -> None:
-    """Log that a tool gets no further calls for now: so many run on that were closed. Logger `actors.tools`."""
+    """Log that a tool gets no further calls for now: so many run on that were closed."""
     advice = (
         "it swallows its cancellation or blocks its thread; calls of it are refused until some have ended"
     )
-    _tools().warning(f"event='tool_barred' tool={tool!r} running={calls} advice={advice!r}")
+    emit("warning", "tool_barred", logger=TOOLS, tool=tool, running=calls, advice=advice)
 
 
 @never_raising
 def loop_stalled(session: str, call_id: str, tool: str, seconds: float, place: str) -> None:
-    """Log that a tool holds up the event loop, and where it is. Logger `actors.tools`. Called in another thread."""
+    """Log that a tool holds up the event loop, and where it is. Called in another thread."""
     advice = "an async tool must not block: await, or make it a plain function, which runs in a thread"
-    _tools().warning(
-        f"event='loop_stalled' session={session!r} call={call_id!r} tool={tool!r} seconds={seconds:.1f} "
-        f"place={place!r} advice={advice!r}"
+    emit(
+        "warning",
+        "loop_stalled",
+        logger=TOOLS,
+        session=session,
+        call=call_id,
+        tool=tool,
+        seconds=round(seconds, 1),
+        place=place,
+        advice=advice,
     )
 
 
 @never_raising
 def tools_running(names: Sequence[str]) -> None:
-    """Log that tools still run after the runtime was left, which could not end them. Logger `actors.tools`."""
+    """Log that tools still run after the runtime was left, which could not end them."""
     if names:
-        _tools().warning(f"event='tools_running' tools={sorted(set(names))!r}")
+        emit("warning", "tools_running", logger=TOOLS, tools=_some(sorted(set(names))))
 
 
 @never_raising
 def never_left() -> None:
     """Log that the event loop ended, and took a runtime along that was entered and never left."""
-    _logger().warning("runtime_never_left", advice="enter it with 'async with', or call __aexit__")
+    emit("warning", "runtime_never_left", advice="enter it with 'async with', or call __aexit__")
 
 
 @never_raising
 def slow(actor: str, message: str, seconds: float) -> None:
     """Log that an actor's handler held up all others: this is normal on a busy machine, so the level is info."""
-    _logger().info("slow_handler", actor=actor, message=message, seconds=round(seconds, 3))
+    emit("info", "slow_handler", actor=actor, command=message, seconds=round(seconds, 3))
 
 
 @never_raising
-def media_refused(session: str, binding: str, why: str) -> None:
+def media_refused(session: str, binding: Binding, cause: Cause) -> None:
     """Log that a provider refused attachments: notes stand for them in that lane from now on."""
-    _logger().warning("media_refused", session=session, binding=binding, why=why)
+    emit("warning", "media_refused", session=session, binding=str(binding), http_status=cause.status)
 
 
 @never_raising
-def parameter_refused(binding: str, parameter: str, why: str, *, is_value: bool) -> None:
-    """Log that a provider refused an optional parameter, or its value. It is logged once: it is left out from now on.
+def parameter_refused(binding: Binding, parameter: str, *, is_value: bool) -> None:
+    """Log what a refusal has taught: a provider takes an optional parameter, or its value, not from this binding.
 
-    `binding` is that of the request; no other leaves the parameter out.
+    It is logged once: the parameter is left out from now on. What the provider said is in `runtime.stats().learned`.
     """
     what = "value" if is_value else "parameter"
-    _logger().warning("parameter_refused", binding=binding, parameter=parameter, what=what, why=why)
+    emit("warning", "parameter_refused", binding=str(binding), parameter=parameter, what=what)
+
+
+@never_raising
+def ask_failed(session: str, result: TurnResult, advise: Callable[[TurnResult], str]) -> None:
+    """Log that an ask failed. What a provider said is in its result alone."""
+    cause = result.attempts[-1].cause if result.attempts else None
+    emit(
+        "warning",
+        "ask_failed",
+        session=session,
+        backend=result.served_by.backend,
+        model=result.served_by.model,
+        kind=None if cause is None else cause.kind,
+        http_status=None if cause is None else cause.status,
+        attempts=len(result.attempts),
+        rounds=result.rounds,
+        advice=advise(result),
+    )
+
+
+@never_raising
+def ask_interrupted(session: str, result: TurnResult) -> None:
+    """Log that a restart ended an ask: of the session's actors, or of the process that had the session."""
+    served = result.served_by
+    emit("info", "ask_interrupted", session=session, backend=served.backend, model=served.model)
+
+
+@never_raising
+def ask_refused(session: str, error: ActorsError) -> None:
+    """Log that an ask was not accepted; its caller is told by the same error."""
+    emit("info", "ask_refused", session=session, error=_words(error))
+
+
+@never_raising
+def request_failed(session: str, binding: Binding, cause: Cause, error: str, wait: float | None) -> None:
+    """Log that a request failed; `wait`: the seconds until it is sent again, None if it is not."""
+    status = cause.status
+    if wait is None:
+        emit(
+            "info",
+            "request_failed",
+            session=session,
+            backend=binding.backend,
+            model=binding.model,
+            kind=cause.kind,
+            http_status=status,
+            error=error,
+        )
+    else:
+        emit(
+            "info",
+            "request_retried",
+            session=session,
+            backend=binding.backend,
+            model=binding.model,
+            kind=cause.kind,
+            http_status=status,
+            error=error,
+            wait=round(wait, 3),
+        )
+
+
+@never_raising
+def ask_failed_over(session: str, binding: Binding, cause: Cause | None, following: str) -> None:
+    """Log that the next backend of a pool goes on with an ask, since a turn on this one failed."""
+    emit(
+        "info",
+        "ask_failed_over",
+        session=session,
+        backend=binding.backend,
+        model=binding.model,
+        kind=None if cause is None else cause.kind,
+        http_status=None if cause is None else cause.status,
+        following=following,
+    )
+
+
+@never_raising
+def circuit_opened(backend: str, seconds: float, failures: int) -> None:
+    """Log that a backend is left alone for a while: it failed too often in a row, or asked to wait for too long."""
+    emit("warning", "circuit_opened", backend=backend, seconds=round(seconds, 1), failures=failures)
+
+
+@never_raising
+def circuit_closed(backend: str) -> None:
+    """Log that a backend which was left alone has answered."""
+    emit("warning", "circuit_closed", backend=backend)
+
+
+@never_raising
+def session_taken_over(session: str, host: str) -> None:
+    """Log that this host goes on with a session of another one, which was not heard of for its lease."""
+    emit("info", "session_taken_over", session=session, host=host)
+
+
+@never_raising
+def session_fenced(session: str, error: ActorsError) -> None:
+    """Log that a session has ended here, because another host has taken it over, or the journal has lost it."""
+    emit("warning", "session_fenced", session=session, error=_words(error))
 
 
 @never_raising
 def refused(refusal: Refusal) -> None:
     """Log that a provider or the judge refused a transcript for its structure: our bug, with what was done for it.
 
-    Calls stand as `canonical id=id on the wire`, and of long lists the first entries.
+    Calls stand as `canonical id=id on the wire`, and of long lists the first entries. A provider may quote what it was
+    sent, so of `why` only the judge's words are logged; `runtime.refusals` has both.
     """
     report = refusal.report
     sent_as = zip_longest(
         report.calls, report.emitted_calls, fillvalue=""
     )  # the conservative render sends none
-    _logger().error(
+    emit(
+        "error",
         "transcript_refused",
         session=refusal.session,
         binding=str(refusal.binding),
         by=refusal.by,
-        why=refusal.why,
+        why=refusal.why if refusal.by == "judge" else "",
         dialect=report.dialect,
         faults=_some([_about(fault) for fault in report.faults]),
         calls=_some([f"{known}={sent}" if sent else known for known, sent in sent_as]),
@@ -328,28 +459,10 @@ def _some(values: Sequence[str]) -> list[str]:
 @never_raising
 def withheld(round_: str, reasons: Sequence[str]) -> None:
     """Log that a provider hid parts of a request from its model: reasoning that does not fit, our bug."""
-    _logger().error("input_withheld", round=round_, reasons=sorted(set(reasons)))
+    emit("error", "input_withheld", round=round_, reasons=_some(sorted(set(reasons))))
 
 
 @never_raising
 def left_out(round_: str, counts: Mapping[str, int]) -> None:
     """Log what an answer held that the history does not, by the provider's word for it."""
-    _logger().info("answer_left_out", round=round_, kinds=dict(counts))
-
-
-def _tools() -> "logging.Logger":
-    import logging
-
-    return logging.getLogger("actors.tools")
-
-
-def _logger() -> "FilteringBoundLogger":
-    import logging
-
-    import structlog
-
-    processors = [structlog.processors.KeyValueRenderer(key_order=["event"])]
-    logger: FilteringBoundLogger = structlog.wrap_logger(
-        logging.getLogger("actors"), processors, wrapper_class=structlog.make_filtering_bound_logger(0)
-    )
-    return logger
+    emit("info", "answer_left_out", round=round_, kinds=dict(islice(counts.items(), MOST)))

@@ -4,16 +4,20 @@ registry.register(PrometheusCollector(runtime))
 generate_latest(registry)
 """
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from itertools import accumulate
 from math import inf
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
-from actors.core.stats import COUNTERS, BackendStats, LoopLag, RuntimeStats
+from actors.core.measures import OTHER
+from actors.core.stats import COUNTERS, BackendStats, Durations, RuntimeStats
 from actors.errors import ConfigError
 
 if TYPE_CHECKING:
     from prometheus_client.core import Metric
+
+T = TypeVar("T")
 
 _HELP = {
     "tool_calls_total": "Tool calls that models made.",
@@ -23,7 +27,6 @@ _HELP = {
     "tool_api_400_total": "Requests refused by the provider for their structure.",
     "tool_loop_max_iterations": "Turns that were ended with tools off.",
     "tool_calls_repeated": "Tool calls that were noticed to repeat, with the same result.",
-    "requests": "Tries that were sent.",
     "retries": "Tries that were not their round's first.",
     "refused_media": "Tries that the provider refused for an attachment.",
     "refused_parameters": "Tries that the provider refused for an optional parameter.",
@@ -32,6 +35,12 @@ _GAUGES = {
     "in_flight": "Requests that are being answered.",
     "waiting": "Requests that wait for a place.",
     "is_open": "1 while the breaker is open.",
+}
+_TOKENS = {
+    "input": "input_tokens",
+    "output": "output_tokens",
+    "cache_read": "cache_read_tokens",
+    "cache_write": "cache_write_tokens",
 }
 _REUSE = {
     "hits": "Uses of sessions that were still in memory.",
@@ -72,67 +81,142 @@ class PrometheusCollector:
         self._runtime = runtime
 
     def collect(self) -> "Iterator[Metric]":
-        """Yield the metrics, each with the label `backend` where it is one's."""
-        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
-
+        """Yield the metrics. Labels are names of the configuration, and words of a fixed list; no ids."""
         stats = self._runtime.stats()
-        for name, text in _HELP.items():
-            counter = CounterMetricFamily(f"actors_{name.removesuffix('_total')}", text, labels=["backend"])
-            for backend, each in stats.backends.items():
-                counter.add_metric([backend], _value(each, name))
-            yield counter
-        for name, text in _GAUGES.items():
-            gauge = GaugeMetricFamily(f"actors_{name}", text, labels=["backend"])
-            for backend, each in stats.backends.items():
-                gauge.add_metric([backend], float(getattr(each, name)))
-            yield gauge
-        yield GaugeMetricFamily("actors_sessions", "Open sessions.", stats.sessions)
-        yield GaugeMetricFamily("actors_sessions_hibernated", "Those without actors.", stats.hibernated)
-        yield GaugeMetricFamily("actors_sessions_bytes", "Bytes that sessions hold.", stats.memory)
-        limit, reuse = stats.memory_limit, stats.reuse
-        yield GaugeMetricFamily("actors_sessions_bytes_limit", "Bytes that they may hold.", limit)
-        for name, text in _REUSE.items():
-            yield CounterMetricFamily(f"actors_sessions_{name}", text, getattr(reuse, name))
-        held = GaugeMetricFamily("actors_quarantined", "Calls that are closed and run on.", labels=["tool"])
-        for tool, count in stats.quarantined.items():
-            held.add_metric([tool], count)
-        yield held
-        yield _lag(stats.loop_lag)
+        yield from _of_asks(stats)
+        yield from _of_backends(stats)
+        yield from _of_models(stats)
+        yield from _of_tools(stats)
+        yield from _of_sessions(stats)
+        yield _histogram("loop_lag", _LAG, [((), stats.loop_lag)])
         for name, text, value in _of_the_loop(stats):
-            yield CounterMetricFamily(f"actors_{name}", text, value)
+            yield _counter(name, text, [((), value)])
         yield from _of_budgets(stats)
-        journal = stats.journal
-        yield GaugeMetricFamily("actors_journal_available", "1 while it can write.", journal.is_available)
-        yield GaugeMetricFamily(
-            "actors_journal_damaged", "1 if damage was found in it.", bool(journal.damage)
-        )
-        yield GaugeMetricFamily("actors_journal_waiting", "What waits for the journal.", journal.waiting)
-        yield GaugeMetricFamily("actors_journal_lag_seconds", "How long one more would wait.", journal.lag)
-        if journal.lease is not None:
-            age = "Since this host was heard of."
-            yield GaugeMetricFamily("actors_journal_lease_age_seconds", age, journal.lease_age)
-        yield CounterMetricFamily("actors_journal_refused", "Events it could not write.", journal.refused)
+        yield from _of_the_journal(stats)
 
 
-def _lag(lag: LoopLag) -> "Metric":
+_LAG = "How long the event loop took to come round when turns computed."
+Labelled: TypeAlias = Iterable[tuple[tuple[str, ...], T]]
+"""Values, each with those of its labels."""
+
+
+def _counter(name: str, text: str, values: Labelled[float], *labels: str) -> "Metric":
+    from prometheus_client.core import CounterMetricFamily
+
+    family = CounterMetricFamily(f"actors_{name}", text, labels=labels)
+    for of_labels, value in values:
+        family.add_metric(of_labels, float(value))
+    return family
+
+
+def _gauge(name: str, text: str, values: Labelled[float], *labels: str) -> "Metric":
+    from prometheus_client.core import GaugeMetricFamily
+
+    family = GaugeMetricFamily(f"actors_{name}", text, labels=labels)
+    for of_labels, value in values:
+        family.add_metric(of_labels, float(value))
+    return family
+
+
+def _histogram(name: str, text: str, values: Labelled[Durations], *labels: str) -> "Metric":
     from prometheus_client.core import HistogramMetricFamily
 
-    text = "Seconds that the event loop took to come round when turns computed."
-    bounds = ("+Inf" if bound == inf else str(bound) for bound in lag.counts)
-    buckets = list(zip(bounds, accumulate(lag.counts.values()), strict=True))
-    return HistogramMetricFamily("actors_loop_lag_seconds", text, buckets, lag.seconds)
+    family = HistogramMetricFamily(f"actors_{name}_seconds", text, labels=labels)
+    for of_labels, took in values:
+        bounds = ("+Inf" if bound == inf else str(bound) for bound in took.counts)
+        family.add_metric(
+            of_labels, list(zip(bounds, accumulate(took.counts.values()), strict=True)), took.seconds
+        )
+    return family
+
+
+def _of_asks(stats: RuntimeStats) -> "Iterator[Metric]":
+    ended = [((outcome,), count) for outcome, count in stats.asks.items()]
+    yield _counter("asks", "Asks that have ended, by how.", ended, "outcome")
+    yield _gauge("asks_waiting", "Asks that wait for the one before them.", [((), stats.asks_waiting)])
+
+
+def _of_backends(stats: RuntimeStats) -> "Iterator[Metric]":
+    backends = stats.backends.items()
+    for name, text in _HELP.items():
+        counted = [((backend,), _value(each, name)) for backend, each in backends]
+        yield _counter(name.removesuffix("_total"), text, counted, "backend")
+    for name, text in _GAUGES.items():
+        yield _gauge(name, text, [((backend,), getattr(each, name)) for backend, each in backends], "backend")
+
+
+def _of_models(stats: RuntimeStats) -> "Iterator[Metric]":
+    models = [
+        ((backend, model), each)
+        for backend, of_backend in stats.backends.items()
+        for model, each in of_backend.models.items()
+    ]
+    by = ("backend", "model")
+    requests = [((*of, status), count) for of, each in models for status, count in each.requests.items()]
+    yield _counter("requests", "Requests that have ended, by status.", requests, *by, "status")
+    tokens = [
+        ((*of, kind), getattr(each.usage, name)) for of, each in models for kind, name in _TOKENS.items()
+    ]
+    yield _counter("tokens", "Tokens; those of the cache are part of input.", tokens, *by, "kind")
+    costs = [(of, each.cost) for of, each in models if each.cost is not None]
+    yield _counter("cost", "What they cost, where the price is known.", costs, *by)
+    shares = [(of, each.cache_share) for of, each in models]
+    yield _gauge("cache_share", "The part of input that came from a cache, since the start.", shares, *by)
+    first = [(of, each.first_token) for of, each in models]
+    yield _histogram("first_token", "From a request to the first piece of its answer.", first, *by)
+    whole = [(of, each.answer) for of, each in models]
+    yield _histogram("answer", "From a request to the end of its answer.", whole, *by)
+
+
+def _of_tools(stats: RuntimeStats) -> "Iterator[Metric]":
+    tools = stats.tools.items()
+    took = [((tool,), each.seconds) for tool, each in tools]
+    yield _histogram("tool", "How long calls took that have ended.", took, "tool")
+    failed = [((tool,), each.failures) for tool, each in tools]
+    yield _counter("tool_failures", "Calls that raised, or took too long.", failed, "tool")
+    held = Counter[str](dict.fromkeys(stats.tools, 0))
+    for tool, count in stats.quarantined.items():
+        held[tool if tool in stats.tools else OTHER] += count
+    running = [((tool,), count) for tool, count in held.items()]
+    yield _gauge("quarantined", "Calls that are closed and run on.", running, "tool")
+    yield _gauge("threads_waiting", "Calls that wait for a thread.", [((), stats.threads_waiting)])
+
+
+def _of_sessions(stats: RuntimeStats) -> "Iterator[Metric]":
+    states = {"active": stats.asking, "waiting": stats.awaiting, "idle": stats.idle}
+    yield _gauge(
+        "sessions", "Open sessions, by state.", [((name,), n) for name, n in states.items()], "state"
+    )
+    for name, text, value in (
+        ("sessions_hibernated", "Those without actors.", stats.hibernated),
+        ("sessions_bytes", "Bytes that sessions hold.", stats.memory),
+        ("sessions_bytes_limit", "Bytes that they may hold.", stats.memory_limit),
+    ):
+        yield _gauge(name, text, [((), value)])
+    for name, text in _REUSE.items():
+        yield _counter(f"sessions_{name}", text, [((), getattr(stats.reuse, name))])
+
+
+def _of_the_journal(stats: RuntimeStats) -> "Iterator[Metric]":
+    journal = stats.journal
+    for name, text, value in (
+        ("available", "1 while it can write.", journal.is_available),
+        ("damaged", "1 if damage was found in it.", bool(journal.damage)),
+        ("waiting", "What waits for the journal.", journal.waiting),
+        ("lag_seconds", "How long one more would wait.", journal.lag),
+    ):
+        yield _gauge(f"journal_{name}", text, [((), value)])
+    if journal.lease is not None:
+        yield _gauge("journal_lease_age_seconds", "Since this host was heard of.", [((), journal.lease_age)])
+        yield _gauge("journal_lease_seconds", "How long others wait for it.", [((), journal.lease)])
+    yield _counter("journal_refused", "Events it could not write.", [((), journal.refused)])
 
 
 def _of_budgets(stats: RuntimeStats) -> "Iterator[Metric]":
-    from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
-
     for name, text in _BUDGETS.items():
-        kind = CounterMetricFamily if name == "refused" else GaugeMetricFamily
-        family = kind(f"actors_budget_{name}", text, labels=["budget"])
-        for budget, each in stats.budgets.items():
-            if (value := getattr(each, name)) is not None:
-                family.add_metric([budget], float(value))
-        yield family
+        figures = ((budget, getattr(each, name)) for budget, each in stats.budgets.items())
+        known = [((budget,), value) for budget, value in figures if value is not None]
+        yield (_counter if name == "refused" else _gauge)(f"budget_{name}", text, known, "budget")
 
 
 def _of_the_loop(stats: RuntimeStats) -> tuple[tuple[str, str, float], ...]:

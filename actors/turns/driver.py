@@ -13,6 +13,7 @@ import anyio
 from msgspec import Struct
 from msgspec.structs import replace
 
+from actors import telemetry
 from actors.adapters.failure import TOO_LONG
 from actors.backends.backend import ResolvedBackend, too_full
 from actors.backends.choosing import MemberChoice, Warmth
@@ -47,7 +48,7 @@ from actors.journal import Told
 from actors.ledger import DurableLedger, Snapshot
 from actors.scheduler import CloseCalls, RunBatch, StopBatch
 from actors.turns.handing_over import HandingOver
-from actors.turns.inflight import AskInFlight, Tally
+from actors.turns.inflight import AskInFlight, Tally, stopped
 from actors.turns.pending import HostCall, HostCompaction
 from actors.turns.shrinking import NOTHING_LEFT, Shrinker
 from actors.turns.steps import TurnSteps
@@ -158,11 +159,19 @@ class TurnDriver:
             if is_again:
                 await self._shrunk(following, Shrinker.for_another, last=False)
             else:
+                self._note_failover(served, following)
                 tried.append(following)
                 await self._make_room(following)
             served = await self._served(following)
             self._sent(choice, pool, following, served)
         await self._wait(served.step, tried)
+
+    def _note_failover(self, served: "_Served", following: str) -> None:
+        """Log that a member of the pool goes on, since the turn before failed."""
+        if isinstance(served.step, CloseStep) and served.step.handover is None:
+            telemetry.ask_failed_over(
+                self.ask.log.state.session, served.binding, served.step.cause, following
+            )
 
     def _sent(self, choice: MemberChoice, pool: Pool, member: str, served: "_Served") -> None:
         """Take note of who was sent how much."""
@@ -487,14 +496,3 @@ def _moved(step: CloseStep | AwaitStep, began: Binding, now: Binding) -> CloseSt
         moved = f"the turn began at {began.endpoint} in dialect {now.dialect!r} and went on at {now.endpoint}"
         return replace(step, why=f"{step.why} ({moved})")
     return step
-
-
-def stopped(outcome: Outcome) -> turns.Stopped:
-    """Return what a step came to in a turn that was cancelled meanwhile: what it brought is kept, not run."""
-    if isinstance(outcome, turns.Answered | turns.Broke | turns.Shrunk):
-        return turns.Stopped(outcome.message, outcome.usage)
-    if isinstance(outcome, turns.Stopped):
-        return outcome
-    if isinstance(outcome, turns.Ran):
-        return turns.Stopped(awaited=(*outcome.external, *outcome.approvals))
-    return turns.Stopped()

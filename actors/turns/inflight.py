@@ -12,6 +12,7 @@ from actors.adapters.request import Request
 from actors.backends.backend import Resolver, expected, over_budget
 from actors.backends.budgets import Demand, Share
 from actors.backends.rounds import Answer, Generated
+from actors.core import turn as turns
 from actors.core.asking import Asked
 from actors.core.content import Message, Text
 from actors.core.diagnostics import Report
@@ -26,7 +27,7 @@ from actors.core.repair import Repair, RepairMode
 from actors.core.routing import Pool, SkippedMember
 from actors.core.spending import total
 from actors.core.stream import Cut, Usage
-from actors.core.turn import Checked, CloseStep
+from actors.core.turn import Checked, CloseStep, Outcome
 from actors.journal import JournalCommand, Told
 from actors.kernel import Context, Ref
 from actors.kernel.variables import with_variables
@@ -302,3 +303,14 @@ class AskInFlight(Struct):
                 self.sink.put(StatusEvent(status, seq, turn, detail=detail))
 
         return tell
+
+
+def stopped(outcome: Outcome) -> turns.Stopped:
+    """Return what a step came to in a turn that was cancelled meanwhile: what it brought is kept, not run."""
+    if isinstance(outcome, turns.Answered | turns.Broke | turns.Shrunk):
+        return turns.Stopped(outcome.message, outcome.usage)
+    if isinstance(outcome, turns.Stopped):
+        return outcome
+    if isinstance(outcome, turns.Ran):
+        return turns.Stopped(awaited=(*outcome.external, *outcome.approvals))
+    return turns.Stopped()

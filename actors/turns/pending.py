@@ -19,6 +19,7 @@ from actors.core.publishing import terminal
 from actors.errors import Busy, JournalError
 from actors.kernel import Query
 from actors.turns.output import Output
+from actors.turns.records import AskRecord
 
 
 class HostCall(Struct):
@@ -91,6 +92,11 @@ class Bring(Query[None], frozen=True):
     variables: Variables
 
 
+def is_ask(command: Submit | Bring) -> bool:
+    """Say whether a command is part of an ask, and not what a program does with a session beside its asks."""
+    return isinstance(command, Bring) or command.call is None
+
+
 def again(error: JournalError | None) -> JournalError | None:
     """Return an error for one more who is told it: each raises its own."""
     return copy(error)
@@ -106,6 +112,7 @@ class PendingAsks(Struct):
         outcome: How it came out, and the number of its last event, as soon as that is in the log.
         form: What the answer of the last ask was to be.
         rested: Called when an ask has ended, or its turn begins to wait.
+        record: What is counted and logged of them.
     """
 
     most_waiting: int = 8
@@ -115,6 +122,18 @@ class PendingAsks(Struct):
     outcome: tuple[TurnResult, int] | None = None
     form: Output[Any] | None = None  # Any: its values
     rested: Callable[[], None] = lambda: None
+    record: AskRecord = field(default_factory=AskRecord)
+
+    def push(self, submit: Submit) -> None:
+        """Let an ask wait that was accepted."""
+        self.waiting.append(submit)
+        self.record.queue(1)
+
+    def take(self) -> Submit:
+        """Return the ask that waits longest, as the one in flight."""
+        submit = self.current = self.waiting.pop(0)
+        self.record.queue(-1)
+        return submit
 
     @property
     def is_empty(self) -> bool:
@@ -135,14 +154,22 @@ class PendingAsks(Struct):
 
     def conclude(self) -> None:
         """End the stream of the ask in flight, if it has come out."""
-        if self.current is not None and self.outcome is not None:
-            self.current.sink.put(terminal(*self.outcome))
+        self._end_current()
         self.current = self.outcome = None
         self.rested()
+
+    def _end_current(self) -> None:
+        """Show how the ask in flight came out, if it has, to its reader and to those who count."""
+        if self.current is not None and self.outcome is not None:
+            if is_ask(self.current):
+                self.record.end(self.outcome[0])
+            self.current.sink.put(terminal(*self.outcome))
 
     def drop_waiting(self, why: JournalError | None = None) -> None:
         """End the streams of the asks that wait."""
         waiting, self.waiting = self.waiting, []
+        self.record.queue(-len(waiting))
+        self.record.drop(sum(map(is_ask, waiting)))
         for submit in waiting:
             submit.sink.close(again(why))
 
@@ -153,8 +180,9 @@ class PendingAsks(Struct):
         for bring in brought:
             bring.sink.close(again(why))
         if self.current is not None:
-            if self.outcome is not None:
-                self.current.sink.put(terminal(*self.outcome))
+            if self.outcome is None:
+                self.record.drop(is_ask(self.current))
+            self._end_current()
             self.current.sink.close(again(why))
         self.current = self.outcome = None
 

@@ -51,7 +51,7 @@ def learn(
     """Remember for the binding what it refused; return what the ask's result says of it."""
     backend.facts.learn(omissions, settings, why)
     for omission in omissions:
-        telemetry.parameter_refused(str(backend.binding), omission.name, why, is_value=omission.is_value)
+        telemetry.parameter_refused(backend.binding, omission.name, is_value=omission.is_value)
     names = tuple([omission.name for omission in omissions])
     kind: RefusalKind = "schema" if all(name.startswith("schema_") for name in names) else "parameter"
     return RefusedRequest(backend.binding, kind, why, names)

@@ -374,7 +374,7 @@ class TurnSteps:
         body = self._request(rendered, self._omitted).body
         media = refused_media(failure, cause, body, state.history, self._known, start)
         if media is not None:
-            telemetry.media_refused(state.session, str(self.binding), failure.message)
+            telemetry.media_refused(state.session, self.binding, cause)
             refusal = RefusedRequest(self.binding, "media", failure.message, ("media",))
             self._ask.tally.refusals.append(refusal)
         return media

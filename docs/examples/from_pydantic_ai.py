@@ -1,4 +1,3 @@
-import logging
 from dataclasses import dataclass
 
 import anyio
@@ -40,7 +39,6 @@ TURNS = [
 
 
 async def main() -> None:
-    logging.getLogger("actors.tools").setLevel(logging.CRITICAL)  # the tool says no on purpose
     server = AnthropicServer(TURNS)
     async with serve(server), Runtime(environ={"ANTHROPIC_BASE_URL": server.base_url}) as runtime:
         session = await runtime.open(

@@ -1,4 +1,3 @@
-import logging
 from dataclasses import dataclass, field
 
 import anyio
@@ -45,7 +44,6 @@ SCRIPT = [
 
 
 async def main() -> None:
-    logging.getLogger("actors.tools").setLevel(logging.CRITICAL)  # one of these tools takes too long
     print(SHOW.is_external, SHOW.effects, SHOW.approval)
     server, bank = AnthropicServer(SCRIPT), Bank()
     async with serve(server), Runtime(environ={"ANTHROPIC_BASE_URL": server.base_url}) as runtime:

@@ -1,5 +1,3 @@
-import logging
-
 import anyio
 
 from actors import Runtime, ToolCall, tool
@@ -49,7 +47,6 @@ SCRIPT = [
 
 
 async def main() -> None:
-    logging.getLogger("actors.tools").setLevel(logging.CRITICAL)  # one of these tools fails on purpose
     server = AnthropicServer(SCRIPT)
     async with serve(server), Runtime(environ={"ANTHROPIC_BASE_URL": server.base_url}) as runtime:
         session = await runtime.open(

@@ -256,10 +256,11 @@ class PostgresStorage:
             row = self._found(connection, session)
             if existing and (row is None or not row.last):
                 return NOTHING
+            before = None if row is None else row.owner
             row = self._claimed_new(connection, session) if row is None else self._claimed(connection, row)
             if row is not None:
                 self._keep(row)
-                return row.claim
+                return row.claim(before)
         raise JournalUnavailable(f"{self.where}: session {session!r}: others keep claiming it")
 
     def _found(self, connection: Connection, session: str) -> SessionRow | None:
@@ -291,7 +292,8 @@ class PostgresStorage:
         claimed = [new[name] for (name,) in made] + [row_of(values, self._place) for values in taken]
         for row in claimed:
             self._keep(row)
-        return {row.name: row.claim for row in claimed}
+        before = {row.name: row.owner for row in free}
+        return {row.name: row.claim(before.get(row.name)) for row in claimed}
 
     def _claimed_new(self, connection: Connection, session: str) -> SessionRow | None:
         row = SessionRow(session, secrets.randbits(62), 1, self._host)

@@ -117,8 +117,9 @@ class SqliteStorage:
             row = row or self._new(connection, session)
             self._check_free(connection, row)
             self._hosts.begin(connection)
+            before = row.owner
             self._write(connection, row, row.fence + 1, self._hosts.name)
-            return row.claim
+            return row.claim(before)
 
     def release(self, session: str, fence: int) -> None:
         """Let others claim the session."""

@@ -19,6 +19,7 @@ from actors.core.stats import (
     BackendStats,
     BudgetStats,
     JournalStats,
+    ModelStats,
     RuntimeStats,
     ToolCounts,
     recount,
@@ -55,6 +56,7 @@ OF_A_BACKEND: Mapping[str, Callable[[Recount, str], int]] = {
     "waiting": lambda seen, name: 0,
     "refused_media": lambda seen, name: 0,
     "refused_parameters": lambda seen, name: 0,
+    "models.requests": lambda seen, name: seen.requests[name],
     **{f"tools.{name}": _of_tools(name) for name in COUNTERS},
 }
 """Figures of each backend that are counted again."""
@@ -64,6 +66,9 @@ OF_ALL: Mapping[str, Callable[[Recount], int | None]] = {
     "quarantined": lambda seen: seen.running,
     "journal.refused": lambda seen: 0,
     "journal.waiting": lambda seen: 0,
+    "asks_waiting": lambda seen: 0,
+    "asking": lambda seen: 0,
+    "threads_waiting": lambda seen: 0,
     "budgets.used_tokens": lambda seen: seen.shared,
     "budgets.reserved_tokens": lambda seen: 0,
     "budgets.in_flight": lambda seen: 0,
@@ -74,6 +79,13 @@ A transcript that the judge refuses is a problem of its own.
 """
 EXCUSED: Mapping[str, str] = {
     "is_open": "a state and no count: a breaker closes with time, and with what others ask",
+    "models.usage": "a round that a crash ended is in no log, and its tokens are counted",
+    "models.cost": "by the tokens",
+    "models.first_token": "by the clock of the machine, which no run decides",
+    "models.answer": "by the clock of the machine, which no run decides",
+    "asks": "callers are told, each of its own",
+    "awaiting": "a state and no count: who waits is looked at session by session",
+    "tools": "by the clock of the machine, which no run decides",
     "active": "which idle sessions have actors is nothing that a log or a server knows",
     "memory": "which sessions have lanes is nothing that a log knows; `judge` compares each part with what was folded",
     "memory_limit": "what is allowed",
@@ -111,6 +123,8 @@ def figures(stats: RuntimeStats, backends: Iterable[str]) -> Iterator[tuple[str,
 def _figure(stats: object, name: str) -> int:
     if isinstance(stats, RuntimeStats) and name.startswith("budgets."):
         return sum(getattr(each, name.removeprefix("budgets.")) for each in stats.budgets.values())
+    if isinstance(stats, BackendStats) and name == "models.requests":
+        return sum(sum(model.requests.values()) for model in stats.models.values())
     value: Any = reduce(getattr, name.split("."), stats)  # Any: a number, or some by name
     return sum(value.values()) if isinstance(value, dict) else int(value)
 
@@ -126,15 +140,16 @@ def differences(stats: RuntimeStats, seen: Recount) -> Iterator[str]:
 def names_of(kind: Any = RuntimeStats, within: str = "") -> Iterator[str]:  # Any: a struct
     """Yield the name of each figure that stats have."""
     for each in fields(kind):
-        if each.name in _PARTS:
-            yield from names_of(*_PARTS[each.name])
+        if (part := _PARTS.get((kind, each.name))) is not None:
+            yield from names_of(*part)
         else:
             yield within + each.name
 
 
 _PARTS = {
-    "backends": (BackendStats, ""),
-    "tools": (ToolCounts, "tools."),
-    "journal": (JournalStats, "journal."),
-    "budgets": (BudgetStats, "budgets."),
+    (RuntimeStats, "backends"): (BackendStats, ""),
+    (BackendStats, "tools"): (ToolCounts, "tools."),
+    (BackendStats, "models"): (ModelStats, "models."),
+    (RuntimeStats, "journal"): (JournalStats, "journal."),
+    (RuntimeStats, "budgets"): (BudgetStats, "budgets."),
 }

@@ -64,6 +64,7 @@ from tests.teeth.mutations import (
     traffic,
     transport,
     turn,
+    visible,
 )
 from tests.teeth.mutations.mutation import Mutation
 
@@ -130,4 +131,5 @@ MUTATIONS: tuple[Mutation, ...] = (
     *traffic.MUTATIONS,
     *ownership.MUTATIONS,
     *one_reading.MUTATIONS,
+    *visible.MUTATIONS,
 )

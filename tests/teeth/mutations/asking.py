@@ -51,7 +51,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "asking: the timeouts of an ask are the backend's",
-        "actors/backends/rounds.py:_bounded",
+        "actors/backends/sending.py:timeouts_of",
         "replace(usual, first_byte=first_byte, idle=idle)",
         "usual",
         (SETTINGS,),

@@ -187,7 +187,7 @@ MUTATIONS = (
     ),
     Mutation(
         "compaction: what a summary used is lost when the ask is cancelled meanwhile",
-        f"{DRIVER}:stopped",
+        "actors/turns/inflight.py:stopped",
         "turns.Answered | turns.Broke | turns.Shrunk",
         "turns.Answered | turns.Broke",
         (SESSIONS,),

@@ -101,7 +101,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         try:
             ...
         finally:
-            admission.leave(ticket, failure, usage)
+            self._leave(ticket, failure, usage)
         """,
         """
         try:
@@ -109,7 +109,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         except LookupError:
             pass
         else:
-            admission.leave(ticket, failure, usage)
+            self._leave(ticket, failure, usage)
         """,
         (_CANCELS,),
     ),

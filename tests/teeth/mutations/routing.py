@@ -57,7 +57,7 @@ MUTATIONS = (
     ),
     Mutation(
         "concurrency: an outage lowers it",
-        "actors/backends/admission.py:Admission._failed",
+        "actors/backends/admission.py:Admission._learn",
         """
         if failure.kind == "rate_limit":
             self.concurrency.limited(ticket.wave)

@@ -32,8 +32,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "refusal: what was done for the request is not logged",
         "actors/telemetry/__init__.py:refused",
-        '_logger().error("transcript_refused", **..., dedupe=...)',
-        '_logger().error("transcript_refused", **..., duplicates=...)',
+        "emit(*..., **..., dedupe=...)",
+        "emit(*..., **..., duplicates=...)",
         ("tests/test_refusals.py",),
     ),
     Mutation(
@@ -366,13 +366,13 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "headers: a value that a server repeats is told",
         "actors/backends/rounds.py:Round.run",
-        "_without_secrets(failure, (*self._auth_headers, *self._extra))",
-        "_without_secrets(failure, self._auth_headers)",
+        "without_secrets(failure, (*self._auth_headers, *self._extra))",
+        "without_secrets(failure, self._auth_headers)",
         (f"{OAUTH}::test_a_header_that_a_server_repeats_is_in_no_result",),
     ),
     Mutation(
         "headers: what is sent by default is sent beside what was given",
-        "actors/backends/rounds.py:_replaced",
+        "actors/backends/sending.py:merged_headers",
         """
         if not given:
             return usual

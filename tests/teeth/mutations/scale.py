@@ -49,7 +49,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "scale: from events, what a subagent does is taken for what the session above does",
         "actors/core/retold.py:_Retold.take",
-        "self.below.setdefault(name, _Retold(self.counts))",
+        "self.below.setdefault(name, _Retold(self.work, counts=self.counts))",
         "self",
         (BELOW,),
     ),

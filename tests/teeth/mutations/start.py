@@ -8,10 +8,10 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "start: logging is imported before there is anything to log",
         "actors/telemetry/__init__.py:zip_longest",
-        "from itertools import zip_longest",
+        "from itertools import islice, zip_longest",
         """
         import logging
-        from itertools import zip_longest
+        from itertools import islice, zip_longest
         """,
         (LATER,),
     ),

@@ -1,0 +1,121 @@
+"""A scrape of Prometheus as `actors stats` prints it: every figure of a runtime, one a line.
+
+In:  the text that `generate_latest` makes of a `PrometheusCollector`, as `curl` gets it.
+Out: the figures whose names begin with `actors_`. A histogram is how often, the mean, and the seconds within which half
+     and 95 % of the times were over, as far as its buckets tell.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from math import inf
+
+from msgspec import Struct, field
+
+from actors.cli.screen import safe, screen
+from actors.core.stats import Durations
+
+PREFIX = "actors_"
+_SAMPLE = re.compile(r"(\w+)(?:\{(.*)\})? (\S+)(?: \S+)?$")
+_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+_ESCAPES = {r"\\": "\\", r"\"": '"', r"\n": "\n"}
+
+Labels = tuple[tuple[str, str], ...]
+
+
+class _Histogram(Struct):
+    """One of the scrape, as its samples come: how many took no longer than each bound."""
+
+    buckets: dict[float, float] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """What is printed of it."""
+        before, counts = 0.0, dict[float, int]()
+        for bound, up_to in self.buckets.items():
+            counts[bound], before = round(up_to - before), up_to
+        took = Durations(counts, self.seconds, inf)
+        mean = self.seconds / took.count if took.count else 0.0
+        centiles = {f"p{percent}": took.centile(percent) if took.count else 0.0 for percent in (50, 95)}
+        return {"count": took.count, "mean": round(mean, 6), **centiles}
+
+
+class Scrape(Struct):
+    """The figures of a scrape, by name and labels."""
+
+    values: dict[str, dict[Labels, float]] = field(default_factory=dict)
+    histograms: dict[str, dict[Labels, _Histogram]] = field(default_factory=dict)
+    _types: dict[str, str] = field(default_factory=dict)
+
+    def take(self, line: str) -> None:
+        """Take in a line. What is no sample of a runtime is passed over."""
+        if line.startswith("# TYPE "):
+            _, _, name, kind = line.split(maxsplit=3)
+            self._types[name] = kind.strip()
+        elif line.startswith(PREFIX) and (found := _SAMPLE.match(line.rstrip())):
+            labels = {name: _unescaped(text) for name, text in _LABEL.findall(found[2] or "")}
+            self._note(found[1], labels, float(found[3]))
+
+    def _note(self, name: str, labels: dict[str, str], value: float) -> None:
+        base, _, part = name.rpartition("_")
+        if self._types.get(base) != "histogram":
+            if not name.endswith("_created"):
+                self.values.setdefault(name.removeprefix(PREFIX), {})[tuple(labels.items())] = value
+            return
+        bound = labels.pop("le", "")
+        of_labels = self.histograms.setdefault(base.removeprefix(PREFIX), {})
+        histogram = of_labels.setdefault(tuple(labels.items()), _Histogram())
+        if part == "bucket":
+            histogram.buckets[inf if bound == "+Inf" else float(bound)] = value
+        elif part == "sum":
+            histogram.seconds = value
+
+    @property
+    def rows(self) -> Iterator[tuple[str, Labels, dict[str, float]]]:
+        """Each figure: its name, its labels, and its value or values."""
+        for name, values in self.values.items():
+            yield from ((name, labels, {"value": value}) for labels, value in values.items())
+        for name, histograms in self.histograms.items():
+            yield from ((name, labels, each.figures) for labels, each in histograms.items())
+
+
+def _unescaped(text: str) -> str:
+    return re.sub(r"\\.", lambda found: _ESCAPES.get(found[0], found[0]), text)
+
+
+def read(lines: Iterable[str]) -> Scrape:
+    """Return what a scrape holds."""
+    scrape = Scrape()
+    for line in lines:
+        scrape.take(line)
+    return scrape
+
+
+def as_json(scrape: Scrape) -> str:
+    """Return the figures as one JSON object, by name."""
+    found: dict[str, list[dict[str, object]]] = {}
+    for name, labels, figures in scrape.rows:
+        plain = {key: "inf" if value == inf else value for key, value in figures.items()}
+        found.setdefault(name, []).append({"labels": dict(labels), **plain})
+    return json.dumps(found)
+
+
+def as_lines(scrape: Scrape) -> Iterator[str]:
+    """Yield the figures for people."""
+    rows = [(safe(name), safe(_shown(labels)), _words(figures)) for name, labels, figures in scrape.rows]
+    wide = [max((len(row[at]) for row in rows), default=0) for at in (0, 1)]
+    style = screen().styled
+    for name, labels, words in rows:
+        yield f"{style(name.ljust(wide[0]), 'bold')}  {labels.ljust(wide[1])}  {words}"
+
+
+def _shown(labels: Labels) -> str:
+    return " ".join(f"{name}={text}" for name, text in labels)
+
+
+def _words(figures: dict[str, float]) -> str:
+    if "value" in figures:
+        return f"{figures['value']:,.10g}"
+    times = "  ".join(f"{name} {figures[name]:.4g} s" for name in ("mean", "p50", "p95"))
+    return f"{figures['count']:,}  {times}"

@@ -1,0 +1,95 @@
+"""`actors stats` of what Prometheus gets: every figure of a runtime, and no text that moves a cursor."""
+
+import json
+from pathlib import Path
+
+import pytest
+from prometheus_client import CollectorRegistry, generate_latest
+
+from actors.cli import scrape
+from actors.config import BackendLimits
+from actors.telemetry.prometheus import PrometheusCollector
+from actors.testing import SERVER_ERROR, Call, Say, Turn
+from actors.tools import tool
+from tests.cli.command import actors_now
+from tests.runtime_support import hosting, openai
+
+
+@tool
+async def fails(name: str) -> str:
+    """Fail."""
+    raise LookupError(name)
+
+
+@pytest.mark.anyio
+async def test_every_figure_of_a_scrape_is_printed(tmp_path: Path) -> None:
+    server = openai(Turn(Call("fails", {"name": "a"})), Turn(Say("Done.")), faults={0: SERVER_ERROR})
+    async with hosting(a=server, backend=BackendLimits(attempts=2)) as runtime:
+        session = await runtime.open("a", tools=[fails])
+        await session.ask("Do it.")
+        registry = CollectorRegistry()
+        registry.register(PrometheusCollector(runtime))
+        families = [*registry.collect()]
+        text = generate_latest(registry).decode()
+        stats = runtime.stats()
+    kept = tmp_path / "metrics.txt"
+    kept.write_text(text)
+    found = json.loads(actors_now("stats", str(kept), "--json").out)
+    named = {
+        family.name + ("_total" if family.type == "counter" else "") for family in families if family.samples
+    }
+    assert {f"actors_{name}" for name in found} == named
+    (took,) = found["tool_seconds"]
+    seconds = stats.tools["fails"].seconds
+    assert took == {
+        "labels": {"tool": "fails"},
+        "count": 1,
+        "mean": round(seconds.seconds, 6),
+        "p50": took["p50"],
+        "p95": took["p50"],
+    }
+    assert took["p50"] >= seconds.longest
+    statuses = {each["labels"]["status"]: each["value"] for each in found["requests_total"]}
+    assert statuses == {"200": 2.0, "500": 1.0}
+    lines = actors_now("stats", "-", stdin=text).out.splitlines()
+    assert len(lines) == sum(map(len, found.values()))
+    rows = {line.split()[0]: line.split()[1:] for line in lines}
+    assert rows["tool_failures_total"] == ["tool=fails", "1"]
+    assert rows["asks_waiting"] == ["0"]
+    assert rows["first_token_seconds"][:4] == ["backend=a", "model=gpt", "2", "mean"]
+
+
+def test_what_a_label_says_reaches_no_terminal_as_it_is() -> None:
+    text = '# TYPE actors_quarantined gauge\nactors_quarantined{tool="a\\n\\"b\x1b[2J"} 1.0\nother 2.0\n'
+    assert scrape.read(text.splitlines()).values == {"quarantined": {(("tool", 'a\n"b\x1b[2J'),): 1.0}}
+    (line,) = actors_now("stats", "-", stdin=text).out.splitlines()[-1:]
+    assert line.endswith('"b\\x1b[2J  1')
+
+
+def test_events_tell_how_asks_ended_and_what_answers_took() -> None:
+    began = {"type": "status", "status": "turn_started", "detail": "a:m"}
+    usage = {"input_tokens": 100, "output_tokens": 7, "cache_read_tokens": 25, "cache_write_tokens": 0}
+    said = {"type": "status", "status": "message", "message": {"calls": []}, "usage": usage}
+    events = [
+        began,
+        {
+            "type": "status",
+            "status": "request_failed",
+            "cause": {"kind": "transient", "status": 503},
+            "wait": 1.0,
+        },
+        said,
+        {"type": "status", "status": "tool_results", "results": [{"id": "1", "end": "failed"}]},
+        {"type": "status", "status": "request_failed", "cause": {"kind": "transient", "status": None}},
+        {**said, "detail": "ProviderFailed"},
+        {"type": "error", "status": "failed"},
+        {"type": "subagent", "session": "s", "event": began},
+        {"type": "subagent", "session": "s", "event": {"type": "complete", "status": "complete"}},
+        {"type": "complete", "status": "awaiting"},
+    ]
+    shown = actors_now("stats", "-", stdin="\n".join(map(json.dumps, events))).out.splitlines()
+    assert shown[-3:] == [
+        "asks: failed 1, complete 1; calls that failed: 1",
+        "requests to a:m: 503 1, 200 1, none 1",
+        "tokens of a:m: input 200, output 14, cache_read 50, cache_write 0; cache share 25.0%",
+    ]
