@@ -46,7 +46,11 @@ def structlog_configured(
         seen.append({**event})
         return event
 
-    stamped = (structlog.processors.add_log_level, structlog.processors.TimeStamper(fmt="iso", utc=True))
+    stamped = (
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    )
     structlog.configure(
         processors=[*stamped, keep, *(processors or (_nowhere,))],
         **{"logger_factory": structlog.PrintLoggerFactory(io.StringIO()), **options},

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import pytest
 import structlog
 from hypothesis import given
@@ -263,10 +264,10 @@ async def test_a_refused_ask_is_an_event_and_so_is_one_that_a_closed_session_dro
                 await gate.started("a")
                 for _ in range(8):
                     tasks.start_soon(_asked, session.ask)
-                await anyio.wait_all_tasks_blocked()
+                while runtime.stats().asks_waiting < 8:
+                    await anyio.lowlevel.checkpoint()
                 with pytest.raises(Busy):
                     await session.ask("One too many.")
-                assert runtime.stats().asks_waiting == 8
                 await session.close()
             stats = runtime.stats()
     (refused,) = named(seen, "ask_refused")
@@ -279,6 +280,18 @@ async def test_a_refused_ask_is_an_event_and_so_is_one_that_a_closed_session_dro
 async def _asked(ask: Callable[[str], object]) -> None:
     with pytest.raises(SessionClosed):
         await ask("And then?")  # type: ignore[misc]  # a coroutine
+
+
+@pytest.mark.anyio
+async def test_a_failed_ask_is_logged_with_what_its_caller_has_bound() -> None:
+    server = openai(faults={0: Status(401, message="No."), 1: Status(401, message="No.")})
+    with structlog_configured() as seen:
+        async with hosting(a=server) as runtime:
+            session = await runtime.open("a")
+            for number in range(2):
+                with structlog.contextvars.bound_contextvars(request=number):
+                    await session.ask("Hello.", check=False)
+    assert [event["request"] for event in named(seen, "ask_failed")] == [0, 1]
 
 
 @pytest.mark.anyio

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
+import anyio.lowlevel
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
@@ -27,7 +28,7 @@ from actors.core.measures import (
 )
 from actors.core.stats import RuntimeStats
 from actors.core.stream import Usage
-from actors.errors import AskFailed, Busy
+from actors.errors import AskFailed, Busy, Fenced
 from actors.storage.sqlite import SqliteStorage
 from actors.telemetry.prometheus import PrometheusCollector
 from actors.testing import SERVER_ERROR, Call, Disconnect, Say, Stall, Status, Turn
@@ -77,40 +78,42 @@ async def busy(path: Path) -> AsyncIterator[tuple[Runtime, RuntimeStats, list[Sa
         faults={3: Status(429, message="Too many requests."), 5: SERVER_ERROR, 6: SERVER_ERROR},
     )  # fmt: skip
     b = anthropic(ANSWER, faults={1: Status(401, message="No.")})
-    async with serve(a, b):
-        settings = FileSettings(
-            backends={"a": backend_at(a, BackendLimits(attempts=2)), "b": backend_at(b)},
-            pools={"pool": pool},
-            limits=RuntimeLimits(waiting_asks=1),
-        )
-        runtime = Runtime(
-            Config(settings, {}),
-            journal=SqliteStorage(path / "journal.db"),
-            seed=1,
-            prices={"gpt": Price(1.0, 2.0, 0.5)},
-            budgets={"tenants.acme": Allowance(tokens=1_000_000)},
-        )
-        async with runtime, anyio.create_task_group() as tasks:
-            gate.open("quick")
-            first = await runtime.open("a", tools=[gate.tool, fails], tenant="acme")
-            await first.ask("Do it.")  # with a tool that fails
-            await first.ask("Again.")  # cached, as far as it goes
-            await first.ask("Retried.")
-            pooled = await runtime.open("pool")
-            await pooled.ask("Hello.")  # b takes over
-            with pytest.raises(AskFailed):
-                await (await runtime.open("b")).ask("Hello.")
-            waiting = await runtime.open("a", tools=[LOOK])
-            assert (await waiting.ask("Look.")).status == "awaiting"
-            tasks.start_soon(quiet, first, "Take long.")
-            await gate.started("long")
-            tasks.start_soon(quiet, first, "Wait.")
-            await anyio.wait_all_tasks_blocked()
-            with pytest.raises(Busy):
-                await first.ask("One too many.")
-            yield runtime, runtime.stats(), scraped(runtime)
-            tasks.start_soon(first.cancel)
-            gate.open("long")
+    with anyio.fail_after(300):
+        async with serve(a, b):
+            settings = FileSettings(
+                backends={"a": backend_at(a, BackendLimits(attempts=2)), "b": backend_at(b)},
+                pools={"pool": pool},
+                limits=RuntimeLimits(waiting_asks=1),
+            )
+            runtime = Runtime(
+                Config(settings, {}),
+                journal=SqliteStorage(path / "journal.db"),
+                seed=1,
+                prices={"gpt": Price(1.0, 2.0, 0.5)},
+                budgets={"tenants.acme": Allowance(tokens=1_000_000)},
+            )
+            async with runtime, anyio.create_task_group() as tasks:
+                gate.open("quick")
+                first = await runtime.open("a", tools=[gate.tool, fails], tenant="acme")
+                await first.ask("Do it.")  # with a tool that fails
+                await first.ask("Again.")  # cached, as far as it goes
+                await first.ask("Retried.")
+                pooled = await runtime.open("pool")
+                await pooled.ask("Hello.")  # b takes over
+                with pytest.raises(AskFailed):
+                    await (await runtime.open("b")).ask("Hello.")
+                waiting = await runtime.open("a", tools=[LOOK])
+                assert (await waiting.ask("Look.")).status == "awaiting"
+                tasks.start_soon(quiet, first, "Take long.")
+                await gate.started("long")
+                tasks.start_soon(quiet, first, "Wait.")
+                while not runtime.stats().asks_waiting:
+                    await anyio.lowlevel.checkpoint()
+                with pytest.raises(Busy):
+                    await first.ask("One too many.")
+                yield runtime, runtime.stats(), scraped(runtime)
+                tasks.start_soon(first.cancel)
+                gate.open("long")
 
 
 async def quiet(session: Session, words: str) -> None:
@@ -242,6 +245,20 @@ async def test_a_session_is_counted_at_what_it_is_whatever_becomes_of_its_actors
         await session.ask("And now?")
         assert runtime.stats().asks["complete"] == 2
         await session.close()
+        assert stages(runtime) == (0, 0, 0)
+
+
+@pytest.mark.anyio
+async def test_a_session_that_another_host_has_taken_over_is_counted_no_more() -> None:
+    server = openai(Turn(Call("look", {})))
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[LOOK])
+        await session.ask("Look.")
+        runtime.storage.claim(session.id)
+        with pytest.raises(Fenced):
+            await session.provide({CallId("hist_tool_1"): "found"})
+        while list(runtime.sessions):  # its actors end a moment later
+            await anyio.lowlevel.checkpoint()
         assert stages(runtime) == (0, 0, 0)
 
 

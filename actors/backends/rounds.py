@@ -490,7 +490,8 @@ class Round:
             self._requests.first_token.note(self._here.now() - self._began)
 
     def _emit(self, event: TextEvent | ThinkingEvent) -> None:
-        self._hear()
+        if not self._is_heard:
+            self._hear()
         self._visible = True
         self._offset += len(event.text)
         sink = self._command.sink

@@ -103,14 +103,14 @@ def as_json(scrape: Scrape) -> str:
 
 def as_lines(scrape: Scrape) -> Iterator[str]:
     """Yield the figures for people."""
-    rows = [(safe(name), safe(_shown(labels)), _words(figures)) for name, labels, figures in scrape.rows]
+    rows = [(safe(name), safe(_pairs(labels)), _words(figures)) for name, labels, figures in scrape.rows]
     wide = [max((len(row[at]) for row in rows), default=0) for at in (0, 1)]
     style = screen().styled
     for name, labels, words in rows:
         yield f"{style(name.ljust(wide[0]), 'bold')}  {labels.ljust(wide[1])}  {words}"
 
 
-def _shown(labels: Labels) -> str:
+def _pairs(labels: Labels) -> str:
     return " ".join(f"{name}={text}" for name, text in labels)
 
 

@@ -136,8 +136,8 @@ def _lines(work: RetoldWork) -> Iterator[str]:
         yield f"requests to {safe(binding)}: {_listed(statuses)}"
     for binding, tokens in work.tokens.items():
         share = tokens["cache_read_tokens"] / max(tokens["input_tokens"], 1)
-        shown = {name.removesuffix("_tokens"): count for name, count in tokens.items()}
-        yield f"tokens of {safe(binding)}: {_listed(shown)}; cache share {share:.1%}"
+        kinds = {name.removesuffix("_tokens"): count for name, count in tokens.items()}
+        yield f"tokens of {safe(binding)}: {_listed(kinds)}; cache share {share:.1%}"
 
 
 def _listed(counts: Mapping[str, int]) -> str:

@@ -161,8 +161,8 @@ class PendingAsks(Struct):
     def _end_current(self) -> None:
         """Show how the ask in flight came out, if it has, to its reader and to those who count."""
         if self.current is not None and self.outcome is not None:
-            if is_ask(self.current):
-                self.record.end(self.outcome[0])
+            if is_ask(self.current):  # whoever logs it may have bound something to the caller's variables
+                self.current.variables.copy().run(self.record.end, self.outcome[0])
             self.current.sink.put(terminal(*self.outcome))
 
     def drop_waiting(self, why: JournalError | None = None) -> None:

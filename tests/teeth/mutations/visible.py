@@ -3,6 +3,7 @@
 from tests.teeth.mutations.mutation import Mutation
 
 LOGS, FIGURES = "tests/test_logging.py", "tests/test_metrics.py"
+SCRAPE = "tests/cli/test_scrape.py"
 PLAIN = f"{LOGS}::test_no_text_forges_a_line_of_a_plain_log_or_reaches_the_terminal"
 RENDERED = f"{LOGS}::test_no_text_forges_an_event_of_structlog_whatever_renders_it"
 FAILURES = f"{LOGS}::test_a_retry_a_failover_and_a_failed_ask_are_events_with_fields"
@@ -79,6 +80,13 @@ MUTATIONS = (
         "telemetry.ask_failed(self.session, result, self.advise)",
         "pass",
         (FAILURES,),
+    ),
+    Mutation(
+        "logging: what the caller of a failed ask has bound is lost",
+        "actors/turns/pending.py:PendingAsks._end_current",
+        "self.current.variables.copy().run(self.record.end, self.outcome[0])",
+        "self.record.end(self.outcome[0])",
+        (f"{LOGS}::test_a_failed_ask_is_logged_with_what_its_caller_has_bound",),
     ),
     Mutation(
         "logging: a retry is not logged",
@@ -193,7 +201,7 @@ MUTATIONS = (
         "actors/hosting/activation.py:Activation.ended",
         "self.record.enter('ended')",
         "",
-        (f"{LOGS}::test_a_refused_ask_is_an_event_and_so_is_one_that_a_closed_session_drops", STAGES),
+        (f"{FIGURES}::test_a_session_that_another_host_has_taken_over_is_counted_no_more",),
     ),
     Mutation(
         "metrics: the buckets of a histogram do not add up",
@@ -201,5 +209,33 @@ MUTATIONS = (
         "accumulate(took.counts.values())",
         "took.counts.values()",
         (SHOWN,),
+    ),
+    Mutation(
+        "metrics: an alert asks for what no scrape has",
+        "actors/telemetry/prometheus.py:_of_asks",
+        "'outcome'",
+        "'status'",
+        (f"{FIGURES}::test_the_dashboard_and_the_alerts_ask_for_what_a_scrape_has",),
+    ),
+    Mutation(
+        "metrics: a bucket of a scrape is taken for what it alone counts",
+        "actors/cli/scrape.py:_Histogram.figures",
+        "round(up_to - before)",
+        "round(up_to)",
+        (f"{SCRAPE}::test_every_figure_of_a_scrape_is_printed",),
+    ),
+    Mutation(
+        "metrics: what a label says is printed as it is",
+        "actors/cli/scrape.py:as_lines",
+        "safe(_pairs(labels))",
+        "_pairs(labels)",
+        (f"{SCRAPE}::test_what_a_label_says_reaches_no_terminal_as_it_is",),
+    ),
+    Mutation(
+        "metrics: from events, a request that failed is not counted",
+        "actors/core/retold.py:RetoldWork.take",
+        "self.answer(binding, (event.get('cause') or {}).get('status'))",
+        "pass",
+        (f"{SCRAPE}::test_events_tell_how_asks_ended_and_what_answers_took",),
     ),
 )
