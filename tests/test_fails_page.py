@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -59,7 +60,7 @@ async def test_messages_of_failed_asks_are_on_the_page() -> None:
                 ("openai_chat:m", root),
                 (TARGET, nobody),
             ):
-                told = await raised(lambda t=target, e=environ: actors.run(t, "Hello.", environ=e, total=5))
+                told = await raised(partial(actors.run, target, "Hello.", environ=environ, total=5))
                 assert has(messages, told), told
     assert has(messages, "stopped: the ask has taken 5 seconds")
 
@@ -96,7 +97,7 @@ async def test_messages_of_refused_calls_are_on_the_page() -> None:
                 await session.ask("Do it.")
                 seen.append(await raised(lambda: runtime.open(TARGET, id="one")))
                 seen.append(await raised(lambda: runtime.resume("two")))
-                seen.append(await raised(lambda: session.ask("?", max_token=3)))  # type: ignore[call-arg]
+                seen.append(await raised(lambda: session.ask("?", max_token=3)))  # type: ignore[call-overload]
                 with pytest.raises(ActorsError) as gone:
                     runtime.sessions["two"]
                 seen.append(str(gone.value))
