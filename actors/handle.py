@@ -22,7 +22,6 @@ from actors.errors import (
     ActorsError,
     ActorStopped,
     AskUphill,
-    CompactionFailed,
     ConfigError,
     Draining,
     OwnSession,
@@ -43,7 +42,7 @@ from actors.turns.brought import checked_results, decision, host_call
 from actors.turns.commands import Cancel, Configure, Look, SessionCommand, Switch
 from actors.turns.inflight import SessionRefs
 from actors.turns.output import output_of
-from actors.turns.pending import Bring, Decision, HostCompaction, Submit, again
+from actors.turns.pending import Bring, Decision, HostCall, HostCompaction, HostRewind, Submit, again
 from actors.turns.streams import AnswerSink, AskStream, TextStream
 from actors.turns.words import Words, packed_words
 
@@ -211,14 +210,7 @@ class Session:
         """
         self._check()
         call = host_call(self.id, self._actors.equipment.tools, name, arguments)
-        sink = AnswerSink(self._gone)
-        heard = self._activation.host.readers.joined(self.id, sink)
-        message = pack(Message("human", (Text(f"[The program ran the tool {name}.]"),)))
-        await self._put(Submit(message, heard, copy_context(), call), lambda actors: actors.session)
-        came_of = await sink.outcome()
-        if call.result is None:
-            raise SessionError(f"Session {self.id!r} did not run tool {name!r}: {came_of.why}")
-        return call.result
+        return call.value(self.id, await self._done(call, f"[The program ran the tool {name}.]"))
 
     @property
     def pending(self) -> tuple[PendingCall, ...]:
@@ -381,8 +373,7 @@ class Session:
         Raises:
             ConfigError: The target does not exist or cannot be used, or a setting is refused as in `ask`.
         """
-        said = asked(settings)
-        self._activation.configuration.check(said)
+        self._activation.configuration.check(said := asked(settings))
         state, ledger = await self._told()
         equipment = self._actors.equipment
         backend = equipment.resolver.backend(equipment.resolver.pool(target).members[0])
@@ -406,14 +397,35 @@ class Session:
             Busy: Too many asks wait.
             OverBudget: The session's budget is used up.
         """
+        return (call := HostCompaction()).value(self.id, await self._done(call))
+
+    async def rewind(self, to: int) -> int:
+        """Let the history end where turn `to` ended, 0 for how it was opened; return how many messages left it.
+
+        All else stays: the log, the ledger, the numbers of turns and calls that were given, what was used of budgets,
+        the target, the system prompt and the tools. What comes late of a call that left is kept, and no model is told.
+        It waits as an ask does for those before it, also if its caller leaves, and cuts no turn short: `cancel` does.
+
+        Args:
+            to: `TurnResult.turn`, or the `turn` of an event or of a model's message. Going there twice is going once.
+
+        Raises:
+            ConfigError: The history has no such turn: there was none, a summary stands for it, or a rewind removed it.
+            SessionError: A turn waits for its caller. Cancel it first.
+            Busy: Too many asks wait.
+        """
+        if type(to) is not int or to < 0:
+            raise ConfigError(f"rewind(to=) takes the number of a turn, or 0; not {to!r}")
+        return (call := HostRewind(to)).value(self.id, await self._done(call))
+
+    async def _done(self, act: HostCall | HostCompaction | HostRewind, said: str = "") -> TurnResult:
+        """Have something done in place of an ask; return how that ended. Readers hear of it where words are `said`."""
         self._check()
-        sink, call = AnswerSink(self._gone), HostCompaction()
-        nothing = pack(Message("human"))
-        await self._put(Submit(nothing, sink, copy_context(), call), lambda actors: actors.session)
-        came_of = await sink.outcome()
-        if call.result is None or came_of.status in ("failed", "interrupted"):
-            raise CompactionFailed(f"The history of session {self.id!r} is as it was: {came_of.why}")
-        return call.result
+        sink = AnswerSink(self._gone)
+        heard = self._activation.host.readers.joined(self.id, sink) if said else sink
+        message = pack(Message("human", (Text(said),) if said else ()))
+        await self._put(Submit(message, heard, copy_context(), act), lambda actors: actors.session)
+        return await sink.outcome()
 
     async def close(self) -> None:
         """Cancel the ask in flight, drop those that wait, write that the session has ended, and end its actors.
@@ -442,14 +454,14 @@ class Session:
     ) -> None:
         await self._activation.host.turnstile.begin()
         form = None if output is None else output_of(output)
-        said = asked(settings, None if form is None else form.schema)
-        self._activation.configuration.check(said)
+        self._activation.configuration.check(said := asked(settings, None if form is None else form.schema))
         packed, variables = packed_words(words), variables or copy_context()
-        await self._hand_in(Submit(packed, self._shared(sink, variables), variables, asked=said, output=form))
+        sink = self._activation.audience(sink, variables)
+        await self._hand_in(Submit(packed, sink, variables, asked=said, output=form))
 
     async def _bring(self, brought: Brought, sink: Sink) -> None:
         variables = copy_context()
-        await self._hand_in(Bring(brought, self._shared(sink, variables), variables))
+        await self._hand_in(Bring(brought, self._activation.audience(sink, variables), variables))
 
     async def _hand_in(self, command: Submit | Bring) -> None:
         """Have an ask taken, or what is brought for one. What is refused is over at once."""
@@ -460,14 +472,6 @@ class Session:
                 self._activation.record.refuse(error)
             command.sink.close(error)
             raise
-
-    def _shared(self, sink: Sink, variables: Context) -> Sink:
-        """Return where the events of an ask go: to its caller, and to all who read along."""
-        host = self._activation.host
-        if (above := self._activation.above) is not None:
-            sink = above.joined(self.id, sink)
-        shared = host.readers.joined(self.id, sink)
-        return shared if host.tracing is None else host.tracing.joined(self.id, shared, variables)
 
     async def _asked(
         self,

@@ -53,11 +53,17 @@ class Shrink(Command, frozen=True):
     event: Shortened | Compacted
 
 
+class Rewind(Command, frozen=True):
+    """Note that the history was rewound to so many messages: the log says so, or will before the next request."""
+
+    length: int
+
+
 class AdoptedLanes(Query[Mapping[Binding, Lane]], frozen=True):
     """Ask for the lanes as they were last adopted, by binding: what each has been sent."""
 
 
-RendererCommand: TypeAlias = Render | Adopt | Invalidate | Outdate | Shrink | AdoptedLanes
+RendererCommand: TypeAlias = Render | Adopt | Invalidate | Outdate | Shrink | Rewind | AdoptedLanes
 
 
 class RendererActor(Actor[RendererCommand]):
@@ -94,6 +100,8 @@ class RendererActor(Actor[RendererCommand]):
                 self.lanes.outdate()
             case Shrink(event=event):
                 self.lanes.shrink(event)
+            case Rewind(length=length):
+                self.lanes.rewind(length)
             case AdoptedLanes():
                 command.reply.send({binding: self.lanes.of(binding) for binding in self.lanes.bindings()})
             case _:

@@ -47,8 +47,9 @@ from actors.turns.configuration import Equipment
 from actors.turns.deadline import Deadline
 from actors.turns.driver import TurnDriver
 from actors.turns.inflight import AskInFlight, SessionRefs
-from actors.turns.pending import Bring, HostCall, NoSink, PendingAsks, Submit
+from actors.turns.pending import Bring, HostCall, HostRewind, NoSink, PendingAsks, Submit
 from actors.turns.recovery import Recovery
+from actors.turns.rewinding import open_turn, rewind
 
 
 class SessionActor(Actor[SessionCommand]):
@@ -193,11 +194,15 @@ class SessionActor(Actor[SessionCommand]):
         return SessionClosed(f"Session {self._log.state.session!r} is ending; open another")
 
     def _submitted(self, command: Submit) -> None:
-        waiting, reply = self._pending.waiting, command.reply
+        waiting, reply, is_rewind = self._pending.waiting, command.reply, isinstance(command.call, HostRewind)
+        if self._phase == "awaiting" and is_rewind:
+            self._refuse(command, open_turn(self._log.state))
+            return
         if self._phase in ("asking", "awaiting", "recovering") and len(waiting) >= self._pending.most_waiting:
             self._refuse(command, self._pending.too_many(self._log.state.session))
             return
-        if self._phase == "idle" and (why := self._equipment.refusal(self._log.state)) is not None:
+        why = self._equipment.refusal(self._log.state) if self._phase == "idle" and not is_rewind else None
+        if why is not None:
             self._refuse(command, OverBudget(f"Session {self._log.state.session!r} takes no ask: {why}"))
             return
         action = self._step("submit")
@@ -245,6 +250,8 @@ class SessionActor(Actor[SessionCommand]):
             await driver.run(submit.message, submit.asked)
         elif isinstance(submit.call, HostCall):
             await driver.run_call(submit.message, submit.call)
+        elif isinstance(submit.call, HostRewind):
+            await rewind(driver.ask, submit.call, self._pending.ended)
         else:
             await driver.run_compaction(submit.call)
         await self._mine.ref.tell(Finished(self._generation.number))
@@ -412,6 +419,7 @@ class SessionActor(Actor[SessionCommand]):
         if not is_ending:
             self._step("paused")
         if not (is_ending or self._cancels):
+            self._pending.drop_rewinds(open_turn(self._log.state))
             self._conclude()
             return
         self._go_on_with("paused" if is_ending else "cancel", sink, copy_context())

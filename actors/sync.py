@@ -296,6 +296,7 @@ class BlockingSession:
     ledger = _blocking(Session.ledger)
     preview = _blocking(Session.preview)
     compact = _blocking(Session.compact)
+    rewind = _blocking(Session.rewind)
     close = _blocking(Session.close)
 
 

@@ -198,7 +198,7 @@ REQUIREMENTS: tuple[Requirement, ...] = (
         "PROMISE-2",
         "",
         "A recorded real result is never lost, repeated or replaced by a synthetic one, or a note where a provider "
-        "refused media.",
+        "refused media. A rewind may remove it from the history, never from the log.",
     ),
     Requirement("PROMISE-3", "", "Rendering is a pure function: same inputs, same bytes, in every process."),
     Requirement(

@@ -18,6 +18,7 @@ from actors.backends.dumps import OnRefusal
 from actors.config import BackendLimits, BackendSettings, Config, FileSettings, PoolSettings, RuntimeLimits
 from actors.config.providers import kind_of
 from actors.core.codec import decode_event, encode_event
+from actors.core.compaction import Compaction
 from actors.core.content import Message
 from actors.core.events import Closed, Event, Interaction
 from actors.core.feed import SessionEvent
@@ -61,6 +62,7 @@ async def hosting(
     on_refusal: OnRefusal | None = None,
     auth: Mapping[str, str] | None = None,
     models: Mapping[str, str] | None = None,
+    compaction: Compaction | None = None,
     seconds: float = 300,
     stream: bool = True,
     **servers: LoopbackServer,
@@ -88,6 +90,7 @@ async def hosting(
                 seed=1,
                 on_tool_error=on_tool_error,
                 on_refusal=on_refusal,
+                compaction=compaction,
             )
             async with hosted as runtime:
                 yield runtime

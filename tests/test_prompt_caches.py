@@ -20,7 +20,7 @@ from tests.cache_walks import CACHED, MARKED, TirelessWalk, counted
 from tests.marks import marks
 from tests.strict_hosts import backend, strict_host
 
-WALKS, TIRELESS = range(32), range(6, 10)
+WALKS, TIRELESS = range(32), range(12, 16)
 """Numbers of walks. Few have turns that all come to their limit; these come to Anthropic and OpenRouter."""
 WORDS = "word " * 1000
 MODELS = {"bedrock": "eu.anthropic.claude-sonnet-5-v1:0", "openrouter": "anthropic/claude-sonnet-5"}

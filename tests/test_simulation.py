@@ -51,6 +51,7 @@ OFTEN = Odds(
     cancel=0.5,
     abandon=0.15,
     compact=0.2,
+    rewind=0.2,
     output=0.15,
     run_tool=0.1,
     settings=0.2,
@@ -61,6 +62,7 @@ OFTEN = Odds(
 FEATURES = (
     "sessions_that_slept",
     "turns_that_slept",
+    "turns_taken_back",
     "configured",
     "answers_with_form",
     "answers_corrected",

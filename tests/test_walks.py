@@ -54,6 +54,7 @@ def test_walks_come_to_every_dialect_and_see_everything_happen() -> None:
     happens = {
         "Compacted",
         "Shortened",
+        "Rewound",
         "Configured",
         "EpochBegan",
         "Cancelled",
@@ -64,7 +65,7 @@ def test_walks_come_to_every_dialect_and_see_everything_happen() -> None:
         "RequestSent",
     }
     assert happens <= set(seen)
-    assert {"epoch True", "configured", "late", "full", "named again"} <= set(seen)
+    assert {"epoch True", "configured", "late", "full", "named again", "rewind"} <= set(seen)
 
 
 if __name__ == "__main__":

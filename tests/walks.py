@@ -3,13 +3,15 @@
 Each step is something that happens to a session: a user asks, now and then with images and documents, and the model
 answers in rounds, with reasoning, calls, restarting ids and arguments that are not JSON; a tool shows media; a call is
 cancelled, forgotten or refused; a result comes late; an answer breaks off; the next request goes elsewhere; a lane
-starts over; old messages are compacted; the system prompt or the tools change. Requests are judged by the servers
+starts over; old messages are compacted; the last turns are taken back; the system prompt or the tools change. Requests
+are judged by the servers
 themselves, whose answers our decoders read in pieces cut anywhere.
 
 `wrong(seed)` says what was wrong with one walk, if anything.
 """
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -33,12 +35,14 @@ from actors.core.events import (
     Failed,
     Refused,
     Returned,
+    Rewound,
     RoundEnded,
     Scheduled,
     Short,
     Shortened,
     Started,
     Submitted,
+    TurnEnded,
 )
 from actors.core.form import replace as with_fields
 from actors.core.history import History
@@ -50,6 +54,7 @@ from actors.core.profiles import PROFILES, dialect
 from actors.core.render import RenderTarget
 from actors.core.state import Lanes, opening, rebuilt
 from actors.core.transcript import Encoder
+from actors.core.turn_ends import end_of
 from actors.testing.histories import history
 from actors.testing.script import Builtin, Call, Part, Redacted, Say, Script, Think, Turn
 from actors.testing.server import LoopbackServer
@@ -90,6 +95,8 @@ IDS: tuple[Literal["minted", "restart", "blank"], ...] = ("minted", "minted", "r
 BOUND = ("anthropic", "bedrock", "openai_responses")
 """Dialects whose hosts may bind reasoning to its prefix."""
 MODELS = ("model-1", "model-2")
+LATE = re.compile(rb"late (hist_tool_\d+)")
+"""What comes of a call that was given up names it."""
 IMPORTED = 1000
 """More ids than any generated history uses."""
 
@@ -175,6 +182,9 @@ class Walk:
         self.turn = Turn(Say("ok"))
         self.number = 0
         self.late: list[CallId] = []
+        self.calls: list[CallId] = []  # that the history has
+        self.ends: list[tuple[int, int]] = [(0, 0)]  # turns that ended, and how many calls it had
+        self.removed: set[CallId] = set()
         self.thinking: dict[Binding, Literal["default", "adaptive", "manual"]] = {}
         self.sent: dict[tuple[Binding, int], bytes] = {}
         self.hosts: dict[Binding, LoopbackServer] = {}
@@ -219,7 +229,7 @@ class Walk:
             if self.sleeps and step == self.steps // 2:
                 self.sleep()
             self.random.choice(
-                (*[self.ask] * 6, *[self.tell_late] * 2, *[self.rewrite] * 2, self.configure)
+                (*[self.ask] * 6, *[self.tell_late] * 2, *[self.rewrite] * 2, self.configure, self.rewind)
             )()
         for binding in self.bindings:
             self.say()
@@ -237,7 +247,9 @@ class Walk:
             if self.rarely(self.failover):
                 binding = self.random.choice(self.bindings)
             if not self.exchange(binding):
-                return
+                break
+        self.ends.append((self.number, len(self.calls)))
+        self.session.write(TurnEnded(self.number, "complete"))
 
     def say(self) -> None:
         self.number += 1
@@ -275,6 +287,19 @@ class Walk:
         self.session.write(Compacted(start, stop, pack(Message("human", [Text("What was said before.")]))))
         for binding in self.session.lanes.bindings():
             self.begin(binding)
+        self.ends = [(self.number, len(self.calls))]  # where a summary cuts is at no turn's edge here
+
+    def rewind(self) -> None:
+        """The last turns are taken back, what they called included."""
+        if not self.rarely(2):
+            return
+        turn, calls = self.random.choice(self.ends)
+        if end_of(self.session.state.ends, turn) is None:
+            return  # a summary stands for it
+        self.ends = [end for end in self.ends if end[0] <= turn]
+        self.removed.update(self.calls[calls:])
+        del self.calls[calls:]
+        self.session.write(Rewound(turn))
 
     def shorten(self) -> None:
         """Some results are shown as marks from now on, in every lane."""
@@ -310,6 +335,7 @@ class Walk:
         minted = [int(call.id.rpartition("_")[2]) - first + 1 for call in message.calls]
         used = max(len(self.turn.calls), *minted, 0)  # pieces may be calls of their own
         session.write(RoundEnded(self.number, 1, pack(message) if message.blocks else None, calls=used))
+        self.calls += [call.id for call in message.calls]
         for call in message.calls:
             self.end(call, ran=whole)
         return whole and bool(message.calls)
@@ -342,6 +368,9 @@ class Walk:
         if not text(rendered).startswith(self.sent.get(lane, b"")) or text(rendered) not in body:
             raise Wrong(f"{binding}: the request does not begin with the one before")
         self.sent[lane] = text(rendered)
+        shown = LATE.findall(request.body) if self.removed else []
+        if self.removed.intersection(each.decode() for each in shown):
+            raise Wrong(f"{binding}: late results of calls that were taken back: {shown}")
         found = seen(request.body)
         if Counter(found.calls) != Counter(found.results):
             raise Wrong(f"{binding}: calls {found.calls} and results {found.results}")

@@ -7,6 +7,7 @@ Out: one line of advice, empty if there is none; the line that a person reads; t
     a model that is not there      the nearest name that is known
     a parameter that is refused    its name, and whether another value may do
     a base URL that is wrong       the URL that was tried, and the one that was probably meant
+    a conversation that is refused the turn to go back to
 """
 
 import re
@@ -34,6 +35,8 @@ _NO_MODEL = re.compile(
 )
 _FOR_LATER = frozenset(("overloaded", "circuit_open", "time"))
 """Kinds of failures of ours that pass by themselves."""
+_UNUSABLE = frozenset(("transcript", "media", "overflow"))
+"""Kinds of failures that are about what was said. All that could be done about it was."""
 _NAMES = {"thinking": "thinking (reasoning)", "cache_life": "cache"}
 """Settings whose names are others where they are set."""
 _NO_SETTINGS = frozenset(("stream_options", "include"))
@@ -67,7 +70,8 @@ def advice(result: TurnResult, config: "Config") -> str:
     if attempt is None or attempt.cause is None or attempt.cause.kind in ("limit", "time"):
         return ""
     known = (_of_key, _of_model, _of_parameter, _of_address)
-    return next((found for find in known if (found := find(attempt, attempt.cause, config))), "")
+    found = next((found for find in known if (found := find(attempt, attempt.cause, config))), "")
+    return found or _of_conversation(result, attempt.cause)
 
 
 def _cause(result: TurnResult) -> Cause | None:
@@ -145,6 +149,14 @@ def _of_address(attempt: Attempt, cause: Cause, config: "Config") -> str:
         return ""
     fix = _fix(attempt, cause, url)
     return fix if not fix or url in attempt.why else f"tried POST {url}; {fix}"
+
+
+def _of_conversation(result: TurnResult, cause: Cause) -> str:
+    """Name the turn to go back to, if what was said is refused: it would be in the next request too."""
+    if cause.kind not in _UNUSABLE or not result.turn:
+        return ""
+    before = result.turn - sum(attempt.status != "retried" for attempt in result.attempts)
+    return f"session.rewind(to={max(before, 0)}) takes back what was said since turn {max(before, 0)}"
 
 
 def tried(binding: Binding, config: "Config") -> str:

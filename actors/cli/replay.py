@@ -22,7 +22,7 @@ from actors.cli.screen import complain, safe
 from actors.cli.targets import target
 from actors.config import Config, load
 from actors.core.check import check
-from actors.core.events import Compacted, EpochBegan, Event, RequestSent, Shortened
+from actors.core.events import Compacted, EpochBegan, Event, RequestSent, Rewound, Shortened
 from actors.core.exported import imported
 from actors.core.profiles import dialect
 from actors.core.state import SessionState
@@ -117,7 +117,7 @@ def replayed(events: Sequence[Event], to: str) -> Iterator[Replayed]:
             omitted = [omission.name for omission in event.omitted]
             yield Replayed(seq, event.turn, event.round, len(body), found, losses, omitted)
             lane = rendered.lane
-        elif isinstance(event, Compacted | Shortened | EpochBegan):
+        elif isinstance(event, Compacted | Shortened | Rewound | EpochBegan):
             lane = None
         state = state.apply(event)
 

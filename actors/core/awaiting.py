@@ -76,6 +76,7 @@ def so_far(state: SessionState, calls: tuple[PendingCall, ...]) -> TurnResult:
         left_out=ask.left_out,
         awaiting=tuple([each.call for each in calls]),
         refusals=ask.refusals,
+        turn=state.turns,
     )
 
 
@@ -95,7 +96,7 @@ def repeated(state: SessionState, ledger: Ledger) -> int:
 
 def late(state: SessionState) -> TurnResult:
     """Return what is said to who brings something that no turn waits for."""
-    return TurnResult("", "late", state.bound or Binding("none", ""), (), 0, Usage(), LATE)
+    return TurnResult("", "late", state.bound or Binding("none", ""), (), 0, Usage(), LATE, turn=state.turns)
 
 
 def _calls(state: SessionState) -> tuple[ToolCall, ...]:

@@ -250,7 +250,9 @@ def needed(history: History, ledger: Ledger, stop: int) -> Needed:
     results = {
         known.call_id: known.tool or "a tool"
         for known in ledger.interactions()
-        if known.call_id not in visible and known.completion is not None
+        if known.call_id not in visible
+        and known.completion is not None
+        and not history.has_removed(known.call_id)
     }
     said = (block for message in messages[:stop] if message.speaker == "human" for block in message.blocks)
     return Needed(results, tuple([block for block in said if isinstance(block, Media)]))

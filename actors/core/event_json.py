@@ -148,6 +148,7 @@ def _result(result: TurnResult) -> Fields:
         "why": result.why,
         "served_by": str(result.served_by),
         "attempts": [_attempt(attempt) for attempt in result.attempts],
+        "turn": result.turn,
         "rounds": result.rounds,
         "finish": result.finish,
         "cut": result.cut,

@@ -126,6 +126,7 @@ _OWN: Final[tuple[Schema, ...]] = (
         why=_STRING,
         served_by=_STRING,
         attempts=_list(_ATTEMPT),
+        turn=_COUNT,
         rounds=_COUNT,
         finish=_WORD_OR_NONE,
         cut=_WORD_OR_NONE,

@@ -17,6 +17,7 @@ catalogue is closed and versioned; an event is written before what it announces 
     SwitchHeld, SwitchApplied, SwitchSuperseded, SwitchFailed
     Configured                              what requests say in front of the messages: system prompt and tools
     Shortened, Compacted                    what shrinks a history: results as marks, turns as a summary
+    Rewound                                 what shrinks it too: its last turns leave it
     EpochBegan                              what rewrites a lane
     EventsLost                              what was acknowledged, and the journal's storage has no more
 """
@@ -50,7 +51,7 @@ Gap: TypeAlias = Reason | Literal["running"]
 Effects: TypeAlias = Literal["pure", "idempotent", "once"]
 """What a call does to the world: nothing; the same, however often it runs with one idempotency key; something anew."""
 
-EpochReason: TypeAlias = Literal["compaction", "thinking", "refusal", "configured", "media"]
+EpochReason: TypeAlias = Literal["compaction", "thinking", "refusal", "configured", "media", "rewind"]
 """Why a lane had to be rewritten."""
 
 Short: TypeAlias = Literal["repeated", "large", "old"]
@@ -332,6 +333,12 @@ class Compacted(Happening, frozen=True):
     summary: Packed
 
 
+class Rewound(Happening, frozen=True):
+    """The history ends where `turn` ended, 0 for where the session was opened. The log and the ledger keep the rest."""
+
+    turn: int
+
+
 class EpochBegan(Happening, frozen=True):
     """A binding's lane is rewritten from here on, for a `reason` and `why` in words for people.
 
@@ -491,6 +498,6 @@ _Switch: TypeAlias = SwitchHeld | SwitchApplied | SwitchSuperseded | SwitchFaile
 _Turn: TypeAlias = (
     Submitted | Instructed | Bound | RequestSent | RoundEnded | Delegated | EpochBegan | TurnEnded
 )
-_Shrunk: TypeAlias = Shortened | Compacted
+_Shrunk: TypeAlias = Shortened | Compacted | Rewound
 _Pause: TypeAlias = ApprovalAsked | Awaited | ApprovalDecided | Resumed
 Event: TypeAlias = Opened | _Turn | _Pause | CallEvent | _Switch | Configured | _Shrunk | EventsLost | Closed

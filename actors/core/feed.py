@@ -73,6 +73,7 @@ class TurnResult(Struct, Generic[Value], frozen=True):
         refusals: Requests of the ask that a provider or the judge refused, in order, also where the ask completed.
         skipped: Members of the target's pool that take none of the session's tools, and so were not asked.
         repaired: Slips of the ask's calls and of its answer that were repaired, since exactly one reading fits.
+        turn: The number of the ask's last turn, which `Session.rewind` takes; 0 if it had none.
 
     A result that is read from the log later has no value, cost, report, losses, refusals, skipped members or repairs.
     """
@@ -95,6 +96,7 @@ class TurnResult(Struct, Generic[Value], frozen=True):
     refusals: tuple[RefusedRequest, ...] = ()
     skipped: tuple[SkippedMember, ...] = ()
     repaired: tuple[Repair, ...] = ()
+    turn: int = 0
 
 
 class Applied(Struct, frozen=True):
@@ -237,6 +239,7 @@ STATUSES: dict[str, str] = {
     "configured": "Requests have another system prompt or offer other tools; `detail` is the digest of both.",
     "shortened": "Results are shown as marks from here on; `detail` says how many. They stay in the ledger.",
     "compacted": "Turns of the history were replaced by a summary, the `message`; `detail` says how many messages.",
+    "rewound": "The history ends where the turn `detail` ended; what was said since is in the log alone.",
     "events_lost": "The journal went back: `detail` names events that were acknowledged and are in it no more. Their "
     "numbers are given again, from this one on.",
     "closed": "The session ended. Only in a session's events.",

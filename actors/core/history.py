@@ -20,6 +20,7 @@ from actors.core.intake import Intake, Remarks
 from actors.core.ledger import NO_CALLS, Ledger
 from actors.core.packed import Packed, pack, unpack
 from actors.core.table import NOTHING, Table
+from actors.core.turn_ends import CallRanges, is_within, with_range
 from actors.errors import CanonicalFault
 
 
@@ -55,6 +56,8 @@ class History(
     """The system prompt that came with them, if one did."""
     short: Table[CallId, Short]
     """The calls whose results are shown as a mark, and why. What they returned is in the ledger as it was."""
+    removed: CallRanges
+    """The calls that a rewind took out. What comes of them late is in the ledger, and shown to no model."""
 
     __reduce__ = reduce_fields
 
@@ -118,6 +121,21 @@ class History(
         packed = appended(up_to(self.packed, start), (summary, *from_index(self.packed, stop)))
         return replace(self, packed=packed)
 
+    def rewind(self, length: int, calls: range) -> "History":
+        """Return the history with its first `length` messages alone; those behind them made the calls of these numbers.
+
+        Raises:
+            CanonicalFault: There are not so many messages.
+        """
+        if not 0 <= length <= self.length:
+            raise CanonicalFault(f"A history of {self.length} messages cannot be rewound to {length}")
+        removed = with_range(self.removed, calls.start, calls.stop - 1)
+        return replace(self, packed=up_to(self.packed, length), removed=removed)
+
+    def has_removed(self, call_id: CallId) -> bool:
+        """Say whether a rewind took a call out."""
+        return is_within(self.removed, call_id)
+
     def shortened(self, results: Iterable[tuple[CallId, Short]]) -> "History":
         """Return the history that shows these results as marks."""
         return replace(self, short=self.short.update(dict(results)))
@@ -156,7 +174,7 @@ class History(
 
 
 def _of(packed: Iterable[Packed], ledger: Ledger, report: Intake, system: str | None = None) -> History:
-    return kept(History, appended(EMPTY, packed), ledger, report, system, NOTHING)
+    return kept(History, appended(EMPTY, packed), ledger, report, system, NOTHING, ())
 
 
 NO_MESSAGES = History()

@@ -10,6 +10,7 @@ from actors.core import events
 from actors.core.events import Event
 from actors.core.identity import CallId
 from actors.core.state import SessionState
+from actors.core.turn_ends import end_of
 
 
 def disorder(state: SessionState, event: Event) -> str | None:
@@ -31,6 +32,8 @@ def disorder(state: SessionState, event: Event) -> str | None:
             return _outside(state, turn)
         case events.Compacted(start=start, stop=stop) if not 0 <= start < stop <= state.history.length:
             return f"messages {start} to {stop} of {state.history.length} became a summary"
+        case events.Rewound(turn=turn):
+            return _unreachable(state, turn)
         case events.CallHappening(call_id=call_id) if not _is_known(state, call_id):
             return f"call {call_id!r} was never made"
         case _:
@@ -40,6 +43,14 @@ def disorder(state: SessionState, event: Event) -> str | None:
 def _outside(state: SessionState, turn: int) -> str | None:
     if state.bound is None or turn != state.turns:
         return f"something of turn {turn} while {'no turn' if state.bound is None else state.turns} is open"
+    return None
+
+
+def _unreachable(state: SessionState, turn: int) -> str | None:
+    if state.bound is not None:
+        return f"the history was rewound while turn {state.turns} was open"
+    if end_of(state.ends, turn) is None:
+        return f"the history was rewound to turn {turn}, which is no place in it"
     return None
 
 

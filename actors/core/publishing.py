@@ -80,6 +80,11 @@ def shrunk(event: events.Shortened | events.Compacted, turn: int, seq: int) -> S
     return StatusEvent("compacted", seq, turn, detail=detail, message=unpack(event.summary))
 
 
+def rewind_status(event: events.Rewound, turn: int, seq: int) -> StatusEvent:
+    """Return what is shown of a history that was rewound, behind turn number `turn`."""
+    return StatusEvent("rewound", seq, turn, detail=f"turn {event.turn}")
+
+
 def begun(event: Bound, seq: int, *, is_failover: bool) -> tuple[SessionEvent, ...]:
     """Return what is shown of a turn that begins."""
     turn, binding = event.turn, event.binding
@@ -166,10 +171,10 @@ def terminal(result: TurnResult, seq: int) -> ErrorEvent | CompleteEvent:
     )
 
 
-def interrupted(bound: Binding | None, why: str) -> TurnResult:
+def interrupted(bound: Binding | None, why: str, turn: int) -> TurnResult:
     """Return how an ask came out that a crash ended."""
     attempts = () if bound is None else (Attempt(bound, "interrupted", why),)
-    return TurnResult("", "interrupted", bound or NOBODY, attempts, 0, Usage(), why)
+    return TurnResult("", "interrupted", bound or NOBODY, attempts, 0, Usage(), why, turn=turn)
 
 
 class _AskSoFar(Struct):
@@ -211,12 +216,13 @@ class _AskSoFar(Struct):
             ask.usage + turn.usage,
             left_out=ask.left_out,
             awaiting=calls,
+            turn=event.turn,
         )
 
     def ended(self, event: TurnEnded) -> TurnResult | None:
         """Note how a turn ended; return how the ask came out, unless another turn follows."""
         if event.status == "interrupted":
-            return interrupted(self.binding, event.why)
+            return interrupted(self.binding, event.why, event.turn)
         ended = Attempt(self.binding, event.status, event.why, event.cause, event.wait)
         self.attempts += (*event.retried, ended)
         if event.status == "handed_over":
@@ -233,6 +239,7 @@ class _AskSoFar(Struct):
             self.finish,
             self.cut,
             tuple(self.left_out.items()),
+            turn=event.turn,
         )
 
 
@@ -296,6 +303,8 @@ class Publisher:
                 return (settlement(event, self.seq, self._turn),)
             case events.Shortened() | events.Compacted():
                 return (shrunk(event, self._turn, self.seq),)
+            case events.Rewound():
+                return (rewind_status(event, self._turn, self.seq),)
             case TurnEnded():
                 return self._turn_ended(event)
             case events.EventsLost(first=first, last=last):

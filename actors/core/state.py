@@ -4,7 +4,7 @@
 a session that was rebuilt from its log is the session that wrote it. Lanes are folded by `Lanes`, which also needs the
 adapters' encoders: at each `RequestSent` a lane takes up what was new then, at each `EpochBegan` it starts over. What
 was `Configured` makes the next request begin an epoch, where reasoning is bound to the system prompt and the tools; so
-does, in every lane, what makes the history shorter.
+does, in every lane, what makes the history shorter or rewinds it.
 
 Call events change only the ledger, and the session's own events only the rest, so their order among each other does
 not matter. They meet in `RequestSent`, which the ledger itself writes.
@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from msgspec import Struct, field
 
-from actors.core import events
+from actors.core import events, turn_ends
 from actors.core.asking import Asked
 from actors.core.chunked import from_index
 from actors.core.dialect import Dialect
@@ -32,10 +32,12 @@ from actors.core.packed import Packed, size_of
 from actors.core.render import RenderTarget
 from actors.core.spending import Budget, Used
 from actors.core.transcript import Encoder
+from actors.core.turn_ends import NO_TURN_ENDS, TurnEnd, TurnEnds
 
 WHY: Mapping[EpochReason, str] = {
     "configured": "the system prompt or the tools changed",
     "compaction": "the history was made shorter",
+    "rewind": "the history was rewound",
 }
 """Why the next request begins an epoch, in words for people."""
 
@@ -59,7 +61,7 @@ class SessionState(Form, frozen=True):
     `asked`: the settings of the last ask; `preamble`: digest of the system prompt and the tools. `calls` counts the
     canonical call ids that have been used. `used` is counted where there is a `budget`. `asked_at` is where in the
     history the last ask begins. `size` is the bytes of the history's messages. `measured`: what the last answer
-    reported of its request.
+    reported of its request. `ends`: where turns ended, the places that the history can be rewound to.
     """
 
     session: str = ""
@@ -81,6 +83,7 @@ class SessionState(Form, frozen=True):
     asked_at: int = 0
     size: int = 0
     measured: ReportedRequest | None = None
+    ends: TurnEnds = NO_TURN_ENDS
 
     def apply(self, event: Event) -> "SessionState":  # noqa: C901  a case for each event
         match event:
@@ -97,17 +100,19 @@ class SessionState(Form, frozen=True):
                 return replace(self._saying(message), asks=ask, asked=asked, asked_at=at)
             case events.Bound(turn=turn, binding=binding):
                 return replace(self, turns=turn, bound=binding)
-            case events.TurnEnded(seconds=seconds):
-                return replace(self, bound=None, pause=None, used=_after(self.used, seconds))
+            case events.TurnEnded(turn=turn, seconds=seconds):
+                ends, used = self._ends_with(turn), _after(self.used, seconds)
+                return replace(self, bound=None, pause=None, used=used, ends=ends)
             case events.Instructed(message=message):
                 return self._saying(message)
             case events.Delegated(used=below):
                 return replace(self, used=None if self.used is None else self.used.joined(below))
             case events.Compacted(start=start, stop=stop, summary=summary):
-                history, at = self.history.replaced(start, stop, summary), self.asked_at
-                size = sum(map(size_of, from_index(history.packed, 0)))
-                at = max(0, at - (stop - start) + 1)
-                return replace(self, history=history, size=size, asked_at=at, measured=_anew(self.measured))
+                at = max(0, self.asked_at - (stop - start) + 1)
+                ends = turn_ends.ends_around(self.ends, start, stop)
+                return self._with_history(self.history.replaced(start, stop, summary), at, ends)
+            case events.Rewound(turn=turn):
+                return self._rewind(turn)
             case events.Shortened(results=results):
                 history = self.history.shortened(results)
                 return replace(self, history=history, measured=_anew(self.measured))
@@ -125,6 +130,7 @@ class SessionState(Form, frozen=True):
                 history = replace(NO_MESSAGES, report=event.report, system=event.system)
                 state = SessionState(session, target, None, history, Ledger(known), event.calls)
                 state = state._saying(*messages)
+                state = replace(state, ends=state._ends_with(0))
                 used = None if event.budget is None else Used()
                 return replace(
                     state, tenant=event.tenant, budget=event.budget, used=used, preamble=event.preamble
@@ -147,6 +153,22 @@ class SessionState(Form, frozen=True):
     def _saying(self, *messages: Packed) -> "SessionState":
         size = self.size + sum(map(size_of, messages))
         return replace(self, history=self.history.extended(messages), size=size)
+
+    def _ends_with(self, turn: int) -> TurnEnds:
+        return turn_ends.with_end(self.ends, TurnEnd(turn, self.history.length, self.calls))
+
+    def _rewind(self, turn: int) -> "SessionState":
+        """Return it with the history as long as it was at a turn's end; as it is if that is no place in it."""
+        if (end := turn_ends.end_of(self.ends, turn)) is None:
+            return self
+        history = self.history.rewind(end.length, range(end.calls + 1, self.calls + 1))
+        return self._with_history(
+            history, min(self.asked_at, end.length), turn_ends.ends_until(self.ends, turn)
+        )
+
+    def _with_history(self, history: History, asked_at: int, ends: TurnEnds) -> "SessionState":
+        size, measured = sum(map(size_of, from_index(history.packed, 0))), _anew(self.measured)
+        return replace(self, history=history, size=size, asked_at=asked_at, measured=measured, ends=ends)
 
     def told(self, happened: Sequence[events.CallEvent]) -> "SessionState":
         """Return it with what happened to calls."""
@@ -190,7 +212,9 @@ def bounded_seconds(state: SessionState, asked: Asked | None, before: float) -> 
 
 def opening(session: str, target: str, history: History) -> events.Opened:
     """Return the first event of a session that goes on from a history: what this keeps, and its ledger, is shared."""
-    known = tuple(map(closed, history.ledger.interactions()))
+    known = tuple(
+        [closed(item) for item in history.ledger.interactions() if not history.has_removed(item.call_id)]
+    )
     made = {call.id for message in history.since(0) for call in message.calls}
     used = max(map(number_of, made.union(item.call_id for item in known)), default=0)
     messages = tuple(from_index(history.packed, 0))
@@ -277,7 +301,7 @@ class Lanes:
         self, binding: Binding, lane: Lane, history: History, ledger: Ledger, *, aside: bool = False
     ) -> Rendered:
         dialect, encoder, target = self._rules(binding)
-        why = "compaction" if lane.state.cursor > history.length - aside else lane.state.outdated
+        why = lane.state.outdated or ("compaction" if lane.state.cursor > history.length - aside else None)
         if why is None:
             return advanced(lane, history, ledger, dialect, encoder, target)
         begins = EpochBegan(binding, lane.state.epoch + 1, why, lane.state.plain, WHY[why])
@@ -321,6 +345,8 @@ class Lanes:
                 self._imported = after.history.length
             case events.Shortened() | events.Compacted():
                 self.shrink(event)
+            case events.Rewound():
+                self.rewind(after.history.length)
             case events.Configured() if before.preamble != after.preamble:
                 self.outdate()
             case _:
@@ -335,6 +361,12 @@ class Lanes:
             self._imported = _left(self._imported, event)
         for binding in self._lanes:
             self._later(binding, partial(_shrunk, event))
+
+    def rewind(self, length: int) -> None:
+        """Let each lane begin an epoch with its next request, in a history that has so many messages now."""
+        self._imported = min(self._imported, length)
+        for binding in self._lanes:
+            self._later(binding, partial(_rewind, length))
 
     def _later(self, binding: Binding, step: Step) -> None:
         """Have something done to a lane when it is next asked for, or now if it costs nothing."""
@@ -370,6 +402,11 @@ def _shrunk(event: events.Shortened | events.Compacted, lane: Lane) -> Lane:
         epoch_start = _left(lane.state.epoch_start, event)
         lane = replace(lane, state=lane.state._replace(epoch_start=epoch_start))
     return _outdated(lane, "compaction")
+
+
+def _rewind(length: int, lane: Lane) -> Lane:
+    epoch_start = min(lane.state.epoch_start, length)
+    return _outdated(replace(lane, state=lane.state._replace(epoch_start=epoch_start)), "rewind")
 
 
 def _outdated(lane: Lane, why: EpochReason) -> Lane:

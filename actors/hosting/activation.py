@@ -13,6 +13,7 @@ be read.
 
 from collections.abc import Iterable
 from contextlib import suppress
+from contextvars import Context
 from functools import partial
 from types import EllipsisType
 
@@ -24,7 +25,7 @@ from actors.core.awaiting import pending
 from actors.core.batch import Approve
 from actors.core.bounds import Bounds
 from actors.core.events import Opened
-from actors.core.feed import PendingCall
+from actors.core.feed import PendingCall, Sink
 from actors.core.ledger import Ledger
 from actors.core.packed import size_of
 from actors.core.spending import Used
@@ -324,6 +325,12 @@ class Activation:
         await closing.over.wait()
         if (error := again(closing.error)) is not None:
             raise error
+
+    def audience(self, sink: Sink, variables: Context) -> Sink:
+        """Return where the events of an ask go: to its caller, and to all who read along."""
+        sink = sink if self.above is None else self.above.joined(self.name, sink)
+        shared, tracing = self.host.readers.joined(self.name, sink), self.host.tracing
+        return shared if tracing is None else tracing.joined(self.name, shared, variables)
 
     @property
     def closing(self) -> Closing | None:

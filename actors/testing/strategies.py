@@ -47,6 +47,7 @@ from actors.core.events import (
     RequestSent,
     Resumed,
     Returned,
+    Rewound,
     RoundEnded,
     Scheduled,
     Shortened,
@@ -215,7 +216,7 @@ def events() -> "SearchStrategy[Event]":
     usage = st.builds(Usage, count, count, count, count)
     sealed = st.lists(st.tuples(words().map(CallId), reasons), max_size=2).map(tuple)
     ends = st.sampled_from(["complete", "cancelled", "failed", "interrupted", "handed_over"])
-    why = st.sampled_from(["compaction", "thinking", "refusal", "configured", "media"])
+    why = st.sampled_from(["compaction", "thinking", "refusal", "configured", "media", "rewind"])
     names = st.lists(words(), max_size=2).map(tuple)
     shorts = st.sampled_from(["repeated", "large", "old"])
     ids, verdicts = words().map(CallId), st.sampled_from(["allow", "deny"])
@@ -252,6 +253,7 @@ def events() -> "SearchStrategy[Event]":
         st.builds(Configured, st.none() | words(), st.lists(words(), max_size=2).map(tuple), words()),
         st.builds(Compacted, count, count, packed),
         st.builds(Shortened, st.lists(st.tuples(ids, shorts), max_size=2).map(tuple)),
+        st.builds(Rewound, count),
         st.builds(EventsLost, count, count),
         st.builds(EpochBegan, bindings(), count, why, st.booleans(), words(), names),
         st.builds(TurnEnded, count, ends, words()),

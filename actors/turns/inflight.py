@@ -151,8 +151,8 @@ class Tally(Struct):
             refusals=list(progress.refusals),
         )
 
-    def result(self, served_by: Binding, ended: CloseStep) -> TurnResult:
-        """Return how the ask came out, when its last turn ended so."""
+    def result(self, served_by: Binding, ended: CloseStep, turn: int) -> TurnResult:
+        """Return how the ask came out, when its last turn, of this number, ended so."""
         status = ended.status
         assert status in ("complete", "cancelled", "failed")
         left_out = tuple(self.left_out.items())
@@ -174,6 +174,7 @@ class Tally(Struct):
             refusals=tuple(self.refusals),
             skipped=self.skipped,
             repaired=self.repaired + self.answer_repairs,
+            turn=turn,
         )
 
 

@@ -16,7 +16,7 @@ from actors.core.identity import CallId
 from actors.core.jsonio import JsonObject
 from actors.core.packed import Packed
 from actors.core.publishing import terminal
-from actors.errors import Busy, JournalError
+from actors.errors import Busy, CompactionFailed, ConfigError, JournalError, SessionError
 from actors.kernel import Query
 from actors.turns.output import Output
 from actors.turns.records import AskRecord
@@ -34,11 +34,44 @@ class HostCall(Struct):
     arguments: JsonObject
     result: ToolResult | None = None
 
+    def value(self, session: str, came_of: TurnResult) -> ToolResult:
+        """Return what the program is given. Raises `SessionError` if the call was not run."""
+        if self.result is None:
+            raise SessionError(f"Session {session!r} did not run tool {self.name!r}: {came_of.why}")
+        return self.result
+
 
 class HostCompaction(Struct):
     """The program wants the history shorter. `result` says what came of it, when its turn has ended."""
 
     result: CompactionResult | None = None
+
+    def value(self, session: str, came_of: TurnResult) -> CompactionResult:
+        """Return what the program is given. Raises `CompactionFailed` if nothing was made shorter."""
+        if self.result is None or came_of.status in ("failed", "interrupted"):
+            raise CompactionFailed(f"The history of session {session!r} is as it was: {came_of.why}")
+        return self.result
+
+
+class HostRewind(Struct):
+    """The program wants the history to end where turn `to` ended.
+
+    Args:
+        removed: How many messages left it, as soon as that is in the log.
+        refusal: Why it stays as it is; empty if it does not.
+    """
+
+    to: int
+    removed: int | None = None
+    refusal: str = ""
+
+    def value(self, session: str, came_of: TurnResult) -> int:
+        """Return what the program is given. Raises `ConfigError` if it was refused, `SessionError` after a crash."""
+        if self.refusal:
+            raise ConfigError(self.refusal)
+        if self.removed is None:
+            raise SessionError(f"Session {session!r} was just restarted; rewind it again")
+        return self.removed
 
 
 class Submit(Query[None], frozen=True):
@@ -56,7 +89,7 @@ class Submit(Query[None], frozen=True):
     message: Packed
     sink: Sink
     variables: Variables
-    call: HostCall | HostCompaction | None = None
+    call: HostCall | HostCompaction | HostRewind | None = None
     asked: Asked | None = None
     output: Output[Any] | None = None  # Any: its values
 
@@ -164,6 +197,13 @@ class PendingAsks(Struct):
             if is_ask(self.current):  # whoever logs it may have bound something to the caller's variables
                 self.current.variables.copy().run(self.record.end, self.outcome[0])
             self.current.sink.put(terminal(*self.outcome))
+
+    def drop_rewinds(self, why: SessionError) -> None:
+        """End the waits of those who want the history rewound."""
+        rewinds = [each for each in self.waiting if isinstance(each.call, HostRewind)]
+        self.waiting = [each for each in self.waiting if each not in rewinds]
+        for submit in rewinds:
+            submit.sink.close(copy(why))
 
     def drop_waiting(self, why: JournalError | None = None) -> None:
         """End the streams of the asks that wait."""

@@ -51,7 +51,7 @@ class Recovery(Struct):
         await self._close_calls()
         if bound is not None:
             seq = await self.log.write(TurnEnded(self.log.state.turns, "interrupted", INTERRUPTED))
-        return interrupted(bound, INTERRUPTED), seq
+        return interrupted(bound, INTERRUPTED, self.log.state.turns if bound else 0), seq
 
     def cancel(self, context: Context[Any]) -> None:  # Any: the actor that cancels it
         """Run nothing again, and stop what is; from a handler of `context`."""

@@ -30,7 +30,7 @@ def test_what_has_not_happened_is_nothing_yet(line: str) -> None:
 def test_history_and_ledger_tell_each_message_and_each_call() -> None:
     lines = said("please roll", "/history", "/ledger").out.splitlines()
     told = [line for line in lines if line.startswith("who ")]
-    assert told[:2] == ["who human; says please roll", "who model; says (calls roll)"]
+    assert told[:2] == ["who human; says please roll", "who model; says (calls roll); turn 1"]
     assert told[-1].startswith("who model; says The result is: ")
     assert "call hist_tool_1; tool roll; state complete" in lines
 
@@ -51,6 +51,17 @@ def test_a_conversation_is_made_shorter_and_says_by_how_much() -> None:
     told = [line for line in lines if line.startswith("who ")]
     assert told[0].startswith("who human; says [Summary of the conversation so far.]")
     assert len(told) == 5
+
+
+def test_a_conversation_goes_back_to_the_turn_that_the_history_shows() -> None:
+    lines = said("one", "two", "/rewind 1", "/history", "/rewind", "/rewind 2").out.splitlines()
+    assert "  2 messages left the history; the ledger has their calls still" in lines
+    assert [line for line in lines if line.startswith("who ")] == [
+        "who human; says one",
+        "who model; says You said: one; turn 1",
+    ]
+    assert any(line.startswith("  /rewind wants the number of a turn") for line in lines)
+    assert any("cannot be rewound to turn 2" in line for line in lines)
 
 
 @pytest.mark.parametrize("line", ["/preview nobody", "/switch nobody"])

@@ -63,8 +63,16 @@ async def _backends(chat: ChatState, _: str) -> None:
 
 async def _history(chat: ChatState, _: str) -> None:
     history = await chat.session.history()
-    rows = [(message.speaker, one_line("; ".join(_said(message)), _WIDTH)) for message in history]
-    _rows(chat, ("who", "says"), rows)
+    rows = [
+        (message.speaker, one_line("; ".join(_said(message)), _WIDTH), _turn_of(message))
+        for message in history
+    ]
+    _rows(chat, ("who", "says", "turn"), rows)
+
+
+def _turn_of(message: Message) -> str:
+    """Return the number of the turn in which a model spoke."""
+    return str(message.turn) if message.speaker == "model" else ""
 
 
 def _said(message: Message) -> Iterator[str]:
@@ -125,6 +133,16 @@ async def _compact(chat: ChatState, _: str) -> None:
     chat.face.put(f"  {done}{'; ' if made.why else ''}{safe(made.why)}", "yellow")
 
 
+async def _rewind(chat: ChatState, turn: str) -> None:
+    if not turn.isdecimal():
+        chat.face.put(
+            "  /rewind wants the number of a turn, as /history shows it; 0 for the beginning", "yellow"
+        )
+        return
+    count = await chat.session.rewind(int(turn))
+    chat.face.put(f"  {count} messages left the history; the ledger has their calls still", "yellow")
+
+
 async def _help(chat: ChatState, _: str) -> None:
     chat.face.table(
         ("command", "does"),
@@ -147,6 +165,9 @@ COMMANDS: dict[str, SlashCommand] = {
     "/preview": SlashCommand("[TARGET]", "what would be sent to a target now", _preview),
     "/cost": SlashCommand("", "turns, tokens and, by the prices of the configuration, money so far", _cost),
     "/compact": SlashCommand("", "make the history shorter: older turns become a summary", _compact),
+    "/rewind": SlashCommand(
+        "TURN", "go back to where a turn ended; what was said since is forgotten", _rewind
+    ),
     "/help": SlashCommand("", "these lines", _help),
     "/quit": SlashCommand("", "leave; so do Ctrl-D and, with no turn in flight, Ctrl-C", _quit),
 }

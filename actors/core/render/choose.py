@@ -8,7 +8,8 @@ fills a gap. It never replaces, moves or repeats a real one, and it says what is
 why. Its text depends on the reason alone, so what was sealed is said again in the same words. A call that its ledger
 knows and that has no end yet is running: no session sends a request then, but a preview may show it.
 
-A real result that came after the seal is told once, as a text ahead of the next human message, with its media.
+A real result that came after the seal is told once, as a text ahead of the next human message, with its media. Of a
+call that a rewind took out of the history, nobody is told.
 """
 
 from actors.core.content import Media, Message, Text, ToolCall, ToolResult
@@ -70,6 +71,7 @@ class Choice:
         self.some_are_late = self._has_own and own is not ledger
         self._recorded = self._either if self.some_are_late else ledger.answer
         self._notes, self._short = notes, history.short
+        self._is_removed = history.has_removed
         self._known_missing = state.missing
         self._missing: dict[CallId, bool] = {}
         self._told = state.told
@@ -82,6 +84,8 @@ class Choice:
         for call_id in came:
             if call_id in made:
                 self.some_are_late = True
+            elif self._is_removed(call_id):
+                continue  # its call was taken back
             elif self._known_missing.get(call_id) is not False and (known := self._ledger.get(call_id)):
                 said = known if known.tool else self._own.get(call_id)
                 self._tell(call_id, known.late, None if said is None else said.tool)

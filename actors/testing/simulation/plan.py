@@ -32,7 +32,9 @@ Mode: TypeAlias = Literal["safety", "liveness"]
 Blunder: TypeAlias = Literal["", "malformed", "missing", "wrong", "unknown"]
 """What is wrong with a call as the model writes it."""
 
-Kind: TypeAlias = Literal["switch", "cancel", "abandon", "crash", "busy", "compact", "configure", "run_tool"]
+Kind: TypeAlias = Literal[
+    "switch", "cancel", "abandon", "crash", "busy", "compact", "configure", "run_tool", "rewind"
+]
 
 WishKind: TypeAlias = Literal["output", "parts", "settings"]
 
@@ -171,7 +173,8 @@ class FaultAt:
 class Move:
     """What is done beside an ask, so many seconds after it began.
 
-    `target` is that of a switch, the actor that crashes, what is configured, or the tool that is run.
+    `target` is that of a switch, the actor that crashes, what is configured, the tool that is run, or how many turns
+    are taken back.
     """
 
     name: str
@@ -254,6 +257,7 @@ class Odds:
     busy: float = 0.03
     blunder: float = 0.08
     compact: float = 0.06
+    rewind: float = 0.05
     configure: float = 0.06
     run_tool: float = 0.04
     output: float = 0.06
@@ -442,6 +446,7 @@ class _PlanAuthor:
             ("compact", odds.compact, ("",)),
             ("configure", odds.configure, CHANGES),
             ("run_tool", odds.run_tool, ("work", "approved", "outside", extra_of(self._number))),
+            ("rewind", odds.rewind, ("1", "2", "4", "all")),
         )
         for kind, chance, among in further:
             apart = self._apart(name, kind)

@@ -12,7 +12,15 @@ from anyio.abc import TaskGroup
 
 from actors.core.feed import CompleteEvent, ErrorEvent, SessionEvent, StatusEvent, TextEvent, TurnResult
 from actors.core.jsonio import JsonValue
-from actors.errors import ActorsError, Busy, OverBudget, SessionClosed, SessionError, ToolsetFailed
+from actors.errors import (
+    ActorsError,
+    Busy,
+    ConfigError,
+    OverBudget,
+    SessionClosed,
+    SessionError,
+    ToolsetFailed,
+)
 from actors.handle import Session
 from actors.kernel import Command, Ref
 from actors.runtime import Runtime
@@ -185,6 +193,15 @@ class Player:
     async def _compact(self, session: Session) -> None:
         self.counts["compacted"] += (await session.compact()).messages > 0
 
+    async def _rewind(self, session: Session, move: Move) -> None:
+        """Take back turns that have ended; when it is done, another rewind may have taken them before, or a summary."""
+        ended = [turn for turn, _ in self._world.witness.seen[session.id].ends]
+        back = len(ended) if move.target == "all" else int(move.target)
+        with suppress(ConfigError):
+            self.counts["turns_taken_back"] += (
+                await session.rewind(ended[-1 - back] if back < len(ended) else 0) > 0
+            )
+
     async def _move(self, session: Session, move: Move, caller: anyio.CancelScope) -> None:
         await anyio.sleep(move.after)
         self.counts[move.kind] += 1
@@ -200,6 +217,8 @@ class Player:
                     await self._crash(session, move.target)
             case "compact":
                 await self._counted(partial(self._compact, session), session)
+            case "rewind":
+                await self._counted(partial(self._rewind, session, move), session)
             case "configure":
                 await self._counted(partial(self._configure, session, move), session)
             case "run_tool":

@@ -59,7 +59,8 @@ class Sighting:
     """What the log of one session came to so far.
 
     `tokens` are those of real results, `due` those that every request has to show from now on; `keys` the calls by
-    what their tools are given. `said` is the ask that runs, `usage` what each came to.
+    what their tools are given. `said` is the ask that runs, `usage` what each came to. `made` are the calls of the
+    history, `ends` the turns that ended, each with how many there were; `removed` those that a rewind took out.
     """
 
     target: str = ""
@@ -89,6 +90,9 @@ class Sighting:
     keys: dict[str, CallId] = field(default_factory=dict)
     said: str = ""
     over: bool = True
+    made: list[CallId] = field(default_factory=list)
+    ends: list[tuple[int, int]] = field(default_factory=list)
+    removed: set[CallId] = field(default_factory=set)
     usage: dict[str, Usage] = field(default_factory=dict)
     rounds: Counter[str] = field(default_factory=Counter)
 
@@ -160,6 +164,8 @@ class Witness(MemoryStorage):
                 seen.marked.update(call for call, _ in results)
             case events.Compacted(summary=summary):
                 seen.named.update(named(unpack(summary).text))
+            case events.Rewound(turn=turn):
+                self._rewind(session, seen, turn)
             case events.Awaited():
                 self.waits(session)
             case events.Closed():
@@ -172,6 +178,17 @@ class Witness(MemoryStorage):
         named = ASK.search(unpack(event.message).text)
         seen.said = named[1] if named is not None else ""
         seen.usage[seen.said], seen.over = Usage(), False
+
+    def _rewind(self, session: str, seen: Sighting, turn: int) -> None:
+        """Take out what was called behind a turn: no request shows any of it, whenever it came."""
+        if seen.bound is not None:
+            self._wrong("no turn is open when a history is rewound", session, turn)
+        calls = max([made for ended, made in seen.ends if ended <= turn], default=0)
+        seen.ends = [end for end in seen.ends if end[0] <= turn]
+        seen.removed.update(seen.made[calls:])
+        del seen.made[calls:]
+        seen.tokens = {token: call for token, call in seen.tokens.items() if call not in seen.removed}
+        seen.due.intersection_update(seen.tokens)
 
     def _call(self, session: str, seen: Sighting, event: events.CallHappening) -> None:
         call = event.call_id
@@ -203,7 +220,7 @@ class Witness(MemoryStorage):
             self._wrong("every call has one completion", session, about)
         seen.ended[call] = type(event).__name__
         seen.open_calls.discard(call)
-        if isinstance(event, events.Returned):
+        if isinstance(event, events.Returned) and call not in seen.removed:
             for token in TOKEN.findall(event.content):
                 seen.tokens[token] = call
 
@@ -224,12 +241,14 @@ class Witness(MemoryStorage):
                 calls = unpack(message).calls if message is not None else ()
                 seen.open_calls.update(call.id for call in calls)
                 seen.known.update(call.id for call in calls)
+                seen.made += [call.id for call in calls]
                 seen.round = None
                 seen.rounds[seen.bound.backend if seen.bound else ""] += 1
             case events.TurnEnded():
                 if seen.open_calls:
                     self._wrong("every call is closed when its turn ends", session, sorted(seen.open_calls))
                 seen.bound = seen.round = None
+                seen.ends.append((event.turn, len(seen.made)))
                 seen.over = event.status != "handed_over"
 
     def _bound(self, session: str, seen: Sighting, event: events.Bound) -> None:

@@ -44,15 +44,15 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "choosing: an unknown tool is let in",
         "actors/handle.py:Session._submit",
-        "self._activation.configuration.check(said)",
-        "",
+        "self._activation.configuration.check(said := asked(*...))",
+        "said = asked(*...)",
         CHOICE,
     ),
     Mutation(
         "choosing: a preview of an unknown tool is given",
         "actors/handle.py:Session.preview",
-        "self._activation.configuration.check(said)",
-        "",
+        "self._activation.configuration.check(said := asked(*...))",
+        "said = asked(*...)",
         CHOICE,
     ),
     Mutation(

@@ -56,8 +56,8 @@ MUTATIONS = (
     Mutation(
         "compaction: a second summary forgets what the first stood for",
         f"{RULES}:needed",
-        "known.call_id not in visible and ...",
-        "... and any((call.id == known.call_id for message in messages[:stop] for call in message.calls))",
+        "known.call_id not in visible and ... and ...",
+        "... and ... and any((call.id == known.call_id for message in messages[:stop] for call in message.calls))",
         (f"{CORE}::test_a_second_summary_names_what_the_first_stood_for",),
     ),
     Mutation(
@@ -181,8 +181,8 @@ MUTATIONS = (
     Mutation(
         "compaction: where an ask begins stays when what is before it is replaced",
         f"{STATE}:SessionState.apply",
-        "at = max(0, at - (stop - start) + 1)",
-        "pass",
+        "max(0, self.asked_at - (stop - start) + 1)",
+        "self.asked_at",
         ("tests/core/test_state.py",),
     ),
     Mutation(

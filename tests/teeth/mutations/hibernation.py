@@ -160,9 +160,9 @@ MUTATIONS = (
     ),
     Mutation(
         "memory: what a summary stands for is counted still",
-        "actors/core/state.py:SessionState.apply",
+        "actors/core/state.py:SessionState._with_history",
         "sum(map(size_of, from_index(history.packed, 0)))",
-        "self.size + size_of(summary)",
+        "self.size",
         (STATE,),
     ),
     Mutation(

@@ -41,7 +41,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "run_tool: who reads the session along is left out",
-        "actors/handle.py:Session.run_tool",
+        "actors/handle.py:Session._done",
         "Submit(message, heard, *...)",
         "Submit(message, sink, *...)",
         ("tests/test_run_tool.py",),

@@ -272,7 +272,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "awaiting: who reads along is shown none of the words behind it",
         "actors/handle.py:Session._bring",
-        "Bring(brought, self._shared(sink, variables), variables)",
+        "Bring(brought, self._activation.audience(sink, variables), variables)",
         "Bring(brought, sink, variables)",
         (f"{AFTER}::test_who_reads_along_sees_the_words_that_come_after_a_wait",),
     ),

@@ -1,0 +1,183 @@
+"""A history that is rewound: what stays, which places there are, what lanes do, and what comes late of calls."""
+
+import pytest
+
+from actors.core.codec import decode_event, encode_event
+from actors.core.compaction import needed
+from actors.core.content import Message, Seal, Text, Thinking, ToolCall
+from actors.core.events import (
+    Bound,
+    Cancelled,
+    Compacted,
+    EpochBegan,
+    Event,
+    Opened,
+    Returned,
+    Rewound,
+    RoundEnded,
+    Scheduled,
+    Submitted,
+    TurnEnded,
+)
+from actors.core.form import replace
+from actors.core.identity import mint
+from actors.core.jsonio import quote
+from actors.core.order import disorder
+from actors.core.packed import pack
+from actors.core.state import SessionState, opening, rebuilt
+from actors.core.turn_ends import end_of, is_within, refusal, with_range
+from actors.testing.histories import READERS
+from tests.core.session_log import Simulated, refused, rules, text
+
+CLAUDE, GPT = READERS["anthropic"], READERS["openai_chat"]
+
+
+def turn(made: Simulated, number: int, *, is_late: bool = False) -> None:
+    """Have a question answered with the help of one call, whose result comes at once or not yet."""
+    made.write(Submitted(number, pack(Message("human", [Text(f"Question {number}.")]))))
+    made.write(Bound(number, number, CLAUDE))
+    made.send(CLAUDE)
+    call = ToolCall(mint(number), "read", {"path": f"{number}.txt"})
+    thought = Thinking("hm", Seal("signature", quote("c2ln"), CLAUDE))
+    made.write(RoundEnded(number, 1, pack(Message("model", [thought, call], number, CLAUDE)), calls=1))
+    made.write(Scheduled(call.id, "read", call.json))
+    made.write(Cancelled(call.id) if is_late else Returned(call.id, quote(f"REAL{number}")))
+    made.send(CLAUDE)
+    made.write(RoundEnded(number, 2, pack(Message("model", [Text(f"Answer {number}.")], number, CLAUDE))))
+    made.write(TurnEnded(number, "complete"))
+
+
+@pytest.fixture
+def session() -> Simulated:
+    """A session of four turns, of which the third's call has not returned."""
+    made = Simulated()
+    made.write(Opened("s", "t", messages=(pack(Message("human", [Text("Before.")])),)))
+    for number in (1, 2, 3, 4):
+        turn(made, number, is_late=number == 3)
+    return made
+
+
+def said(state: SessionState) -> list[str]:
+    return [message.text for message in state.history.since(0) if message.text]
+
+
+@pytest.mark.requirement("PROMISE-2", "PROMISE-6")
+def test_later_messages_leave_the_history_and_all_else_stays(session: Simulated) -> None:
+    before = session.state
+    session.write(Rewound(2))
+    after = session.state
+    assert said(after) == ["Before.", "Question 1.", "Answer 1.", "Question 2.", "Answer 2."]
+    assert (after.turns, after.asks, after.calls) == (before.turns, before.asks, before.calls)
+    assert after.ledger == before.ledger
+    assert after.size < before.size
+    assert after.asked_at <= after.history.length
+    session.write(Rewound(0))
+    assert said(session.state) == ["Before."]  # what it was opened with is no turn's
+
+
+@pytest.mark.requirement("PROMISE-1", "PROMISE-4")
+def test_every_lane_begins_an_epoch_and_its_request_is_accepted(session: Simulated) -> None:
+    session.send(GPT)
+    session.write(Rewound(2), Submitted(5, pack(Message("human", [Text("Question 5.")]))))
+    for binding in (CLAUDE, GPT):
+        rendered = session.send(binding)
+        assert refused(rendered) is None
+        assert b"Answer 2." in text(rendered)
+        assert not [word for word in (b"Answer 3.", b"Question 4.", b"REAL4") if word in text(rendered)]
+    begun = [event for event in session.log if isinstance(event, EpochBegan)]
+    assert [(event.binding, event.reason) for event in begun] == [(CLAUDE, "rewind"), (GPT, "rewind")]
+    log = [decode_event(encode_event(event)) for event in session.log]
+    state, lanes = rebuilt(log, rules)
+    assert state == session.state
+    for binding in (CLAUDE, GPT):
+        assert lanes.of(binding).state == session.lanes.of(binding).state
+
+
+@pytest.mark.requirement("PROMISE-2")
+@pytest.mark.parametrize("comes", ["before", "after"])
+def test_a_late_result_of_a_call_that_left_is_kept_and_not_shown(session: Simulated, comes: str) -> None:
+    late = Returned(mint(3), quote("REAL3"))
+    news: list[Event] = [late, Rewound(2)]
+    session.write(*(news if comes == "before" else reversed(news)))
+    session.write(Submitted(5, pack(Message("human", [Text("Question 5.")]))))
+    for binding in (CLAUDE, GPT):
+        assert b"REAL3" not in text(session.send(binding))
+    known = session.state.ledger.get(mint(3))
+    assert known is not None
+    assert known.late is not None
+
+
+@pytest.mark.requirement("PROMISE-2")
+def test_a_late_result_of_a_call_that_stays_is_told_as_ever(session: Simulated) -> None:
+    session.write(Returned(mint(3), quote("REAL3")), Rewound(3))
+    session.write(Submitted(5, pack(Message("human", [Text("Question 5.")]))))
+    for binding in (CLAUDE, GPT):
+        assert text(session.send(binding)).count(b"REAL3") == 1
+
+
+def test_a_summary_does_not_stand_for_what_left(session: Simulated) -> None:
+    session.write(Rewound(2))
+    history, ledger = session.state.history, session.state.ledger
+    assert set(needed(history, ledger, history.length).results) == {mint(1), mint(2)}
+
+
+def test_a_session_that_is_opened_on_a_history_knows_nothing_of_what_left(session: Simulated) -> None:
+    session.write(Rewound(2))
+    opened = opening("other", "t", session.state.history.knowing(session.state.ledger))
+    assert [known.call_id for known in opened.known] == [mint(1), mint(2)]
+
+
+def test_there_is_no_place_where_a_summary_stands_or_a_rewind_was(session: Simulated) -> None:
+    second = end_of(session.state.ends, 2)
+    assert second is not None
+    session.write(Compacted(0, second.length, pack(Message("human", [Text("Summary.")]))))
+    assert [end_of(session.state.ends, number) is not None for number in range(6)] == [
+        False,
+        False,
+        False,
+        True,
+        True,
+        False,
+    ]
+    session.write(Rewound(3))
+    assert said(session.state) == ["Summary.", "Question 3.", "Answer 3."]
+    assert end_of(session.state.ends, 4) is None
+    turn(session, 5)
+    assert "3 or 5 is possible" in refusal(session.state.ends, 4, session.state.turns)
+    assert "5 turns; 5 is possible" in refusal(session.state.ends, 9, session.state.turns)
+
+
+def test_what_a_session_without_messages_was_opened_with_can_be_gone_back_to_behind_a_summary() -> None:
+    made = Simulated()
+    made.write(Opened("s", "t"))
+    for number in (1, 2):
+        turn(made, number)
+    made.write(
+        Compacted(0, made.state.history.length, pack(Message("human", [Text("Summary.")]))), Rewound(0)
+    )
+    assert made.state.history.length == 0
+
+
+@pytest.mark.parametrize(("place", "why"), [(9, "no place"), (3, "no place"), (2, None)])
+def test_a_log_from_elsewhere_is_rewound_to_places_only(
+    session: Simulated, place: int, why: str | None
+) -> None:
+    session.write(Rewound(2))
+    found = disorder(session.state, Rewound(place))
+    assert found is None if why is None else why in str(found)
+
+
+def test_a_log_from_elsewhere_is_rewound_between_turns_only(session: Simulated) -> None:
+    session.write(Submitted(5, pack(Message("human", [Text("Go.")]))), Bound(5, 5, CLAUDE))
+    assert "turn 5 was open" in str(disorder(session.state, Rewound(2)))
+
+
+def test_the_numbers_of_calls_that_left_are_ranges() -> None:
+    ranges = with_range(with_range((), 5, 7), 8, 9)
+    assert ranges == ((5, 9),)
+    assert with_range(ranges, 3, 12) == ((3, 12),)
+    assert with_range(ranges, 12, 14) == ((5, 9), (12, 14))
+    assert with_range(ranges, 12, 11) == ranges
+    inside = [number for number in range(16) if is_within(((5, 9), (12, 14)), mint(number))]
+    assert inside == [5, 6, 7, 8, 9, 12, 13, 14]
+    assert replace(SessionState().history, removed=((5, 9),)).has_removed(mint(6))
