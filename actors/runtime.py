@@ -24,6 +24,7 @@ from actors.backends.advice import ask_failed
 from actors.backends.budgets import RuntimeBudgets
 from actors.backends.learned import LearnedFacts
 from actors.backends.meters import Meters
+from actors.backends.places import PoolPlaces
 from actors.backends.pricing import Pricing
 from actors.backends.providers import Providers
 from actors.backends.resolver import BackendResolver
@@ -100,11 +101,10 @@ class Runtime:
         config: Path of an `actors.toml`, a `Config`, or None for the environment alone.
         environ: Where keys, base URLs and proxies are looked up; the process's environment by default.
         journal: Where logs are kept: the path of a SQLite file, a `postgresql://` address or a `Storage`; else as
-            `[journal]` says, or in memory.
-            A storage is opened when the runtime is entered, and closed when it is left.
+            `[journal]` says, or in memory. A storage is opened when the runtime is entered, and closed when it is left.
         transport: How requests travel; HTTP by default. It is closed when the runtime ends.
-        seed: Seed of the jitter in retries and restarts, and of nothing else; None for a different one each time, in
-            each process.
+        seed: Seed of the jitter in retries and restarts; with one, pools spread sessions from their first member on.
+            None for chance, another in each process.
         on_tool_error: Called with each `ToolFailure`, in the event loop: what a tool or an approval raised. The model
             is told in one line only; the log (`actors.tools`) has the traceback too, at `debug`. If it raises, that is
             logged, and it is called no more.
@@ -168,7 +168,7 @@ class Runtime:
             self.config.check_backend(writer)
         self._random = Random(seed)  # noqa: S311  jitter, not secrets
         self._host: SessionHost | None = None
-        self._sessions = Sessions()
+        self._sessions, self._places = Sessions(), PoolPlaces(self._random, is_seeded=seed is not None)
         self._resolvers: WeakValueDictionary[tuple[Toolset, str | None], BackendResolver] = (
             WeakValueDictionary()
         )
@@ -494,6 +494,7 @@ class Runtime:
                 self._calibrations,
                 self._budgets.of,
                 self._learned,
+                self._places,
             )
         return known
 

@@ -15,7 +15,7 @@ from contextvars import copy_context
 from typing import ClassVar, assert_never
 
 from actors.backends.backend import Resolver, check_priced
-from actors.backends.choosing import Warmth
+from actors.backends.choosing import Affinity
 from actors.core import awaiting, phases
 from actors.core.bounds import Bounds
 from actors.core.content import ToolCall
@@ -65,7 +65,7 @@ class SessionActor(Actor[SessionCommand]):
         bounds: Bounds,
         pending: PendingAsks,
         generation: Generation,
-        warmth: Warmth,
+        affinity: Affinity,
     ) -> None:
         self._log = LogWriter(state, refs.journal, generation, equipment.written)
         self._refs = refs
@@ -84,8 +84,8 @@ class SessionActor(Actor[SessionCommand]):
         self._deadline = Deadline()
         self._cancels: list[Reply[bool]] = []
         self._ends: list[Reply[None]] = []
-        self.warmth = warmth
-        """Where the session was sent what, and when."""
+        self.affinity = affinity
+        """What binds the session to members of pools."""
         self._context: Context[SessionCommand] | None = None
 
     @property
@@ -237,7 +237,7 @@ class SessionActor(Actor[SessionCommand]):
         """Return who drives an ask, or goes on with it."""
         ask = self._ask = AskInFlight(self._log, self._refs, self._equipment, sink, variables)
         self._compare(sink)
-        return TurnDriver(ask, self._bounds, self.warmth, self._pending.ended)
+        return TurnDriver(ask, self._bounds, self.affinity, self._pending.ended)
 
     def _compare(self, sink: Sink) -> None:
         """Have it written if the system prompt or the tools are others than the log says."""

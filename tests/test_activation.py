@@ -240,7 +240,7 @@ async def test_a_session_that_has_no_actors_when_its_runtime_is_left_has_ended(u
 async def test_where_its_caches_are_warm_is_known_after_a_session_was_put_away() -> None:
     async with hosting(a=openai()) as runtime:
         session = await runtime.open("a")
-        session._activation.activate()._warmth["a"] = (1.0, 9)
+        session._activation.activate()._affinity.sent["a"] = (1.0, 9)
         await use(session)
         await settled(session._activation.passivate)
-        assert session._activation.activate()._warmth == {"a": (1.0, 9)}
+        assert session._activation.activate()._affinity.sent == {"a": (1.0, 9)}

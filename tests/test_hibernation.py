@@ -162,13 +162,13 @@ async def test_where_caches_are_warm_and_what_form_an_answer_takes_outlive_its_s
     answers = Turn(Call("look", {"n": 1})), Turn(Say('{"celsius": 21}'))
     async with hosting(storage=storage, a=openai(*answers)) as runtime:
         session = await runtime.open("a", tools=[LOOK])
-        session._activation.activate()._warmth["a"] = (1.0, 9)
+        session._activation.activate()._affinity.sent["a"] = (1.0, 9)
         assert (await session.ask("How warm?", output=dict[str, int])).status == "awaiting"
         await fall_asleep(session)
         answer = await session.provide({session.pending[0].call.id: 21})
         assert answer.output == {"celsius": 21}
         await fall_asleep(session)
-        assert session._activation.activate()._warmth["a"][1] == 9
+        assert session._activation.activate()._affinity.sent["a"][1] == 9
 
 
 @pytest.mark.parametrize("error", [JournalUnavailable, JournalDamaged])

@@ -1,12 +1,17 @@
 """Pools of real sessions: what one learns of a backend all know, and every request that failed is accounted for."""
 
+from random import Random
+
 import anyio
 import anyio.lowlevel
 import pytest
 
 from actors import Price, Runtime
+from actors.backends.places import PoolPlaces
 from actors.config import BackendLimits, Config, PoolSettings
+from actors.core.routing import Policy
 from actors.errors import ConfigError
+from actors.handle import Session
 from actors.testing import QUOTA, SERVER_ERROR, Say, Stall, Status, Turn
 from tests.runtime_support import anthropic, hosting, openai
 
@@ -139,3 +144,51 @@ async def test_a_weighted_pool_serves_each_member_its_share() -> None:
         for _ in range(8):
             assert (await session.ask("Hello.")).status == "complete"
     assert (one.received, two.received) == (6, 2)
+
+
+@pytest.mark.parametrize(
+    ("policy", "weights", "shares"),
+    [("round_robin", {}, (4, 4, 4)), ("sticky", {}, (4, 4, 4)), ("weighted", {"a": 2}, (6, 3, 3))],
+)
+async def test_sessions_that_are_opened_at_once_and_ask_once_are_spread_over_a_pool(
+    policy: Policy, weights: dict[str, int], shares: tuple[int, ...]
+) -> None:
+    one, two, three = openai(), openai(), openai()
+    pools = pool("a", "b", "c", policy=policy, weights=weights)
+    async with hosting(a=one, b=two, c=three, pools=pools) as runtime:
+
+        async def ask_once(number: int) -> None:
+            session = await runtime.open("pool", id=f"s{number}")
+            assert (await session.ask("Hello.")).status == "complete"
+
+        async with anyio.create_task_group() as tasks:
+            for number in range(12):
+                tasks.start_soon(ask_once, number)
+    assert (one.received, two.received, three.received) == shares
+
+
+async def test_a_session_goes_on_from_where_it_began_whatever_others_ask_and_while_it_sleeps() -> None:
+    pools = pool("a", "b", "c", policy="round_robin")
+    async with hosting(a=openai(), b=openai(), c=openai(), pools=pools) as runtime:
+
+        async def served(session: Session) -> str:
+            return (await session.ask("Hello.")).served_by.backend
+
+        first, second = await runtime.open("pool"), await runtime.open("pool")
+        assert [await served(first), await served(second), await served(second)] == ["a", "b", "c"]
+        assert first._activation.passivate()
+        first._activation.drop()
+        assert await served(first) == "b"
+        third = await runtime.open("a")  # it comes to the pool later, and begins there behind the others
+        await served(third)
+        await third.switch("pool")
+        assert [await served(third), await served(third)] == ["c", "a"]
+
+
+def test_the_first_session_of_a_process_begins_anywhere_and_where_a_seed_is_given_at_the_first_member() -> (
+    None
+):
+    drawn = {PoolPlaces(Random(seed), is_seeded=False).take("pool") % 3 for seed in range(20)}
+    assert drawn == {0, 1, 2}
+    places = PoolPlaces(Random(1), is_seeded=True)
+    assert [places.take(name) for name in ("pool", "pool", "other", "pool")] == [0, 1, 0, 2]

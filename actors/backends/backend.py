@@ -12,6 +12,7 @@ from actors.adapters.request import Request, Settings
 from actors.adapters.settings import can_force
 from actors.backends.budgets import SharedBudget
 from actors.backends.learned import BindingFacts
+from actors.backends.places import PoolPlaces
 from actors.core.asking import Asked, ToolChoice
 from actors.core.caching import lane_key
 from actors.core.compaction import WORTH, Compaction, saved
@@ -161,6 +162,10 @@ class Resolver(Protocol):
     @property
     def handovers(self) -> Mapping[str, Handover]:
         """The tools that hand the conversation over, and to whom."""
+
+    @property
+    def places(self) -> PoolPlaces:
+        """Where sessions begin in pools that spread them."""
 
     @property
     def preamble(self) -> str:

@@ -12,6 +12,7 @@ from actors.backends.admission import Pace
 from actors.backends.backend import ResolvedBackend
 from actors.backends.budgets import SharedBudget
 from actors.backends.learned import LearnedFacts
+from actors.backends.places import PoolPlaces
 from actors.backends.pricing import Pricing
 from actors.backends.retries import Retries
 from actors.backends.rounds import Endpoint
@@ -55,7 +56,9 @@ class BackendResolver:
         calibrations: Calibrations,
         budgets: BudgetsOf,
         learned: LearnedFacts,
+        places: PoolPlaces,
     ) -> None:
+        self.places = places
         self._learned = learned
         self.compaction, self.calibrations, self.budgets = compaction, calibrations, budgets
         self.rates, self.window, self.cost = pricing.rates, pricing.window, pricing.cost

@@ -7,8 +7,8 @@ this ask are left out, those that failed lately or are left alone come last, and
     policy            begins with
     manual            the first member, and no other
     failover          the first member
-    round_robin       the next one with every ask of the session
-    weighted          the next one of a sequence in which each has its share; sessions begin at different places
+    round_robin       the next one with every ask of the session; sessions begin one behind the other
+    weighted          the same, in a sequence in which each has its share
     sticky            the one that this session was served by last while its prompt cache is warm, else as weighted
     cheapest          the one that the request costs least at, by price and what its cache will read
     least_in_flight   the one with the fewest requests in flight and waiting
@@ -29,6 +29,8 @@ Policy: TypeAlias = Literal[
     "manual", "failover", "round_robin", "weighted", "sticky", "cheapest", "least_in_flight"
 ]
 
+SPREADING: frozenset[Policy] = frozenset(("round_robin", "weighted", "sticky"))
+"""Policies by which each session begins at a place of its own."""
 CACHE_LIFE = 300.0
 """Seconds for which a provider's prompt cache is taken to be warm after a request."""
 REQUEST, ANSWER = 8000, 2000
@@ -100,9 +102,11 @@ UNKNOWN = Member()
 
 
 class Occasion(Struct, frozen=True):
-    """When a member is chosen: the number of the ask in its session, from 1, and the session's own place.
+    """When a member is chosen.
 
-    Two sessions have different places, mostly: where a pool spreads its sessions, they begin there.
+    Args:
+        ask: The number of the ask, from 1, counted since the session was first served by the pool.
+        place: Where the session begins, in a pool that spreads its sessions (`SPREADING`).
     """
 
     ask: int
@@ -146,15 +150,16 @@ def _chosen(order: Sequence[str], members: Mapping[str, Member], tried: Sequence
 
 def _ordered(pool: Pool, members: Mapping[str, Member], occasion: Occasion) -> Sequence[str]:
     known = [(name, members.get(name, UNKNOWN)) for name in pool.members]
+    at = occasion.place + occasion.ask - 1
     match pool.policy:
         case "manual":
             return pool.members[:1]
         case "failover":
             return pool.members
         case "round_robin":
-            return pool.order((occasion.ask - 1) % len(pool.members))
+            return pool.order(at % len(pool.members))
         case "weighted":
-            return _weighted(pool, occasion.place + occasion.ask - 1)
+            return _weighted(pool, at)
         case "sticky":
             warm = sorted((member.used or 0.0, name) for name, member in known if member.is_warm)
             return [*(name for _, name in warm), *_weighted(pool, occasion.place)]

@@ -210,7 +210,7 @@ class Activation:
         """Drop the state and lanes of a passive session; keep only what its log does not hold."""
         assert isinstance(self._now, Passive)
         self.host.taken_up(self)
-        self._sleep(logged(self._now.warmth, dropped=True))
+        self._sleep(logged(self._now.affinity, dropped=True))
 
     @property
     def is_ending(self) -> bool:

@@ -3,7 +3,7 @@
 import anyio
 from msgspec import Struct
 
-from actors.backends.choosing import Warmth
+from actors.backends.choosing import Affinity
 from actors.core.state import Lanes, SessionState
 from actors.errors import Fenced, JournalError
 
@@ -13,12 +13,12 @@ class Passive(Struct, frozen=True):
 
     Args:
         made: What was made of its log, lanes last; None if that has to be done again.
-        warmth: Where the session was sent what, and when; None where nobody minds.
+        affinity: What binds the session to members of pools; None if nothing does.
         dropped: Whether `made` was there, and had to make room.
     """
 
     made: tuple[SessionState, Lanes] | None = None
-    warmth: Warmth | None = None
+    affinity: Affinity | None = None
     dropped: bool = False
 
 
@@ -26,9 +26,9 @@ LOGGED, DROPPED = Passive(), Passive(dropped=True)
 """Of a session that is nothing but its log."""
 
 
-def logged(warmth: Warmth | None, *, dropped: bool = False) -> Passive:
+def logged(affinity: Affinity | None, *, dropped: bool = False) -> Passive:
     """Return what is kept of a session beside its log, where that is no more than must be."""
-    return Passive(None, warmth, dropped) if warmth else DROPPED if dropped else LOGGED
+    return Passive(None, affinity, dropped) if affinity else DROPPED if dropped else LOGGED
 
 
 class Over(Struct, frozen=True):

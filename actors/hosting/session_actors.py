@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Never
 
 import anyio
 
+from actors.backends.choosing import Affinity
 from actors.core.feed import PendingCall
 from actors.core.form import replace
 from actors.core.spending import Used
@@ -39,7 +40,7 @@ class SessionActors:
         host = activation.host
         self._activation, self._host, self._name = activation, host, activation.name
         self._state, self._lanes = kept.made or host.recalled(activation.name)
-        self._warmth = kept.warmth or {}
+        self._affinity = kept.affinity or Affinity()
         self._waits = activation.waits
         self._made: SessionActor | None = None
         self.equipment = Equipment(activation.configuration, host.resolver, activation.change)
@@ -108,11 +109,11 @@ class SessionActors:
         session, (_, _, renderer, ledger) = self._acting, objects
         assert isinstance(renderer, RendererActor)
         assert isinstance(ledger, LedgerActor)
-        warmth = session.warmth or None
+        affinity = session.affinity or None
         self._activation.pending = self._pending if session.waits and self._pending.form is not None else None
         if not (renderer.lanes.bindings() or self._host.is_durable):
-            return logged(warmth)
-        return Passive((replace(session.state, ledger=ledger.known.ledger), renderer.lanes), warmth)
+            return logged(affinity)
+        return Passive((replace(session.state, ledger=ledger.known.ledger), renderer.lanes), affinity)
 
     def forget(self) -> Used | None:
         """Drop what the log says: they begin anew from it. Return what the session had used."""
@@ -176,7 +177,9 @@ class SessionActors:
         bounds, pending, made = self._activation.bounds, self._pending, self._generation
         if self._made is not None:
             self._waits = self.waits
-        self._made = SessionActor(self._state, self.refs, self.equipment, bounds, pending, made, self._warmth)
+        self._made = SessionActor(
+            self._state, self.refs, self.equipment, bounds, pending, made, self._affinity
+        )
         return self._made
 
     def _gone(self) -> None:

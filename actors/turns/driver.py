@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from actors import telemetry
 from actors.adapters.failure import TOO_LONG
 from actors.backends.backend import ResolvedBackend, too_full
-from actors.backends.choosing import MemberChoice, Warmth
+from actors.backends.choosing import Affinity, MemberChoice
 from actors.core import turn as turns
 from actors.core.asking import Asked, ToolChoice, forced_instruction
 from actors.core.awaiting import digest, pending, so_far
@@ -61,13 +61,13 @@ class TurnDriver:
     Args:
         ask: What its turns share.
         bounds: How long a turn may go on.
-        warmth: Where the session was sent what, and when; shared by its asks.
+        affinity: What binds the session to members of pools; shared by its asks.
         ended: Called with how the ask came out, and the number of its last event, when that is durable.
     """
 
     ask: AskInFlight
     bounds: Bounds
-    warmth: Warmth
+    affinity: Affinity
     ended: Callable[[TurnResult, int], None]
     _began: float = 0.0
     _was_helped: bool = False
@@ -142,7 +142,7 @@ class TurnDriver:
             await self._until_last(pool, choice, tried, served)
 
     def _choice(self, ask: int) -> MemberChoice:
-        return MemberChoice(self.ask.resolver, self.warmth, self.ask.log.state.session, ask)
+        return MemberChoice(self.ask.resolver, self.affinity, ask)
 
     async def _until_last(
         self, pool: Pool, choice: MemberChoice, tried: list[str], served: "_Served"

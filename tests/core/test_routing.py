@@ -54,6 +54,7 @@ def test_every_member_is_tried_once_and_those_to_avoid_come_last(
 def test_a_round_robin_goes_on_with_every_ask() -> None:
     asks = range(1, 8)
     assert "".join(first(pool("round_robin"), FRESH, Occasion(ask)) for ask in asks) == "abcabca"
+    assert "".join(first(pool("round_robin"), FRESH, Occasion(ask, 4)) for ask in asks) == "bcabcab"
 
 
 def test_manual_and_failover_begin_with_the_first() -> None:

@@ -46,8 +46,8 @@ MUTATIONS = (
     Mutation(
         "many sessions: what had to make room is taken for what was never made",
         f"{ACTIVATION}:Activation.drop",
-        "logged(self._now.warmth, dropped=True)",
-        "logged(self._now.warmth)",
+        "logged(self._now.affinity, dropped=True)",
+        "logged(self._now.affinity)",
         (COUNTED, THRASHES),
     ),
     Mutation(

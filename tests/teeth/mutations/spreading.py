@@ -1,0 +1,48 @@
+"""Pools that spread sessions: where a session begins, and how it goes on from there."""
+
+from tests.teeth.mutations.mutation import Mutation
+
+ROUTING, CHOOSING = "actors/core/routing.py", "actors/backends/choosing.py"
+POOLS = "tests/test_pools.py"
+SPREAD = (f"{POOLS}::test_sessions_that_are_opened_at_once_and_ask_once_are_spread_over_a_pool",)
+GOES_ON = (f"{POOLS}::test_a_session_goes_on_from_where_it_began_whatever_others_ask_and_while_it_sleeps",)
+
+MUTATIONS = (
+    Mutation(
+        "spreading: each session of a round robin begins with the first member",
+        f"{ROUTING}:_ordered",
+        "at % len(pool.members)",
+        "(occasion.ask - 1) % len(pool.members)",
+        SPREAD,
+    ),
+    Mutation(
+        "spreading: every session has the same place",
+        "actors/backends/places.py:PoolPlaces.take",
+        "self._next[pool] = place + 1",
+        "self._next[pool] = place",
+        SPREAD,
+    ),
+    Mutation(
+        "spreading: a session has another place with each ask",
+        f"{CHOOSING}:MemberChoice._occasion",
+        "pool.name not in places",
+        "True",
+        GOES_ON,
+    ),
+    Mutation(
+        "spreading: a session that comes to a pool later begins further on",
+        f"{CHOOSING}:MemberChoice._occasion",
+        "Occasion(self._ask - first_ask + 1, place)",
+        "Occasion(self._ask, place)",
+        GOES_ON,
+    ),
+    Mutation(
+        "spreading: a process begins with the first member",
+        "actors/backends/places.py:PoolPlaces.take",
+        "0 if self._is_seeded else self._random.randrange(FAR)",
+        "0",
+        (
+            f"{POOLS}::test_the_first_session_of_a_process_begins_anywhere_and_where_a_seed_is_given_at_the_first_member",
+        ),
+    ),
+)
