@@ -7,21 +7,21 @@ them, so that what a session's actors are rebuilt from holds all that they had s
 No log has an event whose forerunner was refused: what its writer had sent behind that is refused too, until the writer
 has read the log again.
 
-A storage that blocks is called in a thread. What arrives meanwhile is written together, in one commit: so the more
-there is to write, the less each event costs. Sessions that are opened at once are claimed in one commit too.
+A storage that blocks is called in threads. What arrives meanwhile is written together, in one commit: so the more
+there is to write, the less each event costs. Sessions that are opened at once are claimed in one commit too. Reads
+have a thread of their own, which reads a page at a time: they begin behind the writes that were sent before, and hold
+up none that come after.
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, ClassVar, TypeAlias, TypeVar, assert_never
 
-import anyio
-import anyio.to_thread
 from msgspec import Struct
 
-from actors.core.events import Event
+from actors.core.events import Closed, Event
 from actors.errors import (
     Fenced,
     JournalBehind,
@@ -33,9 +33,12 @@ from actors.errors import (
 from actors.kernel import Actor, Context, Query
 from actors.logs.ends import LogEnds
 from actors.logs.outage import JournalMeter
+from actors.logs.prelude import Prelude, Told
+from actors.logs.read_queue import ReadQueue
 from actors.logs.readers import Readers
-from actors.storage import Appended, Claim, Entry, Storage
-from actors.storage.calls import call_and_beat, call_storage
+from actors.logs.storage_threads import StorageThreads
+from actors.storage import PAGE, Appended, Claim, Entry, LogPage, Storage
+from actors.storage.calls import call_storage
 from actors.storage.clock import ObservedClock
 from actors.storage.deletion import RemainingData
 from actors.storage.directory import Page, StoredSession
@@ -44,22 +47,8 @@ R = TypeVar("R")
 
 BATCH = 256
 """Commands that are written together at most; while as many wait, no more mail is taken."""
-
-
-Told: TypeAlias = Callable[[int], None]
-"""Called with an event's number when it is durable."""
-
-
-class Prelude(Struct, frozen=True):
-    """Events that are written ahead of others, in the same append, each with who is told of it."""
-
-    events: tuple[Event, ...]
-    told: tuple[Told, ...]
-
-    def written(self, last: int) -> None:
-        """Tell everybody concerned that it is durable. `last` is the number of the last event."""
-        for number, told in enumerate(self.told, last - len(self.told) + 1):
-            told(number)
+READS = 1024
+"""Pages and lists that may wait to be read. A session whose actors begin from its log always may: it has one page."""
 
 
 class Append(Query[int], frozen=True):
@@ -130,12 +119,16 @@ class LogQuery(Query[R], frozen=True):
         self.reply.fail(JournalError(why[:500]))
 
 
-class ReadLog(LogQuery[list[Event]], frozen=True):
-    """Read a session's log past number `after`: its events, oldest first. `anew`: its writer goes on from there."""
+class ReadLog(LogQuery[LogPage], frozen=True):
+    """Read a page of a session's log: its first events past number `after`, `most` of them at most.
+
+    `anew`: its writer goes on from the log's end.
+    """
 
     deed = "read"
     after: int = 0
     anew: bool = False
+    most: int = PAGE
 
 
 class ClaimSession(LogQuery[Claim], frozen=True):
@@ -207,25 +200,17 @@ class Beat(LogQuery[None], frozen=True):
     session: str = ""
 
 
-Ask: TypeAlias = (
-    ReadLog
-    | ListSessions
-    | FindSession
-    | ClaimSession
-    | ReleaseSession
-    | DeleteLog
-    | Vacuum
-    | LookAtClock
-    | Beat
-)
+Read: TypeAlias = ReadLog | ListSessions | FindSession
+Ask: TypeAlias = Read | ClaimSession | ReleaseSession | DeleteLog | Vacuum | LookAtClock | Beat
 JournalCommand: TypeAlias = Append | Ask
 
 
 class _Group(Struct):
-    """What is written in one commit: claims, and then appends."""
+    """What is written in one commit, claims and then appends; and what is read after it."""
 
     claims: list[ClaimSession]
     appends: list[Append]
+    reads: list[Read] = []
 
     def __len__(self) -> int:
         return len(self.claims) + len(self.appends)
@@ -272,26 +257,23 @@ class JournalActor(Actor[JournalCommand]):
         self._meter = JournalMeter() if meter is None else meter
         self._meter.began, self._meter.queued = None, 0  # of one that crashed
         self._queued: deque[JournalCommand] = deque()
-        self._broken: dict[
-            str, Exception
-        ] = {}  # why an append was refused since its writer read the log, by session
+        self._broken: dict[str, Exception] = {}  # why a session's append was refused, until its log is read
         self._ends = LogEnds()
         self._is_working = False
-        self._context: Context[JournalCommand] | None = None
-        self._thread: anyio.CapacityLimiter | None = None
-        self._beaten = 0.0  # when the lease was last prolonged
+        self._reads: ReadQueue[Read]
+        self._context: Context[JournalCommand]
+        self._threads: StorageThreads
 
     def started(self, context: Context[JournalCommand]) -> None:
-        """Keep the context, and a thread of its own: slow tools must not hold up a write."""
+        """Keep the context, and threads of its own: slow tools must not hold up a write."""
         self._context = context
-        self._thread = anyio.CapacityLimiter(1)
-        self._beaten = self._meter.beaten = context.ref.system.now()
+        self._threads = StorageThreads(self._storage, self._meter, context.ref.system)
+        self._reads = ReadQueue(READS, self._read, partial(context.start, name="read"))
 
     def receive(self, command: JournalCommand) -> None:
         if not self._storage.blocking:
             self._do_at_once(command)
             return
-        assert self._context is not None
         self._queued.append(command)
         self._meter.queued += 1
         if len(self._queued) == BATCH:
@@ -304,8 +286,7 @@ class JournalActor(Actor[JournalCommand]):
         tell: Callable[[], None]
         try:
             if not isinstance(command, Append):
-                answer = call_storage(self._operation(command))
-                self._check_end(command, answer)
+                answer = self._checked(command, call_storage(self._operation(command)))
                 tell = partial(self._answered, command, answer)
             elif self._may_write(command):
                 entries = list(self._ends.expected([command.entry]))
@@ -321,8 +302,8 @@ class JournalActor(Actor[JournalCommand]):
     def _operation(self, command: Ask) -> Callable[[], Any]:  # Any: the answer of each
         storage = self._storage
         match command:
-            case ReadLog(session=session, after=after):
-                return partial(storage.read, session, after)
+            case ReadLog(session=session, after=after, most=most):
+                return partial(storage.page, session, after, most)
             case ClaimSession(session=session, existing=existing):
                 return partial(storage.claim, session, existing=existing)
             case ReleaseSession(session=session, fence=fence):
@@ -338,14 +319,13 @@ class JournalActor(Actor[JournalCommand]):
             case LookAtClock(now=now, elapsed=elapsed):
                 return partial(storage.look_at_clock, now, elapsed)
             case Beat():
-                self._beaten = self._now()
+                self._threads.begin_beat()
                 return storage.beat
             case _:
                 assert_never(command)
 
     async def _work(self) -> None:
         """Write what is queued, and what comes meanwhile, until there is no more."""
-        assert self._context is not None
         while self._queued:
             is_full = len(self._queued) >= BATCH
             batch = [*self._queued]
@@ -359,41 +339,71 @@ class JournalActor(Actor[JournalCommand]):
         self._is_working = False
 
     async def _done(self, batch: list[JournalCommand]) -> None:
-        """Write the claims and appends of a batch together, but those behind something else after it."""
+        """Write the claims and appends of a batch together, but those behind something else after it; then read."""
         group = _Group([], [])
         for command in batch:
             if isinstance(command, Append):
                 group.appends.append(command)
                 continue
+            if isinstance(command, Read):
+                group.reads.append(command)
+                continue
             if not isinstance(command, ClaimSession) or group.writes(command.session):
-                await self._commit(group)
+                await self._carry_out(group)
                 group = _Group([], [])
             if isinstance(command, ClaimSession):
                 group.claims.append(command)
             else:
-                await self._ask(command)
-        await self._commit(group)
+                await self._ask(command, self._threads.write)
+        await self._carry_out(group)
 
-    async def _ask(self, command: Ask) -> None:
+    async def _carry_out(self, group: "_Group") -> None:
+        await self._commit(group)
+        for read in group.reads:
+            await self._begin_reading(read)
+
+    async def _begin_reading(self, command: Read) -> None:
+        is_own = isinstance(command, ReadLog) and command.anew
         try:
-            if isinstance(command, ReadLog) and command.anew:
+            if is_own:
                 await self._name_loss(command.session)
-            answer: Any = await self._in_thread(self._operation(command))  # Any: that of each
-            self._check_end(command, answer)
+            elif self._reads.is_full:
+                command.refused(
+                    JournalUnavailable(f"{READS} reads wait for the journal already; try again later")
+                )
+                return
+        except Exception as error:  # as above
+            self._refused(command, error)
+        else:
+            self._reads.add(command, urgent=is_own)
+
+    async def _read(self, command: Read) -> None:
+        if not command.reply.done:  # else its asker has gone
+            await self._ask(command, self._threads.read)
+
+    async def _ask(self, command: Ask, run: Callable[[Callable[[], Any]], Awaitable[Any]]) -> None:
+        try:
+            answer = self._checked(command, await run(self._operation(command)))
         except Exception as error:  # as above
             self._refused(command, error)
         else:
             self._answered(command, answer)
 
-    def _check_end(self, command: Ask, answer: Any) -> None:  # Any: that of each
-        """Note where a writer goes on that reads its log; refuse that once, if acknowledged events are lost."""
-        if not isinstance(command, ReadLog) or not command.anew:
-            return
-        last = command.after + len(answer)
-        if (error := self._ends.missing(command.session, last)) is not None:
+    def _checked(self, command: Ask, answer: Any) -> Any:  # Any: that of each
+        """Return an answer as its asker gets it: of a log that is open here, only what is acknowledged.
+
+        The end from which a log's writer goes on is noted; that is refused once, if acknowledged events are lost.
+        """
+        if not isinstance(command, ReadLog):
+            return answer
+        page: LogPage = answer
+        if not command.anew:
+            return page.up_to(self._ends.acknowledged(command.session, page.last))
+        if (error := self._ends.missing(command.session, page.last)) is not None:
             self._lose(error, self._ends.fence(command.session))
             raise error
-        self._ends.wrote(command.session, last)  # what was refused as unavailable may be there
+        self._ends.wrote(command.session, page.last)  # what was refused as unavailable may be there
+        return page
 
     def _lose(self, error: JournalBehind, fence: int) -> None:
         """Note what is lost, so that it is named before the log is read anew, and take readers back."""
@@ -404,7 +414,7 @@ class JournalActor(Actor[JournalCommand]):
         """Write which events of a session are lost, if some are, ahead of everything else."""
         if (entry := self._ends.lost(session)) is None:
             return
-        (outcome,) = await self._in_thread(partial(self._storage.append, [entry]))
+        (outcome,) = await self._threads.write(partial(self._storage.append, [entry]))
         if isinstance(outcome, JournalBehind):
             self._lose(outcome, entry.fence)
         if not isinstance(outcome, int):
@@ -419,7 +429,7 @@ class JournalActor(Actor[JournalCommand]):
         if not len(group):
             return
         try:
-            claimed, written = await self._in_thread(partial(group.write, self._storage, self._ends))
+            claimed, written = await self._threads.write(partial(group.write, self._storage, self._ends))
         except Exception as error:  # as above
             if len(group) == 1 or isinstance(error, JournalUnavailable):
                 for claim in group.claims:
@@ -465,7 +475,7 @@ class JournalActor(Actor[JournalCommand]):
         if not isinstance(command, ReadLog):
             self._meter.worked()
         if isinstance(command, Beat):
-            self._meter.beat(self._beaten)
+            self._threads.end_beat()
         if isinstance(command, ClaimSession):
             self._ends.claimed(command.session, answer)
         elif isinstance(command, ReleaseSession | DeleteLog):
@@ -483,18 +493,8 @@ class JournalActor(Actor[JournalCommand]):
             return
         self._meter.worked()
         self._ends.wrote(append.session, outcome)
+        if isinstance(append.events[-1], Closed):
+            self._ends.forget(append.session)
         if append.session in self._readers.following:
             self._readers.grew(append.session, outcome)
         append.written(outcome)
-
-    async def _in_thread(self, function: Callable[[], R]) -> R:
-        if self._storage.lease is not None and self._now() - self._beaten > self._storage.lease / 2:
-            self._beaten = self._now()
-            function = partial(
-                call_and_beat, function, self._storage, partial(self._meter.beat, self._beaten)
-            )
-        return await anyio.to_thread.run_sync(call_storage, function, limiter=self._thread)
-
-    def _now(self) -> float:
-        assert self._context is not None
-        return self._context.ref.system.now()

@@ -13,9 +13,10 @@ from msgspec import Struct
 from actors.core.events import CallEvent, RequestSent
 from actors.core.ledger import Ledger
 from actors.errors import ActorStopped
-from actors.journal import Append, JournalCommand, Prelude
+from actors.journal import Append, JournalCommand
 from actors.kernel import Actor, Context, Query, Ref
 from actors.logs.log import Generation, Replay
+from actors.logs.prelude import Prelude
 
 
 class Known(Struct, frozen=True):

@@ -46,12 +46,12 @@ from actors.errors import JournalError, KernelError, SessionError
 from actors.execution.calls import GRACE, Running, Site, for_model
 from actors.execution.executor import Executor
 from actors.execution.views import NO_VIEW, TurnView
-from actors.journal import Prelude
 from actors.kernel import Actor, Command, Context, Query, Ref
 from actors.kernel.host_code import call_host
 from actors.kernel.parking import Waiter, parking, wake
 from actors.kernel.variables import with_variables
 from actors.ledger import LedgerCommand, Record
+from actors.logs.prelude import Prelude
 from actors.tools import Approval, Tool
 
 Tools: TypeAlias = Mapping[str, Tool[..., Any]]  # Any: any function

@@ -26,10 +26,10 @@ from actors.core.publishing import brought, settlement
 from actors.core.routing import settled
 from actors.core.state import SessionState
 from actors.errors import ActorsError, ActorStopped, OverBudget, SessionClosed, SessionError
-from actors.journal import Told
 from actors.kernel import Actor, Context, Reply
 from actors.ledger import Shut, Snapshot
 from actors.logs.log import Generation, LogWriter, Replay
+from actors.logs.prelude import Told
 from actors.renderer import Outdate
 from actors.turns.brought import taken
 from actors.turns.commands import (

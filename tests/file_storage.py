@@ -8,7 +8,7 @@ from pathlib import Path
 from struct import Struct
 
 from actors.core.events import Event
-from actors.storage import Appended, Entry, Level, decoded
+from actors.storage import PAGE, Appended, Entry, Level, LogPage, decoded
 from actors.storage.memory import MemoryStorage
 
 _LENGTHS = Struct(">II")
@@ -45,6 +45,11 @@ class FileStorage(MemoryStorage):
             return []
         records = [record for name, record in _frames(self._path.read_bytes()) if name == session]
         return decoded(session, records[after:], after)
+
+    def page(self, session: str, after: int = 0, most: int = PAGE) -> LogPage:
+        """Return the first events of a session's whole records past number `after`."""
+        log = self.read(session)
+        return LogPage(after, log[after : after + most], len(log))
 
     def delete(self, session: str) -> None:
         """Leave the session's records out of the file."""

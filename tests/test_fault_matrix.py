@@ -218,7 +218,7 @@ MATRIX: dict[str, dict[str, tuple[str, ...]]] = {
             "test_a_flood_of_one_session_does_not_hold_up_what_others_write",
             "test_while_the_journal_is_slow_callers_wait_and_when_it_is_too_slow_new_work_is_refused",
             "test_how_long_one_more_would_wait_is_what_is_under_way_and_the_batches_ahead",
-            "test_a_host_that_is_busy_reading_is_not_taken_for_gone",
+            "test_a_host_that_is_busy_deleting_is_not_taken_for_gone",
             "test_the_ledger_the_history_and_a_preview_show_a_result_only_once_it_is_durable",
         ),
     },

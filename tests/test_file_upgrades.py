@@ -67,16 +67,16 @@ def test_a_program_whose_file_a_newer_one_brought_up_to_date_says_so_and_touches
         claim = begin(storage, "one")
         assert len(storage.read("one")) == 1
         with closing(sqlite3.connect(path)) as newer, newer:
-            newer.execute("PRAGMA user_version = 3")
+            newer.execute("PRAGMA user_version = 4")
         for use in (
             lambda: storage.append([Entry("one", claim.fence, (to("b"),))]),
             lambda: storage.read("one"),
             lambda: storage.claim("two"),
         ):
-            with pytest.raises(JournalError, match="format version 3 is newer than this program's, 2"):
+            with pytest.raises(JournalError, match="format version 4 is newer than this program's, 3"):
                 use()
         with closing(sqlite3.connect(path)) as newer, newer:
-            newer.execute("PRAGMA user_version = 2")
+            newer.execute("PRAGMA user_version = 3")
         assert len(storage.read("one")) == 1
 
 

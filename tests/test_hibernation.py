@@ -11,14 +11,13 @@ import pytest
 from actors import Runtime
 from actors.config import RuntimeLimits
 from actors.core.content import Message, Text
-from actors.core.events import Event
 from actors.core.packed import pack
 from actors.core.spending import Budget
 from actors.errors import HostFull, JournalDamaged, JournalUnavailable
 from actors.handle import Session
 from actors.hosting.passive import Passive
 from actors.kernel.cell import Cell
-from actors.storage import Level, Storage
+from actors.storage import PAGE, Level, LogPage, Storage
 from actors.storage.memory import MemoryStorage
 from actors.testing import Call, OpenAIServer, Say, Think, Turn
 from actors.tools import Tool, tool
@@ -180,10 +179,10 @@ async def test_a_session_whose_log_cannot_be_read_says_why_and_wakes_when_it_can
         level: Level = "power"
         fails = False
 
-        def read(self, session: str, after: int = 0) -> list[Event]:
+        def page(self, session: str, after: int = 0, most: int = PAGE) -> LogPage:
             if self.fails:
                 raise error("The disk is on fire")
-            return super().read(session, after)
+            return super().page(session, after, most)
 
     storage = Unreadable()
     async with hosting(storage=storage, a=openai(Turn(Say("Hello.")), Turn(Say("Here.")))) as runtime:

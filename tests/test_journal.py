@@ -12,9 +12,10 @@ import pytest
 
 from actors.core.events import Closed, Event, SwitchApplied
 from actors.errors import JournalError, JournalUnavailable, SessionElsewhere
-from actors.journal import BATCH, Append, ClaimSession, JournalActor, JournalCommand, Prelude, ReadLog
+from actors.journal import BATCH, Append, ClaimSession, JournalActor, JournalCommand, ReadLog
 from actors.kernel import Query, Ref, System
 from actors.kernel.system import SHARED
+from actors.logs.prelude import Prelude
 from actors.storage import Appended, Claim, Entry
 from actors.storage.memory import MemoryStorage
 
@@ -120,14 +121,14 @@ async def test_no_log_has_an_event_whose_forerunner_was_refused(blocking: bool) 
             with pytest.raises(JournalUnavailable, match="disk is full"):
                 await ref.ask(Append("s", 1, (to("behind"),)))
             assert await ref.ask(Append("x", 1, (to("a"),))) == 1
-            assert await ref.ask(ReadLog("s")) == []  # by somebody else
+            assert (await ref.ask(ReadLog("s"))).last == 0  # by somebody else
             with pytest.raises(JournalUnavailable):
                 await ref.ask(Append("s", 1, (to("behind"),)))
-            assert await ref.ask(ReadLog("s", anew=True)) == []
+            assert (await ref.ask(ReadLog("s", anew=True))).last == 0
             assert await ref.ask(Append("s", 1, (to("a"),))) == 1
 
 
-async def test_a_log_is_read_behind_what_was_sent_before_and_ahead_of_what_comes_after() -> None:
+async def test_a_log_is_read_behind_what_was_sent_before() -> None:
     storage = Slow()
     read: list[Event] = []
     with anyio.fail_after(60):
@@ -139,15 +140,13 @@ async def test_a_log_is_read_behind_what_was_sent_before_and_ahead_of_what_comes
             await anyio.wait_all_tasks_blocked()
 
             async def look() -> None:
-                read.extend(await ref.ask(ReadLog("s")))
+                read.extend((await ref.ask(ReadLog("s"))).events)
 
             tasks.start_soon(look)
             await anyio.wait_all_tasks_blocked()
-            tasks.start_soon(ref.ask, Append("s", 1, (to("c"),)))
-            await anyio.wait_all_tasks_blocked()
+            assert not read
             storage.freed.set()
     assert read == [to("a"), to("b")]
-    assert len(storage.read("s")) == 3
 
 
 async def test_a_claim_is_behind_what_was_sent_to_its_session_before() -> None:

@@ -11,8 +11,10 @@ import pytest
 
 from actors import Session, tool
 from actors.config import BackendLimits, PoolSettings, RuntimeLimits
+from actors.core.ask_start import AskStart
 from actors.core.event_json import event_json, sse_frame
 from actors.core.event_schema import SCHEMA
+from actors.core.events import Event
 from actors.core.feed import SessionEvent
 from actors.core.publishing import Publisher
 from actors.runtime import Runtime
@@ -41,8 +43,24 @@ def durable(events: list[SessionEvent]) -> list[Json]:
 
 
 def retold(runtime: Runtime, session: Session) -> list[Json]:
-    publisher = Publisher()
-    return [event_json(shown) for event in log(runtime, session) for shown in publisher.published(event)]
+    events = log(runtime, session)
+    whole = published(Publisher(), events)
+    for place in range(len(events)):
+        start, first = AskStart(), place
+        while first and not start.is_found:
+            first, end = max(0, first - 3), first
+            start.look(first, events[first:end])
+        publisher = start.publisher()
+        assert publisher.seq <= place
+        rest = published(publisher, events[publisher.seq :])
+        assert [each for each in rest if each["seq"] > place] == [
+            each for each in whole if each["seq"] > place
+        ]
+    return whole
+
+
+def published(publisher: Publisher, events: list[Event]) -> list[Json]:
+    return [event_json(shown) for event in events for shown in publisher.published(event)]
 
 
 def asked(told: list[Json]) -> list[Json]:

@@ -40,7 +40,7 @@ from actors.kernel import Ref, System
 from actors.kernel.system import SHARED
 from actors.logs.holding import HeldBytes, Holding
 from actors.logs.log import Generation
-from actors.storage import Appended, Entry, decoded
+from actors.storage import PAGE, Appended, Entry, LogPage, decoded_page
 from actors.storage.memory import MemoryStorage
 from actors.testing import Call, Say, Turn
 from actors.turns.commands import EndWritten, Finished
@@ -338,10 +338,10 @@ async def test_a_switch_that_was_held_when_a_session_crashed_is_applied_and_told
 
 async def test_a_damaged_record_is_named_with_its_session_and_its_number() -> None:
     class Damaged(MemoryStorage):
-        def read(self, session: str, after: int = 0) -> list[Event]:
+        def page(self, session: str, after: int = 0, most: int = PAGE) -> LogPage:
             cancelled = encode_event(Cancelled(CallId("c"), "compacted"))
             records = (encode_event(Opened("s", "t")), cancelled.replace(b"compacted", b"contacted"))
-            return decoded(session, records, after)
+            return decoded_page(session, records, after, 2)
 
     storage = Damaged()
     runtime = Runtime(Config(FileSettings(), {}), journal=storage)

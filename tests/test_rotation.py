@@ -10,10 +10,10 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from actors import Runtime, Session
 from actors.config import RuntimeLimits
-from actors.core.events import Event
 from actors.core.stats import ReuseStats
 from actors.hosting.machine import usable_memory
 from actors.hosting.reuse import HITS, REBUILDS
+from actors.storage import PAGE, LogPage
 from actors.storage.memory import MemoryStorage
 from actors.telemetry.prometheus import PrometheusCollector
 from actors.testing.bench.turn import SEARCH, TARGET, hosted
@@ -29,9 +29,9 @@ class CountedReads(MemoryStorage):
 
     reads = 0
 
-    def read(self, session: str, after: int = 0) -> list[Event]:
-        self.reads += 1
-        return super().read(session, after)
+    def page(self, session: str, after: int = 0, most: int = PAGE) -> LogPage:
+        self.reads += not after
+        return super().page(session, after, most)
 
 
 async def ask(session: Session, words: str = "Search.") -> None:

@@ -11,9 +11,8 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from actors import Runtime, Session, ToolResult
-from actors.core.events import Event
 from actors.errors import JournalUnavailable
-from actors.journal import BATCH, Beat, JournalActor, ReadLog
+from actors.journal import BATCH, Beat, DeleteLog, JournalActor
 from actors.kernel import SHARED, System
 from actors.logs.log import SENT
 from actors.logs.outage import LAG, JournalMeter
@@ -190,7 +189,7 @@ async def test_stats_say_since_when_and_why_the_journal_is_unavailable_and_so_do
 
 
 class Leased(MemoryStorage):
-    """A storage with a lease, whose reads take a second of a clock that its test sets."""
+    """A storage with a lease, in which to delete a log takes a second of a clock that its test sets."""
 
     blocking = True
     lease: float | None = 10.0
@@ -199,10 +198,10 @@ class Leased(MemoryStorage):
         super().__init__()
         self.clock, self.beats, self.longest, self._beaten = clock, 0, 0.0, clock[0]
 
-    def read(self, session: str, after: int = 0) -> list[Event]:
+    def delete(self, session: str) -> None:
         self.clock[0] += 1
         self.longest = max(self.longest, self.clock[0] - self._beaten)
-        return super().read(session, after)
+        super().delete(session)
 
     def beat(self) -> None:
         self.beats, self._beaten = self.beats + 1, self.clock[0]
@@ -210,7 +209,7 @@ class Leased(MemoryStorage):
 
 
 @pytest.mark.requirement("PROMISE-9")
-async def test_a_host_that_is_busy_reading_is_not_taken_for_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_host_that_is_busy_deleting_is_not_taken_for_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its heartbeat waits behind what was asked before, however much that is."""
     clock = [0.0]
     storage = Leased(clock)
@@ -222,6 +221,6 @@ async def test_a_host_that_is_busy_reading_is_not_taken_for_gone(monkeypatch: py
         with anyio.fail_after(60):
             async with anyio.create_task_group() as tasks:
                 for number in range(300):
-                    tasks.start_soon(journal.ask, ReadLog(f"s{number}"))
+                    tasks.start_soon(journal.ask, DeleteLog(f"s{number}"))
         assert storage.longest < 10
         assert 300 / 10 < storage.beats < 300 / 2

@@ -145,7 +145,7 @@ def test_an_older_file_is_brought_up_to_date_and_a_newer_one_is_refused(
     assert len(storage.read("one")) == 1
     storage.close()
     monkeypatch.undo()
-    with pytest.raises(JournalError, match="format version 3 is newer than this program's, 2"):
+    with pytest.raises(JournalError, match="format version 4 is newer than this program's, 3"):
         storage.open()
 
 

@@ -34,31 +34,56 @@ Log: TypeAlias = list[Event]
 
 def exported(logs: Sequence[tuple[str, Log]]) -> bytes:
     """Return a session's log as a file, and those below it behind; each with its id."""
-    below = [session for session, _ in logs[1:]]
-    return b"".join(
-        line + b"\n"
-        for number, (session, log) in enumerate(logs)
-        for line in _lines(session, log, [] if number else below)
-    )
+    file = ExportedFile()
+    for session, log in logs:
+        file.take(session, log)
+    return file.content()
 
 
-def _lines(session: str, log: Log, below: Sequence[str]) -> Iterator[bytes]:
-    lines, publisher = list[bytes](), Publisher()
-    for seq, event in enumerate(log, 1):
-        published = [event_json(each) for each in publisher.published(event)]
-        record = b64encode(encode_event(event)).decode()
-        line: Line = {"seq": seq, "events": published, "record": record}
-        lines.append(dump(line))
-    opening: Line = {
-        "actors": "session",
-        "v": VERSION,
-        "session": session,
-        "records": len(lines),
-        "sha256": _digest(lines),
-        **({"below": below} if below else {}),
-    }
-    yield dump(opening)
-    yield from lines
+class ExportedFile:
+    """A file of a session and those below it, made of their logs piece by piece."""
+
+    def __init__(self) -> None:
+        self._logs: dict[str, _ExportedLog] = {}
+
+    def take(self, session: str, events: Iterable[Event]) -> None:
+        """Take the next events of a log. The first log is the session's own."""
+        log = self._logs.get(session) or self._logs.setdefault(session, _ExportedLog())
+        log.take(events)
+
+    def content(self) -> bytes:
+        """Return the whole file."""
+        first, *below = self._logs
+        lines = list[bytes]()
+        for session, log in self._logs.items():
+            lines += (log.opening(session, below if session == first else []), *log.lines)
+        return b"\n".join((*lines, b""))
+
+
+class _ExportedLog:
+    def __init__(self) -> None:
+        self.lines = list[bytes]()
+        self._publisher, self._digest = Publisher(), hashlib.sha256()
+
+    def take(self, events: Iterable[Event]) -> None:
+        for event in events:
+            published = [event_json(each) for each in self._publisher.published(event)]
+            record = b64encode(encode_event(event)).decode()
+            line: Line = {"seq": self._publisher.seq, "events": published, "record": record}
+            self.lines.append(dump(line))
+            self._digest.update(self.lines[-1] + b"\n")
+
+    def opening(self, session: str, below: Sequence[str]) -> bytes:
+        """Return the line about the log."""
+        opening: Line = {
+            "actors": "session",
+            "v": VERSION,
+            "session": session,
+            "records": len(self.lines),
+            "sha256": self._digest.hexdigest(),
+            **({"below": below} if below else {}),
+        }
+        return dump(opening)
 
 
 def imported(file: bytes | str) -> list[Log]:

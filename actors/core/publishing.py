@@ -244,11 +244,16 @@ class _AskSoFar(Struct):
 
 
 class Publisher:
-    """Folds one session's log. Mutable: it belongs to one reader."""
+    """Folds one session's log. Mutable: it belongs to one reader.
 
-    def __init__(self) -> None:
-        self.seq = 0
-        self._turn = self._round = 0
+    Args:
+        seq: The number of the event before the first that it is given: 0, or that before an ask.
+        turn: The number of the last turn until then.
+    """
+
+    def __init__(self, seq: int = 0, turn: int = 0) -> None:
+        self.seq, self._turn = seq, turn
+        self._round = 0
         self._asked = _AskSoFar()
         self._calls: dict[CallId, ToolCall] = {}  # those of the last message
         self._open: dict[CallId, str] = {}  # how each of them ended, empty for not yet

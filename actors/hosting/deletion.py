@@ -4,19 +4,24 @@ A log names its calls, and the id of a subagent follows from its call. Its first
 session that a program gave such an id is left alone.
 """
 
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from itertools import count
+from typing import TypeAlias
 
 import anyio
+from msgspec import Struct
 
 from actors.core.below import calls_begun, name_below, split_below
 from actors.core.events import Event, Opened
+from actors.core.identity import CallId
 from actors.errors import ActorsError, JournalDamaged, JournalError, SessionExists
 from actors.journal import ClaimSession, DeleteLog, FindSession, JournalCommand, ReadLog, ReleaseSession
 from actors.kernel import Ref
+from actors.logs.pages import LogPages
 from actors.storage import Claim
 
-Log = list[Event]
+Take: TypeAlias = Callable[[str, Sequence[Event]], Awaitable[None]]
 
 
 async def delete_logs(journal: Ref[JournalCommand], session: str, last: int | None = None) -> list[str]:
@@ -39,8 +44,7 @@ async def delete_logs(journal: Ref[JournalCommand], session: str, last: int | No
     try:
         if last is not None and claim.last != last:
             raise SessionExists(f"Session {session!r} was used meanwhile")
-        found = await with_subagents(journal, session, await _read(journal, session))
-        names = [name for name, _ in reversed(found)]
+        names = [branch.name for branch in reversed(await with_subagents(journal, session))]
         for name in names:
             await journal.ask(DeleteLog(name))
     except BaseException:
@@ -56,7 +60,7 @@ async def existing_logs(journal: Ref[JournalCommand], session: str) -> list[str]
     with suppress(JournalDamaged):  # such a log is deleted too
         if await journal.ask(FindSession(session)) is None:
             return []
-    return [name for name, _ in await with_subagents(journal, session, await _read(journal, session))]
+    return [branch.name for branch in await with_subagents(journal, session)]
 
 
 async def goes_with(journal: Ref[JournalCommand], session: str) -> str | None:
@@ -64,38 +68,80 @@ async def goes_with(journal: Ref[JournalCommand], session: str) -> str | None:
     beginning, behind = split_below(session)
     if not behind:
         return None
-    log = await _read(journal, session)
-    if not log or not isinstance(opened := log[0], Opened) or not opened.above:
+    opened = await _opened(journal, session)
+    if opened is None or not opened.above:
         return None
-    above = await _read(journal, beginning)
-    is_there = above and isinstance(first := above[0], Opened) and first.key == opened.above
-    return beginning if is_there else None
+    above = await _opened(journal, beginning)
+    return beginning if above is not None and above.key == opened.above else None
 
 
-async def with_subagents(journal: Ref[JournalCommand], session: str, log: Log) -> list[tuple[str, Log]]:
-    """Return a session and all below it, each with its log, each ahead of what is below it."""
-    found, waiting = list[tuple[str, Log]](), [(session, log)]
+class Branch(Struct, frozen=True):
+    """A session as far as its subagents need it.
+
+    Args:
+        name: Its id.
+        last: The number of the last event of its log that could be read; 0 if it has none.
+        key: What its subagents name it by.
+        calls: Those that may have opened any.
+    """
+
+    name: str
+    last: int
+    key: str
+    calls: tuple[CallId, ...]
+
+
+async def with_subagents(
+    journal: Ref[JournalCommand], session: str, take: Take | None = None
+) -> list[Branch]:
+    """Return a session and all below it, each ahead of what is below it.
+
+    Below a log that cannot be read is none, unless `take` is given: called with the id of each session and its events,
+    page by page.
+
+    Raises:
+        JournalError: With `take`, a log cannot be read.
+    """
+    found, waiting = list[Branch](), [session]
     while waiting:
-        found.append(waiting.pop())
-        waiting += reversed(await _below(journal, *found[-1]))
+        found.append(branch := await _branch(journal, waiting.pop(), take))
+        waiting += reversed(await _below(journal, branch))
     return found
 
 
-async def _below(journal: Ref[JournalCommand], session: str, log: Log) -> list[tuple[str, Log]]:
-    if not log or not isinstance(opened := log[0], Opened):
-        return []
+async def _below(journal: Ref[JournalCommand], branch: Branch) -> list[str]:
     found = []
-    for call_id in calls_begun(log):
+    for call_id in branch.calls:
         for number in count(1):
-            name = name_below(session, call_id, number)
-            if not (below := await _read(journal, name)):
+            name = name_below(branch.name, call_id, number)
+            if (opened := await _opened(journal, name)) is None:
                 break
-            if isinstance(first := below[0], Opened) and first.above == opened.key:
-                found.append((name, below))
+            if opened.above == branch.key:
+                found.append(name)
     return found
 
 
-async def _read(journal: Ref[JournalCommand], session: str) -> Log:
+async def _branch(journal: Ref[JournalCommand], session: str, take: Take | None) -> Branch:
+    last, key, calls = 0, "", dict[CallId, None]()
+    try:
+        async for page in LogPages(journal, session):
+            if take is not None:
+                await take(session, page.events)
+            if not page.after and isinstance(opened := page.events[0], Opened):
+                key = opened.key
+            last = page.end
+            calls.update(dict.fromkeys(calls_begun(page.events)))
+    except JournalError:
+        if take is not None:
+            raise
+        calls.clear()
+    return Branch(session, last, key, tuple(calls))
+
+
+async def _opened(journal: Ref[JournalCommand], session: str) -> Opened | None:
+    """Return the first event of a log, if there is one that can be read."""
     with suppress(JournalError):
-        return await journal.ask(ReadLog(session))
-    return []
+        page = await journal.ask(ReadLog(session, most=1))
+        if page.events and isinstance(opened := page.events[0], Opened):
+            return opened
+    return None

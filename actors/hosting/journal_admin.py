@@ -4,7 +4,7 @@
 """
 
 from collections import deque
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from os import PathLike
@@ -14,19 +14,24 @@ import anyio
 import anyio.to_thread
 
 from actors.core.diagnostics import Refusal
+from actors.core.events import Event
 from actors.errors import ConfigError
 from actors.hosting.deletion import with_subagents
 from actors.hosting.given import absolute_path, check_given, check_limit, seconds_of, session_id
-from actors.hosting.resuming import read, unknown
+from actors.hosting.resuming import unknown
 from actors.hosting.retention import delete_all, selected, vacuum
 from actors.hosting.session_host import SessionHost
 from actors.hosting.sessions import Sessions
 from actors.journal import FindSession, ListSessions
+from actors.kernel.turnstile import turnstile
 from actors.storage.calls import back_up
 from actors.storage.clock import LEAP, SLACK
 from actors.storage.deletion import Deletion, RemainingData
 from actors.storage.directory import Page, StoredSession
 from actors.wall import wall
+
+SLICE = 8
+"""Events that are exported between two polls of the event loop: half a millisecond."""
 
 StoredSessions: TypeAlias = list[StoredSession]
 
@@ -90,11 +95,20 @@ class JournalAdmin:
             SessionUnknown: It has no log.
             JournalError: It cannot be read.
         """
-        from actors.core.exported import exported  # few programs move sessions
+        from actors.core.exported import ExportedFile  # few programs move sessions
 
         host = self._host()
         name = session_id(id)
-        return exported(await with_subagents(host.journal, name, await read(host.journal, name)))
+        file = ExportedFile()
+
+        async def take(session: str, events: Sequence[Event]) -> None:
+            for first in range(0, len(events), SLICE):
+                file.take(session, events[first : first + SLICE])
+                await turnstile().give_way()
+
+        if not (await with_subagents(host.journal, name, take))[0].last:
+            raise unknown(name)
+        return file.content()
 
     async def import_session(self, file: bytes | str, /, *, id: str | None = None) -> str:  # noqa: A002
         """Keep the session of an exported file, under its id or another, and those below it.

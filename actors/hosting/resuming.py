@@ -17,9 +17,10 @@ from actors.core.state import Lanes, SessionState
 from actors.errors import ConfigError, JournalDamaged, SessionClosed, SessionUnknown
 from actors.hosting.activation import Activation
 from actors.hosting.session_host import SessionHost
-from actors.journal import JournalCommand, ReadLog
+from actors.journal import JournalCommand
 from actors.kernel import Ref
 from actors.logs.log import folded
+from actors.logs.pages import read_log
 from actors.turns.output import Output, output_of
 from actors.turns.pending import PendingAsks, Submit
 from actors.turns.streams import AnswerSink
@@ -45,7 +46,7 @@ async def read(journal: Ref[JournalCommand], session: str, *, anew: bool = False
         SessionUnknown: There is none.
         JournalError: It cannot be read.
     """
-    events = await journal.ask(ReadLog(session, anew=anew))
+    events = await read_log(journal, session, anew=anew)
     if not events:
         raise unknown(session)
     return events

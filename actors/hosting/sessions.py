@@ -40,7 +40,7 @@ from actors.hosting.handles import OpenSessions
 from actors.hosting.opening import below_caller, opened_for
 from actors.hosting.resuming import Recalled, form_of, read, recalled, taken_up, unknown
 from actors.hosting.session_host import Hosted, SessionHost
-from actors.journal import Append, DeleteLog
+from actors.journal import Append, DeleteLog, ReadLog
 from actors.storage import Claim
 from actors.storage.directory import StoredSession
 from actors.toolsets import Item
@@ -166,11 +166,7 @@ class Sessions:
         try:
             claim = await claim_session(host, name)
             fence = claim.fence
-            if (
-                claim.last
-                and not host.is_durable
-                and isinstance((await read(host.journal, name))[-1], Closed)
-            ):
+            if claim.last and not host.is_durable and await _has_closed(host, name, claim.last):
                 await host.journal.ask(DeleteLog(name))
                 claim = await claim_session(host, name)
         except BaseException:
@@ -420,6 +416,12 @@ def _check_tenant(name: str, found: str, wanted: str) -> None:
     """Refuse a session of another tenant. Who names none gets any."""
     if wanted and found != wanted:
         raise SessionExists(f"Session {name!r} is of another tenant; take another id")
+
+
+async def _has_closed(host: SessionHost, name: str, last: int) -> bool:
+    """Return True if the last event of a log, which has this number, is its end."""
+    page = await host.journal.ask(ReadLog(name, last - 1))
+    return bool(page.events) and isinstance(page.events[-1], Closed)
 
 
 async def _delete_log(host: SessionHost, name: str, release: Callable[[], None]) -> None:

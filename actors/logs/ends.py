@@ -65,6 +65,10 @@ class LogEnds:
         self._lost[session] = Entry(session, fence, (EventsLost(first, last),), first - 1)
         telemetry.events_lost(session, first, last)
 
+    def acknowledged(self, session: str, last: int) -> int:
+        """Return how many of a log's `last` events readers are shown: those acknowledged, if it is written here."""
+        return self._ends.get(session, last)
+
     def missing(self, session: str, last: int) -> JournalBehind | None:
         """Return what is lost of a log that has so many events now, if anything is."""
         known = self._ends.get(session, 0)

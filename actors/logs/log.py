@@ -13,10 +13,12 @@ from actors.core.events import Configured, Event, SwitchApplied
 from actors.core.form import replace
 from actors.core.ledger import NO_CALLS
 from actors.core.state import Folding, Lanes, Rules, SessionState
-from actors.journal import Append, JournalCommand, Prelude, ReadLog, Told
+from actors.journal import Append, JournalCommand
 from actors.kernel import Context, Ref
 from actors.kernel.turnstile import turnstile
 from actors.logs.holding import Holding
+from actors.logs.pages import read_log
+from actors.logs.prelude import Prelude, Told
 
 SENT = 16
 """Events of one session that handlers may have on their way; then it handles nothing, so that others are written."""
@@ -225,7 +227,7 @@ class Generation:
         """
         if self._read is None:
             self._read = anyio.Event()
-            events = await self._journal.ask(ReadLog(self._session, anew=True))
+            events = await read_log(self._journal, self._session, anew=True)
             state, lanes = await folded(events, self._rules)
             self._replay = Replay(state, lanes, len(events), repeatable(state, events))
             self._read.set()

@@ -4,12 +4,13 @@
         ...
 
 What is durable is read from the log and published by `actors.core.publishing`, so every reader sees the same. Reading
-asks the journal only: it needs no actor of the session's, wakes none, and makes none wait.
+asks the journal only, for a page at a time: it needs no actor of the session's, wakes none, and makes none wait.
 """
 
 from collections import deque
 from collections.abc import Callable
 
+from actors.core.ask_start import AskStart
 from actors.core.events import Closed, Event
 from actors.core.feed import SessionEvent, StatusEvent
 from actors.core.publishing import Publisher
@@ -17,6 +18,10 @@ from actors.errors import ActorsError, ActorStopped, Draining, UnknownSeq
 from actors.journal import JournalCommand, ReadLog
 from actors.kernel import Ref
 from actors.logs.readers import Following, Readers
+from actors.storage import PAGE, LogPage
+
+BACK = 32
+"""Events that are read at once on the way back to the beginning of an ask, or from there."""
 
 
 class SessionEvents:
@@ -69,7 +74,8 @@ class SessionEvents:
         while not self._is_left:
             following = self._following or await self._begin()
             if following.cut_to is not None:
-                self._go_back(following)
+                await self._go_back(following)
+                continue
             if self._ready:
                 return self._ready.popleft()
             if following.lost:
@@ -93,38 +99,63 @@ class SessionEvents:
         if type(self._after) is not int or self._after < 0:
             raise UnknownSeq(f"after= takes a number from 0, not {self._after!r}")
         following = self._readers.follow(self._session)
-        self._log.extend(await self._read(0))
-        last = len(self._log)
-        if self._after > last:
+        page = await self._read(self._after)
+        if self._after > page.last:
             raise UnknownSeq(
-                f"Session {self._session!r} has {last} events, so there is none to read on from at {self._after}"
+                f"Session {self._session!r} has {page.last} events, so there is none to read on from at {self._after}"
             )
-        if not last:
+        if not page.last:
             raise self._gone()
-        following.begin(last)
+        self._publisher = await self._publisher_at(self._after)
+        self._log.extend(page.events)
+        following.begin(page.last)
         if self._is_over():
             following.end()
         self._following = following
         return following
 
-    def _go_back(self, following: Following) -> None:
+    async def _publisher_at(self, seq: int) -> Publisher:
+        """Return what publishes the events past a number. Only the ask that is under way there is read for it."""
+        start, first = AskStart(), seq
+        while first and not start.is_found:
+            before = max(0, first - BACK)
+            start.look(before, await self._between(before, first))
+            first = before
+        publisher = start.publisher()
+        while publisher.seq < seq:
+            for event in await self._between(publisher.seq, min(seq, publisher.seq + BACK)):
+                publisher.published(event)
+        return publisher
+
+    async def _between(self, after: int, end: int) -> list[Event]:
+        """Return the events past number `after` up to number `end`."""
+        events = list[Event]()
+        while (seq := after + len(events)) < end:
+            page = await self._read(seq, end - seq)
+            if not page.events:
+                raise self._gone()
+            events += page.events
+        return events
+
+    async def _go_back(self, following: Following) -> None:
         """Forget what was read of a log behind the event that it has gone back to, and read on from there."""
         assert following.cut_to is not None
         last, following.cut_to = following.cut_to, None
         self._log.clear()
         if self._publisher.seq > last:
-            self._after, self._publisher = last, Publisher()
             self._ready.clear()
+            self._publisher = await self._publisher_at(last)
 
     async def _publish(self, place: int) -> None:
         """Publish the log's next event that is shown and was not seen, if there is one up to `place`."""
         if not self._log:
-            self._log.extend(await self._read(self._publisher.seq))
+            page = await self._read(self._publisher.seq)
+            if not page.events:
+                raise self._gone()
+            self._log.extend(page.events)
         while self._log and self._publisher.seq < place and not self._ready:
             event = self._log.popleft()
-            told = self._publisher.published(event)
-            if self._publisher.seq > self._after:
-                self._ready.extend(told)
+            self._ready.extend(self._publisher.published(event))
             self._has_closed = isinstance(event, Closed)
 
     async def _wait(self, following: Following) -> None:
@@ -136,8 +167,8 @@ class SessionEvents:
         else:
             await following.more(self._publisher.seq)
 
-    async def _read(self, after: int) -> list[Event]:
+    async def _read(self, after: int, most: int = PAGE) -> LogPage:
         try:
-            return await self._journal.ask(ReadLog(self._session, after))
+            return await self._journal.ask(ReadLog(self._session, after, most=most))
         except (ActorStopped, Draining):
             raise self._gone() from None

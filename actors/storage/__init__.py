@@ -122,23 +122,75 @@ NOTHING = Claim(0, 0)
 """Of a session that has no log, where only one that exists is wanted."""
 
 
+PAGE = 128
+"""Events of a page, at most."""
+PAGE_BYTES = 256 * 1024
+"""Bytes of the records of a page, at most; a single record may be larger."""
+
+
+class LogPage(Struct, frozen=True):
+    """Consecutive events of a log, read at one moment.
+
+    Args:
+        after: The number of the event before the first.
+        events: The events; empty only if the log has none past `after`.
+        last: The number of the last event that the log had at that moment.
+    """
+
+    after: int
+    events: Sequence[Event]
+    last: int
+
+    @property
+    def end(self) -> int:
+        """The number of the last event of the page."""
+        return self.after + len(self.events)
+
+    def up_to(self, last: int) -> "LogPage":
+        """Return the page as if the log ended at number `last`."""
+        if last >= self.last:
+            return self
+        return LogPage(self.after, self.events[: max(0, last - self.after)], last)
+
+
+NO_PAGE = LogPage(0, (), 0)
+"""A page of a session that has no log."""
+
+
 def decoded(session: str, records: Iterable[bytes], after: int = 0) -> list[Event]:
     """Return the events of a session's records past number `after`.
 
     Raises:
         JournalError: A record is not an event; the error says which.
     """
-    events: list[Event] = []
+    return [_decoded(session, number, record) for number, record in enumerate(records, after + 1)]
+
+
+def decoded_page(session: str, records: Iterable[bytes], after: int, last: int) -> LogPage:
+    """Return a page of the records past number `after`, as many as it holds, of a log that has `last` events.
+
+    Raises:
+        JournalError: A record is not an event; the error says which.
+    """
+    events, size = list[Event](), 0
     for number, record in enumerate(records, after + 1):
-        try:
-            events.append(decode_event(record))
-        except JournalError as error:
-            raise JournalError(f"Session {session!r}, record {number}: {error}") from error
-    return events
+        events.append(_decoded(session, number, record))
+        size += len(record)
+        if size >= PAGE_BYTES:
+            break
+    return LogPage(after, events, last)
+
+
+def _decoded(session: str, number: int, record: bytes) -> Event:
+    try:
+        return decode_event(record)
+    except JournalError as error:
+        raise JournalError(f"Session {session!r}, record {number}: {error}") from error
 
 
 class Storage(Protocol):
-    """A journal backend. The journal actor decides where its methods run: those that write, one at a time.
+    """A journal backend. The journal actor decides where its methods run: those that write, one at a time, and those
+    that read, one at a time.
 
     Every method raises `JournalUnavailable` if what was asked was not done because of a disk, a lock or a connection;
     it may work later, without a restart.
@@ -201,6 +253,16 @@ class Storage(Protocol):
             JournalError: A record is not an event (`decoded`).
         """
 
+    def page(self, session: str, after: int = 0, most: int = PAGE) -> LogPage:
+        """Return the first events past number `after`: at most `most`, and as many as `PAGE_BYTES` hold.
+
+        It costs as much for the end of a log as for its beginning, and may be called in another thread than the
+        methods that write, while one of them runs.
+
+        Raises:
+            As `read`.
+        """
+
     def delete(self, session: str) -> None:
         """Delete a session's log, durably; its number goes up and stays, so its writer is fenced.
 
@@ -254,6 +316,8 @@ class Storage(Protocol):
             tenant: Whose; None for everybody's, `""` for those of none.
             limit: How many at most.
             after: `StoredSession.page` of the last one of the page before.
+
+        Like `page`, it may be called while a method that writes runs.
         """
 
     def find(self, session: str) -> StoredSession | None:

@@ -7,13 +7,14 @@ uses it.
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from itertools import islice
 from pathlib import Path
 
 from actors.core.chunked import EMPTY, ChunkedVector, appended, from_index, item_count
 from actors.core.codec import encode_event
 from actors.core.events import Closed, Event
 from actors.errors import ConfigError
-from actors.storage import NOTHING, Appended, Claim, Entry, Level
+from actors.storage import NOTHING, PAGE, Appended, Claim, Entry, Level, LogPage
 from actors.storage.clock import ObservedClock, observe
 from actors.storage.deletion import RemainingData
 from actors.storage.directory import Page, StoredSession, Summary
@@ -83,6 +84,11 @@ class MemoryStorage:
     def read(self, session: str, after: int = 0) -> list[Event]:
         """Return a session's events past number `after`."""
         return list(from_index(self._logs.get(session, EMPTY), after))
+
+    def page(self, session: str, after: int = 0, most: int = PAGE) -> LogPage:
+        """Return the first events of a session past number `after`."""
+        log = self._logs.get(session, EMPTY)
+        return LogPage(after, list(islice(from_index(log, after), most)), item_count(log))
 
     def delete(self, session: str) -> None:
         """Drop a session's log."""

@@ -3,7 +3,7 @@
 Each checksum covers a value and its place, so that one put elsewhere is found too.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha256
 from struct import Struct as Layout
 from typing import Any, NamedTuple, TypeAlias
@@ -78,33 +78,35 @@ class SessionRow(Struct):
         self.used = now
 
     def proven(
-        self, found: Iterable[Sequence[Any]], after: int, kept: Kept, where: JournalPlace
-    ) -> list[bytes]:
-        """Return the records past number `after`, whole and proven to be what was written.
+        self,
+        found: Iterable[Sequence[Any]],
+        after: int,
+        kept: Kept,
+        where: JournalPlace,
+        until: int | None = None,
+    ) -> Iterator[bytes]:
+        """Yield the records past number `after`, whole and proven to be what was written.
 
         Args:
             found: What is stored of each, oldest first: number, checksum, bytes.
             after: The number before the first.
             kept: Gives the blobs that they refer to.
             where: The storage.
+            until: The number of the last one; that of the log if it is not given.
 
         Raises:
             JournalDamaged: One is missing, or has changed.
         """
-        expected, records = after + 1, list[bytes]()
+        expected, until = after + 1, self.last if until is None else until
         for number, checksum, stored in found:
-            if number != expected or expected > self.last:
+            if number != expected or expected > until:
                 raise self.damaged(where, expected, "is missing")
             if not self.is_right(number, checksum, stored):
                 raise self.damaged(where, number, "has changed")
-            records.append(stored)
+            yield self._whole(stored, number, kept, where) if EXT in stored else stored
             expected += 1
-        if expected <= self.last:
+        if expected <= until:
             raise self.damaged(where, expected, "is missing")
-        return [
-            self._whole(stored, number, kept, where) if EXT in stored else stored
-            for number, stored in enumerate(records, after + 1)
-        ]
 
     def is_right(self, number: int, checksum: int, stored: bytes | None) -> bool:
         """Say whether this is stored as it was written as this session's record of this number."""

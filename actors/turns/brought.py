@@ -21,9 +21,9 @@ from actors.core.jsonio import JsonValue
 from actors.core.ledger import Ledger
 from actors.core.publishing import decided
 from actors.errors import DecisionRefused, NotAwaited, SessionError
-from actors.journal import ReadLog
 from actors.ledger import Snapshot
 from actors.logs.log import LogWriter
+from actors.logs.pages import LogPages
 from actors.scheduler import CheckCall, EndCalls
 from actors.tools import Tool
 from actors.turns.inflight import SessionRefs
@@ -119,8 +119,8 @@ async def _check_handed_out(
     if not late:
         return
     if all(call_id in ledger for call_id in late):
-        events = await refs.journal.ask(ReadLog(log.state.session))
-        late -= {call_id for event in events if isinstance(event, Awaited) for call_id in event.external}
+        async for page in LogPages(refs.journal, log.state.session):
+            late -= {each for event in page.events if isinstance(event, Awaited) for each in event.external}
     if late:
         raise NotAwaited(f"No external call {min(late)!r} was handed out; awaited are: {_named(waits)}")
 

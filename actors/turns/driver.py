@@ -44,8 +44,8 @@ from actors.core.routing import Pool, settled
 from actors.core.turn import AwaitStep, CloseStep, Outcome, Step
 from actors.errors import ConfigError
 from actors.execution.views import TurnView
-from actors.journal import Told
 from actors.ledger import DurableLedger, Snapshot
+from actors.logs.prelude import Told
 from actors.scheduler import CloseCalls, RunBatch, StopBatch
 from actors.turns.handing_over import HandingOver
 from actors.turns.inflight import AskInFlight, Tally, stopped

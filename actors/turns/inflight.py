@@ -28,11 +28,12 @@ from actors.core.routing import Pool, SkippedMember
 from actors.core.spending import total
 from actors.core.stream import Cut, Usage
 from actors.core.turn import Checked, CloseStep, Outcome
-from actors.journal import JournalCommand, Told
+from actors.journal import JournalCommand
 from actors.kernel import Context, Ref
 from actors.kernel.variables import with_variables
 from actors.ledger import LedgerCommand, Snapshot
 from actors.logs.log import LogWriter
+from actors.logs.prelude import Told
 from actors.renderer import RendererCommand
 from actors.scheduler import SchedulerCommand
 from actors.turns.configuration import Equipment

@@ -32,9 +32,9 @@ from actors.core.publishing import requested, rewriting, said, shrunk
 from actors.core.stream import Usage
 from actors.core.turn import PARAMETER_REFUSALS
 from actors.errors import Fault, KernelError
-from actors.journal import Told
 from actors.kernel import Ref
 from actors.ledger import Known, SealResults, Snapshot
+from actors.logs.prelude import Told
 from actors.provider import Abort, ProviderCommand
 from actors.renderer import Invalidate, Render, Shrink
 from actors.turns.inflight import AskInFlight

@@ -7,6 +7,7 @@ go back on what other machines were told, and on fencing numbers.
 | --- | --- |
 | `storage.py` | the storage: claims, appends, reads |
 | `batch.py` | what one append writes, as the parameters of one statement |
+| `reading.py` | records of a log with their large values |
 | `statements.py` | the statements |
 | `connection.py` | one connection, made again when it is lost, with an end to every wait |
 | `address.py` | what an address says, and what may be told of it |

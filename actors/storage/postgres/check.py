@@ -106,7 +106,7 @@ class JournalTables:
     def _proven(self, values: tuple[Any, ...]) -> list[Event]:
         """Prove a session's row and its records; return its log."""
         row = row_of(values, self._place)
-        found = self._connection.execute(sql.RECORDS, (row.name, 0), binary=True)
+        found = self._connection.execute(sql.RECORDS, (row.name, 0, None), binary=True)
         log = decoded(row.name, row.proven(found, 0, self._blob, self._place))
         self.records += len(log)
         self.sessions += row.last > 0

@@ -119,8 +119,9 @@ DELETE FROM actors_record r USING back b WHERE r.session = b.key AND r.number > 
 
 RECORDS = """
 SELECT r.number, r.checksum, r.bytes FROM actors_record r JOIN actors_session s ON s.key = r.session
-WHERE s.name = %s AND r.number > %s ORDER BY r.number
+WHERE s.name = %s AND r.number > %s ORDER BY r.number LIMIT %s
 """
+BLOB_SIZES = "SELECT hash, octet_length(bytes) FROM actors_blob WHERE hash = ANY(%s)"
 BLOBS = "SELECT hash, bytes FROM actors_blob WHERE hash = ANY(%s)"
 
 SESSIONS = f"""

@@ -22,8 +22,18 @@ from msgspec.structs import astuple
 
 from actors.core.events import Event
 from actors.errors import ConfigError, Fenced, JournalBehind, JournalDamaged, JournalUnavailable
-from actors.storage import NOTHING, Appended, Claim, Entry, Level, decoded
-from actors.storage.blobs import references
+from actors.storage import (
+    NO_PAGE,
+    NOTHING,
+    PAGE,
+    Appended,
+    Claim,
+    Entry,
+    Level,
+    LogPage,
+    decoded,
+    decoded_page,
+)
 from actors.storage.clock import ObservedClock, clock_of, clock_values, observe
 from actors.storage.deletion import RemainingData
 from actors.storage.directory import Page, StoredSession
@@ -35,6 +45,7 @@ from actors.storage.postgres.connection import TRIES, Connection, Link, allowing
 from actors.storage.postgres.faults import is_lost
 from actors.storage.postgres.format import check_rights, check_version, prepare
 from actors.storage.postgres.pooler import check_direct
+from actors.storage.postgres.reading import stored_records
 from actors.storage.rows import JournalPlace, SessionRow
 from actors.wall import wall
 
@@ -150,8 +161,16 @@ class PostgresStorage:
     def read(self, session: str, after: int = 0) -> list[Event]:
         """Return a session's events past number `after`, each proven to be as it was written."""
         self._settle()
-        records = self._reader.run(lambda connection: self._records(connection, session, after))
-        return decoded(session, records, after)
+        stored = self._reader.run(lambda connection: stored_records(connection, self._place, session, after))
+        return [] if stored is None else decoded(session, stored[1], after)
+
+    def page(self, session: str, after: int = 0, most: int = PAGE) -> LogPage:
+        """Return the first events of a session past number `after`, each proven to be as it was written."""
+        self._settle()
+        stored = self._reader.run(
+            lambda connection: stored_records(connection, self._place, session, after, most)
+        )
+        return NO_PAGE if stored is None else decoded_page(session, stored[1], after, stored[0].last)
 
     def delete(self, session: str) -> None:
         """Delete a session's log, and its blobs that no other log refers to.
@@ -413,21 +432,6 @@ class PostgresStorage:
         self._rows[row.name] = row
         if len(self._rows) > CACHED:
             del self._rows[next(iter(self._rows))]
-
-    def _records(self, connection: Connection, session: str, after: int) -> list[bytes]:
-        """Return a session's records, all as they are at one moment."""
-        with connection.transaction(), connection.pipeline():
-            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-            of_row = connection.execute(sql.ROWS, ([session],))
-            of_records = connection.execute(sql.RECORDS, (session, after), binary=True)
-            values, found = of_row.fetchone(), of_records.fetchall()
-            hashes = {digest for _, _, stored in found for digest in references(stored)}
-            blobs = dict[bytes, bytes]()
-            if hashes:
-                blobs.update(connection.execute(sql.BLOBS, (list(hashes),), binary=True).fetchall())
-        if values is None:
-            return []
-        return row_of(values, self._place).proven(found, after, blobs.get, self._place)
 
 
 def _refusal(entry: Entry, row: SessionRow | None, batch: Batch) -> Refusal | None:

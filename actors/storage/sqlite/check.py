@@ -83,6 +83,7 @@ class JournalFile:
             self._entries,
             self._blobs,
             self._surplus,
+            self._waypoints,
             self._orphans,
         ):
             try:
@@ -140,6 +141,14 @@ class JournalFile:
             session = str(name)[:80]
             what = f"it has {found} records, and its log has {last}"
             yield Damage(f"{self._path}: session {session!r}: {what}", session)
+
+    def _waypoints(self) -> Iterator[Damage]:
+        (count,) = self._connection.execute(
+            "SELECT count(*) FROM waypoint AS w LEFT JOIN record AS r ON r.place = w.place "
+            "WHERE r.session IS NOT w.session OR r.number IS NOT w.number"
+        ).fetchone()
+        if count:
+            yield Damage(f"{self._path}: {count} waypoints lead to no record")
 
     def _orphans(self) -> Iterator[Damage]:
         for table in ("record", "blob_use"):

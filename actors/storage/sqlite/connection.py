@@ -1,6 +1,7 @@
 """The connections of one storage: one to write, in transactions under the write lock, and one to read.
 
-Neither checkpoints by itself, and both are closed under the lock, for the last one that is closed checkpoints.
+Neither checkpoints by itself, and both are closed under the lock, for the last one that is closed checkpoints. One
+thread may write while another reads. Who needs the locks of both takes that of the writer first.
 """
 
 import os
@@ -25,6 +26,8 @@ from actors.storage.sqlite.wal import check_wal
 
 CHECKPOINT = 2048
 """Pages of the write-ahead log, as far as they are known, from which it is checkpointed."""
+OVERDUE = 4 * CHECKPOINT
+"""Pages from which a checkpoint waits for a reader: beside one, it could not move all of the log, which would grow."""
 LENGTHENED = 4120 * CHECKPOINT
 """Bytes up to which a write-ahead log is made longer than it is."""
 _CACHED = 256
@@ -144,13 +147,16 @@ class Connections:
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
-        """Give a connection that sees one moment of the file."""
+        """Give a connection that sees one moment of the file, one caller at a time.
+
+        It neither waits for a transaction that is under way in another thread, nor holds one up.
+        """
         self._database.check_own()
+        if self._reader is None and self._writer is None:
+            with self.transaction():
+                pass  # the file is there then, and of this version
         with self._reading, translated(str(self.path)):
             if self._reader is None:
-                if self._writer is None:
-                    with self.transaction():
-                        pass  # the file is there then, and of this version
                 self._check_there()
                 self._reader = self._connected()
             self._check_index()
@@ -184,15 +190,20 @@ class Connections:
 
         What was committed stays so whether or not this succeeds, so nobody hears of it: a full disk, or a reader of
         another process where the log is to be emptied. It is tried again after the next transaction, and waits for
-        nobody.
+        nobody but a reader of this process, who reads one page: to empty the log, or if it has become too long.
         """
         if not self.deleted and self.pages < CHECKPOINT:
             return
+        if not self._reading.acquire(blocking=self.deleted or self.pages >= OVERDUE):
+            return
         how = "TRUNCATE" if self.deleted else "PASSIVE"
-        with suppress(sqlite3.Error):
-            connection.execute("PRAGMA busy_timeout = 0").fetchall()
-            ((busy, *_),) = connection.execute(f"PRAGMA wal_checkpoint({how})").fetchall()
-            self.deleted, self.pages = self.deleted and bool(busy), 0
+        try:
+            with suppress(sqlite3.Error):
+                connection.execute("PRAGMA busy_timeout = 0").fetchall()
+                ((busy, *_),) = connection.execute(f"PRAGMA wal_checkpoint({how})").fetchall()
+                self.deleted, self.pages = self.deleted and bool(busy), 0
+        finally:
+            self._reading.release()
         connection.execute(f"PRAGMA busy_timeout = {self._patience * 1000:.0f}").fetchall()
 
     def _lengthen(self) -> None:
@@ -210,7 +221,7 @@ class Connections:
         """Close what is open here. What is written stays written, whether or not this succeeds."""
         if self._database.is_inherited:
             return
-        with self._reading, self._writing, translated(str(self.path)):
+        with self._writing, self._reading, translated(str(self.path)):
             if self._writer is not None or self._reader is not None:
                 with self._lock:
                     for connection in (self._reader, self._writer):

@@ -16,7 +16,7 @@ from actors.storage.sqlite.hosts import living
 
 APPLICATION = 0x61637472
 """Marks a file as one of ours (`PRAGMA application_id`)."""
-VERSION = 2
+VERSION = 3
 
 SCHEMA = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value INTEGER NOT NULL, checksum INTEGER NOT NULL) WITHOUT ROWID;
@@ -30,12 +30,16 @@ CREATE TABLE record (
     place INTEGER PRIMARY KEY, before INTEGER NOT NULL, session INTEGER NOT NULL, number INTEGER NOT NULL,
     checksum INTEGER NOT NULL, bytes BLOB NOT NULL
 );
+CREATE TABLE waypoint (
+    session INTEGER, number INTEGER, place INTEGER NOT NULL, PRIMARY KEY (session, number)
+) WITHOUT ROWID;
 CREATE TABLE blob (hash BLOB PRIMARY KEY, bytes BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE blob_count (hash BLOB PRIMARY KEY, uses INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE blob_use (session INTEGER, hash BLOB, PRIMARY KEY (session, hash)) WITHOUT ROWID;
 """
 """`place` is a record's in the order of writing, `before` that of the one before it in its log; a session has that
-of its last one (`records.py`). `blob_count` counts the sessions whose records refer to a blob, apart from it: a row
+of its last one (`records.py`). `waypoint` has the places of some records of each log. `blob_count` counts the sessions
+whose records refer to a blob, apart from it: a row
 that changes is written anew. `blob_use` says which sessions these are."""
 
 Migration = Callable[[Connection], None]
@@ -65,7 +69,17 @@ def _ordered(connection: Connection) -> None:
         connection.execute(statement)
 
 
-MIGRATIONS: Mapping[int, Migration] = {1: _ordered}
+def _with_waypoints(connection: Connection) -> None:
+    """Version 2 had no waypoints."""
+    for statement in (
+        "CREATE TABLE waypoint (session INTEGER, number INTEGER, place INTEGER NOT NULL, "
+        "PRIMARY KEY (session, number)) WITHOUT ROWID",
+        "INSERT OR IGNORE INTO waypoint SELECT session, number, place FROM record WHERE number % 128 = 0",
+    ):
+        connection.execute(statement)
+
+
+MIGRATIONS: Mapping[int, Migration] = {1: _ordered, 2: _with_waypoints}
 """From each older version to the next. One is added with every new version, and none is ever changed."""
 
 

@@ -9,16 +9,17 @@ from contextlib import suppress
 from sqlite3 import Connection
 
 from actors.errors import JournalDamaged
-from actors.storage.rows import COLUMNS
 from actors.storage.sqlite.faults import translated
 
-_TABLES_1 = """
+_SESSION = """
 CREATE TEMP TABLE session (
     name PRIMARY KEY, key, fence, owner, last, size, tenant, target, state, opened, used, checksum, place
-);
-CREATE TEMP TABLE record (place INTEGER PRIMARY KEY, before, session, number, checksum, bytes)
+)
 """
-_SESSIONS_1 = f"SELECT {COLUMNS}, key << 32 | last FROM main.session ORDER BY name"  # noqa: S608  constants
+_RECORD = "CREATE TEMP TABLE record (place INTEGER PRIMARY KEY, before, session, number, checksum, bytes)"
+_WAYPOINT = "CREATE TEMP TABLE waypoint (session, number, place)"
+_COLUMNS_1 = "name, key, fence, owner, last, size, tenant, target, state, opened, used, checksum"
+_SESSIONS_1 = f"SELECT {_COLUMNS_1}, key << 32 | last FROM main.session ORDER BY name"  # noqa: S608  constants
 _KEYS_1 = "SELECT session FROM main.record ORDER BY session {}, number {}"
 _RECORDS_1 = """
 SELECT session << 32 | number, (session << 32 | number) - 1, session, number, checksum, bytes FROM main.record
@@ -28,7 +29,7 @@ WHERE session = ? ORDER BY number
 
 def _ordered(connection: Connection, path: str) -> None:
     """Version 1 kept records by session and number: both together are a place."""
-    for statement in _TABLES_1.split(";"):
+    for statement in (_SESSION, _RECORD, _WAYPOINT):
         connection.execute(statement)
     _copied(connection, path, "session", _SESSIONS_1)
     keys = {key for (key,) in connection.execute("SELECT key FROM session")}
@@ -37,6 +38,11 @@ def _ordered(connection: Connection, path: str) -> None:
             keys.update(key for (key,) in connection.execute(_KEYS_1.format(order, order)))
     for key in keys:
         _copied(connection, path, "record", _RECORDS_1, key)
+
+
+def _without_waypoints(connection: Connection, path: str) -> None:
+    """Version 2 had no waypoints. What it kept besides is read where it is."""
+    connection.execute(_WAYPOINT)
 
 
 def _copied(connection: Connection, path: str, table: str, query: str, *given: object) -> None:
@@ -49,5 +55,5 @@ def _copied(connection: Connection, path: str, table: str, query: str, *given: o
             return
 
 
-OLDER: Mapping[int, Callable[[Connection, str], None]] = {1: _ordered}
+OLDER: Mapping[int, Callable[[Connection, str], None]] = {1: _ordered, 2: _without_waypoints}
 """How a file of each older version is seen as one of today; in no transaction, for damage ends what one can write."""

@@ -1,14 +1,15 @@
 """Logs in the file: records in the order of writing, each with the place of the one before it in its log.
 
 A session's row has the place of its last record, and a log is read from there backwards. So whoever commits events of
-many sessions writes few pages, and no index is needed.
+many sessions writes few pages, and no index of all records is needed. A page in the midst of a log is found by the next
+waypoint behind it. A waypoint that is missing or wrong only makes the way longer.
 
 No checksum covers a place. What is there is proven to be the record that is looked for: of this session, with this
 number, as it was written. The number goes down with every step, so places that lead in a circle are damage like any
 other, and no way back has more steps than the log has records.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from sqlite3 import Connection
 from typing import Any, TypeAlias
@@ -23,6 +24,8 @@ from actors.storage.rows import JournalPlace, SessionRow, changed, record_checks
 Written: TypeAlias = tuple[int, int, int, int, int, bytes]
 """Of a record: its place, that of the one before it, its session, number and checksum, and its bytes."""
 COLUMNS = f"{FIELDS}, place"
+WAYPOINT = 128
+"""Every so many records of a log, the place of one is kept by its number."""
 _LOG = """
 WITH RECURSIVE log (number, place) AS (
     SELECT :last, :place WHERE :last > :after
@@ -34,8 +37,9 @@ WITH RECURSIVE log (number, place) AS (
 """The places of a log's records past number `after`, the last one first, as far as they lead."""
 _READ = f"""{_LOG}
 SELECT record.number, record.checksum, CAST(record.bytes AS BLOB) FROM log CROSS JOIN record ON record.place = log.place
-WHERE record.session = :key AND record.number = log.number
+WHERE record.session = :key AND record.number = log.number AND record.number <= :until
 """  # noqa: S608  constants
+_WAYPOINT = "SELECT number, place FROM waypoint WHERE session = ? AND number >= ? ORDER BY number LIMIT 1"
 _DELETE = f"DELETE FROM record WHERE place IN ({_LOG} SELECT place FROM log) AND session = :key"  # noqa: S608  as above
 
 
@@ -78,16 +82,41 @@ def last_place(connection: Connection) -> int:
     return place or 0
 
 
-def records(connection: Connection, row: PlacedRow, after: int, where: JournalPlace) -> list[bytes]:
-    """Return a session's records past number `after`, each whole and proven to be what was written.
+def records(
+    connection: Connection, row: PlacedRow, after: int, where: JournalPlace, most: int | None = None
+) -> Iterator[bytes]:
+    """Yield a session's records past number `after`, each whole and proven to be what was written.
+
+    `most`: how many, if not all.
 
     Raises:
         JournalDamaged: One is missing, or has changed.
     """
-    found = connection.execute(_READ, _way(row, after)).fetchall()
-    if len(found) < row.last - after:
-        raise row.damaged(where, row.last - len(found), "is missing")
-    return row.proven(reversed(found), after, partial(blob, connection), where)
+    until = row.last if most is None else min(row.last, after + most)
+    found = _stored(connection, row, after, until)
+    if len(found) < until - after:
+        raise row.damaged(where, until - len(found), "is missing")
+    return row.proven(reversed(found), after, partial(blob, connection), where, until)
+
+
+def _stored(connection: Connection, row: PlacedRow, after: int, until: int) -> list[Sequence[Any]]:
+    """Return what is stored of a log's records past number `after` up to number `until`, the last one first."""
+    way = _way(row, after)
+    if until < row.last:
+        waypoint = connection.execute(_WAYPOINT, (row.key, until)).fetchone()
+        if waypoint is not None:
+            last, place = waypoint
+            found = connection.execute(
+                _READ, {**way, "last": last, "place": place, "until": until}
+            ).fetchall()
+            if len(found) == until - after:
+                return found
+    return connection.execute(_READ, {**way, "until": until}).fetchall()
+
+
+def waypoints(written: Iterable[Written]) -> list[tuple[int, int, int]]:
+    """Return the waypoints among records that are written."""
+    return [(session, number, place) for place, _, session, number, *_ in written if not number % WAYPOINT]
 
 
 def blob(connection: Connection, digest: bytes) -> bytes | None:
@@ -100,6 +129,7 @@ def delete_records(connection: Connection, row: PlacedRow) -> None:
     """Delete a session's records: on the way back through its log, or wherever they are if that is damaged."""
     if connection.execute(_DELETE, _way(row, 0)).rowcount != row.last:
         connection.execute("DELETE FROM record WHERE session = ?", (row.key,))
+    connection.execute("DELETE FROM waypoint WHERE session = ?", (row.key,))
 
 
 def _way(row: PlacedRow, after: int) -> dict[str, int]:

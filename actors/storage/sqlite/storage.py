@@ -10,7 +10,18 @@ from stat import S_ISDIR
 
 from actors.core.events import Event
 from actors.errors import ConfigError, Fenced, JournalBehind, JournalDamaged
-from actors.storage import NOTHING, Appended, Claim, Entry, Level, decoded
+from actors.storage import (
+    NO_PAGE,
+    NOTHING,
+    PAGE,
+    Appended,
+    Claim,
+    Entry,
+    Level,
+    LogPage,
+    decoded,
+    decoded_page,
+)
 from actors.storage.blobs import LARGE, slim
 from actors.storage.clock import ObservedClock, observe
 from actors.storage.deletion import RemainingData
@@ -20,6 +31,7 @@ from actors.storage.sqlite.connection import Connections
 from actors.storage.sqlite.erasure import note_deletion
 from actors.storage.sqlite.format import note_clock, noted_clock, sessions_made, set_sessions_made
 from actors.storage.sqlite.hosts import Hosts
+from actors.storage.sqlite.listing import listed
 from actors.storage.sqlite.locks import check_platform
 from actors.storage.sqlite.records import (
     COLUMNS,
@@ -29,6 +41,7 @@ from actors.storage.sqlite.records import (
     last_place,
     records,
     row_of,
+    waypoints,
 )
 from actors.wall import wall
 
@@ -167,6 +180,15 @@ class SqliteStorage:
                 return []
             return decoded(session, records(connection, row, after, JournalPlace(str(self.path))), after)
 
+    def page(self, session: str, after: int = 0, most: int = PAGE) -> LogPage:
+        """Return the first events of a session past number `after`, each proven to be as it was written."""
+        with self._connections.reading() as connection:
+            row = self._found(connection, session)
+            if row is None:
+                return NO_PAGE
+            found = records(connection, row, after, JournalPlace(str(self.path)), most)
+            return decoded_page(session, found, after, row.last)
+
     def delete(self, session: str) -> None:
         """Delete a session's log, its blobs that no other log refers to, and what of it is in the write-ahead log.
 
@@ -202,14 +224,8 @@ class SqliteStorage:
         self, *, tenant: str | None = None, limit: int = 100, after: Page | None = None
     ) -> list[StoredSession]:
         """Return the sessions that have a log, those used last first."""
-        used, name = (0.0, "") if after is None else (-after[0], after[1])
         with self._connections.reading() as connection:
-            found = connection.execute(
-                f"SELECT {COLUMNS} FROM session WHERE last > 0 AND (?1 IS NULL OR tenant = ?1) AND "  # noqa: S608
-                "(?2 OR used < ?3 OR (used = ?3 AND name > ?4)) ORDER BY used DESC, name LIMIT ?5",
-                (tenant, after is None, used, name, limit),
-            )
-            return [row_of(values, JournalPlace(str(self.path))).stored for values in found]
+            return listed(connection, tenant, limit, after, JournalPlace(str(self.path)))
 
     def find(self, session: str) -> StoredSession | None:
         """Return the directory's entry of a session."""
@@ -297,6 +313,7 @@ class SqliteStorage:
     ) -> None:
         """Write records, and the rows of their sessions, each with the number of its last record until now."""
         connection.executemany("INSERT INTO record VALUES (?, ?, ?, ?, ?, ?)", written)
+        connection.executemany("INSERT OR REPLACE INTO waypoint VALUES (?, ?, ?)", waypoints(written))
         changed = connection.executemany(_GO_ON, [(*row.values, before) for row, before in rows]).rowcount
         if rows and changed != len(rows):
             raise JournalDamaged(

@@ -1,6 +1,7 @@
 """The measurements there are, in the order of the table; what cannot be measured has a row that says why."""
 
 from actors.testing.bench import (
+    beside_readers,
     caches,
     cancels,
     dialects,
@@ -40,6 +41,7 @@ MEASURES: tuple[Measure, ...] = (
     *memory.MEASURES,
     *waking.MEASURES,
     *durable.MEASURES,
+    *beside_readers.MEASURES,
     *kernel.MEASURES,
     *caches.MEASURES,
     _later(

@@ -10,7 +10,7 @@ CLOCK = "tests/test_postgres_clock.py"
 MUTATIONS = (
     Mutation(
         "behind: what a read finds to be lost is not noted",
-        "actors/journal.py:JournalActor._check_end",
+        "actors/journal.py:JournalActor._checked",
         "self._lose(error, ...)",
         "",
         (SLEPT, SUSPENDED),
@@ -32,8 +32,8 @@ MUTATIONS = (
     Mutation(
         "behind: whoever forks a session reads its log as its writer",
         "actors/hosting/resuming.py:read",
-        "ReadLog(session, anew=anew)",
-        "ReadLog(session, anew=True)",
+        "read_log(journal, session, anew=anew)",
+        "read_log(journal, session, anew=True)",
         (f"{FAILOVER}::test_a_fork_of_a_session_whose_log_went_back_names_no_loss_ahead_of_its_writer",),
     ),
     Mutation(

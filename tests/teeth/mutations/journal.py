@@ -24,17 +24,17 @@ _STATS = f"{_SLOW}::test_stats_say_since_when_and_why_the_journal_is_unavailable
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "journal: a heartbeat waits its turn behind whatever was asked before",
-        "actors/journal.py:JournalActor._in_thread",
-        "function = partial(call_and_beat, function, *...)",
+        "actors/logs/storage_threads.py:StorageThreads.write",
+        "work = partial(call_and_beat, work, *...)",
         "",
-        (f"{_SLOW}::test_a_host_that_is_busy_reading_is_not_taken_for_gone",),
+        (f"{_SLOW}::test_a_host_that_is_busy_deleting_is_not_taken_for_gone",),
     ),
     Mutation(
         "journal: each operation prolongs the lease",
-        "actors/journal.py:JournalActor._in_thread",
-        "self._now() - self._beaten > self._storage.lease / 2",
-        "self._now() >= 0",
-        (f"{_SLOW}::test_a_host_that_is_busy_reading_is_not_taken_for_gone",),
+        "actors/logs/storage_threads.py:StorageThreads.write",
+        "self._system.now() - self._beaten > lease / 2",
+        "self._system.now() >= 0",
+        (f"{_SLOW}::test_a_host_that_is_busy_deleting_is_not_taken_for_gone",),
     ),
     Mutation(
         "journal: what was made of a log is kept of a session that was put away",

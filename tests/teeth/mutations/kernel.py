@@ -214,28 +214,24 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "journal: each append is written by itself",
-        "actors/journal.py:JournalActor._done",
-        """
-        for command in batch:
-            ...
-        await self._commit(group)
-        """,
-        """
-        for command in batch:
-            ...
-        for alone in group.split:
-            await self._commit(alone)
-        """,
+        "actors/journal.py:JournalActor._carry_out",
+        "await self._commit(group)",
+        "[await self._commit(alone) for alone in group.split]",
         ("tests/test_journal.py",),
     ),
     Mutation(
         "journal: a log is read ahead of what was sent before",
-        "actors/journal.py:JournalActor._done",
+        "actors/journal.py:JournalActor._carry_out",
         """
         await self._commit(group)
-        group = _Group([], [])
+        for read in group.reads:
+            ...
         """,
-        "pass",
+        """
+        for read in group.reads:
+            await self._read(read)
+        await self._commit(group)
+        """,
         ("tests/test_journal.py",),
     ),
 )

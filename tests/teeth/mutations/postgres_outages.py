@@ -95,7 +95,7 @@ MUTATIONS = (
     Mutation(
         "silence: a lease is as old as the journal",
         "actors/journal.py:JournalActor._answered",
-        "self._meter.beat(self._beaten)",
+        "self._threads.end_beat()",
         "",
         (f"{SILENCE}::test_a_silent_server_is_waited_for_no_longer_than_the_lease_lasts",),
     ),

@@ -283,7 +283,7 @@ MUTATIONS = (
         "storage: a lost end is taken for the end",
         f"{ROWS}:SessionRow.proven",
         """
-        if expected <= self.last:
+        if expected <= until:
             raise self.damaged(where, expected, "is missing")
         """,
         "",
@@ -431,8 +431,8 @@ MUTATIONS = (
     Mutation(
         "storage: a way back that ends too early is taken for a log that begins there",
         f"{RECORDS}:records",
-        'raise row.damaged(where, row.last - len(found), "is missing")',
-        "after = row.last - len(found)",
+        'raise row.damaged(where, until - len(found), "is missing")',
+        "after = until - len(found)",
         (f"{DAMAGE}::test_what_is_damaged_is_refused_with_its_place",),
     ),
     Mutation(

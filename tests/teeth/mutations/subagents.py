@@ -125,22 +125,22 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "delete: subagents of subagents are left",
         "actors/hosting/deletion.py:with_subagents",
-        "reversed(await _below(journal, *found[-1]))",
-        "await _below(journal, *found[-1]) if found[-1][0] == session else []",
+        "reversed(await _below(journal, branch))",
+        "await _below(journal, branch) if branch.name == session else []",
         (DELETION,),
     ),
     Mutation(
         "delete: what has the id of a subagent is taken for one",
         "actors/hosting/deletion.py:_below",
-        "isinstance((first := below[0]), Opened) and first.above == opened.key",
-        "isinstance((first := below[0]), Opened)",
+        "opened.above == branch.key",
+        "opened",
         (DELETION,),
     ),
     Mutation(
         "delete: the log above is deleted first, and with it the way to those below",
         "actors/hosting/deletion.py:delete_logs",
-        "reversed(found)",
-        "found",
+        "reversed(await with_subagents(journal, session))",
+        "await with_subagents(journal, session)",
         (DELETION,),
     ),
     Mutation(

@@ -12,8 +12,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "awaiting: what comes for a call that was handed out once is refused when it comes late",
         "actors/turns/brought.py:_check_handed_out",
-        "{call_id for event in events if isinstance(event, Awaited) for call_id in event.external}",
-        "{each for event in events if isinstance(event, Awaited) for each in event.external[:0]}",
+        "{each for event in page.events if isinstance(event, Awaited) for each in event.external}",
+        "{each for event in page.events if isinstance(event, Awaited) for each in event.external[:0]}",
         (
             f"{EXTERNAL}::test_a_result_for_a_tool_that_was_removed_meanwhile_is_late_and_not_unheard_of",
             f"{EXTERNAL}::test_of_two_results_that_race_one_goes_on_with_the_turn_and_the_other_is_a_duplicate",
@@ -22,8 +22,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "awaiting: an id is taken because the ledger knows it",
         "actors/turns/brought.py:_check_handed_out",
-        "{call_id for event in events if isinstance(event, Awaited) for call_id in event.external}",
-        "{call_id for call_id in ledger._known if events}",
+        "{each for event in page.events if isinstance(event, Awaited) for each in event.external}",
+        "{each for each in ledger._known if page}",
         (f"{EXTERNAL}::test_the_call_of_a_tool_with_a_body_takes_no_result_from_outside",),
     ),
     Mutation(

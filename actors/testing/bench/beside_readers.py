@@ -1,0 +1,128 @@
+"""J2: what a durable event takes while another client reads or exports a long log of the same journal.
+
+One session writes at level `power`, an event after the other; the wait for each is measured by the clock, alone and
+beside the client, in turn. The client is in the same process and reads without a pause.
+"""
+
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from statistics import median, quantiles
+from tempfile import TemporaryDirectory
+
+import anyio
+import anyio.lowlevel
+
+from actors.core.events import Bound, Event, Opened, TurnEnded
+from actors.core.publishing import NOBODY
+from actors.errors import SessionClosed
+from actors.journal import Append, ClaimSession, JournalCommand
+from actors.kernel import Ref
+from actors.logs.readers import Readers
+from actors.logs.session_events import SessionEvents
+from actors.runtime import Runtime
+from actors.storage.named import storage_at
+from actors.testing.bench.durable import Writers, said
+from actors.testing.bench.figures import Extent, Figure, Loop, Measure
+from actors.testing.bench.timing import Passes
+from actors.testing.bench.turn import hosted
+
+LIMIT = 2.0
+LOG, WRITER = "bench-long", "bench-writer"
+_QUESTION = "a durable event while another client {} a long log"
+
+Client = Callable[[Runtime, Ref[JournalCommand]], Awaitable[None]]
+
+
+async def _write_long(journal: Ref[JournalCommand], asks: int) -> None:
+    fence = (await journal.ask(ClaimSession(LOG))).fence
+    await journal.ask(Append(LOG, fence, (Opened(LOG, "a"),)))
+    for first in range(1, asks + 1, 100):
+        events: list[Event] = []
+        for turn in range(first, min(first + 100, asks + 1)):
+            events += [said(), Bound(turn, turn, NOBODY), TurnEnded(turn, "complete")]
+        await journal.ask(Append(LOG, fence, tuple(events)))
+
+
+async def _read(runtime: Runtime, journal: Ref[JournalCommand]) -> None:
+    def gone() -> SessionClosed:
+        return SessionClosed("the measurement has ended")
+
+    events = SessionEvents(
+        LOG,
+        0,
+        follow=False,
+        journal=journal,
+        readers=Readers(),
+        check=lambda: None,
+        is_over=lambda: False,
+        gone=gone,
+    )
+    async for _ in events:
+        pass
+
+
+async def _export(runtime: Runtime, journal: Ref[JournalCommand]) -> None:
+    await runtime.journal.export(LOG)
+
+
+_CLIENTS: dict[str, Client] = {"reads": _read, "exports": _export}
+
+
+async def _waits(writers: Writers, count: int) -> list[float]:
+    """Return the milliseconds until each of some events was durable."""
+    waits = []
+    for _ in range(count):
+        began = time.perf_counter()
+        await writers.write(WRITER, 1)
+        waits.append((time.perf_counter() - began) * 1e3)
+    return waits
+
+
+async def _beside(
+    client: Client, runtime: Runtime, journal: Ref[JournalCommand], writers: Writers, count: int
+) -> list[float]:
+    async def again() -> None:
+        while True:
+            await client(runtime, journal)
+            await anyio.lowlevel.checkpoint()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(again)
+        waits = await _waits(writers, count)
+        tasks.cancel_scope.cancel()
+    return waits
+
+
+async def _measured(file: Path, what: str, passes: int, asks: int, count: int) -> tuple[Passes, float]:
+    """Return the median waits beside the client and alone, and the 99th percentile beside it."""
+    rows, beside = [], list[float]()
+    async with hosted(journal=storage_at(file)) as runtime:
+        journal = runtime._hosting().journal
+        writers = Writers(journal)
+        await writers.claim(WRITER)
+        await _write_long(journal, asks)
+        for _ in range(passes):
+            alone = await _waits(writers, count)
+            with_client = await _beside(_CLIENTS[what], runtime, journal, writers, count)
+            rows.append((median(with_client), median(alone)))
+            beside += with_client
+    return Passes.of(rows), quantiles(beside, n=100)[-1]
+
+
+def _rows(backend: Loop, *, quick: bool) -> Iterator[Figure]:
+    passes, asks, count = (3, 500, 30) if quick else (7, 5_000, 200)
+    for what in _CLIENTS:
+        with TemporaryDirectory() as folder:
+            file = Path(folder) / "journal.db"
+            taken, late = anyio.run(_measured, file, what, passes, asks, count, backend=backend)
+        note = f"the median wait, by the clock; a log of {3 * asks + 1:,} events; 99 % within {late:.1f} ms"
+        row = Figure("J2", _QUESTION.format(what), f"{backend}, power", "ms", LIMIT, note=note)
+        yield taken.filled(row)
+
+
+def _j2(extent: Extent) -> list[Figure]:
+    return [row for backend in extent.backends for row in _rows(backend, quick=extent.quick)]
+
+
+MEASURES = (Measure("J2", _QUESTION.format("reads or exports"), _j2),)

@@ -1,0 +1,40 @@
+"""Where an ask begins in a log: from there a reader is shown what a reader of the whole log is."""
+
+from actors.core.ask_start import AskStart
+from actors.core.content import Message, Text
+from actors.core.event_json import event_json
+from actors.core.events import Bound, Event, Opened, Submitted, SwitchHeld, TurnEnded
+from actors.core.packed import pack
+from actors.core.publishing import NOBODY, Publisher
+
+SAID = pack(Message("human", (Text("Hello?"),)))
+
+
+def asked(number: int) -> tuple[Event, ...]:
+    return (
+        Submitted(number, SAID),
+        SwitchHeld(1, "b"),
+        Bound(number + 4, number, NOBODY),
+        TurnEnded(number + 4, "complete"),
+    )
+
+
+LOG: tuple[Event, ...] = (Opened("s", "a"), *asked(1), *asked(2), SwitchHeld(1, "c"), *asked(3))
+
+
+def shown(publisher: Publisher, events: tuple[Event, ...]) -> list[object]:
+    return [event_json(each) for event in events for each in publisher.published(event)]
+
+
+def test_a_log_is_published_alike_from_any_place_on() -> None:
+    whole = [shown(Publisher(), LOG[:end]) for end in range(len(LOG) + 1)]
+    for place in range(len(LOG) + 1):
+        for step in (1, 2, 3, 50):
+            start, first = AskStart(), place
+            while first and not start.is_found:
+                first, end = max(0, first - step), first
+                start.look(first, LOG[first:end])
+            publisher = start.publisher()
+            assert place - 9 < publisher.seq <= place
+            shown(publisher, LOG[publisher.seq : place])
+            assert whole[place] + shown(publisher, LOG[place:]) == whole[-1]
