@@ -48,6 +48,7 @@ from actors.turns.deadline import Deadline
 from actors.turns.driver import TurnDriver
 from actors.turns.inflight import AskInFlight, SessionRefs
 from actors.turns.pending import Bring, HostCall, HostRewind, NoSink, PendingAsks, Submit
+from actors.turns.queue_limits import QueueLimits
 from actors.turns.recovery import Recovery
 from actors.turns.rewinding import open_turn, rewind
 
@@ -82,6 +83,7 @@ class SessionActor(Actor[SessionCommand]):
         self._ask: AskInFlight | None = None
         self._recovery: Recovery | None = None
         self._deadline = Deadline()
+        self._queue_limits = QueueLimits(pending, state.session)
         self._cancels: list[Reply[bool]] = []
         self._ends: list[Reply[None]] = []
         self.affinity = affinity
@@ -140,6 +142,8 @@ class SessionActor(Actor[SessionCommand]):
         elif current is not None:
             pending.outcome = pending.outcome or (awaiting.so_far(state, self.waits), replay.seq)
             self._conclude()
+        if self._phase == "awaiting":
+            self._queue_limits.begin(self._mine, pending.waiting)
 
     def receive(self, command: SessionCommand) -> None:
         match command:
@@ -213,6 +217,8 @@ class SessionActor(Actor[SessionCommand]):
         reply.send(None)
         if action == "begin":
             self._begin()
+        elif self._phase == "awaiting":
+            self._queue_limits.begin(self._mine, (command,))
 
     def _refuse(self, command: Submit | Bring, error: ActorsError) -> None:
         command.reply.fail(error)
@@ -313,6 +319,7 @@ class SessionActor(Actor[SessionCommand]):
 
     def _go_on_with(self, happening: Happening, sink: Sink, variables: Variables) -> None:
         """Have a child go on with the turn that waits, or close it."""
+        self._queue_limits.end()
         closes = self._step(happening) == "close"
         waits = (*(each.call for each in self.waits), *self._runs)
         self.waits, self._runs = (), ()
@@ -421,6 +428,7 @@ class SessionActor(Actor[SessionCommand]):
         if not (is_ending or self._cancels):
             self._pending.drop_rewinds(open_turn(self._log.state))
             self._conclude()
+            self._queue_limits.begin(self._mine, self._pending.waiting)
             return
         self._go_on_with("paused" if is_ending else "cancel", sink, copy_context())
 

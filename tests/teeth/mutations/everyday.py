@@ -3,6 +3,7 @@
 from tests.teeth.mutations.mutation import Mutation
 
 TEXTS, SYNC = "tests/test_stream_text.py", "tests/test_sync.py"
+QUEUE = "tests/test_queue_limits.py"
 STREAM, LOOP = "actors/turns/streams.py:TextStream", "actors/kernel/loop_thread.py"
 WEB = "docs/examples/with_uvicorn/conversations.py"
 JOURNEY = (
@@ -130,16 +131,24 @@ MUTATIONS = (
         (JOURNEY,),
     ),
     Mutation(
-        "everyday: a disconnect stops the turn",
-        f"{WEB}:Conversations.text",
-        "yield piece",
-        """
-        try:
-            yield piece
-        except BaseException:
-            await session.cancel()
-            raise
-        """,
-        (JOURNEY,),
+        "everyday: an ask waits for ever behind a turn that waits for an approval",
+        "actors/session.py:SessionActor._submitted",
+        "self._queue_limits.begin(self._mine, (command,))",
+        "pass",
+        (f"{QUEUE}::test_an_ask_behind_a_turn_that_waits_for_an_approval_is_bounded_by_its_total",),
+    ),
+    Mutation(
+        "everyday: an ask that waited before the turn did waits for ever",
+        "actors/session.py:SessionActor._paused",
+        "self._queue_limits.begin(self._mine, self._pending.waiting)",
+        "",
+        (f"{QUEUE}::test_an_ask_that_waits_already_when_the_turn_begins_to_wait_is_bounded_too",),
+    ),
+    Mutation(
+        "everyday: time in the queue counts although the turn ahead goes on",
+        "actors/session.py:SessionActor._go_on_with",
+        "self._queue_limits.end()",
+        "",
+        (f"{QUEUE}::test_time_in_the_queue_does_not_count_once_the_turn_goes_on",),
     ),
 )

@@ -1,0 +1,86 @@
+"""An ask that waits behind a turn which waits for an approval is bounded: in number, and by its `total` in time."""
+
+from functools import partial
+
+import anyio
+import pytest
+
+from actors.core.feed import TurnResult
+from actors.errors import Busy
+from actors.handle import Session
+from actors.testing import Call, Say, Turn
+from actors.tools import Tool, tool
+from tests.runtime_support import Gate, bodies, hosting, openai
+
+pytestmark = pytest.mark.anyio
+
+LOOK = Tool.external("look", "Looks something up, elsewhere.", {"type": "object"}, read_only=True)
+
+
+@tool(approval="ask")
+async def pay() -> str:
+    """Pay."""
+    return "paid"
+
+
+async def test_an_ask_behind_a_turn_that_waits_for_an_approval_is_bounded_by_its_total() -> None:
+    server = openai(Turn(Call("pay")), Turn(Say("Paid.")), Turn(Say("Hi.")))
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[pay])
+        waits = await session.ask("Pay.")
+        assert waits.status == "awaiting"
+        with pytest.raises(Busy, match=r"waited 0\.05 s behind it; nothing was asked"):
+            await session.ask("And now?", total=0.05)
+        with pytest.raises(Busy):
+            async for _ in session.stream_text("And now?", total=0.05):
+                pass
+        assert (await session.decide(waits.awaiting[0].id, "allow")).text == "Paid."
+        assert (await session.ask("Hello.", total=60)).text == "Hi."
+    assert "And now?" not in str(bodies(server))
+
+
+async def test_an_ask_that_waits_already_when_the_turn_begins_to_wait_is_bounded_too() -> None:
+    gate = Gate()
+    server = openai(Turn(Call("work", {"name": "a"}), Call("look")), Turn(Say("Found.")))
+    refused = list[Busy]()
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[gate.tool, LOOK])
+
+        async def second() -> None:
+            with pytest.raises(Busy) as raised:
+                await session.ask("And now?", total=0.05)
+            refused.append(raised.value)
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(session.ask, "Do it.")
+            await gate.started("a")
+            tasks.start_soon(second)
+            await anyio.wait_all_tasks_blocked()
+            assert refused == []
+            gate.open("a")
+        assert len(refused) == 1
+        await session.cancel()
+
+
+async def test_time_in_the_queue_does_not_count_once_the_turn_goes_on() -> None:
+    gate = Gate()
+    server = openai(
+        Turn(Call("look")), Turn(Call("work", {"name": "a"})), Turn(Say("Found.")), Turn(Say("Hi."))
+    )
+    results = list[TurnResult]()
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a", tools=[gate.tool, LOOK])
+        waits = await session.ask("Look.")
+
+        async def second(session: Session) -> None:
+            results.append(await session.ask("Hello.", total=2))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(second, session)
+            await anyio.wait_all_tasks_blocked()
+            tasks.start_soon(partial(session.provide, {waits.awaiting[0].id: "found"}))
+            await gate.started("a")
+            names = [task.name for task in anyio.get_running_tasks()]
+            assert not any("queue limit" in (name or "") for name in names)
+            gate.open("a")
+    assert [result.text for result in results] == ["Hi."]
