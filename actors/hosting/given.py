@@ -7,7 +7,6 @@ address may hold a password, an environment keys.
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -16,6 +15,8 @@ from actors.core.compaction import Compaction
 from actors.errors import ConfigError
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from actors.backends.dumps import Dumps, OnRefusal
     from actors.config import Config
 
@@ -99,11 +100,13 @@ def check_wait(wait: object) -> None:
         raise ConfigError(f"wait= takes seconds, not {wait!r:.40}")
 
 
-def absolute_path(path: str | PathLike[str]) -> Path:
+def absolute_path(path: str | PathLike[str]) -> "Path":
     """Return the path of a file, wherever the process goes later. Raises `ConfigError` if it is none."""
     given: object = path
     if not _is_path(given) or "\0" in str(path) or not str(path):
         raise ConfigError(f"path= takes the path of a file, not {given!r:.40}")
+    from pathlib import Path  # few programs name a path after the start
+
     return Path(path).absolute()
 
 

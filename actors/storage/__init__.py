@@ -19,8 +19,7 @@ by `release`, by the record of its end (`Closed`), by `close`, or because the ho
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
-from pathlib import Path
-from typing import Literal, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -30,6 +29,9 @@ from actors.errors import Fenced, JournalBehind, JournalError
 from actors.storage.clock import ObservedClock
 from actors.storage.deletion import RemainingData
 from actors.storage.directory import Page, StoredSession
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Level: TypeAlias = Literal["memory", "process", "power"]
 """What a log outlives: nothing, the process (`kill -9`), or a loss of power too."""
@@ -292,7 +294,7 @@ class Storage(Protocol):
             JournalUnavailable: It is not done.
         """
 
-    def backup(self, path: Path, check: Callable[[], object]) -> None:
+    def backup(self, path: "Path", check: Callable[[], object]) -> None:
         """Copy everything that is written by now to a new file, while others write, and this storage too.
 
         It is called in a thread of its own.

@@ -3,14 +3,14 @@
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
-from typing import Never, TypeVar
-
-from anyio.from_thread import check_cancelled
+from typing import TYPE_CHECKING, Never, TypeVar
 
 from actors.errors import JournalError
 from actors.kernel.host_code import call_host
 from actors.storage import Storage
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 R = TypeVar("R")
 
@@ -20,8 +20,9 @@ def call_storage(work: Callable[[], R]) -> R:
     return call_host(work, _failed)
 
 
-def back_up(storage: Storage, path: Path) -> None:
+def back_up(storage: Storage, path: "Path") -> None:
     """Have a storage copied, in a worker thread of anyio; the copy ends when its caller is cancelled."""
+    from anyio.from_thread import check_cancelled  # few programs copy a journal, and it imports `concurrent`
 
     def fail(error: BaseException) -> Never:
         check_cancelled()  # raises the cancellation, if that is the error
