@@ -41,14 +41,14 @@ from actors.storage import PAGE, Appended, Claim, Entry, LogPage, Storage
 from actors.storage.calls import call_storage
 from actors.storage.clock import ObservedClock
 from actors.storage.deletion import RemainingData
-from actors.storage.directory import Page, StoredSession
+from actors.storage.directory import Page, State, StoredSession
 
 R = TypeVar("R")
 
 BATCH = 256
 """Commands that are written together at most; while as many wait, no more mail is taken."""
 READS = 1024
-"""Pages and lists that may wait to be read. A session whose actors begin from its log always may: it has one page."""
+"""Pages and lists that may wait to be read. A session whose actors begin from its log always may."""
 
 
 class Append(Query[int], frozen=True):
@@ -160,6 +160,7 @@ class ListSessions(LogQuery[list[StoredSession]], frozen=True):
 
     deed = "listed"
     tenant: str | None = None
+    state: State | None = None
     limit: int = 100
     page: Page | None = None
 
@@ -308,8 +309,8 @@ class JournalActor(Actor[JournalCommand]):
                 return partial(storage.claim, session, existing=existing)
             case ReleaseSession(session=session, fence=fence):
                 return partial(storage.release, session, fence)
-            case ListSessions(tenant=tenant, limit=limit, page=page):
-                return partial(storage.sessions, tenant=tenant, limit=limit, after=page)
+            case ListSessions(tenant=tenant, state=state, limit=limit, page=page):
+                return partial(storage.sessions, tenant=tenant, state=state, limit=limit, after=page)
             case FindSession(session=session):
                 return partial(storage.find, session)
             case DeleteLog(session=session):
@@ -339,7 +340,7 @@ class JournalActor(Actor[JournalCommand]):
         self._is_working = False
 
     async def _done(self, batch: list[JournalCommand]) -> None:
-        """Write the claims and appends of a batch together, but those behind something else after it; then read."""
+        """Write the claims and appends of a batch together, but those behind something else after it."""
         group = _Group([], [])
         for command in batch:
             if isinstance(command, Append):

@@ -76,10 +76,15 @@ def write_golden(path: Path) -> None:
             for (table,) in connection.execute(
                 "SELECT relname FROM pg_class WHERE relkind = 'r' AND relname LIKE 'actors\\_%' ORDER BY oid"
             ).fetchall():
+                generated = (
+                    "SELECT attname FROM pg_attribute WHERE attrelid = %s::regclass AND attgenerated <> ''"
+                )
+                left_out = {name for (name,) in connection.execute(generated, (table,)).fetchall()}
                 for row in (
                     connection.execute(f"SELECT * FROM {table}").fetchall() if table != "actors_meta" else []
                 ):
-                    values = ", ".join(sql.Literal(value).as_string(connection) for value in row)
+                    known = row[: len(row) - len(left_out)]
+                    values = ", ".join(sql.Literal(value).as_string(connection) for value in known)
                     file.write(f"INSERT INTO {table} VALUES ({values});\n")
 
 
@@ -121,7 +126,7 @@ def test_older_tables_are_brought_up_to_date_and_newer_ones_are_refused(
     assert len(storage.read("one")) == 1
     storage.close()
     monkeypatch.undo()
-    with pytest.raises(JournalError, match="format version 2 is newer than this program's, 1"):
+    with pytest.raises(JournalError, match="format version 3 is newer than this program's, 2"):
         storage.open()
 
 

@@ -7,12 +7,13 @@ address may hold a password, an environment keys.
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from os import PathLike
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from msgspec import Struct
 
 from actors.core.compaction import Compaction
 from actors.errors import ConfigError
+from actors.storage.directory import State
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -77,6 +78,7 @@ _KINDS: Mapping[str, _Kind] = {
     "budgets": _Kind("a mapping of tenants.NAME and pools.NAME to Allowances", _is(Mapping)),
     "at": _Kind("the number of an event", _is_whole),
     "tenant": _Kind("a text", _is(str)),
+    "state": _Kind("idle, running, awaiting or closed", lambda given: given in get_args(State)),
     "older_than": _Kind("a datetime, a timedelta", _is(datetime, timedelta)),
     "dry_run": _Kind("True, False", _is(bool)),
     "after": _Kind("what StoredSession.page is", _is_page),

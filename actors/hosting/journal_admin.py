@@ -27,7 +27,7 @@ from actors.kernel.turnstile import turnstile
 from actors.storage.calls import back_up
 from actors.storage.clock import LEAP, SLACK
 from actors.storage.deletion import Deletion, RemainingData
-from actors.storage.directory import Page, StoredSession
+from actors.storage.directory import Page, State, StoredSession
 from actors.wall import wall
 
 SLICE = 8
@@ -58,20 +58,26 @@ class JournalAdmin:
         return host
 
     async def list(
-        self, *, tenant: str | None = None, limit: int = 100, after: Page | None = None
+        self,
+        *,
+        tenant: str | None = None,
+        state: State | None = None,
+        limit: int = 100,
+        after: Page | None = None,
     ) -> StoredSessions:
         """Return the sessions that have a log, open or not, those used last first.
 
-        `tenant`: whose, `""` for those of none. `after`: `StoredSession.page` of the last one of the page before.
+        `tenant`: whose, `""` for those of none. `state`: `idle`, `running`, `awaiting` or `closed`.
+        `after`: `StoredSession.page` of the last one of the page before.
 
         Raises:
             ConfigError: An argument is not what it must be.
             JournalError: They cannot be read.
         """
         host = self._host()
-        check_given(tenant=tenant, after=after)
+        check_given(tenant=tenant, state=state, after=after)
         check_limit(limit)
-        return await host.journal.ask(ListSessions("", tenant, limit, after))
+        return await host.journal.ask(ListSessions("", tenant, state, limit, after))
 
     async def get(self, id: str) -> StoredSession:  # noqa: A002  the field's standard name
         """Return the directory's entry of one session.

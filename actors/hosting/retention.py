@@ -58,7 +58,7 @@ async def listed(
 ) -> AsyncGenerator[StoredSession]:
     """Give the sessions of a tenant, or used last before a time, those used last first."""
     page = None if before is None else (-before, BEHIND)
-    while found := await journal.ask(ListSessions("", tenant, PAGE, page)):
+    while found := await journal.ask(ListSessions("", tenant, limit=PAGE, page=page)):
         for each in found:
             yield each
         page = found[-1].page

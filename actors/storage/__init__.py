@@ -28,7 +28,7 @@ from actors.core.events import Event
 from actors.errors import Fenced, JournalBehind, JournalError
 from actors.storage.clock import ObservedClock
 from actors.storage.deletion import RemainingData
-from actors.storage.directory import Page, StoredSession
+from actors.storage.directory import Page, State, StoredSession
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -310,12 +310,18 @@ class Storage(Protocol):
         """
 
     def sessions(
-        self, *, tenant: str | None = None, limit: int = 100, after: Page | None = None
+        self,
+        *,
+        tenant: str | None = None,
+        state: State | None = None,
+        limit: int = 100,
+        after: Page | None = None,
     ) -> list[StoredSession]:
         """Return the sessions that have a log, those used last first; of one tenant, if one is named.
 
         Args:
             tenant: Whose; None for everybody's, `""` for those of none.
+            state: In which state; None for any.
             limit: How many at most.
             after: `StoredSession.page` of the last one of the page before.
 

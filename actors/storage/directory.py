@@ -14,6 +14,22 @@ Page: TypeAlias = tuple[float, str]
 """A place in the directory: behind which session a page begins."""
 
 
+BUCKET = 64
+"""Seconds of last use that have the same number in the indexes of a directory, so that most events change none."""
+NO_BUCKET = -1
+"""The number of a session that has no log."""
+
+
+def bucket_of(used: float) -> int:
+    """Return the number of the seconds in which a session was last used."""
+    return int(used // BUCKET)
+
+
+def standing_of(state: State) -> str:
+    """Return what the indexes say of a state: those that come and go with every turn are one."""
+    return state if state in ("awaiting", "closed") else "open"
+
+
 class StoredSession(Struct, frozen=True):
     """A session that has a log, whether it is open or not.
 

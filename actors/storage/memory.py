@@ -17,7 +17,7 @@ from actors.errors import ConfigError
 from actors.storage import NOTHING, PAGE, Appended, Claim, Entry, Level, LogPage
 from actors.storage.clock import ObservedClock, observe
 from actors.storage.deletion import RemainingData
-from actors.storage.directory import Page, StoredSession, Summary
+from actors.storage.directory import Page, State, StoredSession, Summary
 from actors.wall import wall
 
 
@@ -112,12 +112,21 @@ class MemoryStorage:
         raise ConfigError("A journal in memory has no file to back up; export its sessions, or name a file")
 
     def sessions(
-        self, *, tenant: str | None = None, limit: int = 100, after: Page | None = None
+        self,
+        *,
+        tenant: str | None = None,
+        state: State | None = None,
+        limit: int = 100,
+        after: Page | None = None,
     ) -> list[StoredSession]:
         """Return the sessions that have a log, those used last first."""
         found = [self._stored(session) for session in self._logs]
         wanted = [
-            each for each in found if tenant in (None, each.tenant) and (after is None or each.page > after)
+            each
+            for each in found
+            if tenant in (None, each.tenant)
+            and state in (None, each.state)
+            and (after is None or each.page > after)
         ]
         return sorted(wanted, key=lambda each: each.page)[:limit]
 

@@ -1,8 +1,8 @@
 """The tables, their version, and how older ones are brought up to date.
 
 They stand in the schema that the search path of the connection begins with, and their names begin with `actors_`, so
-another program's tables may stand beside them. `actors_session` has no index beside its key and its name, and no value
-of these changes when a log grows: so Postgres writes only the row anew (a heap-only tuple).
+another program's tables may stand beside them. What the indexes of `actors_session` have of a row changes once a minute
+at most while its log grows: else Postgres writes only the row anew (a heap-only tuple).
 """
 
 from collections.abc import Callable, Mapping
@@ -13,7 +13,7 @@ from psycopg.errors import UndefinedColumn
 
 from actors.errors import ConfigError, JournalError, JournalUnavailable
 
-VERSION = 1
+VERSION = 2
 OLDEST_SERVER = 14
 
 SCHEMA = """
@@ -34,10 +34,21 @@ CREATE TABLE actors_blob_use (
 CREATE INDEX ON actors_blob_use (hash);
 INSERT INTO actors_meta VALUES ('version', 1);
 """
+_DIRECTORY = """
+ALTER TABLE actors_session
+    ADD bucket bigint GENERATED ALWAYS AS (CASE WHEN last > 0 THEN (used / 64)::bigint ELSE -1 END) STORED,
+    ADD standing text GENERATED ALWAYS AS (CASE WHEN state IN ('awaiting', 'closed') THEN state ELSE 'open' END) STORED;
+CREATE INDEX ON actors_session (bucket);
+CREATE INDEX ON actors_session (tenant, bucket, standing);
+CREATE INDEX ON actors_session (standing, bucket);
+"""
+"""Version 1 had no index by last use. `bucket` is a column and not an expression of the index: Postgres would write the
+index anew with every change of `used`."""
+SCHEMA = f"{SCHEMA}{_DIRECTORY}UPDATE actors_meta SET value = 2 WHERE key = 'version';\n"  # noqa: S608  constants
 """The key of `actors_blob_use` makes who refers to a blob and who deletes it wait for each other."""
 
-Migration = Callable[[Connection[Any]], None]
-MIGRATIONS: Mapping[int, Migration] = {}
+Migration = Callable[[Connection[Any]], object]
+MIGRATIONS: Mapping[int, Migration] = {1: lambda connection: connection.execute(_DIRECTORY)}
 """From each older version to the next. One is added with every new version, and none is ever changed."""
 
 _LOCK = 0x6163_7472

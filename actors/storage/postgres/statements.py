@@ -124,12 +124,23 @@ WHERE s.name = %s AND r.number > %s ORDER BY r.number LIMIT %s
 BLOB_SIZES = "SELECT hash, octet_length(bytes) FROM actors_blob WHERE hash = ANY(%s)"
 BLOBS = "SELECT hash, bytes FROM actors_blob WHERE hash = ANY(%s)"
 
-SESSIONS = f"""
-SELECT {COLUMNS} FROM actors_session
-WHERE last > 0 AND (%(tenant)s::text IS NULL OR tenant = %(tenant)s)
-    AND (%(used)s::float8 IS NULL OR used < %(used)s OR (used = %(used)s AND name > %(name)s))
-ORDER BY used DESC, name LIMIT %(limit)s
-"""  # noqa: S608  as above
+
+def sessions(tenant: str | None, state: str | None, after: object) -> str:
+    """Return the statement that lists sessions: only what is asked for is a condition, so that an index fits it."""
+    conditions = ["bucket >= 0"]
+    if tenant is not None:
+        conditions.append("tenant = %(tenant)s")
+    if state is not None:
+        conditions.append("standing = %(standing)s AND state = %(state)s")
+    if after is not None:
+        conditions.append(
+            "bucket <= (%(used)s::float8 / 64)::bigint AND (used < %(used)s OR (used = %(used)s AND name > %(name)s))"
+        )
+    return (
+        f"SELECT {COLUMNS} FROM actors_session WHERE {' AND '.join(conditions)} "  # noqa: S608  as above
+        "ORDER BY bucket DESC, used DESC, name LIMIT %(limit)s"
+    )
+
 
 NOW = "SELECT floor(extract(epoch FROM clock_timestamp()))::bigint"
 LOCK_CLOCK = "LOCK TABLE actors_meta IN SHARE ROW EXCLUSIVE MODE"

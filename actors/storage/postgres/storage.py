@@ -36,7 +36,7 @@ from actors.storage import (
 )
 from actors.storage.clock import ObservedClock, clock_of, clock_values, observe
 from actors.storage.deletion import RemainingData
-from actors.storage.directory import Page, StoredSession
+from actors.storage.directory import Page, State, StoredSession, standing_of
 from actors.storage.hosts import host_name
 from actors.storage.postgres import statements as sql
 from actors.storage.postgres.address import named, parameters
@@ -200,13 +200,20 @@ class PostgresStorage:
         )
 
     def sessions(
-        self, *, tenant: str | None = None, limit: int = 100, after: Page | None = None
+        self,
+        *,
+        tenant: str | None = None,
+        state: State | None = None,
+        limit: int = 100,
+        after: Page | None = None,
     ) -> list[StoredSession]:
         """Return the sessions that have a log, those used last first."""
         used, name = (None, None) if after is None else (-after[0], after[1])
-        wanted = {"tenant": tenant, "used": used, "name": name, "limit": limit}
+        wanted = {"tenant": tenant, "state": state, "used": used, "name": name, "limit": limit}
+        wanted["standing"] = None if state is None else standing_of(state)
+        statement = sql.sessions(tenant, state, after)
         self._settle()
-        found = self._reader.run(lambda connection: connection.execute(sql.SESSIONS, wanted).fetchall())
+        found = self._reader.run(lambda connection: connection.execute(statement, wanted).fetchall())
         return [row_of(values, self._place).stored for values in found]
 
     def find(self, session: str) -> StoredSession | None:

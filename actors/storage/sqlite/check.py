@@ -84,6 +84,7 @@ class JournalFile:
             self._blobs,
             self._surplus,
             self._waypoints,
+            self._directory,
             self._orphans,
         ):
             try:
@@ -149,6 +150,18 @@ class JournalFile:
         ).fetchone()
         if count:
             yield Damage(f"{self._path}: {count} waypoints lead to no record")
+
+    def _directory(self) -> Iterator[Damage]:
+        if self.is_older:  # it has none
+            return
+        for (name,) in self._connection.execute(
+            "SELECT name FROM session WHERE bucket IS NOT CASE WHEN last > 0 THEN CAST(used / 64 AS INTEGER) "
+            "ELSE -1 END OR standing IS NOT CASE WHEN state IN ('awaiting', 'closed') THEN state ELSE 'open' END"
+        ):
+            session = str(name)[:80]
+            yield Damage(
+                f"{self._path}: session {session!r}: it is not where the directory lists it", session
+            )
 
     def _orphans(self) -> Iterator[Damage]:
         for table in ("record", "blob_use"):

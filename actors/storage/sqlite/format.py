@@ -1,8 +1,8 @@
 """The file's format: its tables, and how a file of an older version is brought up to date.
 
-No table has an index beside its own tree. What is looked up is found by its key or is missing, and what is missing
-can be told from what was never there: every session has a row for ever, their number is in `meta`, and a row says how
-many records its log has, and where the last one is.
+No table but the directory has an index beside its own tree. What is looked up is found by its key or is missing, and
+what is missing can be told from what was never there: every session has a row for ever, their number is in `meta`, and
+a row says how many records its log has, and where the last one is.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,8 +24,12 @@ CREATE TABLE host (name TEXT PRIMARY KEY, until REAL NOT NULL) WITHOUT ROWID;
 CREATE TABLE session (
     name TEXT PRIMARY KEY, key INTEGER NOT NULL, fence INTEGER NOT NULL, owner TEXT, last INTEGER NOT NULL,
     size INTEGER NOT NULL, tenant TEXT NOT NULL, target TEXT NOT NULL, state TEXT NOT NULL,
-    opened REAL NOT NULL, used REAL NOT NULL, checksum INTEGER NOT NULL, place INTEGER NOT NULL
+    opened REAL NOT NULL, used REAL NOT NULL, checksum INTEGER NOT NULL, place INTEGER NOT NULL,
+    bucket INTEGER NOT NULL DEFAULT -1, standing TEXT NOT NULL DEFAULT 'open'
 ) WITHOUT ROWID;
+CREATE INDEX session_used ON session (bucket);
+CREATE INDEX session_tenant ON session (tenant, bucket, standing);
+CREATE INDEX session_standing ON session (standing, bucket);
 CREATE TABLE record (
     place INTEGER PRIMARY KEY, before INTEGER NOT NULL, session INTEGER NOT NULL, number INTEGER NOT NULL,
     checksum INTEGER NOT NULL, bytes BLOB NOT NULL
@@ -69,17 +73,24 @@ def _ordered(connection: Connection) -> None:
         connection.execute(statement)
 
 
-def _with_waypoints(connection: Connection) -> None:
-    """Version 2 had no waypoints."""
+def _with_shortcuts(connection: Connection) -> None:
+    """Version 2 had neither waypoints nor indexes of its directory."""
     for statement in (
         "CREATE TABLE waypoint (session INTEGER, number INTEGER, place INTEGER NOT NULL, "
         "PRIMARY KEY (session, number)) WITHOUT ROWID",
         "INSERT OR IGNORE INTO waypoint SELECT session, number, place FROM record WHERE number % 128 = 0",
+        "ALTER TABLE session ADD COLUMN bucket INTEGER NOT NULL DEFAULT -1",
+        "ALTER TABLE session ADD COLUMN standing TEXT NOT NULL DEFAULT 'open'",
+        "UPDATE session SET bucket = CAST(used / 64 AS INTEGER) WHERE last > 0",
+        "UPDATE session SET standing = state WHERE state IN ('awaiting', 'closed')",
+        "CREATE INDEX session_used ON session (bucket)",
+        "CREATE INDEX session_tenant ON session (tenant, bucket, standing)",
+        "CREATE INDEX session_standing ON session (standing, bucket)",
     ):
         connection.execute(statement)
 
 
-MIGRATIONS: Mapping[int, Migration] = {1: _ordered, 2: _with_waypoints}
+MIGRATIONS: Mapping[int, Migration] = {1: _ordered, 2: _with_shortcuts}
 """From each older version to the next. One is added with every new version, and none is ever changed."""
 
 

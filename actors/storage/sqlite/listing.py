@@ -1,20 +1,46 @@
-"""The directory in the file: which sessions there are, those used last first."""
+"""The directory in the file: which sessions there are, those used last first.
+
+An index leads to the sessions of a tenant, or of a state, in the order of their buckets; those of one bucket are
+sorted. So a page costs what it gives, however many sessions there are.
+"""
 
 from sqlite3 import Connection
 
-from actors.storage.directory import Page, StoredSession
+from actors.storage.directory import Page, State, StoredSession, bucket_of, standing_of
 from actors.storage.rows import JournalPlace
 from actors.storage.sqlite.records import COLUMNS, row_of
 
 
 def listed(
-    connection: Connection, tenant: str | None, limit: int, after: Page | None, where: JournalPlace
+    connection: Connection,
+    tenant: str | None,
+    state: State | None,
+    limit: int,
+    after: Page | None,
+    where: JournalPlace,
 ) -> list[StoredSession]:
     """Return the sessions that have a log, as `Storage.sessions` does."""
-    used, name = (0.0, "") if after is None else (-after[0], after[1])
-    found = connection.execute(
-        f"SELECT {COLUMNS} FROM session WHERE last > 0 AND (?1 IS NULL OR tenant = ?1) AND "  # noqa: S608  constants
-        "(?2 OR used < ?3 OR (used = ?3 AND name > ?4)) ORDER BY used DESC, name LIMIT ?5",
-        (tenant, after is None, used, name, limit),
-    )
+    wanted: dict[str, object] = {"tenant": tenant, "state": state, "limit": limit}
+    if state is not None:
+        wanted["standing"] = standing_of(state)
+    if after is not None:
+        wanted |= {"used": -after[0], "name": after[1], "bucket": bucket_of(-after[0])}
+    found = connection.execute(query(tenant, state, after), wanted)
     return [row_of(values, where).stored for values in found]
+
+
+def query(tenant: str | None, state: State | None, after: Page | None) -> str:
+    """Return the statement that lists the sessions."""
+    index, conditions = "session_used", ["bucket >= 0"]
+    if state is not None:
+        index = "session_standing"
+        conditions += ["standing = :standing", "state = :state"]
+    if tenant is not None:
+        index = "session_tenant"
+        conditions.append("tenant = :tenant")
+    if after is not None:
+        conditions += ["bucket <= :bucket", "(used < :used OR (used = :used AND name > :name))"]
+    return (
+        f"SELECT {COLUMNS} FROM session INDEXED BY {index} WHERE {' AND '.join(conditions)} "  # noqa: S608  constants
+        "ORDER BY bucket DESC, used DESC, name LIMIT :limit"
+    )

@@ -18,12 +18,14 @@ from zlib import crc32
 from msgspec import msgpack
 from msgspec.structs import astuple
 
+from actors.storage.directory import NO_BUCKET, bucket_of, standing_of
 from actors.storage.rows import COLUMNS as FIELDS
 from actors.storage.rows import JournalPlace, SessionRow, changed, record_checksum
 
 Written: TypeAlias = tuple[int, int, int, int, int, bytes]
 """Of a record: its place, that of the one before it, its session, number and checksum, and its bytes."""
 COLUMNS = f"{FIELDS}, place"
+WRITTEN = f"{COLUMNS}, bucket, standing"
 WAYPOINT = 128
 """Every so many records of a log, the place of one is kept by its number."""
 _LOG = """
@@ -50,9 +52,16 @@ class PlacedRow(SessionRow):
 
     @property
     def values(self) -> tuple[object, ...]:
-        """What is written: the fields, their checksum, and the place."""
+        """What is written: the fields, their checksum, the place, and what the directory's indexes say."""
         *fields, place = astuple(self)
-        return (*fields, crc32(msgpack.encode(fields)), place)
+        _, bucket, standing = self.indexed
+        return (*fields, crc32(msgpack.encode(fields)), place, bucket, standing)
+
+    @property
+    def indexed(self) -> tuple[str, int, str]:
+        """Where the directory's indexes have the session: its tenant, its last use, and its state, coarsely."""
+        bucket = bucket_of(self.used) if self.last else NO_BUCKET
+        return self.tenant, bucket, standing_of(self.state)
 
     def put(self, stored: bytes, place: int) -> Written:
         """Go on with a record at this place; return what is written of it."""

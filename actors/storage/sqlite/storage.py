@@ -25,7 +25,7 @@ from actors.storage import (
 from actors.storage.blobs import LARGE, slim
 from actors.storage.clock import ObservedClock, observe
 from actors.storage.deletion import RemainingData
-from actors.storage.directory import Page, StoredSession
+from actors.storage.directory import Page, State, StoredSession
 from actors.storage.rows import JournalPlace
 from actors.storage.sqlite.connection import Connections
 from actors.storage.sqlite.erasure import note_deletion
@@ -35,6 +35,7 @@ from actors.storage.sqlite.listing import listed
 from actors.storage.sqlite.locks import check_platform
 from actors.storage.sqlite.records import (
     COLUMNS,
+    WRITTEN,
     PlacedRow,
     Written,
     delete_records,
@@ -51,11 +52,13 @@ CACHED = 4096
 """Rows that are kept between transactions, as long as no other process writes."""
 _ROW = f"SELECT {COLUMNS} FROM session WHERE name = ?"  # noqa: S608  constants
 _OWNED = f"SELECT {COLUMNS} FROM session WHERE owner = ?"  # noqa: S608  as above
-_WRITE = f"INSERT OR REPLACE INTO session ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
+_WRITE = f"INSERT OR REPLACE INTO session ({WRITTEN}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
 _GO_ON = """
-UPDATE session SET owner = ?4, last = ?5, size = ?6, tenant = ?7, target = ?8, state = ?9, opened = ?10, used = ?11,
-checksum = ?12, place = ?13 WHERE name = ?1 AND key = ?2 AND fence = ?3 AND last = ?14
+UPDATE session SET owner = ?4, last = ?5, size = ?6, target = ?8, state = ?9, opened = ?10, used = ?11,
+checksum = ?12, place = ?13 WHERE name = ?1 AND key = ?2 AND fence = ?3 AND last = ?16
 """
+"""Changes no column of an index: SQLite would write each index anew, though the value is the same."""
+_INDEX = "UPDATE session SET tenant = ?, bucket = ?, standing = ? WHERE name = ?"
 
 
 class SqliteStorage:
@@ -145,7 +148,7 @@ class SqliteStorage:
         """Append all entries but those that are fenced, in one transaction."""
         encoded = [entry.records for entry in entries]
         now, outcomes, written = wall(), list[Appended](), list[Written]()
-        rows, before = dict[str, PlacedRow](), list[int]()
+        rows, before = dict[str, PlacedRow](), list[tuple[int, tuple[str, int, str]]]()
         refused = dict[tuple[str, int], Fenced | JournalBehind]()
         try:
             with self._connections.transaction() as connection:
@@ -158,7 +161,7 @@ class SqliteStorage:
                     assert row is not None
                     if entry.session not in rows:
                         rows[entry.session] = row
-                        before.append(row.last)
+                        before.append((row.last, row.indexed))
                     row.take(entry.events, now)
                     for record in its_records:
                         place += 1
@@ -221,11 +224,16 @@ class SqliteStorage:
         self._connections.copy(path, check)
 
     def sessions(
-        self, *, tenant: str | None = None, limit: int = 100, after: Page | None = None
+        self,
+        *,
+        tenant: str | None = None,
+        state: State | None = None,
+        limit: int = 100,
+        after: Page | None = None,
     ) -> list[StoredSession]:
         """Return the sessions that have a log, those used last first."""
         with self._connections.reading() as connection:
-            return listed(connection, tenant, limit, after, JournalPlace(str(self.path)))
+            return listed(connection, tenant, state, limit, after, JournalPlace(str(self.path)))
 
     def find(self, session: str) -> StoredSession | None:
         """Return the directory's entry of a session."""
@@ -309,12 +317,20 @@ class SqliteStorage:
     # Records
 
     def _append(
-        self, connection: Connection, written: Sequence[Written], rows: Sequence[tuple[PlacedRow, int]]
+        self,
+        connection: Connection,
+        written: Sequence[Written],
+        rows: Sequence[tuple[PlacedRow, tuple[int, tuple[str, int, str]]]],
     ) -> None:
-        """Write records, and the rows of their sessions, each with the number of its last record until now."""
+        """Write records, and the rows of their sessions.
+
+        Each has the number of its last record until now, and its place in the indexes until now.
+        """
         connection.executemany("INSERT INTO record VALUES (?, ?, ?, ?, ?, ?)", written)
         connection.executemany("INSERT OR REPLACE INTO waypoint VALUES (?, ?, ?)", waypoints(written))
-        changed = connection.executemany(_GO_ON, [(*row.values, before) for row, before in rows]).rowcount
+        changed = connection.executemany(_GO_ON, [(*row.values, last) for row, (last, _) in rows]).rowcount
+        moved = [(*row.indexed, row.name) for row, (_, indexed) in rows if row.indexed != indexed]
+        connection.executemany(_INDEX, moved)
         if rows and changed != len(rows):
             raise JournalDamaged(
                 f"{self.path}: entries of sessions are not as they were read; restore a copy, or see `actors fsck`"
