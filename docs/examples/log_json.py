@@ -40,4 +40,5 @@ async def main() -> None:
 anyio.run(main)
 for line in lines.getvalue().splitlines():
     event = json.loads(line)
-    print(event["level"], event["event"], event["session"], event["http_status"], event.get("advice", ""))
+    if "kind" in event:
+        print(event["level"], event["event"], event["session"], event["http_status"], event.get("advice", ""))

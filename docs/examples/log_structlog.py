@@ -33,4 +33,5 @@ async def main() -> None:
 anyio.run(main)
 for line in lines.getvalue().splitlines():
     event = json.loads(line)
-    print(event["level"], event["logger"], event["event"], event["backend"], event["kind"])
+    if "kind" in event:
+        print(event["level"], event["logger"], event["event"], event["backend"], event["kind"])
