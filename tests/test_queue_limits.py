@@ -34,6 +34,7 @@ async def test_an_ask_behind_a_turn_that_waits_for_an_approval_is_bounded_by_its
         with pytest.raises(Busy):
             async for _ in session.stream_text("And now?", total=0.05):
                 pass
+        assert runtime.stats().asks_waiting == 0
         assert (await session.decide(waits.awaiting[0].id, "allow")).text == "Paid."
         assert (await session.ask("Hello.", total=60)).text == "Hi."
     assert "And now?" not in str(bodies(server))

@@ -15,7 +15,7 @@ from actors.core.events import EpochBegan, Rewound
 from actors.core.feed import StatusEvent, TurnResult
 from actors.core.identity import CallId
 from actors.core.spending import Budget
-from actors.errors import AskFailed, Busy, ConfigError, OverBudget, SessionError
+from actors.errors import AskFailed, Busy, ConfigError, JournalUnavailable, OverBudget, SessionError
 from actors.handle import Session
 from actors.storage import Storage
 from actors.storage.memory import MemoryStorage
@@ -24,6 +24,7 @@ from actors.testing import Call, OpenAIServer, Say, Script, Status, Think, Turn
 from actors.testing.server import LoopbackServer
 from actors.tools import Tool
 from tests.runtime_support import Gate, anthropic, assert_paired, bodies, hosting, log, openai, recorded
+from tests.test_outages import Outage
 from tests.test_rebuild import crash
 
 pytestmark = pytest.mark.anyio
@@ -207,6 +208,7 @@ async def test_a_turn_that_waits_for_its_caller_is_cancelled_first() -> None:
         await rewind()
         assert len(refused) == 2
         assert all("turn 1 waits for its caller; cancel() it first" in each for each in refused)
+        assert runtime.stats().asks_waiting == 0
         assert await session.cancel()
         assert await session.rewind(0) == 2
         late = await session.provide({ONE: "21 C."})  # kept, and shown to nobody
@@ -313,6 +315,24 @@ async def test_a_session_that_was_rewound_is_resumed_forked_and_carried_as_it_is
         name = await elsewhere.journal.import_session(file, id="carried")
         moved = await elsewhere.resume(name)
         assert await texts(moved) == ["First?", "Answer 1."]
+
+
+@pytest.mark.parametrize("in_doubt", [False, True])
+async def test_a_rewind_of_which_nobody_knows_whether_it_was_written_can_be_made_again(
+    in_doubt: bool,
+) -> None:
+    server, storage = echo(), Outage(in_doubt=in_doubt)
+    async with hosting(a=server, storage=storage) as runtime:
+        session = await runtime.open("a")
+        await talk(session, "First?", "Second?")
+        storage.at = 0
+        with pytest.raises(JournalUnavailable):
+            await session.rewind(to=1)
+        storage.works()
+        assert await session.rewind(to=1) == (0 if in_doubt else 2)
+        assert await texts(session) == ["First?", "Answer 1."]
+        await talk(session, "Third?")
+    assert len(sent(server)) == 3
 
 
 async def test_an_ask_that_fails_for_what_was_said_says_that_one_can_go_back() -> None:

@@ -200,10 +200,14 @@ class PendingAsks(Struct):
 
     def drop_rewinds(self, why: SessionError) -> None:
         """End the waits of those who want the history rewound."""
-        rewinds = [each for each in self.waiting if isinstance(each.call, HostRewind)]
-        self.waiting = [each for each in self.waiting if each not in rewinds]
-        for submit in rewinds:
+        for submit in [each for each in self.waiting if isinstance(each.call, HostRewind)]:
+            self.remove(submit)
             submit.sink.close(copy(why))
+
+    def remove(self, submit: Submit) -> None:
+        """Let one wait no more that does; its stream is for the caller to end."""
+        self.waiting = [each for each in self.waiting if each is not submit]
+        self.record.queue(-1)
 
     def drop_waiting(self, why: JournalError | None = None) -> None:
         """End the streams of the asks that wait."""

@@ -36,7 +36,7 @@ class QueueLimits:
     async def _expire(self, ask: Submit, seconds: float) -> None:
         await anyio.sleep(seconds)
         if any(each is ask for each in self._pending.waiting):
-            self._pending.waiting[:] = [each for each in self._pending.waiting if each is not ask]
+            self._pending.remove(ask)
             ask.sink.close(self._too_long(seconds))
             self._pending.rested()
 

@@ -88,6 +88,17 @@ MUTATIONS = (
         (f"{SESSIONS}::test_a_turn_that_waits_for_its_caller_is_cancelled_first",),
     ),
     Mutation(
+        "rewinding: what waits no more is counted still",
+        "actors/turns/pending.py:PendingAsks.remove",
+        "self.record.queue(-1)",
+        "",
+        (
+            f"{SESSIONS}::test_a_turn_that_waits_for_its_caller_is_cancelled_first",
+            "tests/test_queue_limits.py::"
+            "test_an_ask_behind_a_turn_that_waits_for_an_approval_is_bounded_by_its_total",
+        ),
+    ),
+    Mutation(
         "rewinding: a budget that is used up keeps one from it",
         f"{SESSION}:SessionActor._submitted",
         "self._phase == 'idle' and not is_rewind",
