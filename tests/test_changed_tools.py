@@ -94,6 +94,7 @@ def swapping(bench: Changing, other: AnyTool) -> AnyTool:
 async def test_a_call_of_a_tool_that_changed_meanwhile_does_not_run(
     other: dict[str, Any], blocks: bool
 ) -> None:
+    """Case tool-changed-under-a-call."""
     bench = Changing(blocks=blocks)
     server = openai(FIND, Turn(Call("swap")), FIND, Turn(Say("done")), Turn(Say("again")))
     async with hosting(a=server) as runtime:

@@ -58,6 +58,7 @@ async def test_workers_forked_after_their_runtime_was_made_are_two_hosts(
 
 @pytest.mark.anyio
 async def test_runtimes_of_one_seed_have_idempotency_keys_of_their_own() -> None:
+    """Case keys-after-a-fork, in one process and, above, in forked ones."""
     keys = list[str]()
 
     @tool(effects="idempotent")

@@ -31,6 +31,7 @@ def _url(postgres: Server, port: int) -> str:
 async def test_a_pooler_in_transaction_mode_is_refused_in_one_line_and_nothing_stays_on_its_connections(
     postgres: Server, pooler: Pooler
 ) -> None:
+    """Case pooled-transactions."""
     url = _url(postgres, pooler.port)
     with psycopg.connect(url, autocommit=True) as one, psycopg.connect(url, autocommit=True) as other:
         pids = [each.execute("SELECT pg_backend_pid()").fetchall() for each in (one, other)]
