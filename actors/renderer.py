@@ -14,7 +14,11 @@ from actors.core.lane import Lane, Rendered
 from actors.core.ledger import Ledger
 from actors.core.state import Lanes
 from actors.kernel import Actor, Command, Context, Query
+from actors.kernel.turnstile import in_turns
 from actors.logs.log import Generation, Replay
+
+LONG = 256
+"""Messages of a render for which the event loop does not wait: those of a few milliseconds."""
 
 
 class Render(Query[Rendered], frozen=True):
@@ -75,6 +79,7 @@ class RendererActor(Actor[RendererCommand]):
         self.lanes = lanes
         """The lanes as last adopted. Others read them only when the actor has been passivated."""
         self._generation = generation
+        self._context: Context[RendererCommand] | None = None
         self._count()
 
     def _count(self) -> None:
@@ -82,7 +87,14 @@ class RendererActor(Actor[RendererCommand]):
 
     def started(self, context: Context[RendererCommand]) -> None:
         """After a crash, go on from the log."""
+        self._context = context
         self._generation.begin(context, self._go_on)
+
+    async def _render(self, command: Render) -> None:
+        """Render a long history, slice by slice. The actor handles nothing else meanwhile, and nobody else waits."""
+        slices = self.lanes.rendering(command.binding, command.history, command.ledger, aside=command.aside)
+        command.reply.send(await in_turns(slices))
+        self._count()
 
     def _go_on(self, replay: Replay) -> None:
         self.lanes = replay.lanes
@@ -90,6 +102,9 @@ class RendererActor(Actor[RendererCommand]):
 
     def receive(self, command: RendererCommand) -> None:
         match command:
+            case Render(binding=binding, history=history) if self.lanes.unwritten(binding, history) > LONG:
+                assert self._context is not None
+                self._context.start(self._render, command, holds=True)
             case Render(binding=binding, history=history, ledger=ledger, aside=aside):
                 command.reply.send(self.lanes.render(binding, history, ledger, aside=aside))
             case Adopt(binding=binding, lane=lane):

@@ -364,7 +364,7 @@ class Runtime:
         host = self._hosting()
         if not isinstance(system, str | None):
             raise ConfigError(f"system= takes a text, not {type(system).__name__}")
-        history = beginning(messages)
+        history = await beginning(messages)
         if system is not None:
             history = replace(history, system=system)
         self.config.resolve(target)

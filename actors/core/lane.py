@@ -22,6 +22,7 @@ from actors.core.identity import CallId
 from actors.core.ledger import Ledger
 from actors.core.render import RenderTarget, RenderWalk
 from actors.core.segments import Segments
+from actors.core.slices import Slices, finished
 from actors.core.transcript import Encoder, RenderState, TranscriptFacts
 from actors.errors import CanonicalFault, Fault
 
@@ -118,6 +119,13 @@ def advanced(
         CanonicalFault: The lane is of another dialect, or has rendered more than the history holds: a history
             that was shortened needs a new epoch (`begun`).
     """
+    return finished(advancing(lane, history, ledger, dialect, encoder, target))
+
+
+def advancing(
+    lane: Lane, history: History, ledger: Ledger, dialect: Dialect, encoder: Encoder, target: RenderTarget
+) -> Slices[Rendered]:
+    """Do what `advanced` does, slice by slice; raise what it raises."""
     other, sent = lane.judge.dialect, lane.state.cursor
     if other.family != dialect.family:
         raise CanonicalFault(f"This lane is of dialect {other.name!r}, not {dialect.name!r}; begin one")
@@ -127,7 +135,7 @@ def advanced(
     notes = Notes()
     walk = RenderWalk(lane.state, history, ledger, dialect, encoder, target, notes)
     anew = lane.state.epoch > 0 and not lane.size  # what opens an epoch again is read by every rule
-    after, faults = _written(lane, walk, whole=anew)
+    after, faults = yield from _writing(lane, walk, whole=anew)
     faults += finish(after.judge, manual_thinking=target.budgeted)
     faults = canonical(
         faults,
@@ -138,7 +146,7 @@ def advanced(
     return Rendered(after, report, dialect, encoder.closing, lane.size, history.system)
 
 
-def replayed(
+def replaying(
     lane: Lane,
     history: History,
     ledger: Ledger,
@@ -146,21 +154,23 @@ def replayed(
     encoder: Encoder,
     target: RenderTarget,
     lengths: Sequence[int],
-) -> Lane:
-    """Return the lane as requests that were sent have left it, the last with all of `history`.
+) -> Slices[Lane]:
+    """Return the lane as requests that were sent have left it, the last with all of `history`, slice by slice.
 
     It is the same, byte for byte, as if each had been rendered when the history had its length, provided that the
     ledger answers calls as it did then.
     """
     walk = RenderWalk(lane.state, history, ledger, dialect, encoder, target, Notes(), lengths)
-    return _written(lane, walk, whole=False)[0]
+    return (yield from _writing(lane, walk, whole=False))[0]
 
 
-def _written(lane: Lane, walk: RenderWalk, *, whole: bool) -> tuple[Lane, list[Fault]]:
+def _writing(lane: Lane, walk: RenderWalk, *, whole: bool) -> Slices[tuple[Lane, list[Fault]]]:
     """Return the lane with what a walk writes behind it, and what the judge says of that."""
     segments, judge = lane.segments, lane.judge
     faults: list[Fault] = []
-    for fragment in walk.fragments():
+    for number, fragment in enumerate(walk.fragments()):
+        if number:
+            yield
         judge, found = extend(judge, *fragment, whole=whole)
         faults += found
         segments = segments.plus(fragment)

@@ -26,10 +26,11 @@ from actors.core.events import EpochBegan, EpochReason, Event, RequestSent, Sche
 from actors.core.form import Form, replace
 from actors.core.history import NO_MESSAGES, History
 from actors.core.identity import RUNTIME, Binding, number_of
-from actors.core.lane import Lane, Rendered, advanced, begun, empty, replayed
+from actors.core.lane import Lane, Rendered, advancing, begun, empty, replaying
 from actors.core.ledger import NO_CALLS, Ledger, closed
 from actors.core.packed import Packed, size_of
 from actors.core.render import RenderTarget
+from actors.core.slices import Slices, finished
 from actors.core.spending import Budget, Used
 from actors.core.transcript import Encoder
 from actors.core.turn_ends import NO_TURN_ENDS, TurnEnd, TurnEnds
@@ -280,10 +281,21 @@ class Lanes:
 
     def of(self, binding: Binding) -> Lane:
         """Return the lane as it was last adopted; an empty one for a binding never used."""
+        return finished(self._of(binding))
+
+    def _of(self, binding: Binding) -> Slices[Lane]:
         lane = self._lanes.get(binding)
         if isinstance(lane, Unfolded):
-            lane = self._lanes[binding] = self._folded(binding, lane)
+            lane = self._lanes[binding] = yield from self._folding(binding, lane)
         return lane or empty(self._rules(binding)[0], self._imported)
+
+    def unwritten(self, binding: Binding, history: History) -> int:
+        """Return how many messages a render for a binding has to write, about."""
+        lane = self._lanes.get(binding)
+        if isinstance(lane, Unfolded):
+            lane = lane.lane
+        is_new = lane is None or lane.state.outdated is not None
+        return history.length if is_new or lane is None else history.length - lane.state.cursor
 
     @property
     def size(self) -> int:
@@ -295,18 +307,26 @@ class Lanes:
 
         `aside`: the last message is not the session's, so a lane that has as many begins anew.
         """
-        return self._rendered(binding, self.of(binding), history, ledger, aside=aside)
+        return finished(self.rendering(binding, history, ledger, aside=aside))
 
-    def _rendered(
+    def rendering(
+        self, binding: Binding, history: History, ledger: Ledger, *, aside: bool = False
+    ) -> Slices[Rendered]:
+        """Do what `render` does, slice by slice. Nothing else may happen to the lanes meanwhile."""
+        lane = yield from self._of(binding)
+        return (yield from self._rendering(binding, lane, history, ledger, aside=aside))
+
+    def _rendering(
         self, binding: Binding, lane: Lane, history: History, ledger: Ledger, *, aside: bool = False
-    ) -> Rendered:
+    ) -> Slices[Rendered]:
         dialect, encoder, target = self._rules(binding)
         why = lane.state.outdated or ("compaction" if lane.state.cursor > history.length - aside else None)
         if why is None:
-            return advanced(lane, history, ledger, dialect, encoder, target)
+            return (yield from advancing(lane, history, ledger, dialect, encoder, target))
         begins = EpochBegan(binding, lane.state.epoch + 1, why, lane.state.plain, WHY[why])
         lane = begun(lane, begins, dialect, history.length)
-        return replace(advanced(lane, history, ledger, dialect, encoder, target), begins=begins)
+        rendered = yield from advancing(lane, history, ledger, dialect, encoder, target)
+        return replace(rendered, begins=begins)
 
     def adopt(self, binding: Binding, lane: Lane) -> None:
         """Take a rendered lane as what has been sent."""
@@ -378,13 +398,15 @@ class Lanes:
             lane = self._lanes[binding] = Unfolded(lane, self._imported)
         lane.take(step)
 
-    def _folded(self, binding: Binding, unfolded: Unfolded) -> Lane:
+    def _folding(self, binding: Binding, unfolded: Unfolded) -> Slices[Lane]:
         lane = unfolded.lane or empty(self._rules(binding)[0], unfolded.imported)
         for step in unfolded.steps:
-            lane = self._sent(binding, lane, step) if isinstance(step, Requests) else step(lane)
+            lane = (
+                (yield from self._sending(binding, lane, step)) if isinstance(step, Requests) else step(lane)
+            )
         return lane
 
-    def _sent(self, binding: Binding, lane: Lane, sent: Requests) -> Lane:
+    def _sending(self, binding: Binding, lane: Lane, sent: Requests) -> Slices[Lane]:
         """Return a lane behind some requests. One that may change more than it appends is rendered by itself."""
         dialect, encoder, target = self._rules(binding)
         history, ledger = sent.history.upto(sent.lengths[-1]), sent.ledger
@@ -392,8 +414,10 @@ class Lanes:
             state = lane.state
             is_pinned = dialect.reasoning.binding != "upstream" or state.upstream is not None
             if is_pinned and state.outdated is None and state.told == len(ledger.late):
-                return replayed(lane, history, ledger, dialect, encoder, target, sent.lengths[at:])
-            lane = self._rendered(binding, lane, history.upto(length), ledger).lane
+                lengths = sent.lengths[at:]
+                return (yield from replaying(lane, history, ledger, dialect, encoder, target, lengths))
+            lane = (yield from self._rendering(binding, lane, history.upto(length), ledger)).lane
+            yield
         return lane
 
 

@@ -23,7 +23,7 @@ from actors.hosting.retention import delete_all, selected, vacuum
 from actors.hosting.session_host import SessionHost
 from actors.hosting.sessions import Sessions
 from actors.journal import FindSession, ListSessions
-from actors.kernel.turnstile import turnstile
+from actors.kernel.turnstile import compute, turnstile
 from actors.storage.calls import back_up
 from actors.storage.clock import LEAP, SLACK
 from actors.storage.deletion import Deletion, RemainingData
@@ -32,6 +32,9 @@ from actors.wall import wall
 
 SLICE = 8
 """Events that are exported between two polls of the event loop: half a millisecond."""
+
+LONG = 64 * 1024
+"""Size of an exported file that is read while the event loop waits: some milliseconds. A longer one has a thread."""
 
 StoredSessions: TypeAlias = list[StoredSession]
 
@@ -128,7 +131,7 @@ class JournalAdmin:
         """
         from actors.core.exported import imported, placed  # as above
 
-        logs = placed(imported(file), id)
+        logs = await compute(lambda: placed(imported(file), id), is_long=len(file) > LONG)
         await self._sessions.add(self._owner._hosting(), logs)
         return logs[0][0]
 

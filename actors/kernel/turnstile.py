@@ -12,13 +12,17 @@ that streams without end cannot shut it out.
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from threading import local
 from time import perf_counter
+from typing import TypeVar
 
+import anyio.to_thread
 from msgspec import Struct, field
 
 from actors.kernel.parking import Parking, Waiter, parking, running_loop
+
+T = TypeVar("T")
 
 WIDTH = 32
 """Tasks that may begin to compute between two polls."""
@@ -130,6 +134,26 @@ class Turnstile:
             if not waiter.done():  # it is if its task was cancelled
                 waiter.set_result(None)
                 self._passed += 1
+
+
+async def compute(work: Callable[[], T], *, is_long: bool) -> T:
+    """Return the outcome of a pure computation that has no slices: a thread does it if it `is_long`.
+
+    The interpreter lets the event loop go on every few milliseconds then. A cancelled caller does not wait for it.
+    """
+    return await anyio.to_thread.run_sync(work, abandon_on_cancel=True) if is_long else work()
+
+
+async def in_turns(slices: Generator[None, None, T]) -> T:
+    """Return the outcome of a long computation, which yields after each slice: the event loop comes round then."""
+    here = turnstile()
+    while True:
+        try:
+            next(slices)
+        except StopIteration as end:
+            outcome: T = end.value
+            return outcome
+        await here.give_way()
 
 
 _HERE = local()

@@ -1,6 +1,7 @@
 """The history that a session begins with, as a host gives it: read here for the first time, and refused here."""
 
 from collections.abc import Iterable
+from functools import partial
 
 from msgspec import MsgspecError
 
@@ -10,6 +11,7 @@ from actors.core.history import History
 from actors.core.packed import Packed, packed_for_host
 from actors.core.state import opening
 from actors.errors import TranscriptError
+from actors.kernel.turnstile import compute
 
 
 def opened_on(name: str, target: str, history: History) -> Opened:
@@ -20,11 +22,24 @@ def opened_on(name: str, target: str, history: History) -> Opened:
         raise TranscriptError(f"messages: a block or a field of one has the wrong type: {error}") from None
 
 
-def beginning(messages: Iterable[Message]) -> History:
-    """Return a history to begin with. An invalid message would otherwise fail only in the actor that keeps it."""
+LONG = 256
+"""Messages that are read while the event loop waits: some milliseconds."""
+
+
+async def beginning(messages: Iterable[Message]) -> History:
+    """Return a history to begin with. An invalid message would otherwise fail only in the actor that keeps it.
+
+    Many messages are read in a thread. Pairing calls with results goes over all of them several times, so it has no
+    slices between which the event loop could come round.
+    """
     if isinstance(messages, History):
         return messages
-    came, packed = tuple(messages), list[Packed]()
+    came = tuple(messages)
+    return await compute(partial(_history_of, came), is_long=len(came) > LONG)
+
+
+def _history_of(came: tuple[Message, ...]) -> History:
+    packed = list[Packed]()
     for number, message in enumerate(came):
         try:
             packed.append(packed_for_host(message))

@@ -33,6 +33,7 @@ from actors.core.stream import Usage
 from actors.core.turn import PARAMETER_REFUSALS
 from actors.errors import Fault, KernelError
 from actors.kernel import Ref
+from actors.kernel.turnstile import compute
 from actors.ledger import Known, SealResults, Snapshot
 from actors.logs.prelude import Told
 from actors.provider import Abort, ProviderCommand
@@ -40,6 +41,8 @@ from actors.renderer import Invalidate, Render, Shrink
 from actors.turns.inflight import AskInFlight
 from actors.turns.refusals import learn, refused_media, refused_parameters
 
+LONG = 256
+"""Messages of a history in which results to shorten are looked for while the event loop waits: a few milliseconds."""
 NOTHING_LEFT = "nothing is left that could be made shorter"
 ENOUGH = 1 / 3
 """Share of a history that marks must save, for a request that was too long to be tried again without a summary."""
@@ -74,7 +77,7 @@ class Shrinker:
     async def to_fit(self, tokens: int) -> CompactionResult:
         """Make room before a turn, until a request has about so many tokens: by marks alone if they do."""
         known = await self._known()
-        short = self._cheap(known, old=False, before=self._log.state.asked_at)
+        short = await self._cheap(known, old=False, before=self._log.state.asked_at)
         if short and self._left(known, short) <= tokens:
             return await self._shorten(short)
         return await self._summarised(self._log.state.asked_at, self._settings.keep)
@@ -91,8 +94,8 @@ class Shrinker:
         """
         known = await self._known()
         before = self._estimated(known)
-        short = self._cheap(known, old=True, before=self._log.state.asked_at)
-        short |= self._cheap(known, old=False, before=self._log.state.history.length)
+        short = await self._cheap(known, old=True, before=self._log.state.asked_at)
+        short |= await self._cheap(known, old=False, before=self._log.state.history.length)
         made = await self._shorten(short) if short else CompactionResult()
         if short and self._estimated(known) <= before * (1 - ENOUGH):
             return made
@@ -100,7 +103,7 @@ class Shrinker:
         if short or dear.messages or self._ask.cancelled:
             return replace(dear, results=made.results)
         seen = compaction.last_batch(self._log.state.history.since(0))
-        short = self._cheap(known, old=True, before=seen)
+        short = await self._cheap(known, old=True, before=seen)
         return replace(dear, results=(await self._shorten(short)).results) if short else dear
 
     async def _in_parts(self, keep: int) -> CompactionResult:
@@ -121,15 +124,17 @@ class Shrinker:
             return made
         known = await self._known()
         if not made.messages:
-            short = self._cheap(known, old=bool(made.why), before=before)
+            short = await self._cheap(known, old=bool(made.why), before=before)
         else:
-            short = self._cheap(known, old=False, before=self._log.state.history.length)
+            short = await self._cheap(known, old=False, before=self._log.state.history.length)
         return replace(made, results=(await self._shorten(short)).results) if short else made
 
     # ---- by marks
 
-    def _cheap(self, known: Ledger, *, old: bool, before: int) -> dict[CallId, Short]:
-        return compaction.cheap(self._log.state.history, known, self._settings, old=old, before=before)
+    async def _cheap(self, known: Ledger, *, old: bool, before: int) -> dict[CallId, Short]:
+        history = self._log.state.history
+        work = partial(compaction.cheap, history, known, self._settings, old=old, before=before)
+        return await compute(work, is_long=history.length > LONG)
 
     def _left(self, known: Ledger, short: dict[CallId, Short]) -> int:
         """Return the tokens that would be left."""

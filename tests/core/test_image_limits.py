@@ -11,8 +11,9 @@ from actors import History, Ledger, check, dialect, from_wire, render
 from actors.adapters.adapter import adapter
 from actors.core.content import Block, Media, Message, Text, ToolCall, ToolResult
 from actors.core.jsonio import Json
-from actors.core.lane import Rendered, empty, replayed
+from actors.core.lane import Rendered, empty, replaying
 from actors.core.render import RenderTarget
+from actors.core.slices import finished
 from actors.errors import MediaError
 from actors.pure import encode
 from actors.testing import AnthropicServer, Call, OpenAIServer, Say, Turn, validate
@@ -138,14 +139,16 @@ def test_no_request_of_a_growing_lane_is_refused_and_what_was_sent_stays(
         last = now
         lengths.append(history.length)
         history = history.append(Message("model", [Text("ok")]))
-    replay = replayed(
-        empty(profile),
-        history.upto(lengths[-1]),
-        Ledger(),
-        profile,
-        adapter(profile).encoder,
-        RenderTarget(),
-        lengths,
+    replay = finished(
+        replaying(
+            empty(profile),
+            history.upto(lengths[-1]),
+            Ledger(),
+            profile,
+            adapter(profile).encoder,
+            RenderTarget(),
+            lengths,
+        )
     )
     assert b"".join(replay.segments) == last
 

@@ -30,7 +30,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "configure: what had to be said plainly is said as before",
-        f"{STATE}:Lanes._rendered",
+        f"{STATE}:Lanes._rendering",
         "EpochBegan(*..., lane.state.plain, WHY[why])",
         "EpochBegan(*..., False, WHY[why])",
         (f"{LANES}::test_a_lane_that_had_to_be_plain_stays_plain",),

@@ -139,7 +139,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "lane: a rebuild renders more than the request had",
-        "actors/core/state.py:Lanes._sent",
+        "actors/core/state.py:Lanes._sending",
         "(sent.history.upto(sent.lengths[-1]), sent.ledger)",
         "(sent.history, sent.ledger)",
         (STATE,),

@@ -1,10 +1,11 @@
-"""Mistakes in reading what a model wrote with a slip, and in importing the MCP SDK."""
+"""Mistakes in reading what a model wrote with a slip, and in long computations that an event loop waits for."""
 
 from tests.teeth.mutations.mutation import Mutation
 
 HERE = "tests/test_one_reading.py"
 READINGS = "tests/core/test_readings.py"
 IMPORT = "tests/test_mcp_import.py"
+COLD = "tests/test_cold_renders.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -156,5 +157,47 @@ MUTATIONS: tuple[Mutation, ...] = (
         "continue",
         "break",
         (f"{IMPORT}::test_uses_of_two_event_loops_share_an_import_and_one_that_has_ended_spoils_nothing",),
+    ),
+    Mutation(
+        "loop lag: a cold render is done at once",
+        "actors/renderer.py:RendererActor.receive",
+        "self.lanes.unwritten(binding, history) > LONG",
+        "self.lanes.unwritten(binding, history) > 10**9",
+        (f"{COLD}::test_a_cold_render_of_many_messages_lets_the_loop_come_round_after_each_stride",),
+    ),
+    Mutation(
+        "loop lag: slices follow each other without a poll",
+        "actors/kernel/turnstile.py:in_turns",
+        "await here.give_way()",
+        "",
+        (f"{COLD}::test_a_cold_render_of_many_messages_lets_the_loop_come_round_after_each_stride",),
+    ),
+    Mutation(
+        "loop lag: the renderer handles other messages during a long render",
+        "actors/renderer.py:RendererActor.receive",
+        "self._context.start(self._render, command, holds=True)",
+        "self._context.start(self._render, command)",
+        (f"{COLD}::test_who_else_wants_something_of_the_session_is_answered_when_the_render_has_ended",),
+    ),
+    Mutation(
+        "loop lag: many messages are imported in the loop's thread",
+        "actors/turns/imported.py:beginning",
+        "len(came) > LONG",
+        "False",
+        (f"{COLD}::test_many_messages_and_long_files_that_are_imported_are_read_in_a_thread",),
+    ),
+    Mutation(
+        "loop lag: a long file is imported in the loop's thread",
+        "actors/hosting/journal_admin.py:JournalAdmin.import_session",
+        "len(file) > LONG",
+        "False",
+        (f"{COLD}::test_many_messages_and_long_files_that_are_imported_are_read_in_a_thread",),
+    ),
+    Mutation(
+        "loop lag: what a compaction of many messages shortens is looked for in the loop's thread",
+        "actors/turns/shrinking.py:Shrinker._cheap",
+        "history.length > LONG",
+        "False",
+        (f"{COLD}::test_what_a_compaction_of_many_messages_shortens_is_looked_for_in_a_thread",),
     ),
 )

@@ -665,7 +665,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "flat: the judge reads a request from its beginning",
-        "actors/core/lane.py:_written",
+        "actors/core/lane.py:_writing",
         "extend(judge, *fragment, whole=whole)",
         'extend(start(judge.dialect), b"".join((*segments, *fragment)))',
         ("tests/test_flat_turns.py",),
