@@ -27,11 +27,11 @@ from actors.core.routing import settled
 from actors.core.state import SessionState
 from actors.errors import ActorsError, ActorStopped, OverBudget, SessionClosed, SessionError
 from actors.kernel import Actor, Context, Reply
-from actors.ledger import Shut, Snapshot
+from actors.ledger import Shut
 from actors.logs.log import Generation, LogWriter, Replay
 from actors.logs.prelude import Told
 from actors.renderer import Outdate
-from actors.turns.brought import taken
+from actors.turns.brought import record
 from actors.turns.commands import (
     Cancel,
     Configure,
@@ -279,18 +279,8 @@ class SessionActor(Actor[SessionCommand]):
             self._mine.start(self._record, self._pending.brought[0], name="take")
 
     async def _record(self, bring: Bring) -> None:
-        number = self._generation.number
-        try:
-            seq = await taken(self._log, self._refs, bring)
-        except SessionError as error:
-            await self._mine.ref.tell(Taken(number, error=error))
-            return
-        ledger = (await self._refs.ledger.ask(Snapshot())).ledger
-        state = self._log.state
-        waits, runs = awaiting.pending(state, ledger), awaiting.approved(state, ledger)
-        ends = awaiting.ends(state, ledger) if state.pause is not None else ()
-        again = awaiting.repeated(state, ledger) if ends else 0
-        await self._mine.ref.tell(Taken(number, waits, runs, ends, seq, again))
+        command = await record(self._log, self._refs, bring, self._generation.number)
+        await self._mine.ref.tell(command)
 
     def _taken(self, command: Taken) -> None:
         """Answer who brought something; go on with the turn if it waits for nothing more."""

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from contextvars import Context as Variables
 from typing import Any, get_args
 
-from actors.core.awaiting import pending
+from actors.core.awaiting import approved, ends, pending, repeated
 from actors.core.batch import denied
 from actors.core.content import ToolCall
 from actors.core.events import ApprovalDecided, Awaited, Failed, Returned, Verdict
@@ -26,6 +26,7 @@ from actors.logs.log import LogWriter
 from actors.logs.pages import LogPages
 from actors.scheduler import CheckCall, EndCalls
 from actors.tools import Tool
+from actors.turns.commands import Taken
 from actors.turns.inflight import SessionRefs
 from actors.turns.pending import Bring, Decision, HostCall
 
@@ -89,7 +90,21 @@ def decision(
     return Decision(CallId(call_id), verdict, reason, json, digest)
 
 
-async def taken(log: LogWriter, refs: SessionRefs, bring: Bring) -> int:
+async def record(log: LogWriter, refs: SessionRefs, bring: Bring, generation: int) -> Taken:
+    """Record what was brought, and return what its session is told: how its turn stands now, or the refusal."""
+    try:
+        seq = await _record(log, refs, bring)
+    except SessionError as error:
+        return Taken(generation, error=error)
+    ledger = (await refs.ledger.ask(Snapshot())).ledger
+    state = log.state
+    waits, runs = pending(state, ledger), approved(state, ledger)
+    ends_so_far = ends(state, ledger) if state.pause is not None else ()
+    again = repeated(state, ledger) if ends_so_far else 0
+    return Taken(generation, waits, runs, ends_so_far, seq, again)
+
+
+async def _record(log: LogWriter, refs: SessionRefs, bring: Bring) -> int:
     """Record what was brought; return the number of its last event.
 
     Raises:
