@@ -53,7 +53,7 @@ class Heeding:
         for path in error["missing"]:
             arguments[path] = GIVEN[path]
         for wrong in error["wrong"] if error["kind"] == "invalid_arguments" else ():
-            if wrong["expected"] == "no such field":
+            if wrong["expected"].startswith("no such field"):
                 del arguments[wrong["path"]]
             else:
                 arguments[wrong["path"]] = GIVEN[wrong["path"]]

@@ -7,12 +7,15 @@ be a name, is repeated only if it is short or of plain words. What heads a table
 import re
 import tomllib
 from collections.abc import Iterable, Sequence
-from typing import Any, get_args, get_origin
+from typing import TYPE_CHECKING, Any, get_args, get_origin
 
 from pydantic import ValidationError
 
 from actors.config.settings import NAME, FileSettings, Frozen
 from actors.errors import nearest
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 _QUOTE = "'"
 _HARMLESS = re.compile(r"[A-Za-z0-9_.:-]{1,16}|[a-z]{1,16}(_[a-z]{1,16}){1,4}")
@@ -52,7 +55,8 @@ def hint(name: str, known: Iterable[str], label: str) -> str:
 
 def explained(error: ValidationError, source: str, text: str) -> str:
     """Return one line for the first fault. Inputs are left out: a missing key's error holds its siblings."""
-    fault = error.errors(include_url=False, include_input=False, include_context=False)[0]
+    faults = error.errors(include_url=False, include_input=False, include_context=False)
+    fault = faults[0]
     place = tuple(str(part) for part in fault["loc"] if not isinstance(part, int))
     key = place[-1] if place else ""
     where = f"{source}{at(text, place)}: "
@@ -60,11 +64,20 @@ def explained(error: ValidationError, source: str, text: str) -> str:
     if fault["type"] == "extra_forbidden":
         return f"{where}{owner} has no key {named(key)}; {hint(key, _known(place[:-1]), 'keys')}"
     if fault["type"] == "missing":
-        return f"{where}{owner} lacks the key {key!r}"
+        return f"{where}{owner} lacks the key {key!r}{_misspelt(key, place[:-1], faults)}"
     reason = fault["msg"].removeprefix("Value error, ").replace("Input should be", "must be")
     reason = reason.replace("a valid tuple", "a list")
     reason = reason.replace("a valid dictionary or instance of Auth", _AUTH)
     return f"{where}{owner} {named(key).strip(_QUOTE)}: {' '.join(reason.split())[:300]}"
+
+
+def _misspelt(key: str, table: Sequence[str], faults: "Sequence[ErrorDetails]") -> str:
+    """Return a hint at the unknown key of a table that was probably meant to be a missing one, if there is one."""
+    for fault in faults:
+        *owner, name = (str(part) for part in fault["loc"] if not isinstance(part, int))
+        if fault["type"] == "extra_forbidden" and owner == [*table] and nearest(name, [key]) is not None:
+            return f"; is it what {named(name)} was meant to be?"
+    return ""
 
 
 def _known(table: Sequence[str]) -> Iterable[str]:

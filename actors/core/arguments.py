@@ -34,6 +34,7 @@ MAX_ERRORS = 16
 
 _EXCERPT = 80  # characters of a value that are repeated to the model
 _NAMED = 200  # characters of a path, a name or an expectation
+_FIELDS, _FIELD = 200, 64  # fields that an unknown one is compared with, and characters of one
 _PATTERN_BYTES = 256 * 1024
 _UNTOLD = "arguments that satisfy the schema (these are nested too deeply to say which do not)"
 _CHOICES = frozenset({"$ref", "allOf", "anyOf", "oneOf"})
@@ -58,9 +59,10 @@ class ArgumentError(Struct, frozen=True):
 class ArgumentCheck:
     """A compiled schema. Checks from several threads at once are safe."""
 
-    def __init__(self, validator: "Validator", cost: SchemaCost) -> None:
+    def __init__(self, validator: "Validator", cost: SchemaCost, schema: JsonValue) -> None:
         self._validator = validator
         self._cost = cost
+        self._schema = schema
 
     def errors(self, arguments: JsonValue) -> tuple[ArgumentError, ...]:
         """Return what is missing or wrong, at most `MAX_ERRORS`, sorted by path. Empty means valid.
@@ -73,7 +75,7 @@ class ArgumentCheck:
             if not self._cost.explains(arguments):
                 return (ArgumentError("", _UNTOLD, _excerpt(arguments)),)
             faults = islice(self._validator.iter_errors(arguments), MAX_ERRORS * 4)
-            found = [error for fault in faults for error in _explained(fault)]
+            found = [error for fault in faults for error in _explained(fault, self._schema)]
         except ValueError as error:  # a value that is not JSON; the strict parser never gives one
             found = [ArgumentError("", "arguments in JSON", _clipped(str(error), _EXCERPT))]
         found.sort(key=lambda error: (error.path, not error.is_missing, error.expected, error.got))
@@ -111,7 +113,7 @@ def compile_schema(
         cost = SchemaCost(plain)
         if reason := _why_unusable(plain) or cost.why_too_much():
             raise ValueError(reason)
-        return ArgumentCheck(_make_validator(plain, every_pattern=every_pattern), cost)
+        return ArgumentCheck(_make_validator(plain, every_pattern=every_pattern), cost, plain)
     except (ValueError, TypeError) as error:
         reason = printable(_clipped(str(error).partition("\n")[0], 2 * _NAMED))
         raise ToolDefinitionError(f"Tool {named} has an unusable schema: {reason}") from None
@@ -249,19 +251,61 @@ def _denied(uri: str) -> JsonValue:
     raise ValueError("a schema must hold all it refers to")
 
 
-def _explained(fault: "ValidationError") -> list[ArgumentError]:
+def _explained(fault: "ValidationError", schema: JsonValue = None) -> list[ArgumentError]:
+    """Return what a fault says. With the `schema`, an unknown field is compared with those that it has."""
     path = list(fault.instance_path)
     match fault.kind.as_dict():
         case {"property": str(name)} if fault.kind.name == "required":
-            return [ArgumentError(dotted([*path, name]), "a value", is_missing=True)]
+            missing = ArgumentError(dotted([*path, name]), "a value", is_missing=True)
+            return [missing, *_misspelt(name, fault, schema)]
         case {"unexpected": [*names]}:
             values = fault.instance if isinstance(fault.instance, dict) else {}
+            fields = _absent_fields(fault, schema)
             return [
-                ArgumentError(dotted([*path, name]), "no such field", _excerpt(values.get(name)))
-                for name in sorted(map(str, names))
+                ArgumentError(dotted([*path, name]), _no_field(name, fields), _excerpt(values.get(name)))
+                for name in sorted(map(str, names))[:MAX_ERRORS]
             ]
         case details:
             return [ArgumentError(dotted(path), _expected(fault, details), _excerpt(fault.instance))]
+
+
+def _misspelt(name: str, fault: "ValidationError", schema: JsonValue) -> list[ArgumentError]:
+    """Return the field of an object that a missing one was probably meant to be, where unknown ones are allowed."""
+    node = _object_schema(fault, schema)
+    if not isinstance(fault.instance, dict) or node.get("additionalProperties") is False:
+        return []
+    fields = node.get("properties")
+    unknown = (each for each in fault.instance if not isinstance(fields, dict) or each not in fields)
+    close = nearest(name, islice((each for each in unknown if len(each) <= _FIELD), _FIELDS))
+    if close is None or len(name) > _FIELD:
+        return []
+    place = dotted([*fault.instance_path, close])
+    return [ArgumentError(place, _no_field(close, [name]), _excerpt(fault.instance[close]))]
+
+
+def _absent_fields(fault: "ValidationError", schema: JsonValue) -> list[str]:
+    """Return the fields that an object with an unknown field may have and has not; some, where there are many."""
+    fields, given = _object_schema(fault, schema).get("properties"), fault.instance
+    if not (isinstance(fields, dict) and isinstance(given, dict)):
+        return []
+    absent = (name for name in fields if name not in given and len(name) <= _FIELD)
+    return list(islice(absent, _FIELDS))
+
+
+def _object_schema(fault: "ValidationError", schema: JsonValue) -> dict[str, JsonValue]:
+    """Return the schema of the object that a fault is about; empty if it is not known."""
+    node = schema
+    for part in list(fault.schema_path)[:-1]:
+        if isinstance(node, dict):
+            node = node.get(str(part))
+        else:
+            node = node[part] if isinstance(node, list) and isinstance(part, int) else None
+    return node if isinstance(node, dict) else {}
+
+
+def _no_field(name: str, fields: Sequence[str]) -> str:
+    close = nearest(name, fields) if len(name) <= _FIELD else None
+    return "no such field" if close is None else f"no such field; did you mean {close!r}?"
 
 
 def _expected(fault: "ValidationError", details: Mapping[str, Any]) -> str:  # Any: as above

@@ -3,7 +3,7 @@
 from tests.teeth.mutations.mutation import Mutation
 
 TEXTS, SYNC = "tests/test_stream_text.py", "tests/test_sync.py"
-QUEUE = "tests/test_queue_limits.py"
+QUEUE, FIELDS = "tests/test_queue_limits.py", "tests/test_named_fields.py"
 STREAM, LOOP = "actors/turns/streams.py:TextStream", "actors/kernel/loop_thread.py"
 WEB = "docs/examples/with_uvicorn/conversations.py"
 JOURNEY = (
@@ -150,5 +150,26 @@ MUTATIONS = (
         "self._queue_limits.end()",
         "",
         (f"{QUEUE}::test_time_in_the_queue_does_not_count_once_the_turn_goes_on",),
+    ),
+    Mutation(
+        "everyday: a misspelt argument is not compared with the fields that there are",
+        "actors/core/arguments.py:_no_field",
+        "close is None",
+        "True",
+        (f"{FIELDS}::test_a_misspelt_argument_is_named_with_the_field_that_it_stands_for",),
+    ),
+    Mutation(
+        "everyday: a field that is given is suggested",
+        "actors/core/arguments.py:_absent_fields",
+        "name not in given and len(name) <= _FIELD",
+        "len(name) <= _FIELD",
+        (f"{FIELDS}::test_a_field_that_is_given_is_not_suggested",),
+    ),
+    Mutation(
+        "everyday: a misspelt key of a file is not named where the right one is missing",
+        "actors/config/complaints.py:_misspelt",
+        "owner == [*table]",
+        "False",
+        (f"{FIELDS}::test_a_misspelt_key_of_a_file_is_named_where_the_right_one_is_missing",),
     ),
 )

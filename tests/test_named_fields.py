@@ -1,0 +1,119 @@
+"""What is said about fields that are missing or misspelt: in arguments, answers and configuration files."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel, ConfigDict
+
+from actors.config import load
+from actors.core.arguments import MAX_ERRORS
+from actors.core.jsonio import JsonValue
+from actors.errors import AskFailed, ConfigError
+from actors.testing import Say, Turn
+from actors.tools import tool
+from tests.runtime_support import bodies, hosting, openai
+
+
+class Address(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    street: str
+    city: str = "Oslo"
+
+
+class Open(BaseModel):
+    street: str
+
+
+@tool
+async def order(item: str, address: Address, quantity: int = 1) -> str:
+    """Order something."""
+    return f"{quantity} x {item} to {address.city}"
+
+
+def wrong(arguments: dict[str, JsonValue]) -> list[tuple[str, str]]:
+    found = order.bind(arguments)
+    assert isinstance(found, tuple)
+    return [(error.path, "missing" if error.is_missing else error.expected) for error in found]
+
+
+def test_a_misspelt_argument_is_named_with_the_field_that_it_stands_for() -> None:
+    assert wrong({"itm": "x", "quantty": 3, "address": {"stret": "y", "cty": "z"}, "other_thing": 1}) == [
+        ("address.cty", "no such field; did you mean 'city'?"),
+        ("address.street", "missing"),
+        ("address.stret", "no such field; did you mean 'street'?"),
+        ("item", "missing"),
+        ("itm", "no such field; did you mean 'item'?"),
+        ("other_thing", "no such field"),
+        ("quantty", "no such field; did you mean 'quantity'?"),
+    ]
+
+
+def test_a_field_that_is_given_is_not_suggested() -> None:
+    assert wrong({"item": "x", "itm": "y", "address": {"street": "s"}}) == [("itm", "no such field")]
+
+
+@tool
+async def visit(address: Open) -> str:
+    """Visit an address."""
+    return address.street
+
+
+def test_a_misspelt_field_is_named_where_unknown_ones_are_allowed() -> None:
+    found = visit.bind({"address": {"stret": "y", "more": 1}})
+    assert isinstance(found, tuple)
+    assert [(error.path, error.is_missing, error.expected) for error in found] == [
+        ("address.street", True, "a value"),
+        ("address.stret", False, "no such field; did you mean 'street'?"),
+    ]
+
+
+def test_many_and_long_unknown_fields_are_compared_with_a_bounded_number() -> None:
+    many: dict[str, JsonValue] = {f"i{number}" + "t" * 10_000: 1 for number in range(1_000)}
+    found = order.bind({"item": "x", "address": {"street": "s"}, **many})
+    assert isinstance(found, tuple)
+    assert len(found) == MAX_ERRORS
+    assert {error.expected for error in found} == {"no such field"}
+
+
+@dataclass
+class City:
+    name: str
+    people: int
+
+
+@pytest.mark.anyio
+async def test_a_misspelt_field_of_an_answer_is_named_to_the_model_and_to_the_caller() -> None:
+    server = openai(Turn(Say('{"nme": "Oslo", "people": 3}')), Turn(Say('{"nme": "Oslo", "people": 3}')))
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a")
+        with pytest.raises(AskFailed) as raised:
+            await session.ask("Which city?", output=City, corrections=1)
+    hint = "nme: expected no such field; did you mean 'name'?"
+    assert "name: missing" in str(raised.value)
+    assert hint in str(raised.value)
+    assert "- nme: expected no such field; did you mean" in str(bodies(server)[-1])
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            '[backends.a]\nkind = "openai"\nmodle = "m"\n',
+            "[backends.a] lacks the key 'model'; is it what 'modle' was meant to be?",
+        ),
+        (
+            '[pools.p]\nmember = ["a"]\n',
+            "[pools.p] lacks the key 'members'; is it what 'member' was meant to be?",
+        ),
+        ('[backends.a]\nkind = "openai"\nstream = true\n', "[backends.a] lacks the key 'model'"),
+    ],
+)
+def test_a_misspelt_key_of_a_file_is_named_where_the_right_one_is_missing(
+    text: str, told: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "actors.toml"
+    path.write_text(text)
+    with pytest.raises(ConfigError) as raised:
+        load(path, {})
+    assert str(raised.value).endswith(told)
