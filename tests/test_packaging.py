@@ -1,10 +1,14 @@
 """What is installed: few distributions, locked, with bounds that were tried and nothing known to be bad."""
 
 import re
+import runpy
+import sys
 import tomllib
 from importlib.metadata import distribution
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
+import pytest
 from packaging.requirements import Requirement
 from packaging.version import Version
 
@@ -80,6 +84,31 @@ def test_nothing_known_to_be_bad_is_locked() -> None:
         assert not set(BANNED) & pins.keys()
         for package, floor in FLOORS.items():
             assert pins[package] >= Version(floor)
+
+
+def test_the_text_on_a_package_index_has_no_relative_link(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The backend that builds is in an environment of its own; its class is all that is missing here."""
+    interface = ModuleType("hatchling.metadata.plugin.interface")
+    interface.__dict__["MetadataHookInterface"] = object
+    monkeypatch.setitem(sys.modules, interface.__name__, interface)
+    hook = runpy.run_path(str(ROOT / "hatch_build.py"))
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    text = hook["long_description"](readme)
+    links = re.findall(r"\]\(([^)\s]+)\)", text)
+    assert [link for link in links if not link.startswith("https://")] == []
+    assert "tutorial (`docs/tutorial/index.md`)" in text
+    assert all(name in text for name in re.findall(r"\]\((docs/[^)#\s]+)", readme))
+    built = SimpleNamespace(root=str(ROOT))
+    metadata = dict[str, object]()
+    hook["LongDescription"].update(built, metadata)
+    assert metadata == {"readme": {"content-type": "text/markdown", "text": text}}
+    assert PROJECT["dynamic"] == ["readme"]
+
+
+def test_no_url_is_of_a_host_that_does_not_exist() -> None:
+    pages = [*ROOT.glob("*.*"), *ROOT.glob("docs/**/*.*"), *ROOT.glob("actors/**/*.py")]
+    wrong = "actors" + ".example"
+    assert [str(page) for page in pages if page.is_file() and wrong in page.read_text("utf-8")] == []
 
 
 def test_the_licence_is_there_and_the_name_is_free() -> None:

@@ -172,4 +172,11 @@ MUTATIONS = (
         "False",
         (f"{FIELDS}::test_a_misspelt_key_of_a_file_is_named_where_the_right_one_is_missing",),
     ),
+    Mutation(
+        "everyday: links of the README lead nowhere on a package index",
+        "hatch_build.py:LongDescription.update",
+        "long_description(readme)",
+        "readme",
+        ("tests/test_packaging.py::test_the_text_on_a_package_index_has_no_relative_link",),
+    ),
 )
