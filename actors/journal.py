@@ -172,9 +172,10 @@ class FindSession(LogQuery[StoredSession | None], frozen=True):
 
 
 class DeleteLog(LogQuery[None], frozen=True):
-    """Delete a session's log."""
+    """Delete a session's log and those of `others`, all of them or none."""
 
     deed = "deleted"
+    others: tuple[str, ...] = ()
 
 
 class Vacuum(LogQuery[Sequence[RemainingData]], frozen=True):
@@ -313,8 +314,8 @@ class JournalActor(Actor[JournalCommand]):
                 return partial(storage.sessions, tenant=tenant, state=state, limit=limit, after=page)
             case FindSession(session=session):
                 return partial(storage.find, session)
-            case DeleteLog(session=session):
-                return partial(storage.delete, session)
+            case DeleteLog(session=session, others=others):
+                return partial(storage.delete, session, *others)
             case Vacuum(most=most):
                 return partial(storage.vacuum, most)
             case LookAtClock(now=now, elapsed=elapsed):
@@ -479,7 +480,9 @@ class JournalActor(Actor[JournalCommand]):
             self._threads.end_beat()
         if isinstance(command, ClaimSession):
             self._ends.claimed(command.session, answer)
-        elif isinstance(command, ReleaseSession | DeleteLog):
+        elif isinstance(command, DeleteLog):
+            self._ends.forget(command.session, *command.others)
+        elif isinstance(command, ReleaseSession):
             self._ends.forget(command.session)
         command.answer(answer)
 

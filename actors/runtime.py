@@ -426,7 +426,8 @@ class Runtime:
         """Have sessions expire, if the configuration says so."""
         host, keep = self._running(), self.config.settings.journal.keep
         if keep is not None and self.storage.level != "memory":
-            host.start(Retention(host.journal, keep, self.journal._delete_one).run, "journal/retention")
+            delete = partial(self.journal._delete_unused, host)
+            host.start(Retention(host.journal, keep, delete).run, "journal/retention")
 
     def session(self, id: str) -> "Session":  # noqa: A002  the field's standard name
         """Return an open session by its id.

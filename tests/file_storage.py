@@ -51,13 +51,13 @@ class FileStorage(MemoryStorage):
         log = self.read(session)
         return LogPage(after, log[after : after + most], len(log))
 
-    def delete(self, session: str) -> None:
-        """Leave the session's records out of the file."""
-        kept = [(name, record) for name, record in _frames(self._path.read_bytes()) if name != session]
+    def delete(self, *sessions: str) -> None:
+        """Leave the records of the sessions out of the file."""
+        kept = [(name, record) for name, record in _frames(self._path.read_bytes()) if name not in sessions]
         with self._path.open("wb") as file:
             for name, record in kept:
                 file.write(_framed(name.encode(), record))
-        super().delete(session)
+        super().delete(*sessions)
 
 
 def _framed(session: bytes, record: bytes) -> bytes:

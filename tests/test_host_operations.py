@@ -254,7 +254,7 @@ async def test_deletion_is_finished_though_its_caller_is_cancelled_and_nobody_ta
 class Stuck(MemoryStorage):
     """A storage that cannot delete."""
 
-    def delete(self, session: str) -> None:
+    def delete(self, *sessions: str) -> None:
         raise OSError("read-only")
 
 

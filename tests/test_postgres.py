@@ -211,8 +211,8 @@ def test_of_two_that_delete_the_last_logs_with_a_large_value_the_second_deletes_
     with ThreadPoolExecutor(1) as threads, postgres.connect() as watching:
         with direct.transaction():  # as another host would
             (key,) = direct.execute("SELECT key FROM actors_session WHERE name = 'two'").fetchall()[0]
-            (digest,) = direct.execute(statements.LOCK_BLOBS, (key,)).fetchall()[0]
-            direct.execute(statements.DELETE_USES, (key,))
+            (digest,) = direct.execute(statements.LOCK_BLOBS, ([key],)).fetchall()[0]
+            direct.execute(statements.DELETE_USES, ([key],))
             direct.execute(statements.DELETE_BLOBS, ([digest],))
             deleting = threads.submit(storage.delete, "one")
             while not deleting.done() and watching.execute(waits, (storage._name,)).fetchall() == [(0,)]:

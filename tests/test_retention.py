@@ -18,10 +18,9 @@ from actors.core.events import Awaited, Bound, Event, Failed, Opened, Returned
 from actors.core.identity import Binding, CallId
 from actors.core.jsonio import Json
 from actors.errors import ConfigError, JournalDamaged, SessionElsewhere
-from actors.hosting.retention import Retention, delete_all
+from actors.hosting.retention import DeleteUnused, Retention, delete_all
 from actors.storage import Entry, Storage
 from actors.storage.clock import ObservedClock, observe
-from actors.storage.directory import StoredSession
 from actors.storage.memory import MemoryStorage
 from actors.storage.sqlite import SqliteStorage
 from actors.testing import Call, Say, Turn
@@ -72,9 +71,14 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return Clock(monkeypatch)
 
 
+def deleting(runtime: Runtime) -> DeleteUnused:
+    """Return what deletes the sessions of a runtime."""
+    return partial(runtime.journal._delete_unused, runtime._running())
+
+
 def retention(runtime: Runtime, clock: Clock) -> Retention:
     """Return what a runtime does to its sessions, by this clock."""
-    return Retention(runtime._running().journal, KEEP, runtime.journal._delete_one, clock, clock.steady)
+    return Retention(runtime._running().journal, KEEP, deleting(runtime), clock, clock.steady)
 
 
 def kept(storage: Storage) -> list[str]:
@@ -260,7 +264,7 @@ async def test_a_postgres_journal_is_swept_by_the_clock_of_the_server(
     at_rest(storage, "young")
     ahead, steady = wall() + 400 * DAY, iter(range(0, 10 * DAY, DAY))
     async with hosting(a=openai(), storage=storage) as runtime:
-        journal, delete = runtime._running().journal, runtime.journal._delete_one
+        journal, delete = runtime._running().journal, deleting(runtime)
         swept = Retention(journal, KEEP, delete, lambda: ahead, lambda: next(steady))
         assert [await swept.sweep() for _ in range(5)] == [0] * 5
         assert abs(storage.look_at_clock(int(ahead), 0).last - wall()) < DAY
@@ -278,7 +282,7 @@ async def test_a_host_whose_clock_is_behind_that_of_the_server_deletes_nothing_t
         storage.look_at_clock(int(behind), 0)
         for day in range(1, 3):  # all of it was observed
             storage.look_at_clock(int(behind) + day * DAY, day * DAY)
-        journal, delete = runtime._running().journal, runtime.journal._delete_one
+        journal, delete = runtime._running().journal, deleting(runtime)
         swept = Retention(journal, KEEP, delete, lambda: behind, lambda: next(steady))
         assert [await swept.sweep() for _ in range(5)] == [0] * 5
         assert storage.look_at_clock(int(behind), 0).last == int(behind)
@@ -366,8 +370,8 @@ async def test_other_sessions_go_on_between_two_that_are_deleted(storage: Storag
         for number in range(3):
             at_rest(storage, f"s{number}", tenant="t")
 
-        async def delete(name: str, unused: StoredSession | None) -> Collection[str]:
-            deleted = await runtime.journal._delete_one(name, unused)
+        async def delete(name: str) -> Collection[str]:
+            deleted = await runtime.journal._delete_one(name)
             assert (await session.ask("Well?")).text == "Yes."
             return deleted
 
@@ -379,10 +383,10 @@ async def test_other_sessions_go_on_between_two_that_are_deleted(storage: Storag
 class Stuck(MemoryStorage):
     """Keeps one session."""
 
-    def delete(self, session: str) -> None:
-        if session == "s1":
+    def delete(self, *sessions: str) -> None:
+        if "s1" in sessions:
             raise JournalDamaged("not now")
-        super().delete(session)
+        super().delete(*sessions)
 
 
 async def test_what_cannot_be_deleted_keeps_nothing_else_from_it(clock: Clock) -> None:

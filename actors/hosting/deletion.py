@@ -4,18 +4,19 @@ A log names its calls, and the id of a subagent follows from its call. Its first
 session that a program gave such an id is left alone.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
-from itertools import count
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from itertools import chain, count
 from typing import TypeAlias
 
 import anyio
 from msgspec import Struct
 
+from actors import telemetry
 from actors.core.below import calls_begun, name_below, split_below
 from actors.core.events import Event, Opened
 from actors.core.identity import CallId
-from actors.errors import ActorsError, JournalDamaged, JournalError, SessionExists
+from actors.errors import ActorsError, JournalDamaged, JournalError, JournalUnavailable, SessionElsewhere
 from actors.journal import ClaimSession, DeleteLog, FindSession, JournalCommand, ReadLog, ReleaseSession
 from actors.kernel import Ref
 from actors.logs.pages import LogPages
@@ -24,7 +25,7 @@ from actors.storage import Claim
 Take: TypeAlias = Callable[[str, Sequence[Event]], Awaitable[None]]
 
 
-async def delete_logs(journal: Ref[JournalCommand], session: str, last: int | None = None) -> list[str]:
+async def delete_logs(journal: Ref[JournalCommand], session: str) -> list[str]:
     """Delete the logs of a session and of all below it; return their sessions.
 
     The session is claimed first, so nothing is deleted if another host has it. The lowest goes first, so logs that
@@ -33,17 +34,13 @@ async def delete_logs(journal: Ref[JournalCommand], session: str, last: int | No
     Args:
         journal: Where.
         session: Whose.
-        last: The number of its last event, if it is to be deleted only where nothing has been written behind that.
 
     Raises:
         SessionElsewhere: Another host has it, or one below it.
-        SessionExists: Something was written since.
         JournalError: A log cannot be deleted.
     """
     claim: Claim = await journal.ask(ClaimSession(session, existing=True))
     try:
-        if last is not None and claim.last != last:
-            raise SessionExists(f"Session {session!r} was used meanwhile")
         names = [branch.name for branch in reversed(await with_subagents(journal, session))]
         for name in names:
             await journal.ask(DeleteLog(name))
@@ -53,6 +50,85 @@ async def delete_logs(journal: Ref[JournalCommand], session: str, last: int | No
                 await journal.ask(ReleaseSession(session, claim.fence))
         raise
     return [name for name in names if name != session or claim.last]
+
+
+async def delete_unused(journal: Ref[JournalCommand], sessions: Mapping[str, int]) -> list[str]:
+    """Delete the logs of many sessions, and of all below them, in one transaction; return their sessions.
+
+    If one session cannot be deleted, each of them is deleted by itself. What another host has, or somebody has used
+    since, stays; a log that cannot be deleted stays too, and is logged.
+
+    Args:
+        journal: Where.
+        sessions: The number of the last event of each, as it was listed.
+
+    Raises:
+        JournalUnavailable: The journal cannot be written.
+        KernelError: The journal has ended.
+    """
+    claims, deleted = await _claim_unused(journal, sessions), list[str]()
+    try:
+        below = [[branch.name for branch in reversed(await with_subagents(journal, each))] for each in claims]
+        if not below:
+            return deleted
+        try:
+            deleted += await _delete(journal, list(chain.from_iterable(below)))
+        except JournalUnavailable:
+            raise
+        except (SessionElsewhere, JournalError):
+            for names in below:
+                with _logging_failure():
+                    deleted += await _delete(journal, names)
+    finally:
+        await _release(journal, {each: claim for each, claim in claims.items() if each not in deleted})
+    return deleted
+
+
+async def _delete(journal: Ref[JournalCommand], names: Sequence[str]) -> Sequence[str]:
+    await journal.ask(DeleteLog(names[0], tuple(names[1:])))
+    return names
+
+
+async def _claim_unused(journal: Ref[JournalCommand], sessions: Mapping[str, int]) -> dict[str, Claim]:
+    """Claim, together, the sessions that nobody else has and nobody has used since they were listed."""
+    claims, failures = dict[str, Claim](), list[ActorsError]()
+
+    async def claim(session: str) -> None:
+        try:
+            with _logging_failure():
+                claims[session] = await journal.ask(ClaimSession(session, existing=True))
+        except ActorsError as error:  # of the journal; a task group would wrap it
+            failures.append(error)
+
+    async with anyio.create_task_group() as claiming:
+        for session in sessions:
+            claiming.start_soon(claim, session)
+    unused = {each: claim for each, claim in claims.items() if claim.last == sessions[each] and not failures}
+    await _release(journal, {each: claim for each, claim in claims.items() if each not in unused})
+    if failures:
+        raise failures[0]
+    return unused
+
+
+async def _release(journal: Ref[JournalCommand], claims: Mapping[str, Claim]) -> None:
+    """Let others have sessions that were claimed and still exist."""
+    with anyio.CancelScope(shield=True), suppress(ActorsError):
+        for session, claim in claims.items():
+            if claim.fence:
+                await journal.ask(ReleaseSession(session, claim.fence))
+
+
+@contextmanager
+def _logging_failure() -> Iterator[None]:
+    """Log why one log cannot be deleted, and go on; another host that has the session is no failure."""
+    try:
+        yield
+    except JournalUnavailable:
+        raise
+    except SessionElsewhere:
+        pass
+    except JournalError as error:
+        telemetry.retention_failed(error)
 
 
 async def existing_logs(journal: Ref[JournalCommand], session: str) -> list[str]:

@@ -248,9 +248,13 @@ class JournalAdmin:
             )
         return before
 
-    async def _delete_one(self, name: str, unused: StoredSession | None) -> Collection[str]:
+    async def _delete_one(self, name: str) -> Collection[str]:
         """Delete a session; see `actors.hosting.retention.Delete`."""
-        return await self._sessions.delete(self._owner._running(), name, self._drop_refusals, unused)
+        return await self._sessions.delete(self._owner._running(), name, self._drop_refusals)
+
+    async def _delete_unused(self, host: SessionHost, stored: Sequence[StoredSession]) -> Collection[str]:
+        """Delete sessions of a host that may be ended meanwhile; see `actors.hosting.retention.DeleteUnused`."""
+        return await self._sessions.delete_unused(host, stored, self._drop_refusals)
 
     def _drop_refusals(self, names: Collection[str]) -> None:
         kept = [refusal for refusal in self._refusals if refusal.session not in names]

@@ -1,8 +1,9 @@
 """Retention: sessions that nobody has used for long are deleted, and those that somebody wants deleted.
 
-One session is deleted at a time, and others are written in between. Only a wall clock
-tells how old one is, so a sweep deletes those that have expired by the time that the journal trusts, and logs those
-that have expired by the clock alone (`actors.storage.clock`).
+A sweep deletes many sessions in one transaction, and other sessions are written between two of them; what somebody
+wants deleted is deleted session by session. Only a wall clock tells how old a session is, so a sweep deletes those that
+have expired by the time that the journal trusts, and logs those that have expired by the clock alone
+(`actors.storage.clock`).
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
@@ -32,8 +33,10 @@ from actors.wall import wall
 
 EVERY = 3600.0
 """Seconds between two sweeps."""
+BATCH, BYTES = 16, 4 * 1024 * 1024
+"""Sessions, and bytes of their logs, that a sweep deletes together; a longer log is deleted by itself."""
 PAUSE = 0.05
-"""Seconds between two sessions of a sweep."""
+"""Seconds between two transactions of a sweep."""
 PAGE = 256
 BEHIND = "~"
 """Behind every id."""
@@ -46,9 +49,10 @@ READERS = 2.0
 PASSES = 16
 """How often a list is read, at most, of which entries may move to the front meanwhile."""
 
-Delete = Callable[[str, StoredSession | None], Awaitable[Collection[str]]]
-"""Deletes a session and those below it, and returns their ids; one that is given as it was listed, only if it has not
-been used since."""
+Delete = Callable[[str], Awaitable[Collection[str]]]
+"""Deletes a session and those below it, and returns their ids."""
+DeleteUnused = Callable[[Sequence[StoredSession]], Awaitable[Collection[str]]]
+"""Deletes sessions, as they were listed, that nobody has used since, and those below them; returns their ids."""
 _LEFT = (SessionElsewhere, SessionExists, OwnSession, JournalDamaged)
 """Why one session is not deleted, and others are."""
 
@@ -105,7 +109,7 @@ async def delete_all(
         async with aclosing(_matching(journal, names, tenant, before)) as sessions:
             async for name in sessions:
                 try:
-                    deleted = await delete(name, None)
+                    deleted = await delete(name)
                 except _LEFT as error:
                     left[name] = error
                 else:
@@ -162,14 +166,14 @@ class Retention(Struct):
     Args:
         journal: Whose sessions.
         keep: Seconds.
-        delete: Deletes one.
+        delete: Deletes many.
         clock: The wall clock, in seconds since 1970.
         steady: A clock that nobody sets, in seconds.
     """
 
     journal: Ref[JournalCommand]
     keep: float
-    delete: Delete
+    delete: DeleteUnused
     clock: Callable[[], float] = wall
     steady: Callable[[], float] = anyio.current_time
     _looked: float | None = None
@@ -189,13 +193,18 @@ class Retention(Struct):
     async def sweep(self) -> int:
         """Delete the sessions that have expired by the time that is trusted; return how many."""
         clock = await self._look()
-        count, doubtful = 0, list[str]()
+        count, expired, doubtful = 0, list[StoredSession](), list[str]()
         async with aclosing(listed(self.journal, None, clock.last - self.keep)) as sessions:
             async for each in sessions:
-                if each.used < clock.trusted - self.keep:
-                    count += await self._expire(each)
-                elif each.owner is None:
-                    doubtful.append(each.id)
+                if each.used >= clock.trusted - self.keep:
+                    if each.owner is None:
+                        doubtful.append(each.id)
+                    continue
+                if len(expired) == BATCH or sum(one.bytes for one in expired) + each.bytes > BYTES:
+                    count += await self._expire(expired)
+                    expired = []
+                expired.append(each)
+            count += await self._expire(expired)
         if doubtful:
             telemetry.retention_waits(doubtful, len(doubtful), clock.doubt)
         if count:
@@ -211,21 +220,15 @@ class Retention(Struct):
         self._looked = looked
         return clock
 
-    async def _expire(self, session: StoredSession) -> bool:
-        """Delete a session; not if it is in use or goes with another, which is no error."""
-        if await goes_with(self.journal, session.id) is not None:
-            return False
-        try:
-            await self.delete(session.id, session)
-        except JournalUnavailable:
-            raise
-        except (SessionElsewhere, SessionExists):
-            return False
-        except JournalError as error:
-            telemetry.retention_failed(error)
-            return False
-        await anyio.sleep(PAUSE)
-        return True
+    async def _expire(self, sessions: Sequence[StoredSession]) -> int:
+        """Delete sessions but those that are in use or go with another that stays; return how many."""
+        count = 0
+        while alone := [each for each in sessions if await goes_with(self.journal, each.id) is None]:
+            deleted = {*await self.delete(alone)}
+            count += len(deleted & {each.id for each in sessions})
+            sessions = [each for each in sessions if each not in alone and each.id not in deleted]
+            await anyio.sleep(PAUSE)
+        return count
 
     async def _vacuum(self) -> None:
         if self._vacuumed is None or anyio.current_time() - self._vacuumed > REWRITES:

@@ -35,7 +35,7 @@ from actors.execution.executor import is_inside
 from actors.handle import Session
 from actors.hosting.activation import Activation
 from actors.hosting.claims import claim_existing, claim_session, drafts
-from actors.hosting.deletion import delete_logs
+from actors.hosting.deletion import delete_logs, delete_unused
 from actors.hosting.handles import OpenSessions
 from actors.hosting.opening import below_caller, opened_for
 from actors.hosting.resuming import Recalled, form_of, read, recalled, taken_up, unknown
@@ -356,19 +356,16 @@ class Sessions:
         host: SessionHost,
         name: str,
         on_deleted: Callable[[Collection[str]], None],
-        unused: StoredSession | None = None,
     ) -> Collection[str]:
         """End a session, and delete its log and those below it. See `JournalAdmin.delete`.
 
-        One that is given as it was listed, as `unused`, must be so still: else it is `SessionExists`. The ids of the
-        deleted sessions are returned, and `on_deleted` is called with them even if the caller is cancelled.
+        The ids of the deleted sessions are returned, and `on_deleted` is called with them even if the caller is
+        cancelled.
         """
         if is_inside(host.system, name):
             raise OwnSession(f"A tool of session {name!r} cannot delete it: the deletion waits for the tool")
         if name in self._reserved:
             raise SessionExists(f"Session {name!r} is just being opened or deleted; try again")
-        if unused is not None and name in self._open:
-            raise SessionExists(f"Session {name!r} is open; close it, or delete it by its id")
         self._reserved.add(name)
         deleted: list[str] = []
 
@@ -376,14 +373,42 @@ class Sessions:
             try:
                 if (session := self._open.get(name)) is not None:
                     await session._activation.close()
-                deleted.extend(
-                    await delete_logs(host.journal, name, None if unused is None else unused.events)
-                )
+                deleted.extend(await delete_logs(host.journal, name))
                 on_deleted(deleted)
             finally:
                 self._free(name)
 
         await host.carry_out(delete, f"{name}/delete")
+        return deleted
+
+    async def delete_unused(
+        self,
+        host: SessionHost,
+        stored: Iterable[StoredSession],
+        on_deleted: Callable[[Collection[str]], None],
+    ) -> Collection[str]:
+        """Delete the logs of sessions that are as they were listed, and those below them.
+
+        A session that is open here, or that was used since, stays. The ids of the deleted sessions are returned, and
+        `on_deleted` is called with them even if the caller is cancelled.
+        """
+        names = {
+            each.id: each.events
+            for each in stored
+            if each.id not in self._open and each.id not in self._reserved
+        }
+        self._reserved |= names.keys()
+        deleted: list[str] = []
+
+        async def delete() -> None:
+            try:
+                deleted.extend(await delete_unused(host.journal, names))
+                on_deleted(deleted)
+            finally:
+                for name in names:
+                    self._free(name)
+
+        await host.carry_out(delete, "journal/retention/delete")
         return deleted
 
     def _check_room(self, host: SessionHost) -> None:

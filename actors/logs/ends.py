@@ -44,11 +44,12 @@ class LogEnds:
         """Note that events were acknowledged, the last of them with this number."""
         self._ends[session] = last
 
-    def forget(self, session: str) -> None:
-        """Note that this host does not write a session any more."""
-        self._ends.pop(session, None)
-        self._fences.pop(session, None)
-        self._lost.pop(session, None)
+    def forget(self, *sessions: str) -> None:
+        """Note that this host does not write these sessions any more."""
+        for session in sessions:
+            self._ends.pop(session, None)
+            self._fences.pop(session, None)
+            self._lost.pop(session, None)
 
     def fence(self, session: str) -> int:
         """Return the number with which this host has claimed a session, 0 if it has not."""

@@ -265,11 +265,11 @@ class Storage(Protocol):
             As `read`.
         """
 
-    def delete(self, session: str) -> None:
-        """Delete a session's log, durably; its number goes up and stays, so its writer is fenced.
+    def delete(self, *sessions: str) -> None:
+        """Delete the logs of sessions, durably, all or none; their numbers go up and stay, so their writers are fenced.
 
         Raises:
-            SessionElsewhere: It belongs to another host that is not gone.
+            SessionElsewhere: One belongs to another host that is not gone. Nothing was deleted.
             JournalError: Nothing was deleted.
         """
 

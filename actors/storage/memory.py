@@ -90,8 +90,12 @@ class MemoryStorage:
         log = self._logs.get(session, EMPTY)
         return LogPage(after, list(islice(from_index(log, after), most)), item_count(log))
 
-    def delete(self, session: str) -> None:
-        """Drop a session's log."""
+    def delete(self, *sessions: str) -> None:
+        """Drop the logs of sessions."""
+        for session in sessions:
+            self._delete(session)
+
+    def _delete(self, session: str) -> None:
         if self._logs.pop(session, None) is not None or session in self._claimed:
             self._fences[session] += 1
         self._claimed.discard(session)

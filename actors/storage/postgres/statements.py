@@ -151,16 +151,23 @@ NOTE_CLOCK = f"""
 INSERT INTO actors_meta SELECT %s, %s WHERE {_IS_OURS} ON CONFLICT (key) DO UPDATE SET value = excluded.value
 """
 
-DELETE_SESSION = f"""
-UPDATE actors_session SET fence = fence + 1, owner = NULL, last = 0, size = 0, tenant = '', target = '', state = 'idle',
-    opened = 0, used = 0, checksum = %s WHERE key = %s AND fence = %s AND {_IS_OURS}
+DELETE_SESSIONS = f"""
+WITH given AS (
+    SELECT s.key, g.checksum FROM actors_session s
+    JOIN unnest(%b::bigint[], %b::bigint[], %b::bigint[]) AS g (key, fence, checksum)
+    ON s.key = g.key AND s.fence = g.fence ORDER BY s.key FOR UPDATE OF s
+)
+UPDATE actors_session s SET fence = fence + 1, owner = NULL, last = 0, size = 0, tenant = '', target = '',
+    state = 'idle', opened = 0, used = 0, checksum = g.checksum
+FROM given g WHERE s.key = g.key AND {_IS_OURS}
 """  # noqa: S608  as above
+"""Locks the rows in one order, so that two hosts that delete the same sessions wait for each other and do not fail."""
 LOCK_BLOBS = """
-SELECT hash FROM actors_blob WHERE hash IN (SELECT hash FROM actors_blob_use WHERE session = %s)
+SELECT hash FROM actors_blob WHERE hash IN (SELECT hash FROM actors_blob_use WHERE session = ANY(%s))
 ORDER BY hash FOR UPDATE
 """
-DELETE_RECORDS = "DELETE FROM actors_record WHERE session = %s"
-DELETE_USES = "DELETE FROM actors_blob_use WHERE session = %s"
+DELETE_RECORDS = "DELETE FROM actors_record WHERE session = ANY(%s)"
+DELETE_USES = "DELETE FROM actors_blob_use WHERE session = ANY(%s)"
 DELETE_BLOBS = """
 DELETE FROM actors_blob b WHERE hash = ANY(%s)
     AND NOT EXISTS (SELECT FROM actors_blob_use u WHERE u.hash = b.hash)

@@ -172,12 +172,12 @@ class PostgresStorage:
         )
         return NO_PAGE if stored is None else decoded_page(session, stored[1], after, stored[0].last)
 
-    def delete(self, session: str) -> None:
-        """Delete a session's log, and its blobs that no other log refers to.
+    def delete(self, *sessions: str) -> None:
+        """Delete logs, and blobs that no other log refers to, in one transaction.
 
         In the server's files they are until it has vacuumed the tables, and as long as it keeps its write-ahead log.
         """
-        self._writer.run(lambda connection: self._delete(connection, session))
+        self._writer.run(lambda connection: self._delete(connection, sessions))
 
     def look_at_clock(self, now: int, elapsed: int) -> ObservedClock:
         """Note the clock of the server, or the host's if that is behind; return how far it is trusted.
@@ -291,14 +291,19 @@ class PostgresStorage:
 
     def _found(self, connection: Connection, session: str) -> SessionRow | None:
         """Return a session's row, unless it belongs to another host that is alive."""
-        values = connection.execute(sql.LOOK, ([session],)).fetchone()
-        if values is None:
-            return None
-        *columns, seconds = values
-        row = row_of(columns, self._place)
-        if row.owner not in (None, self._host) and seconds > 0:
-            raise row.elsewhere(seconds)
-        return row
+        return next(self._free(connection, [session]), None)
+
+    def _free(self, connection: Connection, sessions: Sequence[str]) -> Iterator[SessionRow]:
+        """Yield the rows of sessions.
+
+        Raises:
+            SessionElsewhere: One belongs to another host that is alive.
+        """
+        for *columns, seconds in connection.execute(sql.LOOK, (list(sessions),)).fetchall():
+            row = row_of(columns, self._place)
+            if row.owner not in (None, self._host) and seconds > 0:
+                raise row.elsewhere(seconds)
+            yield row
 
     def _claim_all(self, connection: Connection, sessions: Iterable[str]) -> dict[str, Claim]:
         """Claim what is free; what is not, or is claimed by another just now, is left out."""
@@ -340,27 +345,32 @@ class PostgresStorage:
             connection.execute(sql.RELEASE_ALL, (self._host,))
             connection.execute(sql.FORGET_HOST, (self._host,))
 
-    def _delete(self, connection: Connection, session: str) -> None:
+    def _delete(self, connection: Connection, sessions: Sequence[str]) -> None:
         for _ in range(TRIES):
-            row = self._found(connection, session)
-            if row is None or (not row.last and row.owner is None) or self._is_deleted(connection, row):
-                self._rows.pop(session, None)
+            rows = [row for row in self._free(connection, sessions) if row.last or row.owner is not None]
+            if not rows or self._are_deleted(connection, rows):
+                for session in sessions:
+                    self._rows.pop(session, None)
                 return
-        raise JournalUnavailable(f"{self.where}: session {session!r}: others keep claiming it")
+        raise JournalUnavailable(
+            f"{self.where}: sessions {', '.join(sessions)[:80]}: others keep claiming them"
+        )
 
-    def _is_deleted(self, connection: Connection, row: SessionRow) -> bool:
-        """Delete a session, if its number is still that of this row."""
-        empty = checksum(SessionRow(row.name, row.key))
+    def _are_deleted(self, connection: Connection, rows: Sequence[SessionRow]) -> bool:
+        """Delete sessions, all or none, if their numbers are still those of these rows."""
+        keys, fences = [row.key for row in rows], [row.fence for row in rows]
+        empty = [checksum(SessionRow(row.name, row.key)) for row in rows]
         with allowing(connection, self._bound), connection.transaction():
-            if not connection.execute(sql.DELETE_SESSION, (empty, row.key, row.fence)).rowcount:
+            found = connection.execute(sql.DELETE_SESSIONS, (keys, fences, empty)).rowcount
+            if found != len(rows):
                 check_version(connection, self.where)
-                return False
-            hashes = [digest for (digest,) in connection.execute(sql.LOCK_BLOBS, (row.key,))]
-            connection.execute(sql.DELETE_RECORDS, (row.key,))
-            connection.execute(sql.DELETE_USES, (row.key,))
+                raise psycopg.Rollback
+            hashes = [digest for (digest,) in connection.execute(sql.LOCK_BLOBS, (keys,))]
+            connection.execute(sql.DELETE_RECORDS, (keys,))
+            connection.execute(sql.DELETE_USES, (keys,))
             connection.execute(sql.DELETE_BLOBS, (hashes,))
             connection.execute(sql.NOTE_DELETION)
-        return True
+        return found == len(rows)
 
     # Records
 

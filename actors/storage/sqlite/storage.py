@@ -192,19 +192,20 @@ class SqliteStorage:
             found = records(connection, row, after, JournalPlace(str(self.path)), most)
             return decoded_page(session, found, after, row.last)
 
-    def delete(self, session: str) -> None:
-        """Delete a session's log, its blobs that no other log refers to, and what of it is in the write-ahead log.
+    def delete(self, *sessions: str) -> None:
+        """Delete logs, blobs that no other log refers to, and what of them is in the write-ahead log.
 
         A reader of another process may keep the latter until it has read and somebody writes.
         """
         with self._connections.transaction() as connection:
-            row = self._row(connection, session)
-            if row is None or (not row.last and row.owner is None):
-                return
-            self._check_free(connection, row)
-            self._delete(connection, row)
-            note_deletion(connection)
-            self._connections.deleted = True
+            for session in sessions:
+                row = self._row(connection, session)
+                if row is None or (not row.last and row.owner is None):
+                    continue
+                self._check_free(connection, row)
+                self._delete(connection, row)
+                note_deletion(connection)
+                self._connections.deleted = True
 
     def look_at_clock(self, now: int, elapsed: int) -> ObservedClock:
         """Note the wall clock; return how far it is trusted."""

@@ -6,7 +6,52 @@ LAGGING = (
     "tests/test_failover_matrix.py::test_callers_hear_of_each_event_that_a_lagging_standby_did_not_have",
 )
 
+SWEEPS, RETENTION = "tests/test_sweeps.py", "actors/hosting/retention.py"
+DELETION = "actors/hosting/deletion.py"
+
 MUTATIONS: tuple[Mutation, ...] = (
+    Mutation(
+        "sweeps: each session is deleted in a transaction of its own",
+        f"{RETENTION}:Retention.sweep",
+        "len(expired) == BATCH",
+        "len(expired) == 1",
+        (f"{SWEEPS}::test_a_sweep_deletes_many_sessions_in_one_transaction",),
+    ),
+    Mutation(
+        "sweeps: long logs are deleted together",
+        f"{RETENTION}:Retention.sweep",
+        "sum(...) + each.bytes > BYTES",
+        "False",
+        (f"{SWEEPS}::test_a_sweep_deletes_no_more_bytes_together_than_others_can_wait_for",),
+    ),
+    Mutation(
+        "sweeps: one session that cannot be deleted keeps the others of its transaction",
+        f"{DELETION}:delete_unused",
+        "(SessionElsewhere, JournalError)",
+        "SessionElsewhere",
+        (f"{SWEEPS}::test_a_session_that_cannot_be_deleted_keeps_no_other_from_it",),
+    ),
+    Mutation(
+        "sweeps: a session that was used since it was listed is deleted",
+        f"{DELETION}:_claim_unused",
+        "claim.last == sessions[each] and (not failures)",
+        "not failures",
+        (f"{SWEEPS}::test_a_session_that_was_used_since_it_was_listed_is_kept_and_released",),
+    ),
+    Mutation(
+        "sweeps: a session that stays is never released",
+        f"{DELETION}:_claim_unused",
+        "await _release(journal, ...)",
+        "pass",
+        (f"{SWEEPS}::test_a_session_that_was_used_since_it_was_listed_is_kept_and_released",),
+    ),
+    Mutation(
+        "sweeps: leaving the runtime crashes a sweep",
+        "actors/runtime.py:Runtime._keep_no_longer",
+        "partial(self.journal._delete_unused, host)",
+        "lambda stored: self.journal._delete_unused(self._running(), stored)",
+        (f"{SWEEPS}::test_a_runtime_that_is_left_in_a_sweep_logs_no_crash",),
+    ),
     Mutation(
         "failover matrix: the log does not name a loss",
         "actors/journal.py:JournalActor._name_loss",

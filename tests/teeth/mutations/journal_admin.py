@@ -106,7 +106,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "erasure: deleted rows of a Postgres server are not reported",
-        "actors/storage/postgres/storage.py:PostgresStorage._is_deleted",
+        "actors/storage/postgres/storage.py:PostgresStorage._are_deleted",
         "connection.execute(sql.NOTE_DELETION)",
         "",
         (f"{ERASURE}::test_the_tables_of_a_postgres_server_are_reported_until_they_are_written_anew",),

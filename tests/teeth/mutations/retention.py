@@ -9,16 +9,16 @@ CARRIED = "tests/test_carried_sessions.py"
 MUTATIONS = (
     Mutation(
         "retention: what is open expires",
-        "actors/hosting/sessions.py:Sessions.delete",
-        "unused is not None and name in self._open",
-        'unused is None and name == ""',
+        "actors/hosting/sessions.py:Sessions.delete_unused",
+        "each.id not in self._open",
+        "True",
         (f"{TESTS}::test_what_nobody_used_for_so_long_is_deleted_and_nothing_else",),
     ),
     Mutation(
         "retention: a subagent's log expires before that of the session above",
         f"{RETENTION}:Retention._expire",
-        "... is not None",
-        "... == session.id",
+        "... is None",
+        "... != each.id",
         (f"{TESTS}::test_what_is_below_a_session_goes_with_it_whatever_its_age",),
     ),
     Mutation(

@@ -1,0 +1,174 @@
+"""A sweep deletes many sessions in one transaction, and a runtime may be left while it sweeps."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from functools import partial
+from itertools import chain
+from pathlib import Path
+
+import anyio
+import anyio.from_thread
+import pytest
+
+from actors import Runtime
+from actors.config import Config, FileSettings
+from actors.config.settings import JournalSettings
+from actors.errors import JournalDamaged, SessionElsewhere
+from actors.hosting.retention import Retention
+from actors.storage import Entry, Storage
+from actors.storage.memory import MemoryStorage
+from actors.storage.postgres import PostgresStorage
+from actors.storage.sqlite import SqliteStorage
+from tests.postgres import Server
+from tests.runtime_support import hosting, openai
+from tests.storages import begin, made, to
+from tests.test_retention import DAY, KEEP, Clock, at_rest, kept, months, retention
+
+pytestmark = pytest.mark.anyio
+
+KINDS = pytest.mark.parametrize("kind", ["sqlite-process", "postgres"])
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    monkeypatch.setattr("actors.hosting.retention.PAUSE", 0)
+    return Clock(monkeypatch)
+
+
+@pytest.fixture
+def storage(kind: str, request: pytest.FixtureRequest) -> Iterator[Storage]:
+    with closing(made(kind, request)) as storage:
+        storage.open()
+        yield storage
+
+
+@pytest.fixture
+def deletions(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
+    """The sessions of each transaction that deletes some."""
+    calls, delete = list[tuple[str, ...]](), storage.delete
+
+    def noting(*sessions: str) -> None:
+        calls.append(sessions)
+        delete(*sessions)
+
+    monkeypatch.setattr(storage, "delete", noting)
+    return calls
+
+
+@KINDS
+async def test_a_sweep_deletes_many_sessions_in_one_transaction(
+    storage: Storage, clock: Clock, deletions: list[tuple[str, ...]]
+) -> None:
+    names = {f"s{number}" for number in range(70)}
+    for name in names:
+        at_rest(storage, name)
+    async with hosting(a=openai(), storage=storage) as runtime:
+        await runtime.open("a", id="open")
+        assert await months(clock, retention(runtime, clock), 4) == [0, 0, 0, 70]
+    assert len(deletions) == 5
+    assert {*chain.from_iterable(deletions)} == names
+    assert kept(storage) == ["open"]
+    assert storage.claim("s1").last == 0
+
+
+@pytest.mark.parametrize("kind", ["sqlite-process"])
+async def test_a_sweep_deletes_no_more_bytes_together_than_others_can_wait_for(
+    storage: Storage, clock: Clock, deletions: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in "abc":
+        at_rest(storage, name)
+    size = max(stored.bytes for stored in storage.sessions())
+    monkeypatch.setattr("actors.hosting.retention.BYTES", 2 * size)
+    async with hosting(a=openai(), storage=storage) as runtime:
+        await months(clock, retention(runtime, clock), 4)
+    assert sorted(map(len, deletions)) == [1, 2]
+
+
+class Stuck(MemoryStorage):
+    """Keeps one session."""
+
+    def delete(self, *sessions: str) -> None:
+        if "s1" in sessions:
+            raise JournalDamaged("not now")
+        super().delete(*sessions)
+
+
+async def test_a_session_that_cannot_be_deleted_keeps_no_other_from_it(clock: Clock) -> None:
+    storage = Stuck()
+    async with hosting(a=openai(), storage=storage) as runtime:
+        for number in range(3):
+            at_rest(storage, f"s{number}")
+        assert await months(clock, retention(runtime, clock), 4) == [0, 0, 0, 2]
+        (left,) = storage.sessions()
+        assert (left.id, left.owner) == ("s1", None)
+
+
+@KINDS
+async def test_a_session_that_was_used_since_it_was_listed_is_kept_and_released(storage: Storage) -> None:
+    at_rest(storage, "used")
+    at_rest(storage, "unused")
+    listed = storage.sessions()
+    claim = storage.claim("used")
+    storage.append([Entry("used", claim.fence, (to("b"),))])
+    storage.release("used", claim.fence)
+    async with hosting(a=openai(), storage=storage) as runtime:
+        assert await runtime.journal._delete_unused(runtime._running(), listed) == ["unused"]
+        (left,) = storage.sessions()
+        assert (left.id, left.owner) == ("used", None)
+
+
+@KINDS
+def test_of_several_logs_all_are_deleted_or_none(kind: str, request: pytest.FixtureRequest) -> None:
+    mine, other = _two_hosts(kind, request)
+    with closing(mine):
+        begin(mine, "mine")
+        with closing(other):
+            begin(other, "theirs")
+            with pytest.raises(SessionElsewhere):
+                mine.delete("mine", "nobody", "theirs")
+            assert kept(mine) == ["mine", "theirs"]
+        mine.delete("mine", "nobody", "theirs")
+        assert kept(mine) == []
+
+
+def _two_hosts(kind: str, request: pytest.FixtureRequest) -> tuple[Storage, Storage]:
+    """Return two storages of one journal."""
+    if kind == "postgres":
+        server: Server = request.getfixturevalue("postgres")
+        url = server.url(server.schema())
+        return PostgresStorage(url), PostgresStorage(url)
+    path: Path = request.getfixturevalue("tmp_path") / "sessions.db"
+    return SqliteStorage(path, level="process"), SqliteStorage(path, level="process")
+
+
+@KINDS
+@pytest.mark.requirement("PROMISE-11", "PROMISE-12")
+async def test_a_runtime_that_is_left_in_a_sweep_logs_no_crash(
+    storage: Storage, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    is_sweeping, delete, close = anyio.Event(), storage.delete, storage.close
+
+    def deleting(*sessions: str) -> None:
+        anyio.from_thread.run_sync(is_sweeping.set)
+        delete(*sessions)
+
+    def closing_slowly() -> None:
+        anyio.from_thread.run(anyio.sleep, 0.05)  # the sweep goes on meanwhile
+        close()
+
+    for name in "abcd":
+        at_rest(storage, name)
+    for _ in range(4):
+        clock.advance(30 * DAY)
+        storage.look_at_clock(int(clock.now), 30 * DAY)
+    monkeypatch.setattr("actors.hosting.retention.BATCH", 1)
+    monkeypatch.setattr("actors.hosting.retention.PAUSE", 0.01)
+    monkeypatch.setattr("actors.runtime.Retention", partial(Retention, clock=clock, steady=clock.steady))
+    monkeypatch.setattr(storage, "delete", deleting)
+    monkeypatch.setattr(storage, "close", closing_slowly)
+    settings = FileSettings(journal=JournalSettings.model_validate({"keep": f"{KEEP // DAY} days"}))
+    with anyio.fail_after(60):
+        async with Runtime(Config(settings, {}), journal=storage):
+            await is_sweeping.wait()
+    assert [line for line in caplog.messages if "crashed" in line] == []
+    monkeypatch.setattr(storage, "close", close)
