@@ -4,7 +4,7 @@ import asyncio
 import os
 import sqlite3
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import aclosing, closing
 from itertools import count
 from pathlib import Path
@@ -20,14 +20,16 @@ from actors.handle import Session
 from actors.hosting.storage_owner import StorageOwner
 from actors.storage import Storage
 from actors.storage.memory import MemoryStorage
+from actors.storage.postgres import PostgresStorage
 from actors.storage.sqlite import SqliteStorage
 from tests.every_await import Work, cancels
+from tests.postgres import Server
 from tests.runtime_support import actors
 from tests.storages import FILES
 
 pytestmark = pytest.mark.anyio
 
-KEPT = pytest.mark.parametrize("kept", ["memory", "sqlite-process"])
+KEPT = pytest.mark.parametrize("kept", ["memory", "sqlite-process", "postgres"])
 FILE = "sessions.db"
 ENVIRON = {"OPENAI_API_KEY": "k"}
 
@@ -37,13 +39,70 @@ def runtime_on(storage: Storage) -> Runtime:
     return Runtime(environ=ENVIRON, journal=storage, seed=1)
 
 
+class WatchedStorage(PostgresStorage):
+    """Logs in a Postgres schema of its own, and a connection that looks at them from outside."""
+
+    def __init__(self, server: Server) -> None:
+        role = server.role()  # so that nobody else has connections of this name
+        super().__init__(server.url(role, user=role))
+        self.watch = server.connect(role)
+        self._role = role
+
+    @property
+    def exists(self) -> bool:
+        """Whether there are tables."""
+        return self.watch.execute("SELECT to_regclass('actors_session')").fetchall() != [(None,)]
+
+    @property
+    def claims(self) -> list[str]:
+        """The sessions that have an owner."""
+        claimed = "SELECT name FROM actors_session WHERE owner IS NOT NULL"
+        return [name for (name,) in self.watch.execute(claimed)] if self.exists else []
+
+    @property
+    def connections(self) -> int:
+        """How many connections the storage has to the server."""
+        count = "SELECT count(*) FROM pg_stat_activity WHERE usename = %s"
+        ((found,),) = self.watch.execute(count, (self._role,)).fetchall()
+        return int(found)
+
+
+@pytest.fixture
+def storage(kept: str, request: pytest.FixtureRequest) -> Iterator[Storage]:
+    """Give a storage that is empty and not open."""
+    if kept != "postgres":
+        yield FILES[kept](request.getfixturevalue("tmp_path"))
+        return
+    watched = WatchedStorage(request.getfixturevalue("postgres"))
+    with watched.watch:
+        yield watched
+
+
 def claims_held(storage: Storage) -> list[str]:
     """Return the sessions that nobody but this host may go on with."""
     if isinstance(storage, MemoryStorage):
         return sorted(storage._claimed)
-    assert isinstance(storage, SqliteStorage)
-    with closing(sqlite3.connect(storage.path)) as file:
+    if isinstance(storage, WatchedStorage):
+        return storage.claims
+    if not storage_path(storage).exists():
+        return []
+    with closing(sqlite3.connect(storage_path(storage))) as file:
         return [name for (name,) in file.execute("SELECT name FROM session WHERE owner IS NOT NULL")]
+
+
+def storage_path(storage: Storage) -> Path:
+    """Return the path of a storage that is a file."""
+    assert isinstance(storage, SqliteStorage)
+    return storage.path
+
+
+def is_open(storage: Storage) -> bool:
+    """Return True if this process has files of the storage open, or connections to it."""
+    if isinstance(storage, MemoryStorage):
+        return False
+    if isinstance(storage, WatchedStorage):
+        return storage.connections > 0
+    return bool(files_open(storage_path(storage).parent))
 
 
 def files_open(folder: Path) -> list[str]:
@@ -97,11 +156,9 @@ async def attempts(work: Work, runtime: Runtime, opened: Opened | None = None) -
 
 @KEPT
 @pytest.mark.requirement("PROMISE-12", "PROMISE-11")
-async def test_an_open_that_is_cancelled_at_any_await_leaves_nothing_claimed(
-    kept: str, tmp_path: Path
-) -> None:
+async def test_an_open_that_is_cancelled_at_any_await_leaves_nothing_claimed(storage: Storage) -> None:
     opened = Opened()
-    async with runtime_on(FILES[kept](tmp_path)) as runtime:
+    async with runtime_on(storage) as runtime:
 
         async def work() -> None:
             opened.sessions.append(await runtime.open("openai:m", id="one", tools=[look]))
@@ -113,11 +170,9 @@ async def test_an_open_that_is_cancelled_at_any_await_leaves_nothing_claimed(
 
 @KEPT
 @pytest.mark.requirement("PROMISE-12", "PROMISE-11")
-async def test_a_resume_that_is_cancelled_at_any_await_leaves_nothing_claimed(
-    kept: str, tmp_path: Path
-) -> None:
+async def test_a_resume_that_is_cancelled_at_any_await_leaves_nothing_claimed(storage: Storage) -> None:
     opened = Opened()
-    async with runtime_on(FILES[kept](tmp_path)) as runtime:
+    async with runtime_on(storage) as runtime:
         exported = await log_of_a_session(runtime)
         await runtime.journal.import_session(exported, id="one")
 
@@ -131,11 +186,45 @@ async def test_a_resume_that_is_cancelled_at_any_await_leaves_nothing_claimed(
 
 @KEPT
 @pytest.mark.requirement("PROMISE-12", "PROMISE-11")
+async def test_a_get_or_create_that_is_cancelled_at_any_await_leaves_nothing_claimed(
+    storage: Storage,
+) -> None:
+    opened = Opened()
+    async with runtime_on(storage) as runtime:
+        exported = await log_of_a_session(runtime)
+
+        async def work() -> None:
+            for name in ("new", "known"):
+                opened.sessions.append(await runtime.open("openai:m", id=name, tools=[look], resume=True))
+
+        await runtime.journal.import_session(exported, id="known")
+        async for _ in attempts(work, runtime, opened):
+            await runtime.journal.delete("new", "known")
+            await runtime.journal.import_session(exported, id="known")
+
+
+@KEPT
+@pytest.mark.requirement("PROMISE-12", "PROMISE-11")
+async def test_a_deletion_that_is_cancelled_at_any_await_leaves_nothing_claimed(storage: Storage) -> None:
+    async with runtime_on(storage) as runtime:
+        exported = await log_of_a_session(runtime)
+        await runtime.journal.import_session(exported, id="one")
+
+        async def work() -> None:
+            await runtime.journal.delete("one")
+
+        async for _ in attempts(work, runtime):
+            if not await runtime.journal.list():
+                await runtime.journal.import_session(exported, id="one")
+
+
+@KEPT
+@pytest.mark.requirement("PROMISE-12", "PROMISE-11")
 async def test_a_fork_that_is_cancelled_at_any_await_leaves_nothing_claimed_and_no_log_that_nobody_knows(
-    kept: str, tmp_path: Path
+    storage: Storage,
 ) -> None:
     known = list[str]()
-    async with runtime_on(FILES[kept](tmp_path)) as runtime:
+    async with runtime_on(storage) as runtime:
         await runtime.journal.import_session(await log_of_a_session(runtime), id="one")
 
         async def work() -> None:
@@ -148,10 +237,10 @@ async def test_a_fork_that_is_cancelled_at_any_await_leaves_nothing_claimed_and_
 @KEPT
 @pytest.mark.requirement("PROMISE-12", "PROMISE-11")
 async def test_an_import_that_is_cancelled_at_any_await_leaves_nothing_claimed_and_all_or_nothing(
-    kept: str, tmp_path: Path
+    storage: Storage,
 ) -> None:
     known = list[str]()
-    async with runtime_on(FILES[kept](tmp_path)) as runtime:
+    async with runtime_on(storage) as runtime:
         exported = await log_of_a_session(runtime)
 
         async def work() -> None:
@@ -166,9 +255,9 @@ async def test_an_import_that_is_cancelled_at_any_await_leaves_nothing_claimed_a
 @KEPT
 @pytest.mark.requirement("PROMISE-12", "PROMISE-11")
 async def test_a_runtime_that_is_cancelled_at_any_await_of_its_life_leaves_nothing_open(
-    kept: str, tmp_path: Path
+    storage: Storage,
 ) -> None:
-    storage, numbers = FILES[kept](tmp_path), count()
+    numbers = count()
 
     async def work() -> None:
         async with runtime_on(storage) as runtime:
@@ -179,15 +268,9 @@ async def test_a_runtime_that_is_cancelled_at_any_await_of_its_life_leaves_nothi
     async with aclosing(cancels(work)) as moments:
         async for way, number in moments:
             with anyio.fail_after(30):
-                await until(lambda: not files_open(tmp_path))
+                await until(lambda: not is_open(storage))
             assert tasks_running() == before, (way, number)
-            if isinstance(storage, MemoryStorage) or storage_exists(tmp_path):
-                assert claims_held(storage) == []
-
-
-def storage_exists(folder: Path) -> bool:
-    """Say whether anything was written."""
-    return (folder / FILE).exists()
+            assert claims_held(storage) == []
 
 
 def tasks_running() -> int:

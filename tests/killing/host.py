@@ -37,6 +37,7 @@ class Work(Struct, frozen=True):
         crossing: At which it kills itself; 0 for none.
         events: After so many that its client has seen, of all sessions, it is killed from outside; 0 for never. Until
             then it goes on for ever.
+        forks: Whether it has forked a worker, which lives on when it is killed.
     """
 
     folder: Path
@@ -45,6 +46,31 @@ class Work(Struct, frozen=True):
     sessions: Mapping[str, str]
     crossing: int = 0
     events: int = 0
+    forks: bool = False
+
+
+class Workers:
+    """The life of forked workers: each ends when `close` is called, or when its caller has ended."""
+
+    def __init__(self) -> None:
+        self._readable, self._writable = os.pipe()
+        self._has_forked = False
+
+    def fork(self, *inherited: int) -> None:
+        """Fork one worker, the first time; it closes these descriptors, and does nothing else."""
+        if self._has_forked:
+            return
+        self._has_forked = True
+        if not os.fork():
+            for each in (*inherited, self._writable):
+                os.close(each)
+            os.read(self._readable, 1)
+            os._exit(0)
+
+    def close(self) -> None:
+        """End the workers."""
+        os.close(self._readable)
+        os.close(self._writable)
 
 
 def line(event: SessionEvent) -> bytes | None:
@@ -54,7 +80,7 @@ def line(event: SessionEvent) -> bytes | None:
     return dump(event_json(event)) + b"\n"
 
 
-async def host(work: Work, pipe: int) -> None:
+async def host(work: Work, workers: Workers, pipe: int) -> None:
     """Do it, and write every durable event into the pipe as soon as it is seen: in its ask, and in its session."""
     crossings = Crossings(work.crossing)
     crossings.install()
@@ -71,6 +97,8 @@ async def host(work: Work, pipe: int) -> None:
 
     async def work_on(name: str, scenario: str) -> None:
         session = await runtime.open(TARGET, tools=tools(work.folder), id=name)
+        if work.forks:  # now that there is something to inherit: the file, its locks, the host's lease
+            workers.fork(pipe)
         async with anyio.create_task_group() as readers:
             readers.start_soon(read, session)
             for _ in count() if work.events else range(1):
@@ -86,7 +114,7 @@ async def host(work: Work, pipe: int) -> None:
                 tasks.start_soon(work_on, name, scenario)
 
 
-def hosted(work: Work) -> int:
+def hosted(work: Work, workers: Workers) -> int:
     """Do it in a process of its own, and keep what its client saw; return how it ended."""
     work.folder.mkdir()
     with (work.folder / "seen").open("wb") as seen:
@@ -96,7 +124,7 @@ def hosted(work: Work) -> int:
             seen.write(said)
             return next(lines) == work.events
 
-        return forked(lambda pipe: anyio.run(host, work, pipe, backend=work.backend), kept)
+        return forked(lambda pipe: anyio.run(host, work, workers, pipe, backend=work.backend), kept)
 
 
 def forked(function: Callable[[int], object], hear: Callable[[bytes], bool]) -> int:

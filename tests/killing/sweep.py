@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from actors.storage import Level
 from tests.killing.aftermath import judged
-from tests.killing.host import Work, forked, host, hosted
+from tests.killing.host import Work, Workers, forked, host, hosted
 from tests.killing.scenarios import SCENARIOS
 
 BACKENDS = ("asyncio", "trio")
@@ -25,14 +25,16 @@ LEVELS: tuple[Level, ...] = tuple(level for level in get_args(Level) if level !=
 
 def warm(folder: Path) -> None:
     """Do it once in this process, on each backend: what is forked later has imported all, and makes nothing twice."""
+    workers = Workers()
     for backend in BACKENDS:
         work = single(folder / backend, backend, "process", "tools", 0)
         work.folder.mkdir()
         (work.folder / "seen").touch()
         with open(os.devnull, "wb") as nobody:
-            anyio.run(host, work, nobody.fileno(), backend=backend)
+            anyio.run(host, work, workers, nobody.fileno(), backend=backend)
         anyio.run(judged, work.folder, backend=backend)
         shutil.rmtree(work.folder)
+    workers.close()
     gc.collect()
     gc.freeze()
 
@@ -54,7 +56,7 @@ class Killed(Struct, frozen=True):
 
 def killed(work: Work) -> Killed:
     """Let a process work until it dies, and another go on with what it left."""
-    status, said = 0, list[bytes]()
+    status, said, workers = 0, list[bytes](), Workers()
 
     def judge(pipe: int) -> None:
         found = anyio.run(judged, work.folder, backend=work.backend)
@@ -65,18 +67,19 @@ def killed(work: Work) -> Killed:
         return False
 
     try:
-        status = hosted(work)
+        status = hosted(work, workers)
         assert forked(judge, heard) == 0
         return Killed(work, status, Counter(json.loads(said[-1])))
     except AssertionError as error:
         return Killed(work, status, broken=f"{work}\n{error}\n")
     finally:
+        workers.close()
         shutil.rmtree(work.folder)
 
 
 def single(folder: Path, backend: str, level: Level, scenario: str, crossing: int) -> Work:
-    """Return the work of one session."""
-    return Work(folder, backend, level, {"killed": scenario}, crossing)
+    """Return the work of one session, which has forked a worker at every other crossing."""
+    return Work(folder, backend, level, {"killed": scenario}, crossing, forks=bool(crossing % 2))
 
 
 def at_crossings(
@@ -95,4 +98,5 @@ def under_load(folder: Path, sessions: int, most: int, seed: int) -> Killed:
     random = Random(seed)
     backend, level = random.choice([*product(BACKENDS, LEVELS)])
     scenarios = dict(zip((f"s{number}" for number in range(sessions)), cycle(SCENARIOS), strict=False))
-    return killed(Work(folder, backend, level, scenarios, events=random.randrange(1, most)))
+    events, forks = random.randrange(1, most), random.random() < 0.5
+    return killed(Work(folder, backend, level, scenarios, events=events, forks=forks))

@@ -9,7 +9,34 @@ LAGGING = (
 SWEEPS, RETENTION = "tests/test_sweeps.py", "actors/hosting/retention.py"
 DELETION = "actors/hosting/deletion.py"
 
+OWNERSHIP = "tests/test_ownership.py"
+
 MUTATIONS: tuple[Mutation, ...] = (
+    Mutation(
+        "kill sweep: a forked worker keeps the locks of a host that is killed",
+        "actors/storage/sqlite/forks.py:_begin_child",
+        "lock.close()",
+        "pass",
+        ("tests/test_killing.py",),
+    ),
+    Mutation(
+        "ownership on Postgres: nobody owns a claim between the journal's answer and the caller",
+        "actors/hosting/claims.py:claim_session",
+        "ClaimSession(session, existing, pending.take)",
+        "ClaimSession(session, existing)",
+        (
+            f"{OWNERSHIP}::test_an_open_that_is_cancelled_at_any_await_leaves_nothing_claimed",
+            f"{OWNERSHIP}::test_a_resume_that_is_cancelled_at_any_await_leaves_nothing_claimed",
+            f"{OWNERSHIP}::test_a_get_or_create_that_is_cancelled_at_any_await_leaves_nothing_claimed",
+        ),
+    ),
+    Mutation(
+        "ownership on Postgres: a storage that is closed keeps a connection",
+        "actors/storage/postgres/storage.py:PostgresStorage.close",
+        "self._reader.close()",
+        "pass",
+        (f"{OWNERSHIP}::test_a_runtime_that_is_cancelled_at_any_await_of_its_life_leaves_nothing_open",),
+    ),
     Mutation(
         "sweeps: each session is deleted in a transaction of its own",
         f"{RETENTION}:Retention.sweep",
