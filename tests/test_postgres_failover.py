@@ -148,6 +148,27 @@ def test_a_host_whose_claim_was_lost_writes_nothing_beside_the_one_that_has_the_
     other.close()
 
 
+@pytest.mark.parametrize("more", [0, 1])
+def test_a_host_whose_claim_was_lost_writes_nothing_behind_events_of_another_with_the_same_number(
+    url: str, storage: PostgresStorage, standby: Standby, more: int
+) -> None:
+    begin(storage, "one")
+    storage.close()
+    standby.fall_behind()
+    before = storage.claim("one")
+    assert storage.append([Entry("one", before.fence, (to("lost"),) * (1 + more), 1)]) == [2 + more]
+    standby.promote()
+    other = PostgresStorage(url)
+    after = other.claim("one")
+    assert before == after
+    assert other.append([Entry("one", after.fence, (to("b"),), 1)]) == [2]
+    other.close()
+    (outcome,) = storage.append([Entry("one", before.fence, (to("c"),), 2 + more)])
+    assert isinstance(outcome, Fenced)
+    assert "the journal went back to before it was opened here" in str(outcome)
+    assert storage.read("one")[1:] == [to("b")]
+
+
 def test_events_that_nobody_here_wrote_are_another_writers(storage: PostgresStorage) -> None:
     claim = begin(storage, "one")
     refused, follows = storage.append(

@@ -80,6 +80,7 @@ class Batch:
                 *_of_log(change.after),
                 checksum(change.after),
                 change.after.owner is None,
+                checksum(change.before),
             )
             for change in self._changes.values()
         ]

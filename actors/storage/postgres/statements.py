@@ -71,12 +71,12 @@ ROWS = f"SELECT {COLUMNS} FROM actors_session WHERE name = ANY(%s)"  # noqa: S60
 APPEND = """
 WITH given AS (
     SELECT * FROM unnest(%b::bigint[], %b::bigint[], %b::bigint[], %b::bigint[], %b::bigint[], %b::text[], %b::text[],
-        %b::text[], %b::float8[], %b::float8[], %b::bigint[], %b::bool[])
-    AS g (key, fence, before, last, size, tenant, target, state, opened, used, checksum, ended)
+        %b::text[], %b::float8[], %b::float8[], %b::bigint[], %b::bool[], %b::bigint[])
+    AS g (key, fence, before, last, size, tenant, target, state, opened, used, checksum, ended, seen)
 ), written AS (
     UPDATE actors_session s SET last = g.last, size = g.size, tenant = g.tenant, target = g.target, state = g.state,
         opened = g.opened, used = g.used, checksum = g.checksum, owner = CASE WHEN NOT g.ended THEN s.owner END
-    FROM given g WHERE s.key = g.key AND s.fence = g.fence AND s.last = g.before
+    FROM given g WHERE s.key = g.key AND s.fence = g.fence AND s.last = g.before AND s.checksum = g.seen
         AND (s.owner IS NULL OR s.owner = %t::text) AND {ours}
     RETURNING s.key
 ), added AS (
@@ -84,12 +84,13 @@ WITH given AS (
     FROM unnest(%b::bigint[], %b::bigint[], %b::bigint[], %b::bytea[]) AS r (session, number, checksum, bytes)
     JOIN written w ON w.key = r.session
 ){blobs}
-SELECT s.key, s.fence, s.last, w.key IS NOT NULL
+SELECT s.key, s.fence, s.last, s.owner, w.key IS NOT NULL
 FROM given g JOIN actors_session s ON s.key = g.key LEFT JOIN written w ON w.key = s.key
 """
 """Writes the sessions whose number and last event are as given; what it does not return as written is not. Another host
 that claims one meanwhile is waited for, and then it is looked at anew. Where a failover lost claims, two hosts may have
-been given the same number: so no host writes what belongs to another."""
+been given the same number: so no host writes what belongs to another, nor behind events that it has not seen, though
+there are as many."""
 
 _BLOBS = """, kept AS (
     INSERT INTO actors_blob SELECT b.hash, b.bytes

@@ -55,8 +55,8 @@ BOUND = 30.0
 SHORTEST = 2.0
 """Seconds of silence that are always waited for: a machine that is busy says nothing for as long."""
 Refusal: TypeAlias = Fenced | JournalBehind
-SessionEnd: TypeAlias = tuple[int, int]
-"""What a session has: its number, and how many events."""
+SessionEnd: TypeAlias = tuple[int, int, str | None]
+"""What a session has: its number, how many events, and its owner."""
 CACHED = 16_384
 """Rows of sessions that are claimed here, which nobody else changes without raising their number."""
 
@@ -412,15 +412,15 @@ class PostgresStorage:
                 self._doubt = None
             raise
         self._doubt = None
-        ends = {key: (fence, last, is_written) for key, fence, last, is_written in found}
+        ends = {key: ((fence, last, owner), is_written) for key, fence, last, owner, is_written in found}
         left = dict[str, SessionEnd | None]()
         for before, after in batch.changes:
-            fence, last, is_written = ends.get(before.key, (0, 0, False))
+            end, is_written = ends.get(before.key, (None, False))
             if is_written:
                 self._keep(after)
             else:
                 self._rows.pop(before.name, None)
-                left[before.name] = (fence, last) if fence else None
+                left[before.name] = end
         return left
 
     def _known(self, connection: Connection, entries: Iterable[Entry]) -> dict[str, SessionRow]:
@@ -459,10 +459,12 @@ def _why_left(entry: Entry, row: SessionRow, end: SessionEnd | None) -> Refusal:
     """Return why an entry was not written, where its session was thought to have this row and has this end."""
     if end is None:
         return entry.unclaimed()
-    fence, last = end
-    if fence == entry.fence and last < row.last:
+    fence, last, owner = end
+    if fence != entry.fence:
+        return entry.fenced(fence)
+    if owner == row.owner and last < row.last:
         return entry.behind(last, row.last)
-    return entry.fenced(fence if fence != entry.fence else fence + 1)  # it changed after it was looked at
+    return entry.unclaimed()  # another host was given the same number, since the claim of this one is lost
 
 
 def _observed(connection: Connection, now: int, elapsed: int) -> ObservedClock:

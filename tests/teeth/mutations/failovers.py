@@ -9,6 +9,8 @@ LAGGING = (
 SWEEPS, RETENTION = "tests/test_sweeps.py", "actors/hosting/retention.py"
 DELETION = "actors/hosting/deletion.py"
 
+FAILOVER = "tests/test_postgres_failover.py"
+SAME_NUMBER = "test_a_host_whose_claim_was_lost_writes_nothing_behind_events_of_another_with_the_same_number"
 OWNERSHIP = "tests/test_ownership.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
@@ -78,6 +80,20 @@ MUTATIONS: tuple[Mutation, ...] = (
         "partial(self.journal._delete_unused, host)",
         "lambda stored: self.journal._delete_unused(self._running(), stored)",
         (f"{SWEEPS}::test_a_runtime_that_is_left_in_a_sweep_logs_no_crash",),
+    ),
+    Mutation(
+        "failover: a host writes behind events of another that was given the same number",
+        "actors/storage/postgres/statements.py:APPEND",
+        'APPEND = """...s.checksum = g.seen..."""',
+        'APPEND = """...true..."""',
+        (f"{FAILOVER}::{SAME_NUMBER}",),
+    ),
+    Mutation(
+        "failover: a lost claim is reported as a gap of the log",
+        "actors/storage/postgres/storage.py:_why_left",
+        "owner == row.owner and last < row.last",
+        "last < row.last",
+        (f"{FAILOVER}::{SAME_NUMBER}",),
     ),
     Mutation(
         "failover matrix: the log does not name a loss",

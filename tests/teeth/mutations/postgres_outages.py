@@ -51,8 +51,8 @@ MUTATIONS = (
     Mutation(
         "failover: what the append does not return counts as written",
         f"{STORAGE}:PostgresStorage._write",
-        "(0, 0, False)",
-        "(0, 0, True)",
+        "(None, False)",
+        "(None, True)",
         (f"{FAILOVER}::test_an_append_to_a_session_whose_row_is_missing_is_fenced",),
     ),
     Mutation(
