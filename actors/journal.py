@@ -431,7 +431,8 @@ class JournalActor(Actor[JournalCommand]):
         if not len(group):
             return
         try:
-            claimed, written = await self._threads.write(partial(group.write, self._storage, self._ends))
+            write = partial(group.write, self._storage, self._ends)
+            claimed, written = await self._threads.write(partial(self._meter.time_commit, write))
         except Exception as error:  # as above
             if len(group) == 1 or isinstance(error, JournalUnavailable):
                 for claim in group.claims:

@@ -443,9 +443,9 @@ class Runtime:
         """Return what was counted since the runtime was entered, and how things stand now. It asks no actor."""
         host, meters = self._running(), self._meters
         backends, open_, active = meters.backends(self._pricing.cost), len(self.sessions), len(host.active)
-        held, slow = self.quarantine.by_tool(), meters.slow
+        held, slow, storage = self.quarantine.by_tool(), meters.slow, self.storage
         waiting, now = host.journal.waiting, self.system.now()
-        journal = meters.journal.stats(self.storage.level, self.storage.lease, waiting, BATCH, now)
+        journal = meters.journal.stats(storage.level, storage.lease, storage.sizes, waiting, BATCH, now)
         counted = backends, open_, active, host.held.total, self.refused, held, slow, self.stalls, journal
         of_host = host.most.memory, host.reuse.stats, host.loop_lag, *meters.work
         return RuntimeStats(*counted, self._budgets.stats, self._learned.stats(), *of_host)

@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from actors import Runtime
-from actors.core.stats import JournalStats
+from actors.core.stats import JournalStats, StorageSizes
 from actors.errors import JournalUnavailable
 from actors.handle import Session
 from actors.logs.outage import JournalMeter
@@ -96,5 +96,5 @@ def test_what_is_under_way_for_long_shows_before_it_fails() -> None:
     meter = JournalMeter()
     meter.beat(100.0)
     meter.begin(100.0)
-    stats = meter.stats("power", 10.0, 0, 256, 111.0)
+    stats = meter.stats("power", 10.0, StorageSizes(), 0, 256, 111.0)
     assert (stats.lag, stats.lease_age, stats.is_ready) == (11.0, 11.0, False)

@@ -193,6 +193,20 @@ LAG = 5.0
 """Seconds that an event would wait to be written from which on nothing new is taken in."""
 
 
+class StorageSizes(Struct, frozen=True):
+    """Sizes of the files of a storage, as its last transaction left them; None where it has none, or a server has them.
+
+    Args:
+        file_bytes: The file.
+        log_bytes: Its write-ahead log.
+        checkpoint_lag_bytes: About how much of the log is not in the file yet. It grows while a program reads the file.
+    """
+
+    file_bytes: int | None = None
+    log_bytes: int | None = None
+    checkpoint_lag_bytes: int | None = None
+
+
 class JournalStats(Struct, frozen=True):
     """The journal.
 
@@ -206,6 +220,8 @@ class JournalStats(Struct, frozen=True):
         lag: Seconds that one more event would wait.
         lease: Seconds after which others may take over from a host that is not heard of; None where nobody could.
         lease_age: Seconds since this host was heard of.
+        sizes: Of the journal's files.
+        commits: How long commits of events took, in storages that may block.
     """
 
     level: str = "memory"
@@ -217,6 +233,8 @@ class JournalStats(Struct, frozen=True):
     lag: float = 0.0
     lease: float | None = None
     lease_age: float = 0.0
+    sizes: StorageSizes = StorageSizes()
+    commits: Durations = Durations()
 
     @property
     def is_available(self) -> bool:

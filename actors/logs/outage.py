@@ -3,15 +3,21 @@
 The journal actor notes it, `Runtime.stats` tells it, and reading it asks nobody.
 """
 
+from collections.abc import Callable
 from math import ceil
+from time import monotonic
+from typing import TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from actors import telemetry
-from actors.core.stats import LAG, JournalStats
+from actors.core.measures import DurationCounts
+from actors.core.stats import LAG, JournalStats, StorageSizes
 from actors.wall import wall
 
 __all__ = ["LAG", "JournalMeter"]
+
+R = TypeVar("R")
 
 LONGEST = 300
 """Characters that are kept of why."""
@@ -29,6 +35,7 @@ class JournalMeter(Struct):
         took: Seconds that it took the last time.
         queued: What the actor has taken from its mailbox, and not begun.
         beaten: When the lease was last prolonged, by the clock of the loop; None before the first time.
+        commits: How long commits took.
     """
 
     damage: str = ""
@@ -39,6 +46,14 @@ class JournalMeter(Struct):
     took: float = 0.0
     queued: int = 0
     beaten: float | None = None
+    commits: DurationCounts = field(default_factory=DurationCounts)
+
+    def time_commit(self, commit: Callable[[], R]) -> R:
+        """Commit, in the thread of the storage, and note how long that took; a commit that fails is not counted."""
+        began = monotonic()
+        written = commit()
+        self.commits.note(monotonic() - began)
+        return written
 
     def failed(self, error: Exception) -> None:
         """Note that the journal is unavailable."""
@@ -76,10 +91,14 @@ class JournalMeter(Struct):
         under_way = 0.0 if self.began is None else now - self.began
         return under_way + ceil((waiting + self.queued) / batch) * self.took
 
-    def stats(self, level: str, lease: float | None, waiting: int, batch: int, now: float) -> JournalStats:
+    def stats(
+        self, level: str, lease: float | None, sizes: StorageSizes, waiting: int, batch: int, now: float
+    ) -> JournalStats:
         """Return how the journal stands, where `waiting` are in the mailbox, written `batch` at once."""
         lag = round(self.lag(waiting, batch, now), 3)
         age = 0.0 if self.beaten is None else round(now - self.beaten, 3)
         waits = waiting + self.queued
         unavailable = self.since, self.why, self.refused
-        return JournalStats(level, *unavailable, waits, self.damage, lag, lease, age)
+        return JournalStats(
+            level, *unavailable, waits, self.damage, lag, lease, age, sizes, self.commits.stats
+        )

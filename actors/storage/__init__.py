@@ -25,6 +25,7 @@ from msgspec import Struct
 
 from actors.core.codec import decode_event, encode_event
 from actors.core.events import Event
+from actors.core.stats import StorageSizes
 from actors.errors import Fenced, JournalBehind, JournalError
 from actors.storage.clock import ObservedClock
 from actors.storage.deletion import RemainingData
@@ -203,6 +204,10 @@ class Storage(Protocol):
     level: Level
     lease: float | None
     """Seconds after which a host that is not heard of is gone; None where nobody else could take over."""
+
+    @property
+    def sizes(self) -> StorageSizes:
+        """Sizes of its own files, as its last transaction left them. Read in any thread; it does not block."""
 
     def open(self) -> None:
         """Make ready what can be made ready before the first use; a second time changes nothing.

@@ -13,6 +13,7 @@ from pathlib import Path
 from actors.core.chunked import EMPTY, ChunkedVector, appended, from_index, item_count
 from actors.core.codec import encode_event
 from actors.core.events import Closed, Event
+from actors.core.stats import StorageSizes
 from actors.errors import ConfigError
 from actors.storage import NOTHING, PAGE, Appended, Claim, Entry, Level, LogPage
 from actors.storage.clock import ObservedClock, observe
@@ -35,6 +36,11 @@ class MemoryStorage:
         self._opened: dict[str, float] = {}
         self._used: dict[str, float] = {}
         self._clock: ObservedClock | None = None
+
+    @property
+    def sizes(self) -> StorageSizes:
+        """Nothing: it has no files of its own."""
+        return StorageSizes()
 
     def open(self) -> None:
         """Do nothing."""

@@ -21,6 +21,7 @@ import psycopg
 from msgspec.structs import astuple
 
 from actors.core.events import Event
+from actors.core.stats import StorageSizes
 from actors.errors import ConfigError, Fenced, JournalBehind, JournalDamaged, JournalUnavailable
 from actors.storage import (
     NO_PAGE,
@@ -98,6 +99,11 @@ class PostgresStorage:
         self._rows: dict[str, SessionRow] = {}
         self._ahead: dict[str, Claim] = {}  # of sessions that are claimed together, and not asked for yet
         self._doubt: Batch | None = None
+
+    @property
+    def sizes(self) -> StorageSizes:
+        """Nothing: it has no files of its own."""
+        return StorageSizes()
 
     def open(self) -> None:
         """Make the tables if there are none; bring them up to date if they are older."""

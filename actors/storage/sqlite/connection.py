@@ -12,6 +12,7 @@ from pathlib import Path
 from threading import Lock, RLock
 from typing import TypeAlias
 
+from actors.core.stats import StorageSizes
 from actors.errors import JournalDamaged, JournalUnavailable
 from actors.storage import Level
 from actors.storage.deletion import RemainingData
@@ -31,6 +32,7 @@ OVERDUE = 4 * CHECKPOINT
 LENGTHENED = 4120 * CHECKPOINT
 """Bytes up to which a write-ahead log is made longer than it is."""
 _CACHED = 256
+_PAGE = 4096
 
 FileId: TypeAlias = tuple[int, int]
 """The device of a file, and its number there."""
@@ -61,6 +63,9 @@ class Connections:
         """Written since the last checkpoint, about."""
         self.deleted = False
         """Whether the write-ahead log may still hold something that was deleted."""
+        self._unmoved = 0  # pages that the last checkpoint left in the log
+        self.sizes = StorageSizes()
+        """Of the files, as the last transaction left them."""
         self.changed = True
         """Whether another process may have written since whoever remembers anything last set this back."""
 
@@ -82,6 +87,7 @@ class Connections:
                     yield connection
                 self._checkpoint(connection)
                 self._lengthen()
+                self._measure()
 
     @contextmanager
     def _committed(self, connection: sqlite3.Connection) -> Iterator[None]:
@@ -116,6 +122,7 @@ class Connections:
                 self._rewrite(connection)
             self.deleted = True  # so that the log is emptied
             self._checkpoint(connection)
+            self._measure()
             is_emptied = not (self.deleted or self._wal.stat().st_size)
             readers = [] if is_emptied else readers_of(self.path)
             return list(remaining(self.path, connection, is_emptied=is_emptied, readers=readers))
@@ -200,11 +207,18 @@ class Connections:
         try:
             with suppress(sqlite3.Error):
                 connection.execute("PRAGMA busy_timeout = 0").fetchall()
-                ((busy, *_),) = connection.execute(f"PRAGMA wal_checkpoint({how})").fetchall()
+                ((busy, frames, moved),) = connection.execute(f"PRAGMA wal_checkpoint({how})").fetchall()
                 self.deleted, self.pages = self.deleted and bool(busy), 0
+                self._unmoved = max(0, frames - moved)
         finally:
             self._reading.release()
         connection.execute(f"PRAGMA busy_timeout = {self._patience * 1000:.0f}").fetchall()
+
+    def _measure(self) -> None:
+        """Note the sizes of the files."""
+        with suppress(OSError):
+            file, log = self.path.stat().st_size, self._wal.stat().st_size
+            self.sizes = StorageSizes(file, log, min(log, _PAGE * (self._unmoved + self.pages)))
 
     def _lengthen(self) -> None:
         """Make the write-ahead log twice as long with zeros, if it has become longer.

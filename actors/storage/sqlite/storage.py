@@ -9,6 +9,7 @@ from sqlite3 import Connection
 from stat import S_ISDIR
 
 from actors.core.events import Event
+from actors.core.stats import StorageSizes
 from actors.errors import ConfigError, Fenced, JournalBehind, JournalDamaged
 from actors.storage import (
     NO_PAGE,
@@ -96,6 +97,11 @@ class SqliteStorage:
         self._hosts = Hosts(self.path, lease)
         self._rows: dict[str, PlacedRow] = {}
         self._is_searched = False
+
+    @property
+    def sizes(self) -> StorageSizes:
+        """Sizes of the file and its write-ahead log, as the last transaction here left them."""
+        return self._connections.sizes
 
     def open(self) -> None:
         """Make the file if there is none; bring it up to date if it is older."""

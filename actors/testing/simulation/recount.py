@@ -101,6 +101,8 @@ EXCUSED: Mapping[str, str] = {
     "journal.lag": "a time",
     "journal.lease": "a setting",
     "journal.lease_age": "a time",
+    "journal.sizes": "logs in memory have no files",
+    "journal.commits": "by the clock of the machine, which no run decides",
     "budgets.tokens": "what is allowed",
     "budgets.money": "what is allowed",
     "budgets.used_money": "counted where money is allowed, by the tokens that are counted again",

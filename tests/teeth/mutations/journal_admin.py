@@ -4,6 +4,7 @@ from tests.teeth.mutations.mutation import Mutation
 
 ADMIN, RETENTION = "actors/hosting/journal_admin.py", "actors/hosting/retention.py"
 TESTS, ERASURE, BACKUP = "tests/test_journal_admin.py", "tests/test_erasure.py", "tests/test_backup.py"
+FIGURES = "tests/test_operator_figures.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -157,5 +158,26 @@ MUTATIONS: tuple[Mutation, ...] = (
         "384",
         "420",
         (f"{BACKUP}::test_a_copy_is_a_journal_to_go_on_with_and_has_no_byte_of_a_deleted_session",),
+    ),
+    Mutation(
+        "figures: pages that a checkpoint left in the log are not in its lag",
+        "actors/storage/sqlite/connection.py:Connections._checkpoint",
+        "self._unmoved = max(0, frames - moved)",
+        "",
+        (f"{FIGURES}::test_the_lag_of_checkpoints_grows_while_a_program_reads_the_file",),
+    ),
+    Mutation(
+        "figures: sizes are those of the first transaction",
+        "actors/storage/sqlite/connection.py:Connections.transaction",
+        "self._measure()",
+        "self.sizes.file_bytes or self._measure()",
+        (f"{FIGURES}::test_stats_have_the_sizes_of_the_files_and_the_times_of_commits",),
+    ),
+    Mutation(
+        "figures: commits are not timed",
+        "actors/journal.py:JournalActor._commit",
+        "partial(self._meter.time_commit, write)",
+        "write",
+        (f"{FIGURES}::test_stats_have_the_sizes_of_the_files_and_the_times_of_commits",),
     ),
 )
