@@ -120,6 +120,21 @@ def test_writers_go_on_while_a_backup_is_taken(
     other.close()
 
 
+def test_a_file_that_a_killed_process_left_with_a_log_is_copied_at_its_first_use(
+    path: Path, copy: Path
+) -> None:
+    killed = SqliteStorage(path)
+    begin(killed, "one")
+    storage = SqliteStorage(path)
+    thread = threading.Thread(target=storage.backup, args=(copy, lambda: None), daemon=True)
+    thread.start()
+    thread.join(60)
+    assert not thread.is_alive()
+    assert events(copy, "one") == 1
+    storage.close()
+    killed.close()
+
+
 def check_private_and_without(copy: Path, words: bytes) -> None:
     assert copy.stat().st_mode & 0o777 == 0o600
     assert [each.name for each in copy.parent.iterdir()] == [copy.name]

@@ -152,16 +152,20 @@ class Connections:
             "there, or end all programs that use it"
         )
 
+    def _make_ready(self) -> None:
+        """See that the file is there, and of this version, before it is read; the caller does not read it yet."""
+        self._database.check_own()
+        if self._reader is None and self._writer is None:
+            with self.transaction():
+                pass
+
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """Give a connection that sees one moment of the file, one caller at a time.
 
         It neither waits for a transaction that is under way in another thread, nor holds one up.
         """
-        self._database.check_own()
-        if self._reader is None and self._writer is None:
-            with self.transaction():
-                pass  # the file is there then, and of this version
+        self._make_ready()
         with self._reading, translated(str(self.path)):
             if self._reader is None:
                 self._check_there()
@@ -176,13 +180,10 @@ class Connections:
 
     def copy(self, path: Path, check: Callable[[], object]) -> None:
         """Copy the file as it is now to a new one, while others write; see `actors.storage.sqlite.backup`."""
-        self._database.check_own()
         check_target(path)
+        self._make_ready()
         with translated(str(self.path)):
             with self._reading:
-                if self._writer is None:
-                    with self.transaction():
-                        pass  # the file is there then, and of this version
                 self._check_there()
                 self._check_index()
                 connection = self._connected()

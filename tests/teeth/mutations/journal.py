@@ -73,7 +73,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "logs are read while nobody can write",
-        "actors/storage/sqlite/connection.py:Connections.reading",
+        "actors/storage/sqlite/connection.py:Connections._make_ready",
         "self._writer",
         "self._reader",
         (_DISK,),
