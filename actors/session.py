@@ -25,7 +25,7 @@ from actors.core.phases import Action, Happening, Phase
 from actors.core.publishing import brought, settlement
 from actors.core.routing import settled
 from actors.core.state import SessionState
-from actors.errors import ActorsError, ActorStopped, OverBudget, SessionClosed, SessionError
+from actors.errors import ActorsError, ActorStopped, OverBudget, SessionClosed
 from actors.kernel import Actor, Context, Reply
 from actors.ledger import Shut
 from actors.logs.log import Generation, LogWriter, Replay
