@@ -198,10 +198,10 @@ class Leased(MemoryStorage):
         super().__init__()
         self.clock, self.beats, self.longest, self._beaten = clock, 0, 0.0, clock[0]
 
-    def delete(self, session: str) -> None:
-        self.clock[0] += 1
+    def delete(self, *sessions: str) -> None:
+        self.clock[0] += len(sessions)
         self.longest = max(self.longest, self.clock[0] - self._beaten)
-        super().delete(session)
+        super().delete(*sessions)
 
     def beat(self) -> None:
         self.beats, self._beaten = self.beats + 1, self.clock[0]
