@@ -6,23 +6,22 @@ block           the block, or None if it would hold nothing; `maker` is the bind
 is_said_again   whether the block says all that the model said: it is not left out, cut, trimmed or renamed
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
 from itertools import chain
 from typing import Literal, TypeAlias
 
-from actors.adapters.document import LongText
-from actors.adapters.wire import json_text
-from actors.core.content import Block, Media, Native, Seal, Text, Thinking, ToolCall
+from actors.adapters.document import SLICE
+from actors.adapters.wire import Long, json_text
+from actors.core.content import FREE, Block, Media, Native, Seal, Text, Thinking, ToolCall
 from actors.core.dialect import Dialect
 from actors.core.identity import Binding, CallId
 from actors.core.jsonio import MAX_ARGUMENTS, Json, parse_object, quote, sanitised
 from actors.core.property_keys import with_keys
-from actors.core.stream import StreamEvent, TextDelta, ThinkingDelta
+from actors.core.stream import ArgumentsDelta, StreamEvent, TextDelta, ThinkingDelta
 
-_LARGE = 1024 * 1024  # characters from which a text is written in slices
-_SLICE = 8 * 1024  # characters of one
+_LARGE = 64 * 1024  # characters from which a text is written in slices
 
 
 @dataclass(slots=True, eq=False)
@@ -55,43 +54,87 @@ class Pieces:
         self.size += len(piece)
         return piece
 
-    def texts(self) -> list[str]:
-        """Return the pieces."""
-        return list(map(_text, self.kept))
+    def take(self, text: str | Long) -> None:
+        """Keep a text, a long one in slices."""
+        for piece in (text,) if isinstance(text, str) else text.slices():
+            self.add(piece)
+
+    def texts(self) -> Iterator[str]:
+        """Yield the pieces."""
+        return map(_text, self.kept)
 
     def whole(self) -> str:
         """Return all of it. A half pair whose other half never came is U+FFFD."""
         whole = "".join(self.texts())
         return whole + sanitised(self._half) if self._half else whole
 
-    def literal(self) -> Json:
-        """Return all of it as a JSON string literal.
+    def slices(self) -> Iterator[str]:
+        """Yield all of it in slices of at most `SLICE` characters."""
+        for piece in chain(self.texts(), [sanitised(self._half)]):
+            for at in range(0, len(piece), SLICE):
+                yield piece[at : at + SLICE]
+
+    def literal(self, form: bytes = b"%b") -> Json:
+        """Return all of it as a JSON string literal, inside of `form`.
 
         A large text is written piece by piece: as one string, each of its characters takes as much as the widest.
         """
         if self.size < _LARGE:
-            return quote(self.whole())
+            return Json(form % quote(self.whole()))
+        before, after = (form % b'""').split(b'""')
         written = BytesIO()
-        written.seek(sum(map(len, self._quoted())) + 1)
-        written.write(b'"')  # all of the room at once, so that none is to spare
+        written.seek(len(before) + 1 + sum(map(len, self._quoted())))
+        written.write(b'"' + after)  # all of the room at once, so that none is to spare
         written.seek(0)
-        written.write(b'"')
+        written.write(before + b'"')
         for piece in self._quoted():
             written.write(piece)
         return Json(written.getvalue())
 
     def _quoted(self) -> Iterator[bytes]:
-        """Give the text as it stands in a literal, in pieces of a bounded size."""
+        """Yield the text as it stands in a literal, in pieces of a bounded size."""
         begun: list[str] = []
         size = 0
-        for piece in chain(map(_text, self.kept), [sanitised(self._half)]):
-            for at in range(0, len(piece), _SLICE):
-                begun.append(piece[at : at + _SLICE])
-                size += len(begun[-1])
-                if size >= _SLICE:
-                    yield quote("".join(begun))[1:-1]
-                    begun, size = [], 0
+        for piece in self.slices():
+            begun.append(piece)
+            size += len(piece)
+            if size >= SLICE:
+                yield quote("".join(begun))[1:-1]
+                begun, size = [], 0
         yield quote("".join(begun))[1:-1]
+
+    def stripped(self, most: int) -> str | None:
+        """Return the text without the blanks around it; None if that is longer than `most` characters."""
+        if self.size <= most:
+            return self.whole().strip()
+        begun: list[str] = []
+        size = 0
+        for piece in self.slices():
+            piece = piece if begun else piece.lstrip()
+            size += len(piece)
+            if size <= most + SLICE:
+                begun.append(piece)
+            elif not piece.isspace():
+                return None
+        text = "".join(begun).strip()
+        return text if len(text) <= most else None
+
+    def rest_of(self, texts: Iterable[str | Long]) -> Iterator[str] | None:
+        """Return what texts say behind this one; None if they do not begin with it."""
+        given = _well_formed(texts)
+        held, at = "", 0
+        for piece in self.slices():
+            done = 0
+            while done < len(piece):
+                if at == len(held):
+                    if (more := next(given, None)) is None:
+                        return None
+                    held, at = more, 0
+                size = min(len(held) - at, len(piece) - done)
+                if not held.startswith(piece[done : done + size], at):
+                    return None
+                done, at = done + size, at + size
+        return chain([held[at:]] if at < len(held) else (), given)
 
     @property
     def is_empty(self) -> bool:
@@ -110,6 +153,18 @@ def _text(piece: str | bytes) -> str:
     return piece if isinstance(piece, str) else piece.decode()
 
 
+def _well_formed(texts: Iterable[str | Long]) -> Iterator[str]:
+    """Yield what texts say together, as `Pieces` keep it."""
+    pieces = Pieces()
+    for text in texts:
+        for piece in (text,) if isinstance(text, str) else text.slices():
+            if shown := pieces.add(piece):
+                yield shown
+            pieces.kept.clear()
+    if rest := pieces.whole():
+        yield rest
+
+
 @dataclass(slots=True, eq=False)
 class Words:
     """A text or thinking block that is arriving."""
@@ -122,13 +177,6 @@ class Words:
     def delta(self, text: str) -> TextDelta | ThinkingDelta:
         """Return the event of a piece."""
         return TextDelta(text) if self.kind == "text" else ThinkingDelta(text)
-
-    def take_long(self, text: LongText) -> "LongTextDeltas":
-        """Add a long text and return its events."""
-        first = len(self.pieces.kept)
-        for piece in text.slices():
-            self.pieces.add(piece)
-        return LongTextDeltas(self, first, len(self.pieces.kept))
 
     @property
     def is_keepable(self) -> bool:
@@ -148,13 +196,14 @@ class Words:
 class LongTextDeltas:
     """The deltas of a long text, made from the pieces of its block when they are iterated."""
 
-    words: Words
+    delta: Callable[[str], StreamEvent]
+    kept: Sequence[str | bytes]
     first: int
     last: int
 
     def __iter__(self) -> Iterator[StreamEvent]:
         for at in range(self.first, self.last):
-            yield self.words.delta(_text(self.words.pieces.kept[at]))
+            yield self.delta(_text(self.kept[at]))
 
 
 @dataclass(slots=True, eq=False)
@@ -205,6 +254,16 @@ class ArrivingCall:
     keys: Mapping[str, str] = field(default_factory=dict)
     done: bool = False
 
+    def delta(self, text: str) -> ArgumentsDelta:
+        """Return the event of a piece."""
+        return ArgumentsDelta(self.id, text)
+
+    def early(self) -> Sequence[StreamEvent | LongTextDeltas]:
+        """Return the events of the arguments that came before the call was announced."""
+        if self.pieces.size >= _LARGE:
+            return [LongTextDeltas(self.delta, self.pieces.kept, 0, len(self.pieces.kept))]
+        return [self.delta(early)] if (early := self.pieces.whole()) else []
+
     @property
     def is_whole(self) -> bool:
         """Whether there are arguments, and all of them: as told, or an object that was written to its end."""
@@ -224,17 +283,20 @@ class ArrivingCall:
         """Return the call. Its arguments are the model's own bytes; `{}` and `raw` if they are no object."""
         if self.dropped:
             return None
-        raw = self.pieces.whole()
         native = ToolCall.sealed_id(self.native_id, {}, binding)
         if self.free:
-            return ToolCall.free_form(self.id, self.name, raw, native, self.namespace)
-        is_object = parse_object(text := raw.strip()) is not None
-        json = Json((is_object and text.encode()) or b"{}")
+            json = self.pieces.literal(FREE)
+            return ToolCall.free_form(self.id, self.name, "", native, self.namespace, json=json)
+        text = self.pieces.stripped(MAX_ARGUMENTS)
+        is_object = text is not None and parse_object(text) is not None
+        json = Json((is_object and text and text.encode()) or b"{}")
         if self.keys and (own := self._with_own_keys(json)) != json:
             used = {key: made for made, key in self.keys.items() if bytes(quote(made)) in bytes(json)}
             native, json = ToolCall.sealed_id(self.native_id, used, binding), own
-        raw_text = None if is_object else raw
-        return ToolCall(self.id, self.name, None, raw_text, native, namespace=self.namespace, json=json)
+        raw = None if is_object else self.pieces.literal()
+        return ToolCall(
+            self.id, self.name, None, None, native, namespace=self.namespace, json=json, raw_json=raw
+        )
 
     def _with_own_keys(self, json: Json) -> Json:
         """Return arguments with the tool's own keys; as they are, if a key would be there twice."""
@@ -245,12 +307,20 @@ class ArrivingCall:
         if not isinstance(block, ToolCall) or self.renamed:
             return False
         takes_objects = dialect.turns.arguments == "object"
-        if block.raw is not None or (takes_objects and not block.native_keys):
+        if block.is_malformed or block.is_free or (takes_objects and not block.native_keys):
             return takes_objects
         said = self.pieces.whole()
         if keys := block.native_keys:
             return with_keys(block.json, keys).decode() == (said.strip() if takes_objects else said)
         return takes_objects or said == block.json.decode()
+
+
+def take_long(part: Words | ArrivingCall, text: Long) -> LongTextDeltas:
+    """Add a long text to a part and return its events."""
+    kept = part.pieces.kept
+    first = len(kept)
+    part.pieces.take(text)
+    return LongTextDeltas(part.delta, kept, first, len(kept))
 
 
 @dataclass(slots=True, eq=False)

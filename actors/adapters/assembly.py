@@ -19,13 +19,12 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal
 
-from actors.adapters.arriving import ArrivingCall, Events, LongTextDeltas, Own, Part, Pieces, Words
+from actors.adapters.arriving import ArrivingCall, Events, LongTextDeltas, Own, Part, Pieces, Words, take_long
 from actors.adapters.calls import CallTable, Slot, real_word
 from actors.adapters.classify import cut
-from actors.adapters.document import LongText
 from actors.adapters.failure import broken
 from actors.adapters.settling import AnswerCalls
-from actors.adapters.wire import fields, items, number, string
+from actors.adapters.wire import Long, fields, items, number, string
 from actors.core.content import Block, Media, Message, Seal, Thinking
 from actors.core.dialect import Dialect
 from actors.core.form import replace
@@ -128,10 +127,10 @@ class Assembly:
         last = self._parts[-1] if self._parts else None
         return last if isinstance(last, Words) and last.kind == kind else self.words(kind)
 
-    def say(self, part: Words, piece: str | LongText) -> None:
+    def say(self, part: Words, piece: str | Long) -> None:
         """Add a piece to a text or thinking block. An empty piece says nothing."""
-        if isinstance(piece, LongText):
-            self._known.append(part.take_long(piece))
+        if not isinstance(piece, str):
+            self._known.append(take_long(part, piece))
         elif text := part.pieces.add(piece):
             self._known.append(part.delta(text))
 
@@ -146,25 +145,25 @@ class Assembly:
         served = self.binding.upstream or self.upstream
         return replace(self.binding, upstream=served) if served else self.binding
 
-    def complete(self, part: Words | ArrivingCall, *texts: str | LongText) -> None:
+    def complete(self, part: Words | ArrivingCall, *texts: str | Long) -> None:
         """Add what is missing of a text that the provider repeats whole at the end. On arguments it has the last word.
 
         An empty text or an empty object overrides nothing.
         """
-        if isinstance(part, Words) and part.pieces.is_empty:
-            for text in texts:
+        said = part.pieces
+        rest: Iterable[str | Long] | None = filter(None, texts) if said.is_empty else said.rest_of(texts)
+        if isinstance(part, Words):
+            for text in rest or ():
                 self.say(part, text)
-            return
-        whole, said = sanitised("".join(map(str, texts))), part.pieces.whole()
-        if not whole.startswith(said):
-            if isinstance(part, ArrivingCall) and whole.strip() not in ("", "{}"):
-                part.pieces = Pieces()
-                part.pieces.add(whole)
-        elif rest := whole[len(said) :]:
-            if isinstance(part, ArrivingCall):
-                self.argue(part, rest)
-            else:
-                self.say(part, rest)
+        elif rest is not None:
+            for text in rest:
+                self.argue(part, text)
+        else:
+            final = Pieces()
+            for text in texts:
+                final.take(text)
+            if final.stripped(len("{}")) not in ("", "{}"):
+                part.pieces = final
 
     def sign(self, call: ArrivingCall, kind: str, data: str) -> None:
         """Put the provider's signature of a call directly in front of it."""
@@ -198,7 +197,7 @@ class Assembly:
         slot: Slot,
         native_id: object,
         name: object,
-        text: str = "",
+        text: str | Long = "",
         touched: Collection[ArrivingCall] = (),
     ) -> ArrivingCall:
         """Take a fragment of a tool call, and return the call that it begins or continues.
@@ -209,7 +208,8 @@ class Assembly:
             StreamFault: The message holds too many calls.
         """
         given_id, given_name = real_word(native_id), self._real_name(name)
-        call = self._table.find(slot, given_id, given_name, text, touched)
+        said = text if isinstance(text, str) else next(filter(str.strip, text.slices()), "")
+        call = self._table.find(slot, given_id, given_name, said, touched)
         if call is None:
             call = self.call(given_id, given_name, slot)
         else:
@@ -262,13 +262,16 @@ class Assembly:
         if call.name and (self.tools is None or call.wire_name in self.tools):
             self._announce(call)
 
-    def argue(self, call: ArrivingCall, piece: str) -> None:
+    def argue(self, call: ArrivingCall, piece: str | Long) -> None:
         """Add a piece of argument text."""
         call.done = False
         if call.name and not call.announced:
             self._announce(call)
-        text = call.pieces.add(piece)
-        if text and call.announced:
+        if not isinstance(piece, str):
+            deltas = take_long(call, piece)
+            if call.announced:
+                self._known.append(deltas)
+        elif (text := call.pieces.add(piece)) and call.announced:
             self._known.append(ArgumentsDelta(call.id, text))
 
     def drop_unfinished_calls(self) -> None:
@@ -472,9 +475,7 @@ class Assembly:
         if call.announced:
             return
         call.announced = True
-        self._known.append(CallStarted(call.id, call.name))
-        if early := call.pieces.whole():
-            self._known.append(ArgumentsDelta(call.id, early))
+        self._known += (CallStarted(call.id, call.name), *call.early())
 
 
 def _word(kind: str) -> str:

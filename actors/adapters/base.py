@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from io import BytesIO
 from typing import ClassVar, NoReturn, Protocol
 
-from actors.adapters.arriving import ArrivingCall, Words
+from actors.adapters.arriving import Words
 from actors.adapters.assembly import Assembly
 from actors.adapters.classify import in_answer, unfinished
 from actors.adapters.document import LongText, load_document, loaded
 from actors.adapters.failure import AnswerFault, broken
 from actors.adapters.sse import DONE, EventParser, ServerEvent
-from actors.adapters.wire import Fields, argument_text, json_pieces
+from actors.adapters.wire import Fields, Long, LongJson, argument_text
 from actors.core.content import Message
 from actors.core.stream import StreamEvent
 from actors.errors import StreamFault
@@ -77,13 +77,11 @@ class Decoder(Assembly, ABC):
     def stream_end(self) -> None:
         """Take the end of a stream that has no end marker. Sets `ended` if the answer may end there."""
 
-    def argue_value(self, call: ArrivingCall, value: object) -> None:
-        """Add arguments that are given as a value. Relays give their text, or `[]` and `""` for none, as well."""
-        if self._size < _LARGE or isinstance(value, str | LongText):
-            self.argue(call, argument_text(value))
-        elif value:
-            for piece in json_pieces(value):
-                self.argue(call, piece)
+    def arguments(self, value: object) -> str | Long:
+        """Return arguments as text that are given as text, or as a value: each where the other is documented."""
+        if self._size < _LARGE or not value or isinstance(value, str | LongText):
+            return argument_text(value)
+        return LongJson(value)
 
     def report(self, payload: Fields) -> NoReturn:
         """Raise the error that an answer reports."""

@@ -134,7 +134,7 @@ class CallTable:
             return bool(call.native_id)
         if call.native_id and not native_id:
             return True  # sent again: another call would have an id too
-        opens, ends = call.pieces.whole().strip() == "{}", text.strip() == "{}"  # as some relays do
+        opens, ends = call.pieces.stripped(len("{}")) == "{}", text.strip() == "{}"  # as some relays do
         return (opens and not ends) or (ends and bool(native_id))
 
     def grown_name(self, call: ArrivingCall, native_id: str, name: str) -> str:
@@ -162,4 +162,4 @@ def _has_all(call: ArrivingCall) -> bool:
     if call.told:
         return True
     pieces = call.pieces
-    return pieces.size < _SMALL and pieces.ends_with("}") and repaired(pieces.texts()) is not None
+    return pieces.size < _SMALL and pieces.ends_with("}") and repaired(pieces) is not None

@@ -21,7 +21,8 @@ from actors.core.jsonio import quote
 
 _LARGE = 1024 * 1024  # bytes of a document below which its strings may take what they take
 _LONG = 64 * 1024  # bytes of a string
-_SLICE = 8 * 1024
+SLICE = 8 * 1024
+"""Bytes of a slice of a long text, at most."""
 _ESCAPE = 6  # bytes of the longest
 _KEY = re.compile(rb"\s*:")
 
@@ -61,7 +62,7 @@ class LongText:
         """
         at = self._begin
         while at < self._end:
-            end = self._cut(at, at + _SLICE)
+            end = self._cut(at, at + SLICE)
             yield self._text(at, end)
             at = end
 

@@ -208,7 +208,8 @@ class Reading:
             words = "" if given is None else as_text(given)
             self.say(ToolCall.free_form(key, name, words, native, namespace))
         else:
-            self.say(kept(ToolCall, key, name, *self._arguments(name, given), native, namespace))
+            json, raw = self._arguments(name, given)
+            self.say(ToolCall(key, name, None, raw, native, namespace=namespace, json=json))
 
     def _arguments(self, name: str, given: object) -> tuple[Json, str | None]:
         """Return arguments as a JSON object, and verbatim if they are none."""

@@ -10,9 +10,14 @@ its own. A call never gets `{}` because its arguments went astray.
 
 import json
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import partial
-from itertools import pairwise, takewhile
+from hashlib import blake2b
+from io import BytesIO
+from itertools import chain, pairwise, takewhile
+
+from msgspec import DecodeError, Raw
+from msgspec.json import Decoder
 
 from actors.adapters.arriving import ArrivingCall, Pieces
 from actors.core.jsonio import MAX_ARGUMENTS, parse_object
@@ -20,7 +25,12 @@ from actors.core.jsonio import MAX_ARGUMENTS, parse_object
 _SENT = 8 * MAX_ARGUMENTS  # characters of arguments that were sent over and over
 _TRIES = 64  # calls of one answer from which fragments of others are looked for
 _EMPTY_IN_FRONT, _EMPTY_BEHIND = re.compile(r"\A(?:\{\s*\}\s*)+"), re.compile(r"(?:\s*\{\s*\})+\Z")
-_read = json.JSONDecoder().raw_decode
+_EMPTY = re.compile(rb"(?:\{\s*\}\s*)+")
+_TRAILING = re.compile(r"trailing characters \(byte (\d+)\)")
+_WINDOW = (
+    MAX_ARGUMENTS + 1024
+)  # bytes of a text that show what its first object is, and empty ones in front of it
+_read, _skip = json.JSONDecoder().raw_decode, Decoder(Raw).decode
 
 
 class AnswerCalls:
@@ -93,7 +103,7 @@ class AnswerCalls:
         """Return whether arguments without a name are more of the call before them: they have no id of their own."""
         if before.is_closed or (stray.native_id and not self._makes_ids):
             return False
-        return repaired([*before.pieces.texts(), *stray.pieces.texts()]) is not None
+        return repaired(before.pieces, stray.pieces) is not None
 
     def _join_without_ids(self) -> None:
         """Join a call that has an id with those of its name behind it that have none, if they are more of it."""
@@ -102,8 +112,8 @@ class AnswerCalls:
             call, behind = self._calls[at], self._calls[at + 1 :]
             is_more = partial(_is_without_id, call.wire_name)
             more = list(takewhile(is_more, behind))
-            pieces = [piece for each in (call, *more) for piece in each.pieces.texts()]
-            if call.native_id and not (call.free or call.is_closed) and more and repaired(pieces) is not None:
+            may_go_on = more and call.native_id and not (call.free or call.is_closed)
+            if may_go_on and repaired(*(each.pieces for each in (call, *more))) is not None:
                 for other in more:
                     _absorb(call, other)
             at += 1 + len(more)
@@ -132,11 +142,11 @@ class AnswerCalls:
     def _repair(self, call: ArrivingCall) -> None:
         if call.free or call.told or call.pieces.is_blank or call.is_whole:
             return
-        text = repaired(call.pieces.texts())
+        text = repaired(call.pieces)
         if text is not None:
             call.pieces = Pieces.of(text)
             self.left_out.append("repeated_arguments")
-        elif call.pieces.size < _SENT and _is_followed(call.pieces.texts()):
+        elif _is_followed(call.pieces):
             self.is_lost = True
 
     def _join_empty(self) -> None:
@@ -207,15 +217,17 @@ class AnswerCalls:
         self._calls = [call for call in self._calls if not call.dropped]
 
 
-def repaired(pieces: Sequence[str]) -> str | None:
+def repaired(*parts: Pieces) -> str | None:
     """Return the object that fragments of arguments are, also where it was sent more than once; None if they are none.
 
     Fragments that are an object together stand as they are: one that is an object by itself may lie inside a string.
     Otherwise a `{}` in front or behind does not count, nor does an exact repetition, and where each fragment begins
     with the one before it, the last is all.
     """
-    if sum(map(len, pieces)) > _SENT:
+    size = sum(part.size for part in parts)
+    if size > _SENT or (size > MAX_ARGUMENTS and not _may_be_object(parts)):
         return None
+    pieces = [piece for part in parts for piece in part.texts()]
     text = "".join(pieces).strip()
     if _is_object(text):
         return text
@@ -226,6 +238,61 @@ def repaired(pieces: Sequence[str]) -> str | None:
         return first
     told = [piece.strip() for piece in pieces if piece.strip()]
     return _last_grown(told) or _last_grown([piece for piece in told if piece != "{}"])
+
+
+def _may_be_object(parts: Sequence[Pieces]) -> bool:
+    """Return whether a text longer than an object may be one that was sent more than once, as its beginning shows.
+
+    Most such texts are not, and a string of all of them may take more than there is room for.
+    """
+    window = _beginning(parts)
+    rest = window[empty.end() :] if (empty := _EMPTY.match(window)) else window
+    if end := _first_end(rest):
+        behind = rest[end:].lstrip()
+        return rest.startswith(behind[:end]) or _EMPTY.match(behind) is not None
+    return not rest or (rest.startswith(b"{") and _grows(text for part in parts for text in part.texts()))
+
+
+def _grows(texts: Iterable[str]) -> bool:
+    """Return whether each fragment begins with the one before it, blank and empty ones aside."""
+    before = ""
+    for text in texts:
+        if len(text) > MAX_ARGUMENTS:
+            return False
+        if (said := text.strip()) not in ("", "{}"):
+            if not said.startswith(before):
+                return False
+            before = said
+    return True
+
+
+def _beginning(parts: Sequence[Pieces]) -> bytes:
+    """Return the first bytes of a text, without blanks in front."""
+    written, size = BytesIO(), 0  # it gives away what it holds, without a copy
+    for text in chain.from_iterable(part.slices() for part in parts):
+        size += written.write((text if size else text.lstrip()).encode())
+        if size >= _WINDOW:
+            break
+    written.truncate(_WINDOW)
+    return written.getvalue()
+
+
+def _first_end(data: bytes) -> int:
+    """Return where the JSON object ends that bytes begin with, 0 if they begin with none or with a part of one.
+
+    It is passed over and not read, since its strings may take four times as much.
+    """
+    if not data.startswith(b"{"):
+        return 0
+    end = len(data)
+    try:
+        _skip(data)
+    except DecodeError as error:
+        found = _TRAILING.search(str(error))
+        end = int(found[1]) - 1 if found else 0
+    except RecursionError:
+        end = 0
+    return len(data[:end].rstrip())
 
 
 def _last_grown(pieces: Sequence[str]) -> str | None:
@@ -262,7 +329,8 @@ def _fragments(calls: Sequence[ArrivingCall]) -> int:
     """Return how many calls behind the first are further fragments of it, by their text."""
     name, texts, size = calls[0].wire_name, [], 0
     for call in calls:
-        if call.wire_name != name or call.free or call.told or size > MAX_ARGUMENTS:
+        is_more = call.wire_name == name and not (call.free or call.told)
+        if not is_more or max(size, call.pieces.size) > MAX_ARGUMENTS:
             break
         texts.append(call.pieces.whole())
         size += len(texts[-1])
@@ -284,11 +352,14 @@ def _is_without_id(name: str, call: ArrivingCall) -> bool:
     return not call.native_id and call.wire_name == name
 
 
-def _is_followed(pieces: Sequence[str]) -> bool:
+def _is_followed(pieces: Pieces) -> bool:
     """Return whether an object ends where a fragment does, and others come behind it: they belong to no call."""
-    text = "".join(pieces)
+    if pieces.size > MAX_ARGUMENTS and (pieces.size > _SENT or not _first_end(_beginning([pieces]))):
+        return False
+    texts = list(pieces.texts())
+    text = "".join(texts)
     end, reach = object_end(text), 0
-    for piece in pieces[:-1]:
+    for piece in texts[:-1]:
         reach += len(piece)
         if end and reach >= end:
             return object_end(text[reach:].strip()) > 0
@@ -308,6 +379,11 @@ def _absorb(call: ArrivingCall, other: ArrivingCall) -> None:
 
 def _arguments(call: ArrivingCall) -> str:
     """Return arguments so that equal ones are the same text; `{}` if there are none."""
+    if call.pieces.size > MAX_ARGUMENTS:
+        digest = blake2b()
+        for piece in call.pieces.slices():
+            digest.update(piece.encode())
+        return digest.hexdigest()
     text = call.pieces.whole().strip()
     value = None if call.free else parse_object(text)
     return (text or "{}") if value is None else json.dumps(value, sort_keys=True)

@@ -6,15 +6,18 @@ through `jsonio` before it becomes content.
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, repeat
+from json.encoder import encode_basestring
 from typing import TypeAlias
 
-from actors.adapters.document import LongText
+from actors.adapters.document import SLICE, LongText
 from actors.core.ingest import ingest
+from actors.core.jsonio import MAX_DEPTH
 
 Fields: TypeAlias = Mapping[str, object]
 
 _NOTHING: Fields = {}
-_PIECEWISE = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=str)
 
 
 def json_text(value: object) -> str:
@@ -25,22 +28,65 @@ def json_text(value: object) -> str:
         return ingest(value).json.decode()
 
 
-def json_pieces(value: object) -> Iterator[str]:
-    """Give the text of `json_text` in pieces: a large value takes no more than its text."""
-    try:
-        yield from _PIECEWISE.iterencode(value)
-    except RecursionError:
+@dataclass(slots=True, frozen=True)
+class LongJson:
+    """The text of `json_text` of a large value, made in slices: all of it at once takes more than it says."""
+
+    value: object
+
+    def __str__(self) -> str:
+        return json_text(self.value)
+
+    def slices(self) -> Iterator[str]:
+        """Yield the text in slices of a bounded size where it can be cut."""
+        begun: list[str] = []
+        size = 0
+        for piece in _pieces(self.value):
+            begun.append(piece)
+            size += len(piece)
+            if size >= SLICE:
+                yield "".join(begun)
+                begun, size = [], 0
+        yield "".join(begun)
+
+
+def _pieces(value: object, depth: int = 0) -> Iterator[str]:
+    """Yield the JSON text of a value of a document, a long text in slices."""
+    if isinstance(value, LongText) or (isinstance(value, str) and len(value) > SLICE):
+        yield '"'
+        for piece in _slices(value) if isinstance(value, str) else value.slices():
+            yield encode_basestring(piece)[1:-1]
+        yield '"'
+    elif isinstance(value, dict) and value and depth < MAX_DEPTH:
+        for before, (key, held) in zip(chain("{", repeat(",")), value.items(), strict=False):
+            yield f"{before}{encode_basestring(key)}:"
+            yield from _pieces(held, depth + 1)
+        yield "}"
+    elif isinstance(value, list) and value and depth < MAX_DEPTH:
+        for before, held in zip(chain("[", repeat(",")), value, strict=False):
+            yield before
+            yield from _pieces(held, depth + 1)
+        yield "]"
+    else:
         yield json_text(value)
 
 
-def argument_text(value: object) -> str:
+def _slices(text: str) -> Iterator[str]:
+    return (text[at : at + SLICE] for at in range(0, len(text), SLICE))
+
+
+Long: TypeAlias = LongText | LongJson
+"""A text that is read in slices, so that no string holds all of it."""
+
+
+def argument_text(value: object) -> str | LongText:
     """Return the arguments of a call, or a piece of them, as text.
 
     Some servers send the object where the documentation has a string, and the other way round. An empty value of any
     type is an empty text: some relays write an empty object as `[]`.
     """
     if isinstance(value, str | LongText):
-        return str(value)
+        return value
     return json_text(value) if value else ""
 
 

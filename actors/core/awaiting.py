@@ -9,7 +9,6 @@ Nothing else is kept of a turn that waits, so it does not matter whether its ses
 from actors.core.content import ToolCall
 from actors.core.events import ApprovalDecided, Interaction, is_repeated
 from actors.core.feed import PendingCall, TurnResult
-from actors.core.form import replace
 from actors.core.identity import Binding, CallId, content_name
 from actors.core.ledger import Ledger
 from actors.core.progress import Attempt
@@ -57,7 +56,7 @@ def approved(state: SessionState, ledger: Ledger) -> tuple[ToolCall, ...]:
 
 def edited(call: ToolCall, decision: ApprovalDecided) -> ToolCall:
     """Return a call with the arguments of the decision, if that has any."""
-    return call if decision.arguments is None else replace(call, json=decision.arguments, raw=None)
+    return call if decision.arguments is None else call.with_arguments(decision.arguments)
 
 
 def so_far(state: SessionState, calls: tuple[PendingCall, ...]) -> TurnResult:

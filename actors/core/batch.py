@@ -128,7 +128,7 @@ class _Bound(Struct, frozen=True):
 def _bound(call: ToolCall, tool: Runnable | None, repair: RepairMode) -> _Bound:
     """Return a call with the arguments that its tool takes, read otherwise than they are written if need be."""
     repairs: tuple[Repair, ...] = ()
-    if repair != "strict" and call.raw is not None:
+    if repair != "strict" and call.is_malformed:
         call, repairs = _readable(call)
     if tool is None or call.is_malformed:
         return _Bound(call, None, repairs)
@@ -142,7 +142,7 @@ def _bound(call: ToolCall, tool: Runnable | None, repair: RepairMode) -> _Bound:
     read = tool.bind(reading.value)
     if isinstance(read, tuple):  # the function's own types want something else
         return _Bound(call, bound, repairs)
-    call = replace(call, json=JsonObject(dump(reading.value)), raw=None)
+    call = call.with_arguments(JsonObject(dump(reading.value)))
     return _Bound(call, read, repairs + reading.repairs, reading.value)
 
 
@@ -170,11 +170,11 @@ def _sorted(
 
 def _readable(call: ToolCall) -> tuple[ToolCall, tuple[Repair, ...]]:
     """Return a call with the arguments that its malformed ones can be read as without loss, and the slips."""
-    read = read_arguments(call.raw or "") if call.is_malformed else None
+    read = read_arguments(call.raw or "")
     if read is None:
         return call, ()
     json, kinds = read
-    return replace(call, json=json, raw=None), tuple([Repair(kind) for kind in kinds])
+    return call.with_arguments(json), tuple([Repair(kind) for kind in kinds])
 
 
 def _refused(call: ToolCall, problem: dict[str, JsonValue]) -> Refused:

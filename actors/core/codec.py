@@ -41,6 +41,7 @@ _RECORD, _MESSAGE = msgpack.Decoder(LogRecord), msgpack.Decoder(Message)
 _ENCODER, _RAW = msgpack.Encoder(), json.Decoder(Raw)
 _BEGINS: Mapping[object, bytes] = {
     Quoted: b'"',
+    Quoted | None: b'"',
     JsonObject: b"{",
     Json: b"",
     Json | None: b"",

@@ -10,12 +10,15 @@ from base64 import b64encode
 from collections.abc import Iterable, Mapping
 from typing import Literal, Self, TypeAlias
 
-from actors.core.form import Form, Public, kept, replace
+from actors.core.form import Form, Public, kept
 from actors.core.identity import Binding, CallId
 from actors.core.image_header import find_damage, media_type
 from actors.core.ingest import ingest
 from actors.core.jsonio import Json, JsonObject, JsonValue, Quoted, dump, nest, parse, quote, unquote
 from actors.errors import MediaError
+
+FREE = b'{"input":%b}'
+"""The arguments of a call of a tool that takes free text, with the text as a JSON string literal."""
 
 Speaker: TypeAlias = Literal["human", "model", "tool"]
 Status: TypeAlias = Literal["pending", "complete", "error", "cancelled", "unknown"]
@@ -81,19 +84,22 @@ class ToolCall(Form, frozen=True, tag="c", init=False, metaclass=Public):
         id: Canonical call id. In a history made by hand it may be anything, even empty or repeated.
         arguments: Any Python value, ingested to a JSON object once. What is not an object becomes `{}`, and the value
             is kept in `raw`.
-        raw: The model's own text, verbatim, when it was no JSON object: malformed arguments, or free text.
+        raw: The model's own text when it was no JSON object: malformed arguments, or free text. It is free text if
+            `arguments` are an object that holds it as `input`.
         native: The provider's own id for the call, sealed (`call_id`); of a call with keys that its provider knows by
             others, an object with the `id` and these `keys` (`call`).
         namespace: The group of tools that the name is in, where its provider has groups; the name begins with it.
         json: The arguments as a JSON object already encoded; used in place of `arguments`.
+        raw_json: Malformed arguments as a JSON string literal; used in place of `raw`.
     """
 
     id: CallId
     name: str
     json: JsonObject
-    raw: str | None
+    raw_json: Quoted | None
     native: Seal | None
     namespace: str
+    is_free: bool
 
     def __new__(
         cls,
@@ -105,19 +111,35 @@ class ToolCall(Form, frozen=True, tag="c", init=False, metaclass=Public):
         *,
         namespace: str = "",
         json: Json | None = None,
+        raw_json: Json | None = None,
     ) -> Self:
         if json is None:
             json = Json(b"{}") if arguments is None else ingest(arguments).json
             if not json.startswith(b"{"):
                 json, raw = Json(b"{}"), raw if raw is not None else json.decode()
-        return kept(cls, id, name, json, raw, native, namespace)
+        is_free = False
+        if raw is not None:
+            raw_json = quote(raw)
+            if is_free := json == FREE % raw_json:
+                raw_json = None
+        return kept(cls, id, name, json, raw_json, native, namespace, is_free)
 
     @staticmethod
     def free_form(
-        call_id: str, name: str, text: str, native: Seal | None = None, namespace: str = ""
+        call_id: str,
+        name: str,
+        text: str = "",
+        native: Seal | None = None,
+        namespace: str = "",
+        *,
+        json: Json | None = None,
     ) -> "ToolCall":
-        """Return a call of a tool that takes free text. Where there are only functions, the text is their `input`."""
-        return ToolCall(call_id, name, raw=text, native=native, namespace=namespace, json=_free(text))
+        """Return a call of a tool that takes free text. Where there are only functions, the text is their `input`.
+
+        `json` is that object already encoded; used in place of `text`.
+        """
+        json = Json(FREE % quote(text)) if json is None else json
+        return kept(ToolCall, call_id, name, json, None, native, namespace, True)
 
     @property
     def native_id(self) -> str:
@@ -138,17 +160,26 @@ class ToolCall(Form, frozen=True, tag="c", init=False, metaclass=Public):
 
     @property
     def text(self) -> str | None:
-        """The free text the tool was given; None if it was given arguments."""
-        return self.raw if self.raw is not None and self.json == _free(self.raw) else None
+        """The free text the tool was given, decoded at each read; None if it was given arguments."""
+        return str(self.arguments.get("input", "")) if self.is_free else None
+
+    @property
+    def raw(self) -> str | None:
+        """The model's own text, decoded at each read; None if it was a JSON object."""
+        return self.text if self.raw_json is None else unquote(self.raw_json)
 
     def as_scheduled(self, arguments: Json) -> "ToolCall":
         """Return this call with the arguments that it was scheduled with, if they are others: repaired ones."""
-        return self if arguments == self.json else replace(self, json=JsonObject(arguments), raw=None)
+        return self if arguments == self.json else self.with_arguments(JsonObject(arguments))
 
     @property
     def is_malformed(self) -> bool:
         """Whether what the model gave the tool should be a JSON object and is not."""
-        return self.raw is not None and self.text is None
+        return self.raw_json is not None
+
+    def with_arguments(self, json: JsonObject) -> "ToolCall":
+        """Return the call with other arguments in place of what the model wrote."""
+        return kept(ToolCall, self.id, self.name, json, None, self.native, self.namespace, False)
 
     @property
     def arguments(self) -> dict[str, JsonValue]:
@@ -171,10 +202,6 @@ def _native_call(seal: Seal) -> tuple[str, dict[str, str]]:
     known = keys.items() if isinstance(keys, dict) else ()
     texts = {own: made for own, made in known if isinstance(made, str)}
     return call_id if isinstance(call_id, str) else "", texts
-
-
-def _free(text: str) -> Json:
-    return Json(b'{"input":%b}' % quote(text))
 
 
 class Media(Form, frozen=True, tag="m", init=False, metaclass=Public):

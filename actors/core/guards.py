@@ -83,7 +83,7 @@ class TurnGuard:
     def __init__(self, start: int, corrections: int, repeats: Repeats) -> None:
         self._read, self._corrections, self._repeats = start, corrections, repeats
         self._refusals: Counter[str] = Counter()
-        self._seen: dict[tuple[str, str], _Repeated] = {}
+        self._seen: dict[tuple[str, str | bytes], _Repeated] = {}
 
     @property
     def stops(self) -> bool:
@@ -107,7 +107,7 @@ class TurnGuard:
 
     def _count(self, calls: Iterable[ToolCall], ledger: Ledger) -> None:
         refused: set[str] = set()
-        made: dict[tuple[str, str], End] = {}
+        made: dict[tuple[str, str | bytes], End] = {}
         for call in calls:
             known = ledger.get(call.id)
             if known is None or known.sealed is not None or known.end is None:
@@ -142,9 +142,9 @@ def again(event: CallEvent, before: End, *, is_told: bool = True) -> CallEvent:
     return replace(_noted(event) if is_told else event, repeated=True)
 
 
-def _key(call: ToolCall) -> tuple[str, str]:
-    if call.raw is not None:
-        return call.name, call.raw
+def _key(call: ToolCall) -> tuple[str, str | bytes]:
+    if call.raw_json is not None:
+        return call.name, call.raw_json
     return call.name, json.dumps(call.arguments, sort_keys=True)
 
 

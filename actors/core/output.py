@@ -177,4 +177,6 @@ def as_text(message: Message) -> Message:
 def _said(call: ToolCall) -> Block:
     if call.name != OUTPUT_TOOL:
         return call
-    return Text(call.raw if call.raw is not None else call.json.decode())
+    if call.raw_json is not None:
+        return Text(json=call.raw_json)
+    return Text(call.json.decode() if (text := call.text) is None else text)

@@ -15,6 +15,7 @@ from typing import Literal, TypeAlias
 
 from actors.core.content import ToolCall
 from actors.core.dialect import Dialect
+from actors.core.form import replace
 from actors.core.identity import Binding, CallId, content_name
 from actors.core.property_keys import with_keys
 from actors.core.table import Table
@@ -84,14 +85,7 @@ class Projection:
             or self._provider(call.native.origin) != self._home
         ):
             return call
-        return ToolCall(
-            call.id,
-            call.name,
-            raw=call.raw,
-            native=call.native,
-            namespace=call.namespace,
-            json=with_keys(call.json, call.native_keys),
-        )
+        return replace(call, json=with_keys(call.json, call.native_keys))
 
     def with_names(self, before: frozenset[str]) -> frozenset[str]:
         """Return the names of tools that were called before, and of those in this tail; the same set if none is new."""

@@ -10,7 +10,9 @@ from typing import Any, TypeAlias
 
 from msgspec import MsgspecError, msgpack
 
+from actors.core.content import FREE
 from actors.core.events import VERSION
+from actors.core.jsonio import quote
 
 Step: TypeAlias = Callable[[list[Any]], list[Any]]
 """From an event of one version to the same of the next: its name, then its fields in order, as msgpack has them."""
@@ -24,6 +26,16 @@ ADDED_IN_3: Mapping[str, list[Any]] = {  # Any: as msgpack has it
 """Defaults of the fields that version 3 added at the end of events, by the event's name."""
 
 
+HAD_MESSAGES_IN_2: Mapping[str, int] = {
+    "submitted": 2,
+    "round_ended": 3,
+    "instructed": 2,
+    "compacted": 3,
+    "opened": 4,
+}
+"""Places in events of version 2 that hold a packed message, or a list of them, by the event's name."""
+
+
 def _to_3(event: list[Any]) -> list[Any]:  # Any: as above
     """Return an event of version 2 with the fields that version 3 added."""
     name = event[0]
@@ -31,7 +43,27 @@ def _to_3(event: list[Any]) -> list[Any]:  # Any: as above
         event = [*event[:5], [*event[5], []], *event[6:]]
     if name == "submitted" and event[3] is not None:  # the settings of its ask say what is done about slips
         event = [*event[:3], [*event[3], None]]
+    if (place := HAD_MESSAGES_IN_2.get(name)) is not None and (held := event[place]) is not None:
+        event[place] = [_message_to_3(each) for each in held] if name == "opened" else _message_to_3(held)
     return [*event, *ADDED_IN_3.get(name, ())]
+
+
+def _message_to_3(packed: Any) -> Any:  # Any: as above
+    """Return a packed message in which calls say what they were given as version 3 does."""
+    if isinstance(packed, list):
+        return [_message_to_3(packed[0]), *packed[1:]]
+    speaker, blocks, *rest = msgpack.decode(packed)
+    return msgpack.encode(
+        [speaker, [_call_to_3(block) if block[0] == "c" else block for block in blocks], *rest]
+    )
+
+
+def _call_to_3(call: list[Any]) -> list[Any]:  # Any: as above
+    """Return a call with malformed arguments as JSON, and with free text in its arguments alone."""
+    _, _, _, json, raw, *_ = call
+    literal = None if raw is None else quote(raw)
+    is_free = literal is not None and json == FREE % literal
+    return [*call[:4], None if is_free else literal, *call[5:], is_free]
 
 
 STEPS: Mapping[int, Step] = {

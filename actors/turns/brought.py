@@ -15,7 +15,6 @@ from actors.core.batch import denied
 from actors.core.content import ToolCall
 from actors.core.events import ApprovalDecided, Awaited, Failed, Returned, Verdict
 from actors.core.feed import PendingCall
-from actors.core.form import replace
 from actors.core.identity import CallId
 from actors.core.jsonio import JsonValue
 from actors.core.ledger import Ledger
@@ -183,7 +182,7 @@ async def _check_bound(
             f"The decision is about arguments {decision.digest}, call {found.call.id!r} has {found.digest}; look again"
         )
     if decision.arguments is not None:
-        edited = replace(found.call, json=decision.arguments, raw=None)
+        edited = found.call.with_arguments(decision.arguments)
         if errors := await refs.scheduler.ask(CheckCall(edited, variables)):
             wrong = ", ".join(error.path or "arguments" for error in errors)
             raise DecisionRefused(f"The arguments given for call {found.call.id!r} are wrong: {wrong}")

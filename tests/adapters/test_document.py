@@ -13,7 +13,7 @@ from actors.core.jsonio import sanitised
 
 Value = Any  # JSON
 
-SMALL = {"_LARGE": 1, "_LONG": 12, "_SLICE": 12}
+SMALL = {"_LARGE": 1, "_LONG": 12, "SLICE": 12}
 CHARACTERS = st.sampled_from(["a", '"', "\\", "/", "\n", "u", "é", "中", "😀", "\u2028", "0"])
 TEXTS = st.lists(CHARACTERS, max_size=60).map("".join)
 VALUES = st.recursive(

@@ -3,6 +3,7 @@
 import json
 import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
+from itertools import product
 
 import pytest
 
@@ -26,30 +27,31 @@ from tests.adapters.wire_streams import (
     told,
 )
 
-SIZE = 2 * 1024 * 1024
+SIZE = 5 * 256 * 1024
 """Characters of the text of a large answer."""
 SPARE = 512 * 1024
 """Bytes for all that does not grow with the answer: the decoder, a chunk, an event."""
 CHUNK = 64 * 1024
-KINDS = ("text", "reasoning", "arguments")
+KINDS = ("text", "reasoning", "arguments", "malformed")
+CALLS = ("arguments", "malformed")
 
 Pieces = Sequence[str]
 Body = dict[str, object]
 
 
 def chat_stream(kind: str, pieces: Pieces) -> Iterator[bytes]:
-    if kind == "arguments":
+    if kind in CALLS:
         yield openai_stream(calls(fragment(0, "x", "f")), done=False)
     for piece in pieces:
         said = {"content": piece} if kind == "text" else {"reasoning_content": piece}
-        event = calls(fragment(0, text=piece)) if kind == "arguments" else chunk(said)
+        event = calls(fragment(0, text=piece)) if kind in CALLS else chunk(said)
         yield openai_stream(event, done=False)
     yield openai_stream(chunk({}, "stop"))
 
 
 def chat_body(kind: str, whole: str) -> Body:
     message: Body = {"content": "", "reasoning_content": ""}
-    if kind == "arguments":
+    if kind in CALLS:
         message["tool_calls"] = [fragment(0, "x", "f", whole)]
     else:
         message["content" if kind == "text" else "reasoning_content"] = whole
@@ -66,7 +68,7 @@ def anthropic_streamed(kind: str, pieces: Pieces) -> Iterator[bytes]:
             "partial_json",
         ),
     }
-    block, name, key = made[kind]
+    block, name, key = made["arguments" if kind in CALLS else kind]
     yield anthropic_stream(start(0, **block), stop=False)
     for piece in pieces:
         yield anthropic_stream(delta(0, type=name, **{key: piece}), stop=False)
@@ -78,19 +80,22 @@ def anthropic_body(kind: str, whole: str) -> Body:
         "text": {"type": "text", "text": whole},
         "reasoning": {"type": "thinking", "thinking": whole},
         "arguments": {"type": "tool_use", "id": "x", "name": "f", "input": {"p": whole}},
+        "malformed": {"type": "tool_use", "id": "x", "name": "f", "input": whole},
     }
     block = made[kind]
     return {"content": [block], "stop_reason": "end_turn"}
 
 
 def responses_streamed(kind: str, pieces: Pieces) -> Iterator[bytes]:
-    what = {"text": "output_text", "reasoning": "reasoning_text", "arguments": "function_call_arguments"}[
-        kind
-    ]
-    if kind == "arguments":
+    texts = {"text": "output_text", "reasoning": "reasoning_text"}
+    what = texts.get(kind, "function_call_arguments")
+    if kind in CALLS:
         yield responses_stream(added(0, **function_call("m", "x", "f", "")), done=False)
     for piece in pieces:
         yield responses_stream(told(what, 0, "m", piece), done=False)
+    if kind in CALLS:
+        item = function_call("m", "x", "f", "")
+        yield responses_stream({"type": "response.output_item.done", "item": item}, done=False)
     yield responses_stream()
 
 
@@ -98,9 +103,8 @@ def responses_body(kind: str, whole: str) -> Body:
     made: dict[str, Body] = {
         "text": {"type": "message", "id": "m", "content": [{"type": "output_text", "text": whole}]},
         "reasoning": {"type": "reasoning", "id": "r", "content": [{"type": "reasoning_text", "text": whole}]},
-        "arguments": dict(function_call("m", "x", "f", whole)),
     }
-    item = made[kind]
+    item = dict(function_call("m", "x", "f", whole)) if kind in CALLS else made[kind]
     return {"status": "completed", "output": [item]}
 
 
@@ -113,14 +117,15 @@ def gemini_streamed(kind: str, pieces: Pieces) -> Iterator[bytes]:
 
 def gemini_body(kind: str, whole: str) -> Body:
     part: Body = {"text": whole, "thought": kind == "reasoning"}
-    if kind == "arguments":
-        part = {"functionCall": {"name": "f", "args": {"p": whole}}}
+    if kind in CALLS:
+        args = {"p": whole} if kind == "arguments" else whole
+        part = {"functionCall": {"name": "f", "args": args}}
     return gemini_chunk(part, finish="STOP")
 
 
 def bedrock_streamed(kind: str, pieces: Pieces) -> Iterator[bytes]:
     yield converse.HEAD
-    if kind == "arguments":
+    if kind in CALLS:
         yield converse.begin(0, "x", "f")
     for piece in pieces:
         made: dict[str, Body] = {
@@ -128,7 +133,7 @@ def bedrock_streamed(kind: str, pieces: Pieces) -> Iterator[bytes]:
             "reasoning": {"reasoningContent": {"text": piece}},
             "arguments": {"toolUse": {"input": piece}},
         }
-        yield converse.delta(0, **made[kind])
+        yield converse.delta(0, **made["arguments" if kind in CALLS else kind])
     yield converse.stop(0) + converse.ended() + converse.figures()
 
 
@@ -137,6 +142,7 @@ def bedrock_body(kind: str, whole: str) -> Body:
         "text": {"text": whole},
         "reasoning": {"reasoningContent": {"reasoningText": {"text": whole}}},
         "arguments": {"toolUse": {"toolUseId": "x", "name": "f", "input": {"p": whole}}},
+        "malformed": {"toolUse": {"toolUseId": "x", "name": "f", "input": whole}},
     }
     block = made[kind]
     return converse.body(block)
@@ -160,40 +166,74 @@ def taken(name: str, chunks: Iterator[bytes], *, stream: bool) -> tuple[int, int
         for piece in chunks:
             size += len(piece)
             decoder.feed(piece)
-        decoder.close()
+        assert decoder.close().blocks
         return size, tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
 
 
-@pytest.mark.parametrize("kind", KINDS)
+def written(kind: str, text: str, *, escaped: bool = False) -> str:
+    """Return what a model says: a text, or the arguments of a call."""
+    whole = (text * (SIZE // len(text) + 1))[:SIZE]
+    return json.dumps({"p": whole}, ensure_ascii=escaped) if kind == "arguments" else whole
+
+
+ACCENTS, CHINESE, EMOJI = "naïve ", "中文 " * 20, "é😀 a"
+STREAMED = [
+    *product(KINDS, [("a", 16 * 1024), (EMOJI, 4096)]),
+    *product(("text", "reasoning", "malformed"), [("a", 32)]),
+    *product(CALLS, [(CHINESE, 4096)]),
+]
+
+
+@pytest.mark.parametrize(("kind", "said"), STREAMED)
 @pytest.mark.parametrize("name", WIRES)
-@pytest.mark.parametrize(("text", "length"), [("a", 32), ("a", 16 * 1024), ("é😀 a", 4096)])
 def test_a_large_streamed_answer_takes_twice_its_size_at_most(
-    name: str, kind: str, text: str, length: int
+    name: str, kind: str, said: tuple[str, int]
 ) -> None:
-    if kind == "arguments" and (name == "gemini" or text != "a"):
-        return  # Gemini's calls come whole; and the call itself holds malformed arguments as a Python string
-    piece = (text * length)[:length]
-    pieces = [piece] * (SIZE // 8 // length if length < 100 else SIZE // length)
+    if kind in CALLS and name == "gemini":
+        return  # its calls come whole
+    text, length = said
+    whole = written(kind, text)[: SIZE // 8 if length < 100 else None]
+    pieces = [whole[at : at + length] for at in range(0, len(whole), length)]
     size, most = taken(name, WIRES[name][0](kind, pieces), stream=True)
     assert most <= 2 * size + SPARE, f"{most / size:.2f} x"
 
 
-WIDE = ("é😀 a", "a" * 1000 + "😀", "中文 " * 20, "naïve ")
+WHOLE = [
+    *product(KINDS, ("a", EMOJI, CHINESE)),
+    *product(("text", "reasoning", "arguments"), (ACCENTS,)),
+    *product(("text", "malformed"), ("a" * 1000 + "😀",)),
+]
 
 
 @pytest.mark.parametrize("escaped", [True, False])
-@pytest.mark.parametrize("text", ["a", *WIDE])
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("kind", "text"), WHOLE)
 @pytest.mark.parametrize("name", WIRES)
 def test_a_large_whole_answer_takes_twice_its_size_at_most(
     name: str, kind: str, text: str, escaped: bool
 ) -> None:
-    if kind == "arguments" and text != "a":
-        return  # the call itself holds malformed arguments as a Python string
-    whole = (text * (SIZE // len(text) + 1))[:SIZE]
+    is_text = name in ("openai_chat", "openai_responses")  # for arguments, a text that is JSON
+    whole = written(kind if is_text else "text", text, escaped=escaped)
     data = json.dumps(WIRES[name][1](kind, whole), ensure_ascii=escaped).encode()
     pieces = (data[at : at + CHUNK] for at in range(0, len(data), CHUNK))
     size, most = taken(name, pieces, stream=False)
+    assert most <= 2 * size + SPARE, f"{most / size:.2f} x"
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_large_free_text_of_a_call_takes_twice_its_size_at_most(stream: bool) -> None:
+    whole = written("text", EMOJI)
+    item = {"type": "custom_tool_call", "id": "m", "call_id": "x", "name": "f", "input": ""}
+    if stream:
+        pieces = [whole[at : at + 4096] for at in range(0, len(whole), 4096)]
+        deltas = [told("custom_tool_call_input", 0, "m", piece) for piece in pieces]
+        done = {"type": "response.output_item.done", "item": {**item, "status": "completed"}}
+        chunks = [responses_stream(event, done=False) for event in (added(0, **item), *deltas, done)]
+        chunks.append(responses_stream())
+    else:
+        body = {"status": "completed", "output": [{**item, "input": whole}]}
+        data = json.dumps(body, ensure_ascii=False).encode()
+        chunks = [data[at : at + CHUNK] for at in range(0, len(data), CHUNK)]
+    size, most = taken("openai_responses", iter(chunks), stream=stream)
     assert most <= 2 * size + SPARE, f"{most / size:.2f} x"

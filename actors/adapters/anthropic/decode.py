@@ -21,7 +21,7 @@ from actors.adapters.base import Decoder, Frames
 from actors.adapters.calls import Slot, real_word, slot_of
 from actors.adapters.document import loaded
 from actors.adapters.failure import broken
-from actors.adapters.wire import Fields, argument_text, fields, items, long_string, string
+from actors.adapters.wire import Fields, Long, fields, items, long_string, string
 from actors.core.dialect import AnthropicDialect
 
 _SERVER_ID = re.compile(r"srvtoolu_[a-zA-Z0-9_]+")
@@ -168,7 +168,7 @@ class MessagesDecoder(Decoder):
         elif kind == "signature_delta":
             self.seal(self._words_at(slot, "thinking"), "signature", string(delta.get("signature")))
         elif kind == "input_json_delta":
-            self._argue(slot, part, argument_text(delta.get("partial_json")))
+            self._argue(slot, part, self.arguments(delta.get("partial_json")))
         elif kind == "citations_delta":
             self.mark("citations", [citation] if (citation := delta.get("citation")) else None)
         elif isinstance(part, Own) and part.kind == "part":
@@ -187,12 +187,12 @@ class MessagesDecoder(Decoder):
         self._open.setdefault(slot, words)
         return words
 
-    def _argue(self, slot: Slot, part: Part | None, text: str) -> None:
+    def _argue(self, slot: Slot, part: Part | None, text: str | Long) -> None:
         match part:
             case ArrivingCall():
                 self.argue(part, text)
             case Own():
-                self._inputs[part] = self._inputs.get(part, "") + text
+                self._inputs[part] = self._inputs.get(part, "") + str(text)
             case _:
                 self.fragment(slot, "", "", text)
 
@@ -214,7 +214,7 @@ class MessagesDecoder(Decoder):
             case ArrivingCall():
                 given = self._given.pop(part, None)
                 if given is not None and not part.pieces.size:
-                    self.argue_value(part, given)
+                    self.argue(part, self.arguments(given))
             case Words(kind="thinking", seal=None) if self.dialect.reasoning.required == "with_calls":
                 self.seal(part, UNSIGNED, UNSIGNED)  # copies that do not sign want it back
         return part

@@ -17,7 +17,7 @@ from actors.adapters.base import Decoder
 from actors.adapters.calls import Slot, real_word, slot_of
 from actors.adapters.converse.frames import FrameParser
 from actors.adapters.failure import broken
-from actors.adapters.wire import Fields, argument_text, fields, items, long_string, string
+from actors.adapters.wire import Fields, fields, items, long_string, string
 
 _FIGURES = {
     "inputTokens": (0,),
@@ -92,7 +92,7 @@ class ConverseDecoder(Decoder):
         told = fields(block["toolUse"])
         self._open[slot] = call = self.fragment(slot, told.get("toolUseId"), told.get("name"))
         if given := told.get("input"):  # of a body; `{}` is said of none, and of those that never came
-            self.argue_value(call, given)
+            self.argue(call, self.arguments(given))
         return None
 
     def _own(self, slot: Slot, block: Fields) -> None:
@@ -107,7 +107,7 @@ class ConverseDecoder(Decoder):
         elif "reasoningContent" in delta:
             self._reasoning(slot, fields(delta["reasoningContent"]))
         elif "toolUse" in delta:
-            text = argument_text(fields(delta["toolUse"]).get("input"))
+            text = self.arguments(fields(delta["toolUse"]).get("input"))
             if isinstance(part, ArrivingCall):
                 self.argue(part, text)
             else:

@@ -125,7 +125,7 @@ class GenerateContentDecoder(Decoder):
             raise broken(_IN_PIECES, "config")
         before = self.minted
         call = self.fragment(None, given.get("id"), given.get("name"))
-        self.argue_value(call, given.get("args"))
+        self.argue(call, self.arguments(given.get("args")))
         if signature and self.minted > before:
             self.sign(call, self.dialect.reasoning.carrier, signature)
         call.told = call.is_closed = True  # `{}` is said of no arguments, and of those that never came

@@ -15,7 +15,7 @@ from actors.adapters.calls import Slot, real_word, slot_of
 from actors.adapters.document import LongText
 from actors.adapters.failure import broken
 from actors.adapters.openai_chat.reasoning import ArrivingReasoning
-from actors.adapters.wire import Fields, argument_text, fields, first, items, long_string, number, string
+from actors.adapters.wire import Fields, fields, first, items, long_string, number, string
 from actors.core.jsonio import sanitised
 
 _LEGACY = "function_call"  # the one call of the protocol before tools
@@ -167,7 +167,7 @@ class ChatDecoder(Decoder):
     def _fragment(self, slot: Slot, fragment: Fields, touched: set[ArrivingCall]) -> None:
         """Take a fragment of a call. `touched`: the calls that the same delta has spoken of already."""
         function = fields(fragment.get("function")) or fields(fragment.get("custom")) or fragment
-        before, text = self.minted, argument_text(function.get("arguments", function.get("input")))
+        before, text = self.minted, self.arguments(function.get("arguments", function.get("input")))
         call = self.fragment(slot, fragment.get("id"), function.get("name"), text, touched)
         if extra := fragment.get("extra_content"):
             self._sign(call, extra, is_new=self.minted > before)

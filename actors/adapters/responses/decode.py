@@ -154,7 +154,9 @@ class ResponsesDecoder(Decoder):
         """Take the start of an item, which a relay may send again; behind its end, another one has its id."""
         item = self._by_id.get((string(told.get("type")), real_word(told.get("id"))))
         if item is None or item.done:
-            self._begin(told, index)
+            item = self._begin(told, index)
+            if isinstance(item.part, ArrivingCall):
+                self.argue(item.part, self.arguments(told.get(_CALLS[item.kind])))
         elif isinstance(item.part, ArrivingCall):
             self.identify(item.part, string(told.get("call_id")), _name_of(told))
 
@@ -171,7 +173,6 @@ class ResponsesDecoder(Decoder):
             call = self.call(real_word(told.get("call_id")), _name_of(told), index)
             call.free, call.namespace = kind == "custom_tool_call", sanitised(string(told.get("namespace")))
             item = _Item(kind, call)
-            self.argue(call, argument_text(told.get(_CALLS[kind])))
         else:
             item = _Item(kind, self.native(kind, None, goes_back=kind in _OWN))
         item.named = named
@@ -218,7 +219,7 @@ class ResponsesDecoder(Decoder):
                 self.identify(
                     part, string(told.get("call_id")), _name_of(told, part.namespace), is_final=True
                 )
-                self.complete(part, argument_text(told.get(_CALLS[item.kind])))
+                self.complete(part, self.arguments(told.get(_CALLS[item.kind])))
                 part.told = item.kind == "custom_tool_call" and told.get("status") == "completed"
                 part.is_closed = True
             case Own():
@@ -263,10 +264,10 @@ class ResponsesDecoder(Decoder):
                 item.place = place
                 self.say(words, string(delta))
             case _, "delta", ArrivingCall() as call if kind in _CALLS:
-                self.argue(call, argument_text(delta))
+                self.argue(call, self.arguments(delta))
             case _, "done", ArrivingCall() as call if kind in _CALLS:
                 self.identify(call, "", _name_of(payload, call.namespace), is_final=True)
-                self.complete(call, argument_text(payload.get("arguments") or payload.get("input")))
+                self.complete(call, self.arguments(payload.get("arguments") or payload.get("input")))
                 self.end(call)
 
 
@@ -277,7 +278,7 @@ def _may_be(item: _Item, told: Fields) -> bool:
     part = item.part
     if isinstance(part, ArrivingCall):
         whole, name = argument_text(told.get(_CALLS[item.kind])), _name_of(told, part.namespace)
-        return part.wire_name in ("", name) and whole.startswith(part.pieces.whole())
+        return part.wire_name in ("", name) and part.pieces.rest_of([whole]) is not None
     if not isinstance(part, Words) or part.kind != "text":
         return True
     return "".join(map(str, _texts_of(told))).strip().startswith(part.pieces.whole().strip())  # relays trim

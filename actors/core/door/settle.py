@@ -19,7 +19,7 @@ from actors.core.events import Interaction, result_of
 from actors.core.form import replace
 from actors.core.identity import RUNTIME, CallId, mint, split_key
 from actors.core.intake import Remarks
-from actors.core.jsonio import MAX_DEPTH, Json, parse_object, sanitised, unquote
+from actors.core.jsonio import MAX_DEPTH, Json, parse_object, quote, sanitised, unquote
 from actors.core.ledger import Ledger, closed
 
 
@@ -147,7 +147,8 @@ class Settling:
         if text.startswith("{") and parse_object(text, max_bytes=size, max_depth=MAX_DEPTH) is not None:
             return call
         self.remarks.found("malformed_arguments", call.id)
-        return replace(call, raw=text if call.raw is None else call.raw, json=Json(b"{}"))
+        raw = quote(text) if call.raw_json is None else call.raw_json
+        return replace(call, raw_json=raw, json=Json(b"{}"), is_free=False)
 
     def _result(self, result: ToolResult, place: str) -> None:
         key, tool = self._key(result)

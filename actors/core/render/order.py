@@ -100,7 +100,7 @@ def _same_until(said: Sequence[Block], left: Sequence[Block], altered: Set[CallI
 
 def _is_as_said(call: ToolCall, call_id: str, name: str) -> bool:
     """Say whether a call goes out as the model made it."""
-    if call.native is None or call.raw is not None or call.name != name:
+    if call.native is None or call.is_malformed or call.is_free or call.name != name:
         return False
     return call.native.data[1:-1] == call_id.encode() or call.native_id == call_id
 

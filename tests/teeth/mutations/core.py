@@ -219,8 +219,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "batch: malformed arguments are run as none",
         "actors/core/batch.py:_bound",
-        "call.is_malformed",
-        "False",
+        "tool is None or call.is_malformed",
+        "tool is None",
         ("tests/core/test_batch.py",),
     ),
     Mutation(

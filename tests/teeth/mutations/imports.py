@@ -118,7 +118,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "free text: it counts as malformed arguments",
         "actors/core/content.py:ToolCall.is_malformed",
-        "self.raw is not None and self.text is None",
+        "self.raw_json is not None",
         "self.raw is not None",
         (CUSTOM,),
     ),

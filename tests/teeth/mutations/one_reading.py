@@ -32,8 +32,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "repair: a call is judged with its repaired arguments and kept with the model's",
         "actors/core/batch.py:_bound",
-        "call = replace(call, json=JsonObject(dump(reading.value)), raw=None)",
-        "call = replace(call, raw=None)",
+        "call = call.with_arguments(JsonObject(dump(reading.value)))",
+        "call = replace(call, raw_json=None)",
         (f"{HERE}::test_arguments_with_one_reading_run_the_tool_at_once",),
     ),
     Mutation(
@@ -53,8 +53,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "repair: a fence and commas are read past in strict arguments",
         "actors/core/batch.py:_bound",
-        'repair != "strict" and call.raw is not None',
-        "call.raw is not None",
+        'repair != "strict" and call.is_malformed',
+        "call.is_malformed",
         (f"{HERE}::test_strict_refuses_what_could_be_repaired",),
     ),
     Mutation(

@@ -342,8 +342,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "order: a tool's name that had to be changed is not compared",
         "actors/core/render/order.py:_is_as_said",
-        "call.native is None or call.raw is not None or call.name != name",
-        "call.native is None or call.raw is not None",
+        "call.native is None or call.is_malformed or call.is_free or call.name != name",
+        "call.native is None or call.is_malformed or call.is_free",
         (ORDER,),
     ),
     Mutation(

@@ -44,7 +44,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "simulated: edited arguments are in the log only",
         "actors/core/awaiting.py:edited",
-        "call if decision.arguments is None else replace(call, json=decision.arguments, raw=None)",
+        "call if decision.arguments is None else call.with_arguments(decision.arguments)",
         "call",
         SEEDS,
     ),

@@ -109,7 +109,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "approvals: the call runs with the arguments of the model",
         "actors/core/awaiting.py:edited",
-        "call if decision.arguments is None else replace(call, json=decision.arguments, raw=None)",
+        "call if decision.arguments is None else call.with_arguments(decision.arguments)",
         "call",
         (f"{APPROVALS}::test_edited_arguments_are_judged_again_and_the_call_runs_with_them",),
     ),
