@@ -266,6 +266,7 @@ OSLO, ROME = '{"name": "Oslo", "people": 7}', '{"name": "Rome", "people": 3}'
         (City, f"I think of {ROME}</think>{OSLO}", City(name="Oslo", people=7)),
         (City, f"<think>{ROME}</think>\n\n```json\n{OSLO}\n```", City(name="Oslo", people=7)),
         (City, f"[THINK]{ROME}[/THINK]{OSLO}", City(name="Oslo", people=7)),
+        (City, f"<thinking>{ROME}</thinking>\n{OSLO}", City(name="Oslo", people=7)),
         (
             City,
             '{"name": "a ```json\\n{} b", "people": "7",} as asked',

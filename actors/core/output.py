@@ -33,6 +33,7 @@ _MOST_TOKENS = 100_000  # brackets and strings that are read for that
 _OPENING = re.compile(r"^[ \t>]*(```)[a-zA-Z]*[ \t]*\n|[\[{]", re.MULTILINE)
 _CLOSING = re.compile(r"^[ \t>]*```", re.MULTILINE)
 _TOKENS = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\]{}]', re.DOTALL)
+_TAGGED = re.compile(r"\s*<(thinking|thought|reasoning)>.*?(?:</\1>|\Z)", re.DOTALL)
 _BEGINS_JSON = re.compile(
     r'\{\s*"(?:[^"\\]|\\.)*+(?:"\s*(?::|\Z)|\Z)|\[\s*(?:["{\[\d-]|true|false|null)', re.DOTALL
 )
@@ -104,6 +105,8 @@ def candidates(text: str, repair: RepairMode) -> list[Candidate]:
 def _answer_in(text: str) -> str:
     """Return a text without the reasoning that it begins with, whose opening tag may be missing."""
     rest = without_reasoning(text)
+    while (tagged := _TAGGED.match(rest)) is not None:
+        rest = rest[tagged.end() :]
     opened, tag, behind = rest.partition("</think>")
     return behind if tag and "<think>" not in opened else rest
 
