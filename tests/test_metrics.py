@@ -160,6 +160,9 @@ async def test_every_figure_that_an_alert_needs_is_in_the_stats_and_in_prometheu
         assert value(samples, "actors_loop_lag_seconds_count") > 0
         ids = set(runtime.sessions)
         assert not ids & {each for sample in samples for each in sample.labels.values()}
+        journal = stats.journal
+        assert value(samples, "actors_journal_commit_seconds_count") >= journal.commits.count > 0
+        assert value(samples, "actors_journal_file_bytes") > 0
         assert value(samples, "actors_journal_lease_seconds") == runtime.storage.lease
 
 

@@ -210,6 +210,14 @@ def _of_the_journal(stats: RuntimeStats) -> "Iterator[Metric]":
         yield _gauge("journal_lease_age_seconds", "Since this host was heard of.", [((), journal.lease_age)])
         yield _gauge("journal_lease_seconds", "How long others wait for it.", [((), journal.lease)])
     yield _counter("journal_refused", "Events it could not write.", [((), journal.refused)])
+    yield _histogram("journal_commit", "How long commits of events took.", [((), journal.commits)])
+    for name, text, size in (
+        ("file_bytes", "The journal's file.", journal.sizes.file_bytes),
+        ("log_bytes", "Its write-ahead log.", journal.sizes.log_bytes),
+        ("checkpoint_lag_bytes", "What of that is not in the file yet.", journal.sizes.checkpoint_lag_bytes),
+    ):
+        if size is not None:  # a server has no such figures
+            yield _gauge(f"journal_{name}", text, [((), size)])
 
 
 def _of_budgets(stats: RuntimeStats) -> "Iterator[Metric]":

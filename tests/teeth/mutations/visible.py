@@ -211,6 +211,13 @@ MUTATIONS = (
         (SHOWN,),
     ),
     Mutation(
+        "metrics: sizes are shown only where there are none",
+        "actors/telemetry/prometheus.py:_of_the_journal",
+        "size is not None",
+        "size is None",
+        (SHOWN, f"{FIGURES}::test_the_dashboard_and_the_alerts_ask_for_what_a_scrape_has"),
+    ),
+    Mutation(
         "metrics: an alert asks for what no scrape has",
         "actors/telemetry/prometheus.py:_of_asks",
         "'outcome'",
