@@ -533,5 +533,5 @@ async def test_a_handler_that_holds_everybody_up_is_logged_by_name_without_what_
         assert (await session.ask("A secret.")).text == "Here."
         runtime.system.slow = 3600.0
     told = [record.getMessage() for record in caplog.records if "slow_handler" in record.getMessage()]
-    assert any("actor='session-1/session'" in line and "message='Submit'" in line for line in told)
+    assert any("actor='session-1/session'" in line and "command='Submit'" in line for line in told)
     assert not any("secret" in line for line in told)
