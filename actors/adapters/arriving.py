@@ -158,8 +158,8 @@ def _well_formed(texts: Iterable[str | Long]) -> Iterator[str]:
     pieces = Pieces()
     for text in texts:
         for piece in (text,) if isinstance(text, str) else text.slices():
-            if shown := pieces.add(piece):
-                yield shown
+            if well_formed := pieces.add(piece):
+                yield well_formed
             pieces.kept.clear()
     if rest := pieces.whole():
         yield rest
