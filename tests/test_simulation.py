@@ -27,8 +27,9 @@ from actors.core.stats import (
     ToolCounts,
 )
 from actors.core.stream import Usage
-from actors.testing import Odds, SimulationReport, simulate
+from actors.testing import Odds, Say, SimulationReport, simulate
 from actors.testing.simulation import Mode, SimulationPlan, loop
+from actors.testing.simulation.model import Model
 from actors.testing.simulation.plan import Ask, Made, Move, Talk
 from actors.testing.simulation.recount import EXCUSED, OF_A_BACKEND, OF_ALL, Recount, differences, names_of
 from actors.testing.simulation.shrinking import shrink
@@ -115,6 +116,16 @@ def test_whatever_goes_wrong_every_invariant_holds(seed: int, mode: Mode) -> Non
 def test_each_feature_is_met() -> None:
     met = sum((Counter(sample(mode, seed).counts) for mode in MODES for seed in range(3)), Counter())
     assert [feature for feature in FEATURES if not met[feature]] == []
+
+
+def test_a_summary_of_what_no_user_said_names_no_ask() -> None:
+    model = Model(SimulationPlan(0, "safety", Made(0, 0, Odds()), ()), {})
+    model.read(b'{"messages": ["[The program ran the tool work.]", "Write that summary now"]}')
+    (said,) = model.turn({}).parts
+    assert (model.now, model.summarises) == (None, True)
+    assert isinstance(said, Say)
+    model.read(f'{{"messages": ["{said.text}", "Write that summary now"]}}'.encode())
+    assert model.now is None
 
 
 def test_what_was_shown_is_not_said_again_where_answers_break_off_all_the_time() -> None:

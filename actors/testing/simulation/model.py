@@ -131,7 +131,8 @@ class Model:
         """Return what the model says to the present request, without going on from there."""
         known, progress = self._known(self.now), self.progress.get(self.now or "", Progress())
         if self.summarises or known is None:
-            return Turn(Say(f"That is all about {self.now}."), usage=self._usage)
+            about = f"That is all about {self.now}." if self.now else "The program did something."
+            return Turn(Say(about), usage=self._usage)
         talk, ask = known
         if self._is_blank(ask, progress):
             return Turn(*([Think("Let me see.")] if talk.heeds else []), usage=self._usage)
