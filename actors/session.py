@@ -205,8 +205,7 @@ class SessionActor(Actor[SessionCommand]):
         if self._phase in ("asking", "awaiting", "recovering") and len(waiting) >= self._pending.most_waiting:
             self._refuse(command, self._pending.too_many(self._log.state.session))
             return
-        why = self._equipment.refusal(self._log.state) if self._phase == "idle" and not is_rewind else None
-        if why is not None:
+        if self._phase == "idle" and not is_rewind and (why := self._equipment.refusal(self._log.state)):
             self._refuse(command, OverBudget(f"Session {self._log.state.session!r} takes no ask: {why}"))
             return
         action = self._step("submit")
@@ -233,7 +232,11 @@ class SessionActor(Actor[SessionCommand]):
     def _begin(self) -> None:
         """Have a child drive the ask that waits longest."""
         submit = self._pending.take()
-        self._equipment.refresh()
+        if not isinstance(
+            submit.call, HostRewind
+        ):  # it may write nothing, and would leave unwritten what is held
+            self._equipment.refresh()
+            self._compare(submit.sink)
         driver = self._driver(submit.sink, submit.variables)
         driver.ask.output = self._pending.form = submit.output
         self._mine.start(self._drive, driver, submit, name="ask")
@@ -242,7 +245,6 @@ class SessionActor(Actor[SessionCommand]):
     def _driver(self, sink: Sink, variables: Variables) -> TurnDriver:
         """Return who drives an ask, or goes on with it."""
         ask = self._ask = AskInFlight(self._log, self._refs, self._equipment, sink, variables)
-        self._compare(sink)
         return TurnDriver(ask, self._bounds, self.affinity, self._pending.ended)
 
     def _compare(self, sink: Sink) -> None:
@@ -313,6 +315,7 @@ class SessionActor(Actor[SessionCommand]):
         closes = self._step(happening) == "close"
         waits = (*(each.call for each in self.waits), *self._runs)
         self.waits, self._runs = (), ()
+        self._compare(sink)
         driver, asked = self._driver(sink, variables), self._log.state.asked
         driver.ask.cancelled = closes
         driver.ask.take_up(self._pending.form, asked)

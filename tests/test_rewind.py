@@ -317,6 +317,20 @@ async def test_a_session_that_was_rewound_is_resumed_forked_and_carried_as_it_is
         assert await texts(moved) == ["First?", "Answer 1."]
 
 
+async def test_a_rewind_that_has_nothing_to_do_writes_nothing_though_the_tools_are_others() -> None:
+    async with hosting(a=echo()) as runtime:
+        session = await runtime.open("a", id="trip", tools=[LOOK])
+        await talk(session, "First?")
+        resumed = await runtime.resume(await runtime.journal.fork("trip", id="other"))  # without tools
+        before = log(runtime, resumed)
+        assert await resumed.rewind(to=1) == 0
+        with pytest.raises(ConfigError):
+            await resumed.rewind(to=2)
+        assert log(runtime, resumed) == before
+        assert resumed._activation.passivate()
+        await talk(resumed, "Second?")
+
+
 @pytest.mark.parametrize("in_doubt", [False, True])
 async def test_a_rewind_of_which_nobody_knows_whether_it_was_written_can_be_made_again(
     in_doubt: bool,

@@ -199,9 +199,7 @@ class World:
         self.digest.update(body)
         self.model.read(body)
         if (ask := self.model.now) is None:
-            if (
-                not self.model.summarises
-            ):  # of what a program did before any ask, or behind a rewind, there is a summary
+            if not self.model.summarises:  # a summary may be of what the program did alone
                 self.problems.add("a body holds what the user said", backend)
         else:
             session = self._asking = self.session_of(f"{ask}/" if is_task(ask) else ask)

@@ -99,10 +99,17 @@ MUTATIONS = (
         ),
     ),
     Mutation(
+        "rewinding: one that writes nothing leaves unwritten what is held",
+        f"{SESSION}:SessionActor._begin",
+        "not isinstance(submit.call, HostRewind)",
+        "True",
+        (f"{SESSIONS}::test_a_rewind_that_has_nothing_to_do_writes_nothing_though_the_tools_are_others",),
+    ),
+    Mutation(
         "rewinding: a budget that is used up keeps one from it",
         f"{SESSION}:SessionActor._submitted",
-        "self._phase == 'idle' and not is_rewind",
-        "self._phase == 'idle'",
+        "self._phase == 'idle' and not is_rewind and ...",
+        "self._phase == 'idle' and ...",
         (f"{SESSIONS}::test_a_budget_that_is_used_up_keeps_nobody_from_going_back",),
     ),
     Mutation(
