@@ -147,7 +147,9 @@ def test_a_database_finds_each_list_by_an_index(
     }
     plan = directory.execute(f"EXPLAIN {sql.sessions(tenant, state, page)}", given).fetchall()
     text = "\n".join(line for (line,) in plan)
-    assert "Index Scan" in text
+    by_tenant, by_state = "actors_session_tenant_bucket_standing_idx", "actors_session_standing_bucket_idx"
+    wanted = [by_tenant] * (tenant is not None) + [by_state] * (state is not None)
+    assert any(index in text for index in wanted or ["actors_session_bucket_idx"]), text
     assert "Seq Scan" not in text
 
 
@@ -159,8 +161,9 @@ def directory(postgres: Server) -> Any:  # Any: a connection of the test's own
         storage.open()
     with postgres.connect(schema) as connection:
         connection.execute(
-            "INSERT INTO actors_session SELECT 's' || n, n, 1, NULL, 1, 1, chr(97 + n % 20), 'a', "
-            "CASE n % 50 WHEN 0 THEN 'awaiting' ELSE 'idle' END, 0, n * 40, 0 FROM generate_series(1, 10000) AS n"
+            "INSERT INTO actors_session SELECT 's' || n, n, 1, NULL, 1, 1, "
+            "CASE n % 500 WHEN 0 THEN 'a' ELSE 'b' END, 'a', "
+            "CASE n % 100 WHEN 0 THEN 'awaiting' ELSE 'idle' END, 0, n * 40, 0 FROM generate_series(1, 10000) AS n"
         )
         connection.execute("ANALYZE actors_session")
         yield connection
