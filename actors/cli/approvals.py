@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
@@ -9,6 +10,7 @@ import anyio
 
 from actors.cli.screen import one_line
 from actors.core.content import ToolCall
+from actors.core.identity import CallId
 from actors.errors import ConfigError
 from actors.tools import Tool
 
@@ -79,6 +81,8 @@ class Approvals:
         self._ask = ask
         self._always: set[str] = set()
         self._turn = anyio.Lock()
+        self.while_asked: Callable[[CallId], AbstractContextManager[None]] = lambda _call_id: nullcontext()
+        """Entered while a call waits for the person."""
         self.unasked: list[str] = []
         """Tools that did not run because there was nobody to ask."""
 
@@ -89,10 +93,16 @@ class Approvals:
         if self._ask is None:
             self.unasked.append(call.name)
             return False
+        with self.while_asked(call.id):
+            word = await self._answer(call)
+        return word != "no"
+
+    async def _answer(self, call: ToolCall) -> Word:
+        assert self._ask is not None
         async with self._turn:
             if call.name in self._always:
-                return True
+                return "always"
             word = await self._ask(question(call))
         if word == "always":
             self._always.add(call.name)
-        return word != "no"
+        return word

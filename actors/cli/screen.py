@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from shutil import get_terminal_size
+from textwrap import TextWrapper
 from typing import Literal, TextIO
 
 Style = Literal["bold", "dim", "red", "green", "yellow", "cyan"]
@@ -38,6 +39,16 @@ def one_line(text: str, width: int) -> str:
     """Return `text` safe, on one line, cut to `width` characters."""
     line = " ".join(safe(text).split())
     return line if len(line) <= width else line[: max(width - 3, 0)] + "..."
+
+
+def wrapped(line: str, width: int) -> list[str]:
+    """Return a line as lines of at most `width` characters that split no word, but for one that is longer."""
+    if len(line) <= width:
+        return [line]
+    wrapper = TextWrapper(
+        width, replace_whitespace=False, expand_tabs=False, break_long_words=False, break_on_hyphens=False
+    )
+    return wrapper.wrap(line) or [""]
 
 
 @dataclass(frozen=True, slots=True)

@@ -406,6 +406,43 @@ async def test_a_cancelled_turn_leaves_a_transcript_that_goes_on(
     assert len(scene.server.requests) == 2
 
 
+async def test_lines_that_were_typed_during_a_turn_are_kept_when_it_is_cancelled(
+    tmp_path: Path, anyio_backend_name: str
+) -> None:
+    scene = _scene(Turn(Call("wait", {})), Turn(Say("First kept.")), Turn(Say("Second kept.")))
+    async with _chat(scene, tmp_path, "--backend", anyio_backend_name) as chat:
+        await _until("wait() running")(chat, scene)
+        chat.type("a whole line\r")
+        await chat.until("asked when this turn has ended")
+        chat.type("half a ")
+        await chat.until("~ half a")
+        chat.type("\x03")
+        await chat.until("First kept.")
+        chat.type("line\r")
+        await chat.until("Second kept.")
+        chat.type("\x04")
+        assert await chat.ended() == 0
+    asked = [json.loads(request.body)["messages"][-1]["content"] for request in scene.server.requests]
+    assert asked[1:] == ["a whole line", "half a line"]
+
+
+async def test_words_are_not_split_at_the_edge_of_the_terminal(tmp_path: Path) -> None:
+    words = " ".join(f"word{number:03}" for number in range(60))
+    scene = _scene(Turn(Say(words)), Turn(Say("Yes.")))
+    async with _chat(scene, tmp_path) as chat:
+        await _ready(chat, scene)
+        chat.type("Say them.\r")
+        await chat.until("word059")
+        chat.type("Really?\r")
+        await chat.until("Yes.")
+        lines = chat.shown.splitlines()
+        assert {f"word{number:03}" for number in range(60)} <= {
+            word for line in lines for word in line.split()
+        }
+        chat.type("\x04")
+        assert await chat.ended() == 0
+
+
 async def test_an_approval_is_given_and_a_switch_in_mid_turn_is_told_when_it_applies(
     tmp_path: Path, anyio_backend_name: str
 ) -> None:

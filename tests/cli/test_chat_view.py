@@ -7,7 +7,7 @@ import pytest
 from actors.cli.chat.face import Live, Row
 from actors.cli.chat.plain import PlainFace
 from actors.cli.chat.view import View
-from actors.cli.screen import Style
+from actors.cli.screen import Style, wrapped
 from actors.config import load
 from actors.core.content import Message, Text, Thinking
 from actors.core.feed import SessionEvent, StatusEvent, TextEvent, ThinkingEvent, ToolCallEvent
@@ -79,3 +79,39 @@ def test_a_switch_that_was_deferred_is_told_how_it_came_out() -> None:
         StatusEvent("switch_applied", 9, detail="claude"), StatusEvent("switch_failed", 9, detail="no key")
     )
     assert [text for text, _ in face.lines] == ["  switched: claude is next", "  the switch failed: no key"]
+
+
+def test_the_time_that_a_call_waits_for_the_person_is_no_run_time() -> None:
+    seconds = [0.0]
+    face = Seen()
+    view = View(face, lambda: seconds[0], load(None, {}))
+    with view.waiting(CallId("c1")):  # it may be asked about before its event is shown
+        view.event(CALL)
+        seconds[0] = 100.0
+        view.refresh()
+        assert [text for text, _ in face.unfinished] == ["  weather(city='Oslo\\x1b[2J') waits for you"]
+    seconds[0] = 102.0
+    view.refresh()
+    assert [text for text, _ in face.unfinished] == ["  weather(city='Oslo\\x1b[2J') running 2.0 s"]
+    view.event(StatusEvent("tool_results", 6, results=((CallId("c1"), "returned"),)))
+    ((text, _),) = face.lines
+    assert text.endswith(" returned after 2.0 s")
+
+
+def test_a_call_that_is_cancelled_while_it_waits_for_the_person_never_ran() -> None:
+    face = Seen()
+    view = View(face, lambda: 0.0, load(None, {}))
+    view.event(CALL)
+    with view.waiting(CallId("c1")):
+        view.cancelled()
+    assert face.lines[0][0].endswith(" cancelled before it ran")
+
+
+def test_lines_are_wrapped_between_words() -> None:
+    assert wrapped("one two three", 8) == ["one two", "three"]
+    assert wrapped("  indented words stay so", 12) == ["  indented", "words stay", "so"]
+    assert wrapped("a_word_that_is_longer_than_the_line and more", 10) == [
+        "a_word_that_is_longer_than_the_line",
+        "and more",
+    ]
+    assert wrapped("", 8) == [""]

@@ -54,4 +54,5 @@ async def _chat(options: argparse.Namespace, face: Face) -> Exit:
     approve = Approvals(options.approve, questions.ask)
     async with conversation(options, approve) as (session, config), face:
         view = View(face, anyio.current_time, config, thinking=not options.hide_thinking)
+        approve.while_asked = view.waiting
         return await Chat(ChatState(session, config, face, settings(options)), view, questions, approve).run()

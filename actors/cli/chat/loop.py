@@ -3,8 +3,9 @@
 A line is the answer to an open question, a command, or what is asked next. Turns run one after the other; lines are
 taken meanwhile, so that a switch or a cancel can be asked for in mid-turn.
 
-Ctrl-C cancels the turn in flight, so that every call of it is closed; a second one, while that takes its time, ends the
-process at once. With no turn in flight it leaves, and so do Ctrl-D, /quit, SIGTERM and a terminal that is gone.
+Ctrl-C cancels the turn in flight, so that every call of it is closed; lines that wait are asked after that. A second
+Ctrl-C, while that takes its time, ends the process at once. With no turn in flight it leaves, and so do Ctrl-D, /quit,
+SIGTERM and a terminal that is gone.
 """
 
 import os
@@ -31,7 +32,7 @@ from actors.errors import ActorsError
 _Stream: TypeAlias = AbstractAsyncContextManager[AsyncIterator[SessionEvent]]
 """The events of a turn, or of the rest of one."""
 
-PROMPT = "> "
+PROMPT, CONTINUED = "> ", "... "
 WAITING = 16
 """Lines that wait for the turn in flight; one more is refused."""
 TICK = 0.2
@@ -92,7 +93,7 @@ class Chat:
         while True:
             await self._until_a_line_is_wanted()
             if self._idle.is_set():
-                self._face.prompt("... " if self._continued else PROMPT)
+                self._face.prompt(CONTINUED if self._continued else PROMPT)
             match await self._face.next():
                 case Control.END:
                     self._state.leave()
@@ -177,7 +178,8 @@ class Chat:
         async with anyio.create_task_group() as either:
             either.start_soon(_wait, self._cancelling, either.cancel_scope)
             if waits.kind == "external":
-                result = await self._questions.result(question(waits.call))
+                with self._view.waiting(waits.call.id):
+                    result = await self._questions.result(question(waits.call))
                 brought = self._session.stream_provided({waits.call.id: result})
             else:
                 verdict: Verdict = "allow" if await self._approve(waits.call) else "deny"
@@ -204,8 +206,9 @@ class Chat:
         elif self._cancelling.is_set():
             self._end_now(Exit.INTERRUPTED)
         else:
-            self._waiting.clear()
             self._face.put("  cancelling the turn; Ctrl-C again leaves at once", "yellow")
+            if self._waiting:
+                self._face.put(f"  asked after that, lines that wait: {len(self._waiting)}", "dim")
             self._cancelling.set()
             self._cancel.set()
 

@@ -9,6 +9,7 @@ import asyncio
 import os
 import sys
 import termios
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack, redirect_stderr, redirect_stdout, suppress
 from io import StringIO, TextIOBase
@@ -42,8 +43,8 @@ from rich.console import Console
 from rich.table import Table
 
 from actors.cli.chat.face import Control, Given, Live, Row
-from actors.cli.chat.loop import PROMPT
-from actors.cli.screen import Screen, Style, Wish, safe, screen
+from actors.cli.chat.loop import CONTINUED, PROMPT
+from actors.cli.screen import Screen, Style, Wish, safe, screen, wrapped
 
 _BUSY = "~ "
 """Stands in front of the person's line while a turn runs."""
@@ -119,7 +120,8 @@ class TerminalFace:
 
     def put(self, text: str, style: Style | None = None) -> None:
         """Let whole lines scroll."""
-        styled = (self._screen.styled(line, style) if style else line for line in text.split("\n"))
+        whole = self._wrapped(text).split("\n")
+        styled = (self._screen.styled(line, style) if style else line for line in whole)
         self._drawing.put("".join(f"{line}\n" for line in styled))
 
     def table(self, columns: Row, rows: Sequence[Row]) -> None:
@@ -139,7 +141,15 @@ class TerminalFace:
 
     def live(self, lines: Live) -> None:
         """Draw what is not finished above the input line."""
-        self._drawing.live(lines)
+        self._drawing.live([(self._wrapped(text), style) for text, style in lines])
+
+    def _wrapped(self, text: str) -> str:
+        """Return a text with no word split at the edge of the terminal."""
+        try:
+            width = os.get_terminal_size(self._descriptor).columns or self._screen.width
+        except OSError:
+            width = self._screen.width
+        return "\n".join(part for line in text.split("\n") for part in wrapped(line, width))
 
     def prompt(self, text: str) -> None:
         """Draw what stands in front of the person's line."""
@@ -167,7 +177,7 @@ class _Drawing:
     def __init__(self, give: Callable[[Given], None], words: Iterable[str], look: Screen) -> None:
         self._give = give
         self._look = look
-        self._lines: list[str] = []
+        self._lines: deque[str] = deque()  # one thread appends, the other takes: no line is lost or overtaken
         self._live: StyleAndTextTuples = []
         self._prompt = PROMPT
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -241,7 +251,7 @@ class _Drawing:
         self._app.invalidate()
 
     def _flush(self) -> None:
-        lines, self._lines = self._lines, []
+        lines = [self._lines.popleft() for _ in range(len(self._lines))]
         if lines:
             self._app.renderer.erase()
             self._app.output.write_raw("".join(lines))
@@ -250,7 +260,7 @@ class _Drawing:
 
     def _accept(self, buffer: Buffer) -> bool:
         text = buffer.text
-        self._lines += [f"{line}\n" for line in f"{self._prompt}{safe(text)}".split("\n")]
+        self._lines.extend(f"{line}\n" for line in f"{self._prompt}{safe(text)}".split("\n"))
         self._flush()
         self._give(text)
         return False
@@ -293,9 +303,10 @@ class _Drawing:
 
         @keys.add("c-c")
         def _(event: KeyPressEvent) -> None:
-            given = Control.CLEARED if self._buffer.text else Control.INTERRUPT
-            self._buffer.reset()
-            self._give(given)
+            is_idle = self._prompt in (PROMPT, CONTINUED)  # else a turn is cancelled, and what is typed stays
+            self._give(Control.CLEARED if self._buffer.text and is_idle else Control.INTERRUPT)
+            if is_idle:
+                self._buffer.reset()
 
         @keys.add("c-d")
         def _(event: KeyPressEvent) -> None:

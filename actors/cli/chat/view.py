@@ -1,6 +1,7 @@
 """What a person sees of a turn: text and thinking as they come, each call with its state and how long it took."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from actors.cli.answer import no_answer, what_is_missing
@@ -60,6 +61,14 @@ class _Running:
     began: float
     said: str = ""
 
+    def text(self, now: float, *, waits: bool) -> str:
+        """Return the line that stands for the call."""
+        return (
+            f"  {self.words} waits for you"
+            if waits
+            else f"  {self.words} running {now - self.began:.1f} s{self.said}"
+        )
+
 
 class View:
     """Shows the events of a session's turns.
@@ -80,6 +89,7 @@ class View:
         self._answer = RoundText()
         self._text, self._thought = _Lines(), _Lines()
         self._calls: dict[CallId, _Running] = {}
+        self._waiting: set[CallId] = set()
 
     @property
     def calls_run(self) -> bool:
@@ -121,11 +131,21 @@ class View:
         if self._text.rest:
             lines.append((self._text.rest, None))
         now = self._clock()
-        lines += [
-            (f"  {call.words} running {now - call.began:.1f} s{call.said}", "cyan")
-            for call in self._calls.values()
-        ]
+        calls = ((call, call_id in self._waiting) for call_id, call in self._calls.items())
+        lines += [(call.text(now, waits=waits), "cyan") for call, waits in calls]
         self._face.live(lines)
+
+    @contextmanager
+    def waiting(self, call_id: CallId) -> Iterator[None]:
+        """Show that a call waits for the person. It runs from the end of the block on."""
+        self._waiting.add(call_id)
+        self.refresh()
+        try:
+            yield
+            if (call := self._calls.get(call_id)) is not None:
+                self._calls[call_id] = replace(call, began=self._clock())
+        finally:
+            self._waiting.discard(call_id)
 
     def _think(self, text: str) -> None:
         for line in self._thought.feed(safe(text)):
@@ -165,7 +185,9 @@ class View:
 
     def _call_ended(self, call_id: CallId, how: str) -> None:
         call = self._calls.pop(call_id, None)
-        if call is not None:
+        if call is not None and call_id in self._waiting:
+            self._face.put(f"  {call.words} {how} before it ran", _STYLES.get(how, "yellow"))
+        elif call is not None:
             took = self._clock() - call.began
             self._face.put(f"  {call.words} {how} after {took:.1f} s", _STYLES.get(how, "yellow"))
 

@@ -3,6 +3,7 @@
 from tests.teeth.mutations.mutation import Mutation
 
 TEXTS, SYNC = "tests/test_stream_text.py", "tests/test_sync.py"
+CHAT = "tests/cli/test_chat_terminal.py"
 QUEUE, FIELDS = "tests/test_queue_limits.py", "tests/test_named_fields.py"
 STREAM, LOOP = "actors/turns/streams.py:TextStream", "actors/kernel/loop_thread.py"
 WEB = "docs/examples/with_uvicorn/conversations.py"
@@ -178,5 +179,26 @@ MUTATIONS = (
         "long_description(readme)",
         "readme",
         ("tests/test_packaging.py::test_the_text_on_a_package_index_has_no_relative_link",),
+    ),
+    Mutation(
+        "everyday: a cancelled turn takes the lines that wait with it",
+        "actors/cli/chat/loop.py:Chat._interrupted",
+        'self._face.put("  cancelling the turn; Ctrl-C again leaves at once", "yellow")',
+        "self._waiting.clear()",
+        (f"{CHAT}::test_lines_that_were_typed_during_a_turn_are_kept_when_it_is_cancelled",),
+    ),
+    Mutation(
+        "everyday: the time that a person takes to approve is run time",
+        "actors/cli/chat/view.py:View.waiting",
+        "replace(call, began=self._clock())",
+        "call",
+        ("tests/cli/test_chat_view.py::test_the_time_that_a_call_waits_for_the_person_is_no_run_time",),
+    ),
+    Mutation(
+        "everyday: words are split at the edge of the terminal",
+        "actors/cli/chat/terminal.py:TerminalFace.put",
+        "self._wrapped(text)",
+        "text",
+        (f"{CHAT}::test_words_are_not_split_at_the_edge_of_the_terminal",),
     ),
 )
