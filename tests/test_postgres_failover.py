@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from typing import Any, NoReturn
 
 import anyio
+import anyio.from_thread
 import anyio.to_thread
 import psycopg
 import pytest
@@ -16,7 +17,7 @@ from actors.errors import Fenced, JournalBehind, JournalUnavailable
 from actors.handle import Session
 from actors.hosting.activation import Suspended
 from actors.journal import JournalActor, ReadLog
-from actors.storage import Entry
+from actors.storage import Entry, LogPage
 from actors.storage.postgres import PostgresStorage
 from actors.testing import Say, Turn
 from actors.testing.server import LoopbackServer
@@ -49,7 +50,8 @@ class Standby:
         with self._owner.transaction():
             self._owner.execute(f"TRUNCATE {', '.join(TABLES)}")
             for table in TABLES:
-                self._owner.execute(f"INSERT INTO {table} TABLE standby_{table}")
+                columns = ", ".join(self._columns(table))
+                self._owner.execute(f"INSERT INTO {table} ({columns}) SELECT {columns} FROM standby_{table}")
             for table in TABLES:
                 self._owner.execute(f"DROP TABLE standby_{table}")
         if cut:
@@ -57,6 +59,15 @@ class Standby:
                 "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
                 "WHERE usename = current_user AND pid <> pg_backend_pid() AND application_name LIKE 'actors %'"
             )
+
+    def _columns(self, table: str) -> list[str]:
+        """Return the columns of a table that the server does not fill itself."""
+        found = self._owner.execute(
+            "SELECT attname FROM pg_attribute "
+            "WHERE attrelid = to_regclass(%s) AND attnum > 0 AND attgenerated = '' AND NOT attisdropped",
+            (table,),
+        )
+        return [name for (name,) in found]
 
 
 @pytest.fixture
@@ -242,6 +253,40 @@ async def test_of_events_that_a_failover_lost_a_caller_a_reader_the_log_and_fsck
     done = actors_now("fsck", url)
     assert done.code == 1
     assert f"session 'one', record {last + 1}: events {last + 1} to {lost} were acknowledged" in done.out
+
+
+@pytest.mark.anyio
+async def test_a_reader_that_finds_acknowledged_events_missing_waits_until_the_writer_names_the_loss(
+    storage: PostgresStorage, standby: Standby, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with _asked(storage, openai(*[Turn(Say("Done."))] * 4)) as (_, session):
+        read = [event async for event in session.events(follow=False)]
+        reader, page, is_read = session.events(), storage.page, anyio.Event()
+        assert [await anext(reader) for _ in read] == read
+        await anyio.to_thread.run_sync(standby.fall_behind)
+        assert (await session.ask("Second.")).status == "complete"
+        await anyio.to_thread.run_sync(standby.promote)
+        heard = list[object]()
+
+        def page_and_tell(*given: Any, **named: Any) -> LogPage:  # Any: as `page` takes them
+            found = page(*given, **named)
+            anyio.from_thread.run_sync(is_read.set)
+            return found
+
+        async def read_on() -> None:
+            heard.append(await anext(reader))
+
+        monkeypatch.setattr(storage, "page", page_and_tell)
+        with anyio.fail_after(60):
+            async with anyio.create_task_group() as reading:
+                reading.start_soon(read_on)
+                await is_read.wait()
+                with pytest.raises(JournalBehind):
+                    await session.ask("Third.")
+        (told,) = heard
+        assert isinstance(told, StatusEvent)
+        assert told.status == "events_lost"
+        await reader.aclose()
 
 
 @pytest.mark.anyio

@@ -81,6 +81,10 @@ class Following:
             )
         )
 
+    async def cut_or_ended(self) -> None:
+        """Wait until the log's writer finds that the log went back, or the session has ended."""
+        await self._changes.until(lambda: self.is_over or self.cut_to is not None)
+
 
 class Readers:
     """All readers of a runtime's sessions. `following`: they are there by session, and only while there are any."""

@@ -82,7 +82,7 @@ class SessionEvents:
                 lost, following.lost = following.lost, 0
                 return StatusEvent("resync", self._publisher.seq, detail=f"{lost} deltas were missed")
             if self._publisher.seq < following.place:
-                await self._publish(following.place)
+                await self._publish(following)
             elif (delta := following.delta()) is not None:
                 return delta
             else:
@@ -146,12 +146,16 @@ class SessionEvents:
             self._ready.clear()
             self._publisher = await self._publisher_at(last)
 
-    async def _publish(self, place: int) -> None:
-        """Publish the log's next event that is shown and was not seen, if there is one up to `place`."""
+    async def _publish(self, following: Following) -> None:
+        """Publish the log's next event that is shown and was not seen, if there is one up to the follower's place."""
+        place = following.place
         if not self._log:
             page = await self._read(self._publisher.seq)
-            if not page.events:
+            if not page.last:
                 raise self._gone()
+            if not page.events:  # the storage went back, and the log's writer has not noticed yet
+                await following.cut_or_ended()
+                return
             self._log.extend(page.events)
         while self._log and self._publisher.seq < place and not self._ready:
             event = self._log.popleft()

@@ -96,6 +96,16 @@ MUTATIONS: tuple[Mutation, ...] = (
         (f"{FAILOVER}::{SAME_NUMBER}",),
     ),
     Mutation(
+        "failover: a reader that finds events missing takes the session for gone",
+        "actors/logs/session_events.py:SessionEvents._publish",
+        "not page.last",
+        "not page.events",
+        (
+            f"{FAILOVER}::"
+            "test_a_reader_that_finds_acknowledged_events_missing_waits_until_the_writer_names_the_loss",
+        ),
+    ),
+    Mutation(
         "failover matrix: the log does not name a loss",
         "actors/journal.py:JournalActor._name_loss",
         "self._ends.lost(session)",
