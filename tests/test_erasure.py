@@ -129,7 +129,10 @@ class Reread(SqliteStorage):
         return found
 
 
-async def test_a_deletion_waits_for_a_reader_that_ends_soon(path: Path) -> None:
+async def test_a_deletion_waits_for_a_reader_that_ends_soon(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("actors.hosting.retention.READERS", 60)
     storage = Reread(path)
     write(storage, "gone")
     async with hosting(a=openai(), storage=storage) as runtime:
