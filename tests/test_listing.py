@@ -97,7 +97,7 @@ def test_a_file_finds_each_list_by_an_index_and_sorts_no_more_than_a_bucket(
         given = {
             "tenant": tenant,
             "state": state,
-            "standing": state,
+            "lifecycle": state,
             "limit": 1,
             "used": 1,
             "name": "x",
@@ -106,7 +106,7 @@ def test_a_file_finds_each_list_by_an_index_and_sorts_no_more_than_a_bucket(
         with closing(sqlite3.connect(path)) as file:
             plan = file.execute(f"EXPLAIN QUERY PLAN {query(tenant, state, page)}", given).fetchall()
     steps = [step for *_, step in plan]
-    index = "session_used" if state is None else "session_standing"
+    index = "session_used" if state is None else "session_lifecycle"
     index = index if tenant is None else "session_tenant"
     assert steps[0].startswith(f"SEARCH session USING INDEX {index} (")
     assert [step for step in steps[1:] if "FOR ORDER BY" in step] == []
@@ -140,7 +140,7 @@ def test_a_database_finds_each_list_by_an_index(
     given = {
         "tenant": tenant,
         "state": state,
-        "standing": state,
+        "lifecycle": state,
         "limit": 20,
         "used": 200_000.0,
         "name": "x",

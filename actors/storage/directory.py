@@ -25,7 +25,7 @@ def bucket_of(used: float) -> int:
     return int(used // BUCKET)
 
 
-def standing_of(state: State) -> str:
+def lifecycle_of(state: State) -> str:
     """Return what the indexes say of a state: those that come and go with every turn are one."""
     return state if state in ("awaiting", "closed") else "open"
 

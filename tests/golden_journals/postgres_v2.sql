@@ -18,10 +18,10 @@ INSERT INTO actors_meta VALUES ('version', 1);
 
 ALTER TABLE actors_session
     ADD bucket bigint GENERATED ALWAYS AS (CASE WHEN last > 0 THEN (used / 64)::bigint ELSE -1 END) STORED,
-    ADD standing text GENERATED ALWAYS AS (CASE WHEN state IN ('awaiting', 'closed') THEN state ELSE 'open' END) STORED;
+    ADD lifecycle text GENERATED ALWAYS AS (CASE WHEN state IN ('awaiting', 'closed') THEN state ELSE 'open' END) STORED;
 CREATE INDEX ON actors_session (bucket);
-CREATE INDEX ON actors_session (tenant, bucket, standing);
-CREATE INDEX ON actors_session (standing, bucket);
+CREATE INDEX ON actors_session (tenant, bucket, lifecycle);
+CREATE INDEX ON actors_session (lifecycle, bucket);
 UPDATE actors_meta SET value = 2 WHERE key = 'version';
 INSERT INTO actors_session VALUES ('two', 3269699252613103255, 1, NULL, 6, 88185, 't', 'b', 'closed', 1795729797.125461, 1795729797.125461, 4094242857);
 INSERT INTO actors_session VALUES ('one', 352686733454531462, 1, NULL, 5, 88174, 't', 'b', 'idle', 1795729797.109581, 1795729797.109581, 4242685419);

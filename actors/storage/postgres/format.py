@@ -37,10 +37,10 @@ INSERT INTO actors_meta VALUES ('version', 1);
 _DIRECTORY = """
 ALTER TABLE actors_session
     ADD bucket bigint GENERATED ALWAYS AS (CASE WHEN last > 0 THEN (used / 64)::bigint ELSE -1 END) STORED,
-    ADD standing text GENERATED ALWAYS AS (CASE WHEN state IN ('awaiting', 'closed') THEN state ELSE 'open' END) STORED;
+    ADD lifecycle text GENERATED ALWAYS AS (CASE WHEN state IN ('awaiting', 'closed') THEN state ELSE 'open' END) STORED;
 CREATE INDEX ON actors_session (bucket);
-CREATE INDEX ON actors_session (tenant, bucket, standing);
-CREATE INDEX ON actors_session (standing, bucket);
+CREATE INDEX ON actors_session (tenant, bucket, lifecycle);
+CREATE INDEX ON actors_session (lifecycle, bucket);
 """
 """Version 1 had no index by last use. `bucket` is a column and not an expression of the index: Postgres would write the
 index anew with every change of `used`."""

@@ -132,7 +132,7 @@ def sessions(tenant: str | None, state: str | None, after: object) -> str:
     if tenant is not None:
         conditions.append("tenant = %(tenant)s")
     if state is not None:
-        conditions.append("standing = %(standing)s AND state = %(state)s")
+        conditions.append("lifecycle = %(lifecycle)s AND state = %(state)s")
     if after is not None:
         conditions.append(
             "bucket <= (%(used)s::float8 / 64)::bigint AND (used < %(used)s OR (used = %(used)s AND name > %(name)s))"

@@ -37,7 +37,7 @@ from actors.storage import (
 )
 from actors.storage.clock import ObservedClock, clock_of, clock_values, observe
 from actors.storage.deletion import RemainingData
-from actors.storage.directory import Page, State, StoredSession, standing_of
+from actors.storage.directory import Page, State, StoredSession, lifecycle_of
 from actors.storage.hosts import host_name
 from actors.storage.postgres import statements as sql
 from actors.storage.postgres.address import named, parameters
@@ -216,7 +216,7 @@ class PostgresStorage:
         """Return the sessions that have a log, those used last first."""
         used, name = (None, None) if after is None else (-after[0], after[1])
         wanted = {"tenant": tenant, "state": state, "used": used, "name": name, "limit": limit}
-        wanted["standing"] = None if state is None else standing_of(state)
+        wanted["lifecycle"] = None if state is None else lifecycle_of(state)
         statement = sql.sessions(tenant, state, after)
         self._settle()
         found = self._reader.run(lambda connection: connection.execute(statement, wanted).fetchall())

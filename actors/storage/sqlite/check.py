@@ -156,7 +156,7 @@ class JournalFile:
             return
         for (name,) in self._connection.execute(
             "SELECT name FROM session WHERE bucket IS NOT CASE WHEN last > 0 THEN CAST(used / 64 AS INTEGER) "
-            "ELSE -1 END OR standing IS NOT CASE WHEN state IN ('awaiting', 'closed') THEN state ELSE 'open' END"
+            "ELSE -1 END OR lifecycle IS NOT CASE WHEN state IN ('awaiting', 'closed') THEN state ELSE 'open' END"
         ):
             session = str(name)[:80]
             yield Damage(

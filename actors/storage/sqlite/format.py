@@ -25,11 +25,11 @@ CREATE TABLE session (
     name TEXT PRIMARY KEY, key INTEGER NOT NULL, fence INTEGER NOT NULL, owner TEXT, last INTEGER NOT NULL,
     size INTEGER NOT NULL, tenant TEXT NOT NULL, target TEXT NOT NULL, state TEXT NOT NULL,
     opened REAL NOT NULL, used REAL NOT NULL, checksum INTEGER NOT NULL, place INTEGER NOT NULL,
-    bucket INTEGER NOT NULL DEFAULT -1, standing TEXT NOT NULL DEFAULT 'open'
+    bucket INTEGER NOT NULL DEFAULT -1, lifecycle TEXT NOT NULL DEFAULT 'open'
 ) WITHOUT ROWID;
 CREATE INDEX session_used ON session (bucket);
-CREATE INDEX session_tenant ON session (tenant, bucket, standing);
-CREATE INDEX session_standing ON session (standing, bucket);
+CREATE INDEX session_tenant ON session (tenant, bucket, lifecycle);
+CREATE INDEX session_lifecycle ON session (lifecycle, bucket);
 CREATE TABLE record (
     place INTEGER PRIMARY KEY, before INTEGER NOT NULL, session INTEGER NOT NULL, number INTEGER NOT NULL,
     checksum INTEGER NOT NULL, bytes BLOB NOT NULL
@@ -80,12 +80,12 @@ def _with_shortcuts(connection: Connection) -> None:
         "PRIMARY KEY (session, number)) WITHOUT ROWID",
         "INSERT OR IGNORE INTO waypoint SELECT session, number, place FROM record WHERE number % 128 = 0",
         "ALTER TABLE session ADD COLUMN bucket INTEGER NOT NULL DEFAULT -1",
-        "ALTER TABLE session ADD COLUMN standing TEXT NOT NULL DEFAULT 'open'",
+        "ALTER TABLE session ADD COLUMN lifecycle TEXT NOT NULL DEFAULT 'open'",
         "UPDATE session SET bucket = CAST(used / 64 AS INTEGER) WHERE last > 0",
-        "UPDATE session SET standing = state WHERE state IN ('awaiting', 'closed')",
+        "UPDATE session SET lifecycle = state WHERE state IN ('awaiting', 'closed')",
         "CREATE INDEX session_used ON session (bucket)",
-        "CREATE INDEX session_tenant ON session (tenant, bucket, standing)",
-        "CREATE INDEX session_standing ON session (standing, bucket)",
+        "CREATE INDEX session_tenant ON session (tenant, bucket, lifecycle)",
+        "CREATE INDEX session_lifecycle ON session (lifecycle, bucket)",
     ):
         connection.execute(statement)
 

@@ -6,7 +6,7 @@ sorted. So a page costs what it gives, however many sessions there are.
 
 from sqlite3 import Connection
 
-from actors.storage.directory import Page, State, StoredSession, bucket_of, standing_of
+from actors.storage.directory import Page, State, StoredSession, bucket_of, lifecycle_of
 from actors.storage.rows import JournalPlace
 from actors.storage.sqlite.records import COLUMNS, row_of
 
@@ -22,7 +22,7 @@ def listed(
     """Return the sessions that have a log, as `Storage.sessions` does."""
     wanted: dict[str, object] = {"tenant": tenant, "state": state, "limit": limit}
     if state is not None:
-        wanted["standing"] = standing_of(state)
+        wanted["lifecycle"] = lifecycle_of(state)
     if after is not None:
         wanted |= {"used": -after[0], "name": after[1], "bucket": bucket_of(-after[0])}
     found = connection.execute(query(tenant, state, after), wanted)
@@ -33,8 +33,8 @@ def query(tenant: str | None, state: State | None, after: Page | None) -> str:
     """Return the statement that lists the sessions."""
     index, conditions = "session_used", ["bucket >= 0"]
     if state is not None:
-        index = "session_standing"
-        conditions += ["standing = :standing", "state = :state"]
+        index = "session_lifecycle"
+        conditions += ["lifecycle = :lifecycle", "state = :state"]
     if tenant is not None:
         index = "session_tenant"
         conditions.append("tenant = :tenant")

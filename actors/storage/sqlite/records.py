@@ -18,14 +18,14 @@ from zlib import crc32
 from msgspec import msgpack
 from msgspec.structs import astuple
 
-from actors.storage.directory import NO_BUCKET, bucket_of, standing_of
+from actors.storage.directory import NO_BUCKET, bucket_of, lifecycle_of
 from actors.storage.rows import COLUMNS as FIELDS
 from actors.storage.rows import JournalPlace, SessionRow, changed, record_checksum
 
 Written: TypeAlias = tuple[int, int, int, int, int, bytes]
 """Of a record: its place, that of the one before it, its session, number and checksum, and its bytes."""
 COLUMNS = f"{FIELDS}, place"
-WRITTEN = f"{COLUMNS}, bucket, standing"
+WRITTEN = f"{COLUMNS}, bucket, lifecycle"
 WAYPOINT = 128
 """Every so many records of a log, the place of one is kept by its number."""
 _LOG = """
@@ -54,14 +54,14 @@ class PlacedRow(SessionRow):
     def values(self) -> tuple[object, ...]:
         """What is written: the fields, their checksum, the place, and what the directory's indexes say."""
         *fields, place = astuple(self)
-        _, bucket, standing = self.indexed
-        return (*fields, crc32(msgpack.encode(fields)), place, bucket, standing)
+        _, bucket, lifecycle = self.indexed
+        return (*fields, crc32(msgpack.encode(fields)), place, bucket, lifecycle)
 
     @property
     def indexed(self) -> tuple[str, int, str]:
         """Where the directory's indexes have the session: its tenant, its last use, and its state, coarsely."""
         bucket = bucket_of(self.used) if self.last else NO_BUCKET
-        return self.tenant, bucket, standing_of(self.state)
+        return self.tenant, bucket, lifecycle_of(self.state)
 
     def put(self, stored: bytes, place: int) -> Written:
         """Go on with a record at this place; return what is written of it."""

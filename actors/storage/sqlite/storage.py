@@ -59,7 +59,7 @@ UPDATE session SET owner = ?4, last = ?5, size = ?6, target = ?8, state = ?9, op
 checksum = ?12, place = ?13 WHERE name = ?1 AND key = ?2 AND fence = ?3 AND last = ?16
 """
 """Changes no column of an index: SQLite would write each index anew, though the value is the same."""
-_INDEX = "UPDATE session SET tenant = ?, bucket = ?, standing = ? WHERE name = ?"
+_INDEX = "UPDATE session SET tenant = ?, bucket = ?, lifecycle = ? WHERE name = ?"
 
 
 class SqliteStorage:

@@ -23,15 +23,15 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "listing: a state is what an index says of it",
         f"{TABLES}/statements.py:sessions",
-        '"standing = %(standing)s AND state = %(state)s"',
-        '"standing = %(standing)s"',
+        '"lifecycle = %(lifecycle)s AND state = %(state)s"',
+        '"lifecycle = %(lifecycle)s"',
         (f"{TESTS}::test_a_list_has_the_sessions_of_a_tenant_in_a_state_those_used_last_first",),
     ),
     Mutation(
         "listing: a database finds the sessions of a tenant by looking at all",
         f"{TABLES}/statements.py:sessions",
         '"tenant = %(tenant)s"',
-        '"tenant || standing = %(tenant)s || standing"',
+        '"tenant || lifecycle = %(tenant)s || lifecycle"',
         (f"{TESTS}::test_a_database_finds_each_list_by_an_index",),
     ),
     Mutation(
