@@ -26,7 +26,7 @@ def renamed(event: list[Any]) -> list[Any]:  # Any: as above
 
 @pytest.fixture(autouse=True)
 def step(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upgrades, "STEPS", {events.VERSION - 1: renamed})
+    monkeypatch.setattr(upgrades, "STEPS", dict.fromkeys(range(1, events.VERSION), renamed))
 
 
 def test_an_older_record_is_read_as_the_event_that_it_is_now() -> None:
@@ -42,7 +42,7 @@ def test_an_older_record_is_judged_as_strictly_as_a_new_one() -> None:
         decode_event(older("switched"))
 
 
-@pytest.mark.parametrize("version", [events.VERSION + 1, events.VERSION - 2, "1", None, True])
+@pytest.mark.parametrize("version", [events.VERSION + 1, 0, "1", None, True])
 def test_a_version_that_nobody_knows_is_refused(version: object) -> None:
     with pytest.raises(JournalError):
         decode_event(msgpack.encode([version, ["closed", ""]]))

@@ -37,7 +37,8 @@ INSERT INTO actors_meta VALUES ('version', 1);
 _DIRECTORY = """
 ALTER TABLE actors_session
     ADD bucket bigint GENERATED ALWAYS AS (CASE WHEN last > 0 THEN (used / 64)::bigint ELSE -1 END) STORED,
-    ADD lifecycle text GENERATED ALWAYS AS (CASE WHEN state IN ('awaiting', 'closed') THEN state ELSE 'open' END) STORED;
+    ADD lifecycle text
+        GENERATED ALWAYS AS (CASE WHEN state IN ('awaiting', 'closed') THEN state ELSE 'open' END) STORED;
 CREATE INDEX ON actors_session (bucket);
 CREATE INDEX ON actors_session (tenant, bucket, lifecycle);
 CREATE INDEX ON actors_session (lifecycle, bucket);

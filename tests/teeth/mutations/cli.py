@@ -106,7 +106,7 @@ MUTATIONS = (
     ),
     Mutation(
         "approvals: two questions at once",
-        f"{_APPROVALS}:Approvals.__call__",
+        f"{_APPROVALS}:Approvals._answer",
         "self._turn",
         "anyio.Lock()",
         (f"{APPROVALS}::test_one_call_is_asked_about_at_a_time",),
