@@ -60,6 +60,7 @@ class LoopThread:
             self._entered.result()
         except BaseException:
             self.stop()
+            self._thread.join(CLOSING)  # so that nothing of it is left when the error is seen
             raise
 
     def call(self, function: Callable[[], Awaitable[R]]) -> R:
