@@ -147,7 +147,7 @@ def test_a_database_finds_each_list_by_an_index(
     }
     plan = directory.execute(f"EXPLAIN {sql.sessions(tenant, state, page)}", given).fetchall()
     text = "\n".join(line for (line,) in plan)
-    by_tenant, by_state = "actors_session_tenant_bucket_standing_idx", "actors_session_standing_bucket_idx"
+    by_tenant, by_state = "actors_session_tenant_bucket_lifecycle_idx", "actors_session_lifecycle_bucket_idx"
     wanted = [by_tenant] * (tenant is not None) + [by_state] * (state is not None)
     assert any(index in text for index in wanted or ["actors_session_bucket_idx"]), text
     assert "Seq Scan" not in text
