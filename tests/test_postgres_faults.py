@@ -14,7 +14,7 @@ import pytest
 
 from actors.core.events import Opened
 from actors.errors import ActorsError, ConfigError, Fenced, JournalDamaged, JournalError, JournalUnavailable
-from actors.storage import Claim, Entry
+from actors.storage import Entry
 from actors.storage.postgres import PostgresStorage, statements
 from actors.storage.postgres.batch import Batch
 from actors.storage.postgres.connection import TRIES
