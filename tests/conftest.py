@@ -12,6 +12,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import warnings
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -73,7 +74,10 @@ LONG = (
     "test_cancel.py",
     "test_cut_sessions.py",
     "test_damage.py",
+    "journeys/test_web_servers.py",
     "test_docs.py",
+    "test_failover_matrix.py",
+    "test_mcp_import.py",
     "test_durability.py",
     "test_faulty_streams.py",
     "test_fsck.py",
@@ -141,7 +145,11 @@ def pytest_runtest_setup() -> None:
     Caches and reports of thousands of tests stay referenced, and `gc.collect` in a test would go through all of them.
     """
     if next(_TESTS) % FREEZE == 0:
-        gc.collect()
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore", ResourceWarning
+            )  # tests that expect some have left them to be collected
+            gc.collect()
         gc.freeze()
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.default_int_handler)

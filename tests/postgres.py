@@ -138,7 +138,8 @@ class Server:
     def _signal(self, number: signal.Signals) -> None:
         children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
         for pid in (self.pid, *map(int, children)):
-            os.kill(pid, number)
+            with suppress(ProcessLookupError):  # a backend may have ended since
+                os.kill(pid, number)
 
     def kill(self) -> None:
         """End it as a crash does."""

@@ -49,6 +49,7 @@ def test_many_sessions_are_measured_to_the_end_of_every_turn(
 ) -> None:
     monkeypatch.setattr(many, "DELAY", 0.0001)
     monkeypatch.setattr(many, "NAP", 0.0001)
+    monkeypatch.setattr(many, "CONNECTIONS", 4)
     sample = anyio.run(many.WORKS[name], 3, backend="asyncio")
     assert sample.ms > 0
     assert sample.failed == 0

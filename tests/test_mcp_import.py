@@ -118,7 +118,7 @@ def test_uses_of_two_event_loops_share_an_import_and_one_that_has_ended_spoils_n
             await loading.sdk.ready()
 
     async def use() -> None:
-        with anyio.fail_after(20):
+        with anyio.fail_after(60):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(loading.sdk.ready)
                 await waiting(loading, 3)

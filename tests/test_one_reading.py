@@ -334,3 +334,10 @@ def test_looking_for_values_in_hostile_words_is_bounded() -> None:
     hostile = ("[" * 120_000, '{"a":' * 100_000, "[1," * 60_000, '"' * 120_000, "{a" * 60_000)
     for words in (*hostile, "```json\n[\n" * 40_000, '{"a' * 100_000):
         assert isinstance(output_of(City).read(words, "unambiguous"), list)
+
+
+def test_an_answer_with_more_places_than_are_looked_at_has_no_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    words = f"[1] [2] [3] {OSLO}"
+    assert output_of(City).read(words, "unambiguous")[0] == City(name="Oslo", people=7)
+    monkeypatch.setattr("actors.core.output._MOST_OPENINGS", 3)
+    assert isinstance(output_of(City).read(words, "unambiguous"), list)

@@ -18,8 +18,9 @@ def test_a_command_that_is_signalled_ends_with_its_code_and_leaves_a_journal_to_
     with (tmp_path / "said").open("w+") as said:  # a file, to which what it forks must not hold on
         done = subprocess.run(line, stdout=said, stderr=subprocess.PIPE, text=True, timeout=300, check=False)
         said.seek(0)
-        assert (done.returncode, done.stderr) == (0, ""), said.read()
-        assert any(word in said.read() for word in ("once", "twice"))
+        printed = said.read()
+    assert (done.returncode, done.stderr) == (0, ""), printed
+    assert any(word in printed for word in ("once", "twice")), printed
 
 
 def test_a_command_that_ends_in_another_way_is_told_with_all_that_it_printed() -> None:

@@ -136,6 +136,7 @@ def test_an_interrupt_of_the_caller_cancels_the_ask_and_closes_its_calls(backend
     @tool
     async def work() -> str:
         """Work until it is cancelled."""
+        await anyio.sleep(0.1)  # until the caller has read what came before, and waits again
         interrupt()
         try:
             await anyio.sleep_forever()
@@ -297,12 +298,21 @@ def test_a_runtime_that_nobody_has_any_more_is_left() -> None:
 
 
 def test_a_session_is_given_back_and_leaving_a_stream_stops_no_turn() -> None:
-    server = openai(Turn(Say("Hi. " * 40)), Turn(Say("Bye.")))
+    left = threading.Event()
+
+    @tool
+    def work() -> str:
+        """Work until nobody reads the stream any more."""
+        assert left.wait(SECONDS)
+        return ""
+
+    server = openai(Turn(Say("Hi. " * 40), Call("work")), Turn(Say("Done.")), Turn(Say("Bye.")))
     with serve_in_thread(server), runtime_for(server) as runtime:
-        session = runtime.open(TARGET, id="one")
+        session = runtime.open(TARGET, id="one", tools=[work])
         text = session.stream_text("Hello.")
         assert next(text)
         text.close()
+        left.set()
         assert [*text] == []
         assert session.ask("Bye.").text == "Bye."
         assert [e.result.status for e in session.events(follow=False) if e.type == "complete"] == [
@@ -398,6 +408,7 @@ def test_an_interrupted_question_is_cancelled() -> None:
     @tool
     async def work() -> str:
         """Work until it is cancelled."""
+        await anyio.sleep(0.1)  # until the caller has read what came before, and waits again
         interrupt()
         try:
             await anyio.sleep_forever()

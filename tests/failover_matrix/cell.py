@@ -24,7 +24,7 @@ PATIENCE = 60.0
 """Seconds within which a host has connected to the next server."""
 SECONDS = 240
 """For one cell, at most."""
-READERS = 30
+READERS = 120
 """Seconds after which every reader has received a loss that its caller heard of."""
 KINDS = ("busy", "idle", "asleep", "tool", "external")
 """What a session does when the server fails: it asks all the time, is idle or asleep, runs a tool, or waits for an

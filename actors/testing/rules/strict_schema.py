@@ -11,7 +11,7 @@ from actors.testing.rules.base import Json
 from actors.testing.rules.json_schema import DEFINITIONS, defined, nodes
 
 _TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
-_FORMATS = frozenset("date-time time date duration email hostname ipv4 ipv6 uuid".split())  # noqa: SIM905  as a list it is a page
+_FORMATS = tuple("date-time time date duration email hostname ipv4 ipv6 uuid".split())  # noqa: SIM905  as a list it is a page
 _BARRED = frozenset(
     """allOf oneOf not if then else dependentRequired dependentSchemas default minLength maxLength
     patternProperties unevaluatedProperties propertyNames minProperties maxProperties
