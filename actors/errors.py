@@ -286,7 +286,8 @@ class ToolsetDown(ActorsError):
 class ToolChanged(ActorsError):
     """A toolset offers a tool with another definition than the one its call was checked by, so the call did not run.
 
-    The model is told so. The session's next ask declares the tool as it is now.
+    The model is told so. The session's next ask declares the tool as it is now, or, where the toolset is declared
+    `within_turn`, the turn's next request.
     """
 
 

@@ -148,6 +148,7 @@ def _log_of_others(text: str) -> None:
     telemetry.toolset_lost(text, ToolsetFailed(text), 1.0)
     telemetry.answer_refused(text, ToolsetFailed(text))
     telemetry.tool_left_out(text, text, ToolsetFailed(text))
+    telemetry.tools_held(text, text)
     telemetry.tools_running([text, "b"])
     telemetry.left_out(text, {text: 1})
     telemetry.withheld(text, [text])

@@ -404,7 +404,7 @@ class McpSettings(Frozen):
     `env` names variables of this process that the program gets too. `bearer` names the one with the token that goes to
     the `url`; `headers` are as a backend's. `tools` are those it offers, by its names, all by default. `approval` is
     `allow`, `ask` or `deny`, for all of them or by name, `*` for the others. `timeout` (of a call), `opening` and
-    `waiting` are seconds. `max_bytes`, `max_blocks` and `max_values` are as of `actors.mcp.McpOptions`.
+    `waiting` are seconds. `within_turn`, `max_bytes`, `max_blocks` and `max_values` are as of `actors.mcp.McpOptions`.
     """
 
     command: Label | None = None
@@ -419,6 +419,7 @@ class McpSettings(Frozen):
     timeout: Seconds | None = None
     opening: Seconds = 30.0
     waiting: Seconds = 10.0
+    within_turn: bool = False
     max_bytes: Count | None = None
     max_blocks: Count | None = None
     max_values: Count | None = None

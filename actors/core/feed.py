@@ -173,12 +173,12 @@ class StatusEvent(Struct, frozen=True):
     """Something happened that the caller may want to know.
 
     `STATUSES` says what `status` may be. Those with a number (`seq`) are durable; `member_skipped`, `rendered`,
-    `request_failed`, `tool_failed`, `progress` and `resync` have none of their own. `more`: another event of the same
-    number follows at once, so who reads on later does it from an earlier number. `tools_off` is that of a request,
-    `cause` that of a turn or a request which failed, `repeated` how many calls of the results were noticed to repeat,
-    `usage` that of the request which a model's message answers. `wait`: the seconds until a request that failed is
-    sent again; None if it is not. `omitted` are the parameters that a request leaves out because its provider refused
-    them. `repaired` are the slips of a call's arguments, or of the turn's answer, that were repaired.
+    `request_failed`, `tool_failed`, `tools_held`, `progress` and `resync` have none of their own. `more`: another event
+    of the same number follows at once, so who reads on later does it from an earlier number. `tools_off` is that of a
+    request, `cause` that of a turn or a request which failed, `repeated` how many calls of the results were noticed to
+    repeat, `usage` that of the request which a model's message answers. `wait`: the seconds until a request that failed
+    is sent again; None if it is not. `omitted` are the parameters that a request leaves out because its provider
+    refused them. `repaired` are the slips of a call's arguments, or of the turn's answer, that were repaired.
     """
 
     type: ClassVar[Literal["status"]] = "status"
@@ -237,6 +237,8 @@ STATUSES: dict[str, str] = {
     "switch_superseded": "A held switch to the target `detail` was replaced by a later one.",
     "switch_failed": "A held switch could not be applied; `detail` says why.",
     "configured": "Requests have another system prompt or offer other tools; `detail` is the digest of both.",
+    "tools_held": "Tools that a call changed are declared by the next ask, not within this turn; `detail` says why. "
+    "Ephemeral.",
     "shortened": "Results are shown as marks from here on; `detail` says how many. They stay in the ledger.",
     "compacted": "Turns of the history were replaced by a summary, the `message`; `detail` says how many messages.",
     "rewound": "The history ends where the turn `detail` ended; what was said since is in the log alone.",

@@ -28,7 +28,7 @@ def configured(config: Config, name: str) -> ToolSource:
 
 
 def _options(settings: McpSettings) -> McpOptions:
-    options = McpOptions(opening=settings.opening, waiting=settings.waiting)
+    options = McpOptions(opening=settings.opening, waiting=settings.waiting, within_turn=settings.within_turn)
     if settings.tools is not None:
         options["only"] = settings.tools
     if settings.approval is not None:

@@ -75,7 +75,7 @@ class ServerTools:
         self._server = server
         self._client: Client | None = None
         self._news = anyio.Event()
-        self._is_lost = False
+        self._is_lost = self._is_listing = False
         self.tools: tuple[Tool[..., Any], ...] = ()  # Any: any function
 
     async def begin(self, client: Client) -> None:
@@ -83,13 +83,22 @@ class ServerTools:
         self._client = client
         await self._list()
 
+    @property
+    def is_changing(self) -> bool:
+        """Whether the server said that its list has changed, and it was not read since."""
+        return self._is_listing or self._news.is_set()
+
     async def changed(self) -> None:
         """Return when the list has changed; raise when the connection is lost."""
         await self._news.wait()
         self._news = anyio.Event()
         if self._is_lost:
             raise ToolsetDown(f"the connection to MCP server {self._server.name!r} was lost")
-        await self._list()
+        self._is_listing = True
+        try:
+            await self._list()
+        finally:
+            self._is_listing = False
 
     async def notified(self, message: IncomingMessage) -> None:
         """Hear what the server says of itself."""

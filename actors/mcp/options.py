@@ -70,7 +70,7 @@ class McpOptions(TypedDict, total=False):
         max_blocks: Blocks that the content of one result may have; 1,000 by default.
         max_values: JSON values that one message may have, about; 100,000 by default. A message above a limit is not
             read, and its call fails with `AnswerTooLarge`.
-        shared, opening, waiting, closing: As of `ToolSource`.
+        shared, opening, waiting, closing, within_turn: As of `ToolSource`.
     """
 
     only: Collection[str]
@@ -85,6 +85,7 @@ class McpOptions(TypedDict, total=False):
     opening: float
     waiting: float
     closing: float
+    within_turn: bool
 
 
 @dataclass(frozen=True)
@@ -106,7 +107,7 @@ class McpServer:
 
 REST = "*"
 """Stands for all tools that are not named."""
-_OF_SOURCE = ("shared", "opening", "waiting", "closing")
+_OF_SOURCE = ("shared", "opening", "waiting", "closing", "within_turn")
 _OF_LIMITS = ("max_bytes", "max_blocks", "max_values")
 _WORDS = ("allow", "ask", "deny")
 

@@ -242,6 +242,12 @@ def tool_left_out(toolset: str, tool: str, error: ActorsError) -> None:
 
 
 @never_raising
+def tools_held(session: str, why: str) -> None:
+    """Log that tools which changed within a turn are declared by the next ask, and why."""
+    emit("info", "tools_held", session=session, why=why)
+
+
+@never_raising
 def answer_refused(toolset: str, error: ActorsError) -> None:
     """Log that a message of a tool server was not read, and why."""
     emit("warning", "answer_refused", toolset=toolset, error=_words(error))

@@ -21,6 +21,8 @@ from actors.toolsets.owner import ToolsetOwner
 AnyTool: TypeAlias = Tool[..., Any]  # Any: any function
 Key: TypeAlias = tuple[int, str]
 """Which part a tool is of, and what it is called there."""
+Arrangement: TypeAlias = tuple[tuple[int, ...] | None, dict[Key, str], Toolset]
+"""What an offer has taken over of its toolsets, and the names it gave."""
 
 LONGEST = 64  # characters of a name
 
@@ -70,6 +72,31 @@ class Offer:
         self._names, self._seen = dict(order), seen
         self.tools = self._same(Toolset([self._bound(key, name, listed[key]) for key, name in order.items()]))
         return True
+
+    @property
+    def may_change(self) -> bool:
+        """Whether it has toolsets that are declared within turns."""
+        return any(owner.source.within_turn for owner in self.owners)
+
+    @property
+    def arrangement(self) -> Arrangement:
+        """What is offered now, to be `restore`d."""
+        return self._seen, self._names, self.tools
+
+    def restore(self, arrangement: Arrangement) -> None:
+        """Offer again what was offered before a `refresh`. The next one takes the change over."""
+        self._seen, self._names, self.tools = arrangement
+
+    async def catch_up(self) -> bool:
+        """Say whether a toolset that is declared `within_turn` offers something else than when it was taken over.
+
+        A list that one is reading is waited for.
+        """
+        versions = zip(self.owners, self._seen or (), strict=True)
+        following = [each for each in versions if each[0].source.within_turn]
+        for owner, _ in following:
+            await owner.caught_up()
+        return any(owner.version != version for owner, version in following)
 
     def _listed(self) -> Iterable[tuple[Key, AnyTool]]:
         for number, part in enumerate(self._parts):
@@ -152,7 +179,7 @@ def _current_function(checked: AnyTool, current: AnyTool) -> Callable[..., Any]:
         return current.function
     raise ToolChanged(
         f"Tool {checked.name!r} has changed since it was declared, so the call did not run; it can be called as it is "
-        "now when the user has spoken again"
+        "now once it has been declared anew"
     )
 
 

@@ -58,6 +58,7 @@ class ToolsetOwner:
         """How often it was begun to be opened."""
         self._system = system
         self._changes = Changes(system.parking)
+        self._given: Given = ()
         self._is_settled = threading.Event()  # for the threads of plain functions
         self._why: BaseException | None = None
         self._closing = self._was_up = self._is_wanted = False
@@ -77,6 +78,20 @@ class ToolsetOwner:
         await self._changes.until(lambda: self.state != "opening")
         if self.state == "failed" or (self.state == "closed" and not self.version):
             raise ToolsetFailed(f"Toolset {self.source.name!r} cannot be opened: {self._because}")
+
+    async def caught_up(self) -> None:
+        """Show the tools as they are now. A list that is being read is waited for, `waiting` seconds at most."""
+        with anyio.move_on_after(self.source.waiting):
+            await self._changes.until(lambda: not self._is_reading)
+        if self._is_up() and isinstance(self._given, LiveTools):
+            with suppress(Exception):  # `_followed` meets it too, and opens the toolset again
+                self._publish(self._given.tools)
+
+    @property
+    def _is_reading(self) -> bool:
+        with suppress(Exception):  # it is the toolset's own
+            return self._is_up() and bool(getattr(self._given, "is_changing", False))
+        return False
 
     async def current(self, name: str, *, beyond: int = 0) -> Tool[..., Any]:  # Any: any function
         """Return one of its tools as it is now; while the toolset is down, wait for it.
@@ -158,6 +173,7 @@ class ToolsetOwner:
     async def _watch(self, given: Given) -> None:
         """Show what the toolset offers, until it is to be closed or is lost."""
         self._publish(given.tools if isinstance(given, LiveTools) else given)
+        self._given = given
         self._was_up = True
         self._settle("up")
         try:

@@ -21,6 +21,9 @@ class LiveTools(Protocol):
 
     A block may give a plain iterable instead. Then the tools stay as they are, and the toolset is lost only when an
     error ends its block.
+
+    Where `tools` follows a change only after a while, as a list that has to be read from a server, the object may also
+    have an attribute `is_changing`, true meanwhile: a turn waits for it if the toolset is declared `within_turn`.
     """
 
     @property
@@ -55,6 +58,8 @@ class ToolSource:
         opening: Seconds that opening may take.
         waiting: Seconds that a call waits while the toolset is being opened again.
         closing: Seconds that closing may take before it is cancelled.
+        within_turn: Whether the next request of a turn declares the tools that a call changed. Otherwise the next ask
+            does, which keeps what providers have cached of the turn.
 
     Raises:
         ToolDefinitionError: A field cannot be used.
@@ -67,6 +72,7 @@ class ToolSource:
     opening: float = 30.0
     waiting: float = 10.0
     closing: float = 8.0
+    within_turn: bool = False
 
     def __post_init__(self) -> None:
         if not callable(self.open):
@@ -78,6 +84,10 @@ class ToolSource:
                 raise ToolDefinitionError(
                     f"Toolset {self.name!r} has {field}={getattr(self, field)!r}; it takes seconds above 0"
                 )
+        if not isinstance(self.within_turn, bool):
+            raise ToolDefinitionError(
+                f"Toolset {self.name!r} has within_turn={self.within_turn!r}; it takes True or False"
+            )
 
 
 Item: TypeAlias = Offered | ToolSource | AbstractAsyncContextManager[Given] | str

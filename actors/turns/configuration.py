@@ -16,6 +16,7 @@ from actors.backends.budgets import SharedBudget
 from actors.core.asking import Asked, Choose, check_choice
 from actors.core.events import Configured
 from actors.core.state import SessionState
+from actors.errors import ConfigError
 from actors.tools import Tool, Toolset
 from actors.tools.handover import Handover
 from actors.toolsets import Item, Offer, Toolsets
@@ -189,13 +190,39 @@ class Equipment:
     def refresh(self) -> Resolver:
         """Take over what the session's toolsets offer now, and return what targets mean with these tools.
 
-        Called when an ask begins, and at no other time: the tools of a turn stay as they are.
+        Called when an ask begins: the tools of a turn stay as they are, but for `refresh_if`.
         """
         offer = self._configuration.offer
         offer.refresh()
         if offer.tools is not self._offered:
             self._take_over()
         return self.resolver
+
+    @property
+    def may_change(self) -> bool:
+        """Whether the tools may change within a turn."""
+        return self._configuration.offer.may_change
+
+    async def catch_up(self) -> bool:
+        """Say whether toolsets changed that are declared within turns; see `Offer.catch_up`."""
+        return await self._configuration.offer.catch_up()
+
+    def refresh_if(self, why_not: Callable[["Equipment"], str]) -> str:
+        """Take over what the toolsets offer now, within a turn, unless `why_not` says why that waits; return it.
+
+        It is called with what would be in force, and may raise `ConfigError` instead.
+        """
+        offer = self._configuration.offer
+        before = offer.arrangement
+        self.refresh()
+        try:
+            why = why_not(self)
+        except ConfigError as error:
+            why = str(error)
+        if why:
+            offer.restore(before)
+            self._take_over()
+        return why
 
     def hold(self, change: Change, *, behind: bool = False) -> None:
         """Keep a change until it is taken up; see `Configuration.hold`."""

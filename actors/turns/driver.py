@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import anyio
-from msgspec import Struct
 from msgspec.structs import replace
 
 from actors import telemetry
@@ -50,8 +49,10 @@ from actors.scheduler import CloseCalls, RunBatch, StopBatch
 from actors.turns.handing_over import HandingOver
 from actors.turns.inflight import AskInFlight, Tally, stopped
 from actors.turns.pending import HostCall, HostCompaction
+from actors.turns.served import Served, moved
 from actors.turns.shrinking import NOTHING_LEFT, Shrinker
 from actors.turns.steps import TurnSteps
+from actors.turns.tool_changes import ToolChanges
 
 
 @dataclass(slots=True)
@@ -72,9 +73,10 @@ class TurnDriver:
     _began: float = 0.0
     _was_helped: bool = False
     _handing: HandingOver = field(init=False)
+    _changes: ToolChanges = field(init=False)
 
     def __post_init__(self) -> None:
-        self._handing = HandingOver(self.ask)
+        self._handing, self._changes = HandingOver(self.ask), ToolChanges(self.ask)
 
     async def run(self, message: Packed, asked: Asked | None) -> None:
         """Drive the ask to its end, or until its turn waits. How it came out, or stands, is told by `ended`."""
@@ -144,9 +146,7 @@ class TurnDriver:
     def _choice(self, ask: int) -> MemberChoice:
         return MemberChoice(self.ask.resolver, self.affinity, ask)
 
-    async def _until_last(
-        self, pool: Pool, choice: MemberChoice, tried: list[str], served: "_Served"
-    ) -> None:
+    async def _until_last(self, pool: Pool, choice: MemberChoice, tried: list[str], served: Served) -> None:
         """Drive the ask's turns, of which the first was driven, until one is the last or waits."""
         self._sent(choice, pool, tried[-1], served)
         while isinstance(served.step, CloseStep):
@@ -166,14 +166,14 @@ class TurnDriver:
             self._sent(choice, pool, following, served)
         await self._wait(served.step, tried)
 
-    def _note_failover(self, served: "_Served", following: str) -> None:
+    def _note_failover(self, served: Served, following: str) -> None:
         """Log that a member of the pool goes on, since the turn before failed."""
         if isinstance(served.step, CloseStep) and served.step.handover is None:
             telemetry.ask_failed_over(
                 self.ask.log.state.session, served.binding, served.step.cause, following
             )
 
-    def _sent(self, choice: MemberChoice, pool: Pool, member: str, served: "_Served") -> None:
+    def _sent(self, choice: MemberChoice, pool: Pool, member: str, served: Served) -> None:
         """Take note of who was sent how much."""
         choice.sent(pool, member, served.sent)
 
@@ -353,6 +353,7 @@ class TurnDriver:
         self, pool: Pool, choice: MemberChoice, tried: list[str], ended: CloseStep
     ) -> tuple[Pool, str | None]:
         """Return who continues the ask: whom the model handed it to; after a failure a held switch, else the pool."""
+        choice.resolver = self.ask.resolver
         if ended.handover is not None:
             tried.clear()
             await self._handing.take_over(ended.handover)
@@ -380,7 +381,7 @@ class TurnDriver:
             return Pool(target, (target,))
         return self.ask.tally.note_skipped(pool)
 
-    async def _served(self, member: str) -> "_Served":
+    async def _served(self, member: str) -> Served:
         """Drive one turn on a pool's member. Its end is not yet written."""
         number, ask = self.ask.log.state.turns + 1, self.ask.log.state.asks
         self.ask.tally.wait = 0.0
@@ -391,15 +392,15 @@ class TurnDriver:
         except ConfigError as error:  # it could be used when the session was opened: a key is gone since
             binding = Binding(member, "")
             self._bind(Bound(number, ask, binding))
-            return _Served(binding, CloseStep("failed", str(error), elsewhere=True))
+            return Served(binding, CloseStep("failed", str(error), elsewhere=True))
         self._bind(Bound(number, ask, served.binding))
         self._instruct(served.backend)
         bounds = replace(self._bounded(), forced=self._force_in_words(served.backend))
         conversation = turns.turn(bounds, malformed=self.ask.tally.malformed)
         step = await self._turn(served, conversation, next(conversation))
-        return _Served(served.binding, step, served.sent)
+        return Served(served.binding, step, served.sent)
 
-    async def _resumed(self, binding: Binding, member: str, waited: AwaitStep) -> "_Served":
+    async def _resumed(self, binding: Binding, member: str, waited: AwaitStep) -> Served:
         """Drive the rest of a turn that waited, in the dialect that it began in."""
         try:
             served = self._steps(member, self.ask.log.state.turns, binding.dialect)
@@ -408,7 +409,7 @@ class TurnDriver:
                 ids = tuple([call.id for call in waited.calls])
                 await self.ask.refs.scheduler.ask(CloseCalls(ids, "cancelled", self.ask.log.prelude()))
             status: TurnStatus = "cancelled" if self.ask.cancelled else "failed"
-            return _Served(binding, CloseStep(status, str(error), elsewhere=True))
+            return Served(binding, CloseStep(status, str(error), elsewhere=True))
         await served.resumed(waited.so_far.rounds)
         conversation = turns.turn(self._bounded(), waited)
         next(conversation)
@@ -416,7 +417,7 @@ class TurnDriver:
         stuck = not (stopped or waited.calls) and await served.is_stuck()
         outcome = turns.Stopped(awaited=waited.calls) if stopped else turns.Brought(waited.calls, stuck)
         step = await self._turn(served, conversation, conversation.send(outcome))
-        return _Served(binding, _moved(step, binding, served.binding), served.sent)
+        return Served(binding, moved(step, binding, served.binding), served.sent)
 
     def _steps(self, member: str, number: int, dialect: str | None = None) -> TurnSteps:
         """Return who does the steps of a turn. Raises `ConfigError` if the member cannot be used."""
@@ -451,9 +452,7 @@ class TurnDriver:
                 if self.ask.cancelled or (is_request and await self._is_over(served.binding)):
                     outcome: Outcome = turns.Stopped()
                 else:
-                    is_handing = isinstance(step, turns.RenderStep) and step.follows_batch
-                    handed = await self._handing.wanted() if is_handing else None
-                    outcome = handed or await served.do(step)
+                    outcome = await self._between(served, step) or await served.do(step)
                 if isinstance(outcome, turns.Answered | turns.Broke | turns.Stopped):
                     is_round = outcome.message is not None
                     self.ask.settle(served.binding, outcome.usage, is_round=is_round)
@@ -465,6 +464,15 @@ class TurnDriver:
             await served.close(step)
             self.ask.tally.closed(step, self.ask.resolver.cost(served.binding, step.usage))
         return step
+
+    async def _between(self, served: TurnSteps, step: Step) -> turns.HandedOver | turns.Stopped | None:
+        """Do what a batch of calls led to before the next request; return what takes the place of that, if anything."""
+        if not (isinstance(step, turns.RenderStep) and step.follows_batch):
+            return None
+        handed = await self._handing.wanted()
+        if handed is None and not step.tools_off and await self._changes.declare(served, step.round):
+            self._instruct(served.backend)
+        return handed or (turns.Stopped() if self.ask.cancelled else None)
 
     async def _is_over(self, binding: Binding) -> bool:
         """Say whether the turn ends before a request: a budget is used up, or it was cancelled while it waited."""
@@ -480,19 +488,3 @@ class TurnDriver:
     def _bounded(self) -> Bounds:
         """Return how long a turn may go on."""
         return self.bounds.for_ask(self.ask.log.state.asked)
-
-
-class _Served(Struct, frozen=True):
-    """What came of a turn so far, and the bytes it sent last."""
-
-    binding: Binding
-    step: CloseStep | AwaitStep
-    sent: int = 0
-
-
-def _moved(step: CloseStep | AwaitStep, began: Binding, now: Binding) -> CloseStep | AwaitStep:
-    """Return how a turn ended that went on at another base URL; a failure names both and the dialect."""
-    if isinstance(step, CloseStep) and step.status == "failed" and began.endpoint != now.endpoint:
-        moved = f"the turn began at {began.endpoint} in dialect {now.dialect!r} and went on at {now.endpoint}"
-        return replace(step, why=f"{step.why} ({moved})")
-    return step

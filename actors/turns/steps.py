@@ -96,6 +96,10 @@ class TurnSteps:
         """What the turn is bound to."""
         return self._backend.binding
 
+    def equip(self, backend: ResolvedBackend) -> None:
+        """Make the turn's next requests with this: the same binding, with other tools."""
+        self._backend = backend
+
     async def resumed(self, number: int) -> None:
         """Take note of where a turn goes on that waited: in which round, and on what history it had begun."""
         history, self._round, self._has_answered = self._history, number, True

@@ -70,6 +70,7 @@ from tests.teeth.mutations import (
     transport,
     turn,
     visible,
+    within_turns,
 )
 from tests.teeth.mutations.mutation import Mutation
 
@@ -142,4 +143,5 @@ MUTATIONS: tuple[Mutation, ...] = (
     *ownership.MUTATIONS,
     *one_reading.MUTATIONS,
     *visible.MUTATIONS,
+    *within_turns.MUTATIONS,
 )

@@ -114,7 +114,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "no content: an empty answer hands the conversation over again",
-        "actors/turns/driver.py:TurnDriver._turn",
+        "actors/turns/driver.py:TurnDriver._between",
         "isinstance(step, turns.RenderStep) and step.follows_batch",
         "isinstance(step, turns.RenderStep) and step.round > 1",
         (

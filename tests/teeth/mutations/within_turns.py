@@ -1,0 +1,64 @@
+"""Mistakes where tools that change are declared within a turn."""
+
+from tests.teeth.mutations.mutation import Mutation
+
+WITHIN = ("tests/test_tools_within_turns.py",)
+
+MUTATIONS: tuple[Mutation, ...] = (
+    Mutation(
+        "within turns: what changed waits for the next ask all the same",
+        "actors/toolsets/offer.py:Offer.catch_up",
+        "any(...)",
+        "False",
+        WITHIN,
+    ),
+    Mutation(
+        "within turns: every toolset's tools change in the midst of a turn",
+        "actors/toolsets/offer.py:Offer.catch_up",
+        "each[0].source.within_turn",
+        "True",
+        WITHIN,
+    ),
+    Mutation(
+        "within turns: bound reasoning is left out in the midst of its turn",
+        "actors/turns/tool_changes.py:ToolChanges._why_not",
+        "self._has_bound_reasoning(served)",
+        "False",
+        WITHIN,
+    ),
+    Mutation(
+        "within turns: the log does not say which tools the turn goes on with",
+        "actors/turns/tool_changes.py:ToolChanges._configure",
+        "event.preamble == ask.log.state.preamble",
+        "True",
+        WITHIN,
+    ),
+    Mutation(
+        "within turns: lanes keep what is bound to the tools before",
+        "actors/turns/tool_changes.py:ToolChanges._configure",
+        "await ask.refs.renderer.tell(Outdate())",
+        "pass",
+        WITHIN,
+    ),
+    Mutation(
+        "within turns: a forced tool is taken away",
+        "actors/turns/tool_changes.py:ToolChanges._why_not",
+        "isinstance(forced, Choose)",
+        "False",
+        WITHIN,
+    ),
+    Mutation(
+        "within turns: what is held back stays in force",
+        "actors/turns/configuration.py:Equipment.refresh_if",
+        "offer.restore(before)",
+        "pass",
+        WITHIN,
+    ),
+    Mutation(
+        "within turns: a list that is being read is not waited for",
+        "actors/toolsets/owner.py:ToolsetOwner.caught_up",
+        "not self._is_reading",
+        "True",
+        WITHIN,
+    ),
+)
