@@ -77,7 +77,7 @@ def test_a_write_ahead_log_is_not_made_longer_without_end(
     claim = begin(storage, "one")
     while (size := path.stat().st_size) < connection.LENGTHENED:
         storage.append([Entry("one", claim.fence, (to("b"),))])
-    assert size == connection.LENGTHENED
+    assert size < connection.LENGTHENED + 10 * 4120  # an append is several frames
     while path.stat().st_size == size:
         storage.append([Entry("one", claim.fence, (to("b"),))])
     assert path.stat().st_size < size + 10 * 4120

@@ -106,7 +106,12 @@ def test_the_text_on_a_package_index_has_no_relative_link(monkeypatch: pytest.Mo
 
 
 def test_no_url_is_of_a_host_that_does_not_exist() -> None:
-    pages = [*ROOT.glob("*.*"), *ROOT.glob("docs/**/*.*"), *ROOT.glob("actors/**/*.py")]
+    pages = [
+        *ROOT.glob("*.*"),
+        *ROOT.glob("docs/**/*.md"),
+        *ROOT.glob("docs/**/*.py"),
+        *ROOT.glob("actors/**/*.py"),
+    ]
     wrong = "actors" + ".example"
     assert [str(page) for page in pages if page.is_file() and wrong in page.read_text("utf-8")] == []
 

@@ -1,7 +1,7 @@
 """What expires and what is deleted: which sessions, when the clock is believed, and that no byte is left."""
 
 import random
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -18,6 +18,7 @@ from actors.core.events import Awaited, Bound, Event, Failed, Opened, Returned
 from actors.core.identity import Binding, CallId
 from actors.core.jsonio import Json
 from actors.errors import ConfigError, JournalDamaged, SessionElsewhere
+from actors.hosting.deletion import delete_unused
 from actors.hosting.retention import DeleteUnused, Retention, delete_all
 from actors.storage import Entry, Storage
 from actors.storage.clock import ObservedClock, observe
@@ -373,14 +374,54 @@ async def test_other_sessions_go_on_between_two_that_are_deleted(storage: Storag
         for number in range(3):
             at_rest(storage, f"s{number}", tenant="t")
 
-        async def delete(name: str) -> Collection[str]:
-            deleted = await runtime.journal._delete_one(name)
+        async def delete(name: str, before: float | None) -> Collection[str]:
+            deleted = await runtime.journal._delete_one(name, before)
             assert (await session.ask("Well?")).text == "Yes."
             return deleted
 
         deletion = await delete_all(runtime._running().journal, delete, (), "t", None)
         assert sorted(deletion.sessions) == ["s0", "s1", "s2"]
         assert kept(storage) == ["other"]
+
+
+@pytest.mark.parametrize("kind", ["sqlite-process"])
+async def test_a_session_that_is_used_after_it_was_listed_is_not_deleted_for_its_age(
+    storage: Storage, clock: Clock
+) -> None:
+    async with hosting(a=openai(Turn(Say("Yes."))), storage=storage) as runtime:
+        for name in ("old", "used"):
+            at_rest(storage, name)
+        clock.now += 2 * DAY
+
+        async def delete(name: str, before: float | None) -> Collection[str]:
+            if "used" not in runtime.sessions:
+                session = await runtime.resume("used", target="a")
+                assert (await session.ask("Well?")).text == "Yes."
+            return await runtime.journal._delete_one(name, before)
+
+        deletion = await delete_all(runtime._running().journal, delete, (), None, clock.now - DAY)
+        assert deletion.sessions == ("old",)
+        assert kept(storage) == ["used"]
+        assert "used" in runtime.sessions
+
+
+async def test_a_session_is_left_alone_if_one_below_it_is_in_use(clock: Clock) -> None:
+    server = openai(Turn(Call("helper", {})), Turn(Say("120.")), Turn(Say("Done.")))
+    async with hosting(a=server) as runtime:
+        mine = await runtime.open("a", id="mine", tools=[helper])
+        await mine.ask("Go.")
+        await mine.close()
+        journal, asked = runtime._running().journal, list[list[str]]()
+        (entry,) = [each for each in await runtime.journal.list() if each.id == "mine"]
+
+        def reserve(names: Sequence[str]) -> bool:
+            asked.append(sorted(names))
+            return len(asked) > 1
+
+        assert await delete_unused(journal, {"mine": entry.events}, reserve) == []
+        assert kept(runtime.storage) == ["mine", "mine-c1"]
+        assert sorted(await delete_unused(journal, {"mine": entry.events}, reserve)) == ["mine", "mine-c1"]
+        assert asked == [["mine", "mine-c1"]] * 2
 
 
 class Stuck(MemoryStorage):

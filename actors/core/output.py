@@ -149,8 +149,10 @@ class _Words:
         """
         stop = self._balanced(start)
         self._at = stop or start + 1
+        self._left -= (
+            stop or len(self._text)
+        ) - start  # each bracket that is never closed is looked for to the end
         if stop is not None:
-            self._left -= stop - start
             return read_json(self._text[start:stop], MAX_ANSWER)
         self._breaks_off = _BEGINS_JSON.match(self._text, start) is not None
         return None

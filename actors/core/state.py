@@ -291,11 +291,13 @@ class Lanes:
 
     def unwritten(self, binding: Binding, history: History) -> int:
         """Return how many messages a render for a binding has to write, about."""
-        lane = self._lanes.get(binding)
+        lane, replayed = self._lanes.get(binding), 0
         if isinstance(lane, Unfolded):
+            replayed = max((step.lengths[-1] for step in lane.steps if isinstance(step, Requests)), default=0)
             lane = lane.lane
         is_new = lane is None or lane.state.outdated is not None
-        return history.length if is_new or lane is None else history.length - lane.state.cursor
+        unsent = history.length if is_new or lane is None else history.length - lane.state.cursor
+        return max(unsent, replayed)  # a history that was shortened is shorter than what is replayed
 
     @property
     def size(self) -> int:

@@ -25,6 +25,12 @@ from actors.storage import Claim
 Take: TypeAlias = Callable[[str, Sequence[Event]], Awaitable[None]]
 
 
+async def was_used_before(journal: Ref[JournalCommand], session: str, time: float) -> bool:
+    """Return whether a session was last used before this time, in seconds since 1970."""
+    entry = await journal.ask(FindSession(session))
+    return entry is None or entry.used < time
+
+
 async def delete_logs(journal: Ref[JournalCommand], session: str) -> list[str]:
     """Delete the logs of a session and of all below it; return their sessions.
 
@@ -52,15 +58,18 @@ async def delete_logs(journal: Ref[JournalCommand], session: str) -> list[str]:
     return [name for name in names if name != session or claim.last]
 
 
-async def delete_unused(journal: Ref[JournalCommand], sessions: Mapping[str, int]) -> list[str]:
+async def delete_unused(
+    journal: Ref[JournalCommand], sessions: Mapping[str, int], reserve: Callable[[Sequence[str]], bool]
+) -> list[str]:
     """Delete the logs of many sessions, and of all below them, in one transaction; return their sessions.
 
-    If one session cannot be deleted, each of them is deleted by itself. What another host has, or somebody has used
-    since, stays; a log that cannot be deleted stays too, and is logged.
+    A session stays if one below it is in use here, if another host has it, or if somebody has used it since. If one
+    session cannot be deleted, each of them is deleted by itself; a log that cannot be deleted stays, and is logged.
 
     Args:
         journal: Where.
         sessions: The number of the last event of each, as it was listed.
+        reserve: Keeps sessions from being opened here; returns False if one of them is open, or is being opened.
 
     Raises:
         JournalUnavailable: The journal cannot be written.
@@ -68,7 +77,8 @@ async def delete_unused(journal: Ref[JournalCommand], sessions: Mapping[str, int
     """
     claims, deleted = await _claim_unused(journal, sessions), list[str]()
     try:
-        below = [[branch.name for branch in reversed(await with_subagents(journal, each))] for each in claims]
+        found = [[branch.name for branch in reversed(await with_subagents(journal, each))] for each in claims]
+        below = [names for names in found if reserve(names)]
         if not below:
             return deleted
         try:

@@ -131,7 +131,9 @@ class JournalAdmin:
         """
         from actors.core.exported import imported, placed  # as above
 
-        logs = await compute(lambda: placed(imported(file), id), is_long=len(file) > LONG)
+        given: object = file
+        is_long = isinstance(given, bytes | str) and len(given) > LONG
+        logs = await compute(lambda: placed(imported(file), id), is_long=is_long)
         await self._sessions.add(self._owner._hosting(), logs)
         return logs[0][0]
 
@@ -248,9 +250,9 @@ class JournalAdmin:
             )
         return before
 
-    async def _delete_one(self, name: str) -> Collection[str]:
+    async def _delete_one(self, name: str, before: float | None) -> Collection[str]:
         """Delete a session; see `actors.hosting.retention.Delete`."""
-        return await self._sessions.delete(self._owner._running(), name, self._drop_refusals)
+        return await self._sessions.delete(self._owner._running(), name, before, self._drop_refusals)
 
     async def _delete_unused(self, host: SessionHost, stored: Sequence[StoredSession]) -> Collection[str]:
         """Delete sessions of a host that may be ended meanwhile; see `actors.hosting.retention.DeleteUnused`."""

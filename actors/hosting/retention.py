@@ -49,8 +49,8 @@ READERS = 2.0
 PASSES = 16
 """How often a list is read, at most, of which entries may move to the front meanwhile."""
 
-Delete = Callable[[str], Awaitable[Collection[str]]]
-"""Deletes a session and those below it, and returns their ids."""
+Delete = Callable[[str, float | None], Awaitable[Collection[str]]]
+"""Deletes a session and those below it, unless it was used at this time or since, and returns their ids."""
 DeleteUnused = Callable[[Sequence[StoredSession]], Awaitable[Collection[str]]]
 """Deletes sessions, as they were listed, that nobody has used since, and those below them; returns their ids."""
 _LEFT = (SessionElsewhere, SessionExists, OwnSession, JournalDamaged)
@@ -109,7 +109,7 @@ async def delete_all(
         async with aclosing(_matching(journal, names, tenant, before)) as sessions:
             async for name in sessions:
                 try:
-                    deleted = await delete(name)
+                    deleted = await delete(name, before)
                 except _LEFT as error:
                     left[name] = error
                 else:

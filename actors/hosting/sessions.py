@@ -35,7 +35,7 @@ from actors.execution.executor import is_inside
 from actors.handle import Session
 from actors.hosting.activation import Activation
 from actors.hosting.claims import claim_existing, claim_session, drafts
-from actors.hosting.deletion import delete_logs, delete_unused
+from actors.hosting.deletion import delete_logs, delete_unused, was_used_before
 from actors.hosting.handles import OpenSessions
 from actors.hosting.opening import below_caller, opened_for
 from actors.hosting.resuming import Recalled, form_of, read, recalled, taken_up, unknown
@@ -355,12 +355,13 @@ class Sessions:
         self,
         host: SessionHost,
         name: str,
+        before: float | None,
         on_deleted: Callable[[Collection[str]], None],
     ) -> Collection[str]:
         """End a session, and delete its log and those below it. See `JournalAdmin.delete`.
 
-        The ids of the deleted sessions are returned, and `on_deleted` is called with them even if the caller is
-        cancelled.
+        It stays if it was used at `before` or since: it may have been used after it was listed. The ids of the deleted
+        sessions are returned, and `on_deleted` is called with them even if the caller is cancelled.
         """
         if is_inside(host.system, name):
             raise OwnSession(f"A tool of session {name!r} cannot delete it: the deletion waits for the tool")
@@ -371,6 +372,8 @@ class Sessions:
 
         async def delete() -> None:
             try:
+                if before is not None and not await was_used_before(host.journal, name, before):
+                    return
                 if (session := self._open.get(name)) is not None:
                     await session._activation.close()
                 deleted.extend(await delete_logs(host.journal, name))
@@ -398,14 +401,22 @@ class Sessions:
             if each.id not in self._open and each.id not in self._reserved
         }
         self._reserved |= names.keys()
-        deleted: list[str] = []
+        held, deleted = {*names}, list[str]()
+
+        def reserve(found: Sequence[str]) -> bool:
+            below = {*found} - held
+            if below & self._reserved or any(name in self._open for name in below):
+                return False
+            self._reserved.update(below)
+            held.update(below)
+            return True
 
         async def delete() -> None:
             try:
-                deleted.extend(await delete_unused(host.journal, names))
+                deleted.extend(await delete_unused(host.journal, names, reserve))
                 on_deleted(deleted)
             finally:
-                for name in names:
+                for name in held:
                     self._free(name)
 
         await host.carry_out(delete, "journal/retention/delete")

@@ -73,13 +73,12 @@ async def test_work_that_goes_on_passes_before_new_work_which_keeps_a_quarter_of
                 tasks.start_soon(compute, name, here := anyio.Event())
                 await here.wait()
             while len(order) < 4:
-                before = len(order)
                 turns.pop()()
-                while len(order) == before:
-                    await anyio.lowlevel.checkpoint()
+                await anyio.wait_all_tasks_blocked()
             first = "".join(sorted(order))
             while turns:
                 turns.pop()()
+                await anyio.wait_all_tasks_blocked()
     assert first == passed
     assert "".join(sorted(order)) == "bbbbcccc"
 

@@ -30,12 +30,12 @@ def _later(goal: str, question: str, why: str) -> Measure:
 
 
 MEASURES: tuple[Measure, ...] = (
-    *many.MEASURES,
     *render.MEASURES,
     *dialects.MEASURES,
     *turn.MEASURES,
     *http.MEASURES,
     *live.MEASURES,
+    *many.MEASURES,
     *events.MEASURES,
     *start.MEASURES,
     *memory.MEASURES,
