@@ -72,7 +72,7 @@ def test_at_level_power_the_write_ahead_log_is_long_before_it_is_written(
 def test_a_write_ahead_log_is_not_made_longer_without_end(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(connection, "LENGTHENED", 20 * 4120)
+    monkeypatch.setattr(connection, "LENGTHENED", 40 * 4120)
     storage, path = SqliteStorage(tmp_path / "sessions.db"), tmp_path / "sessions.db-wal"
     claim = begin(storage, "one")
     while (size := path.stat().st_size) < connection.LENGTHENED:
