@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from actors.errors import JournalError
+from actors.errors import JournalDamaged, JournalError
 from actors.storage.damage import Damage
 from actors.storage.sqlite import SqliteStorage
 from actors.storage.sqlite.check import JournalFile
@@ -129,14 +129,32 @@ def test_a_record_that_says_it_is_of_another_log_does_not_hide_the_one_that_is(
     assert saved(path, tmp_path / "saved.db") == {**dict.fromkeys(SESSIONS, 6), SESSIONS[session - 1]: 3}
 
 
-def test_a_session_that_was_deleted_is_missed_too_for_its_number_would_begin_anew(tmp_path: Path) -> None:
+def test_a_session_that_is_missing_is_told_from_one_that_was_deleted(tmp_path: Path) -> None:
     path = tmp_path / "sessions.db"
     storage = written(path)
-    storage.delete("one")
+    storage.delete("two")
     storage.close()
+    assert list(damage_of(path)) == []
     with closing(sqlite3.connect(path)) as other, other:
         other.execute(DAMAGE["a session that is missing"])
-    assert [each.what for each in damage_of(path)] == [f"{path}: 3 sessions were begun, and 2 have an entry"]
+    assert f"{path}: it keeps 2 sessions, and 1 have an entry" in [each.what for each in damage_of(path)]
+
+
+@pytest.mark.parametrize(
+    "damage", ["UPDATE meta SET value = 0 WHERE key = 'floor'", "DELETE FROM meta WHERE key = 'floor'"]
+)
+def test_a_floor_of_numbers_that_is_lost_is_told_and_no_number_is_given_again(
+    tmp_path: Path, damage: str
+) -> None:
+    path = tmp_path / "sessions.db"
+    with closing(written(path)) as storage:
+        storage.delete("two")
+    with closing(sqlite3.connect(path)) as other, other:
+        other.execute(damage)
+    what = f"{path}: its numbers of removed sessions have changed"
+    assert any(each.what.startswith(what) for each in damage_of(path))
+    with closing(SqliteStorage(path)) as storage, pytest.raises(JournalDamaged, match=what):
+        storage.claim("two")
 
 
 @pytest.mark.parametrize("table", ["blob_count", "blob_use"])

@@ -63,6 +63,7 @@ def test_a_user_who_may_do_what_a_host_does_needs_no_more(postgres: Server, sche
             "REVOKE UPDATE ON actors_session, actors_host FROM {role}",
             "may not use actors_host, actors_session",
         ),
+        ("REVOKE DELETE ON actors_session FROM {role}", "may not use actors_session"),
         ("REVOKE ALL ON actors_blob FROM {role}", "may not use actors_blob"),
     ],
 )

@@ -284,11 +284,11 @@ def test_what_was_deleted_and_left_in_the_log_by_a_crash_is_gone_when_the_file_i
     storage = SqliteStorage(tmp_path / "s.db")
     storage.open()
     assert held() == []
-    assert (storage.claim("one").fence, storage.read("one")) == (3, [])
+    assert (storage.claim("one").fence, storage.read("one")) == (2, [])
     assert len(list(tmp_path.glob("s.db-host-*"))) == 1
     assert not dead.exists()
     other = SqliteStorage(tmp_path / "s.db")
-    assert other.claim("two").fence == 1
+    assert other.claim("two").fence == 2
     with pytest.raises(SessionElsewhere):  # a host that lives has all that is its own
         other.claim("one")
     other.close()

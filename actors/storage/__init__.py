@@ -8,6 +8,9 @@ is. One writer, the journal actor, appends; anyone may read.
 greater than every number given before, also after `delete`. Each `Entry` carries the number, and one that is not the
 session's current number is refused as `Fenced`, alone: what else is in the same append is written.
 
+Of a session that is deleted, or released without a log, nothing is kept. Instead the storage keeps its floor: the
+greatest number of all sessions that it has dropped so. A session that it does not know gets a number above that.
+
 **What is lost.** A storage may go back behind what it acknowledged: a server that lagged is promoted, or a copy is
 restored. So an entry may also say which number the last event had that its writer knows of. One that the storage does
 not have is refused as `JournalBehind`; if the storage has more than that, another writer wrote it, and it is `Fenced`.
@@ -88,6 +91,13 @@ class Entry(Struct, frozen=True):
         return Fenced(
             f"Session {self.session!r}: the journal went back to before it was opened here; nothing is written, and "
             "what was is lost. Open it anew"
+        )
+
+    def missing(self) -> Fenced:
+        """Return why the entry is refused where the storage does not know its session."""
+        return Fenced(
+            f"Session {self.session!r} is not in the journal: it was deleted, or the journal went back to before it "
+            "was opened here; nothing is written. Open it anew"
         )
 
     def behind(self, last: int, known: int) -> JournalBehind:
@@ -241,7 +251,10 @@ class Storage(Protocol):
         """
 
     def release(self, session: str, fence: int) -> None:
-        """Let others claim the session. Nothing happens if it was claimed with another number since."""
+        """Let others claim the session, and forget it if it has no log.
+
+        Nothing happens if it was claimed with another number since.
+        """
 
     def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
         """Append all entries, durably, but those that are refused; a session's own stay in their order.
@@ -271,7 +284,7 @@ class Storage(Protocol):
         """
 
     def delete(self, *sessions: str) -> None:
-        """Delete the logs of sessions, durably, all or none; their numbers go up and stay, so their writers are fenced.
+        """Delete sessions, durably, all or none: their logs and their names. Their writers are fenced.
 
         Raises:
             SessionElsewhere: One belongs to another host that is not gone. Nothing was deleted.

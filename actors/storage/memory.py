@@ -32,6 +32,7 @@ class MemoryStorage:
     def __init__(self) -> None:
         self._logs: dict[str, ChunkedVector[Event]] = {}
         self._fences: dict[str, int] = {}
+        self._removed_fence = 0
         self._claimed: set[str] = set()
         self._opened: dict[str, float] = {}
         self._used: dict[str, float] = {}
@@ -47,6 +48,8 @@ class MemoryStorage:
 
     def close(self) -> None:
         """Release every session; the logs stay."""
+        for session in self._claimed - self._logs.keys():
+            self._forget(session)
         self._claimed.clear()
 
     def beat(self) -> None:
@@ -60,7 +63,7 @@ class MemoryStorage:
         """Make the caller the session's live writer."""
         if existing and session not in self._logs:
             return NOTHING
-        fence = self._fences[session] = self._fences.get(session, 0) + 1
+        fence = self._fences[session] = self._fences.get(session, self._removed_fence) + 1
         self._claimed.add(session)
         return Claim(fence, item_count(self._logs.get(session, EMPTY)))
 
@@ -68,6 +71,11 @@ class MemoryStorage:
         """Let others claim the session."""
         if self._fences.get(session) == fence:
             self._claimed.discard(session)
+            if session not in self._logs:
+                self._forget(session)
+
+    def _forget(self, session: str) -> None:
+        self._removed_fence = max(self._removed_fence, self._fences.pop(session, 0))
 
     def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
         """Append all entries but those that are fenced."""
@@ -77,7 +85,9 @@ class MemoryStorage:
     def _append(self, entry: Entry, now: float) -> Appended:
         session, log = entry.session, self._logs.get(entry.session)
         last = 0 if log is None else item_count(log)
-        if (refusal := entry.refusal(self._fences.get(session, 0), last)) is not None:
+        if (fence := self._fences.get(session)) is None:
+            return entry.missing()
+        if (refusal := entry.refusal(fence, last)) is not None:
             return refusal
         if log is None:
             self._opened[session] = now
@@ -102,8 +112,8 @@ class MemoryStorage:
             self._delete(session)
 
     def _delete(self, session: str) -> None:
-        if self._logs.pop(session, None) is not None or session in self._claimed:
-            self._fences[session] += 1
+        self._logs.pop(session, None)
+        self._forget(session)
         self._claimed.discard(session)
         self._opened.pop(session, None)
         self._used.pop(session, None)

@@ -22,6 +22,9 @@ ALTER TABLE actors_session
 CREATE INDEX ON actors_session (bucket);
 CREATE INDEX ON actors_session (tenant, bucket, lifecycle);
 CREATE INDEX ON actors_session (lifecycle, bucket);
+INSERT INTO actors_meta
+    SELECT 'floor', coalesce(max(fence), 0) FROM actors_session WHERE last = 0 AND owner IS NULL;
+DELETE FROM actors_session WHERE last = 0 AND owner IS NULL;
 UPDATE actors_meta SET value = 2 WHERE key = 'version';
 INSERT INTO actors_session VALUES ('two', 3269699252613103255, 1, NULL, 6, 88185, 't', 'b', 'closed', 1795729797.125461, 1795729797.125461, 4094242857);
 INSERT INTO actors_session VALUES ('one', 352686733454531462, 1, NULL, 5, 88174, 't', 'b', 'idle', 1795729797.109581, 1795729797.109581, 4242685419);

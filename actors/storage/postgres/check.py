@@ -15,7 +15,7 @@ from actors.storage.postgres import statements as sql
 from actors.storage.postgres.address import named, parameters
 from actors.storage.postgres.batch import row_of
 from actors.storage.postgres.faults import meaning, meaning_at_connect
-from actors.storage.postgres.format import VERSION
+from actors.storage.postgres.format import VERSION, has_removed_fence
 from actors.storage.rows import COLUMNS, JournalPlace
 
 PATIENCE = 5.0
@@ -84,6 +84,8 @@ class JournalTables:
         try:
             yield from self._entries()
             yield from self._blobs()
+            if not has_removed_fence(self._connection):
+                yield Damage(f"{self.where}: the row 'floor' of actors_meta is missing")
             for table in ("actors_record", "actors_blob_use"):
                 ((count,),) = self._connection.execute(_STRAY.format(table)).fetchall()
                 if count:

@@ -11,7 +11,7 @@ from typing import Any
 from psycopg import Connection
 from psycopg.errors import UndefinedColumn
 
-from actors.errors import ConfigError, JournalError, JournalUnavailable
+from actors.errors import ConfigError, JournalDamaged, JournalError, JournalUnavailable
 
 VERSION = 2
 OLDEST_SERVER = 14
@@ -42,9 +42,12 @@ ALTER TABLE actors_session
 CREATE INDEX ON actors_session (bucket);
 CREATE INDEX ON actors_session (tenant, bucket, lifecycle);
 CREATE INDEX ON actors_session (lifecycle, bucket);
+INSERT INTO actors_meta
+    SELECT 'floor', coalesce(max(fence), 0) FROM actors_session WHERE last = 0 AND owner IS NULL;
+DELETE FROM actors_session WHERE last = 0 AND owner IS NULL;
 """
-"""Version 1 had no index by last use. `bucket` is a column and not an expression of the index: Postgres would write the
-index anew with every change of `used`."""
+"""Version 1 had no index by last use, and kept the rows of deleted sessions. `bucket` is a column and not an expression
+of the index: Postgres would write the index anew with every change of `used`."""
 SCHEMA = f"{SCHEMA}{_DIRECTORY}UPDATE actors_meta SET value = 2 WHERE key = 'version';\n"  # noqa: S608  constants
 """The key of `actors_blob_use` makes who refers to a blob and who deletes it wait for each other."""
 
@@ -61,6 +64,7 @@ def prepare(connection: Connection[Any], where: str) -> None:
 
     Raises:
         ConfigError: The server is too old, or the database holds no Unicode.
+        JournalDamaged: They have no floor of fencing numbers.
         JournalError: A newer version made them.
     """
     _check_server(connection, where)
@@ -79,17 +83,30 @@ def prepare(connection: Connection[Any], where: str) -> None:
             MIGRATIONS[older](connection)
         if version != VERSION:
             connection.execute("UPDATE actors_meta SET value = %s WHERE key = 'version'", (VERSION,))
+        _check_removed_fence(connection, where)
 
 
 def check_version(connection: Connection[Any], where: str) -> None:
-    """See that nobody has migrated the tables since they were prepared.
+    """See that nobody has migrated the tables since they were prepared, or lost the floor of fencing numbers.
 
     Raises:
+        JournalDamaged: The floor is missing.
         JournalUnavailable: Somebody has; what is open here can be opened by the newer program.
     """
     version = _version(connection)
     if version is not None and version > VERSION:
         raise JournalUnavailable(_newer(version, where))
+    _check_removed_fence(connection, where)
+
+
+def _check_removed_fence(connection: Connection[Any], where: str) -> None:
+    if not has_removed_fence(connection):
+        raise JournalDamaged(f"{where}: the row 'floor' of actors_meta is missing; restore a backup")
+
+
+def has_removed_fence(connection: Connection[Any]) -> bool:
+    """Say whether the tables have the fencing number below which none is given to a session that they do not know."""
+    return bool(connection.execute("SELECT FROM actors_meta WHERE key = 'floor'").fetchall())
 
 
 def _newer(version: int, where: str) -> str:
@@ -123,7 +140,7 @@ def check_rights(connection: Connection[Any], where: str) -> None:
 _NEEDED = {
     "actors_meta": "SELECT, INSERT, UPDATE, DELETE",
     "actors_host": "SELECT, INSERT, UPDATE, DELETE",
-    "actors_session": "SELECT, INSERT, UPDATE",
+    "actors_session": "SELECT, INSERT, UPDATE, DELETE",
     "actors_record": "SELECT, INSERT, DELETE",
     "actors_blob": "SELECT, INSERT, UPDATE, DELETE",
     "actors_blob_use": "SELECT, INSERT, DELETE",

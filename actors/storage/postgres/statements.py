@@ -1,5 +1,5 @@
-"""The statements. All but `delete` and the clock is one statement each, so it is done or not and holds no lock between
-two messages.
+"""The statements. All but the deletion of logs and the clock is one statement each, so it is done or not and holds no
+lock between two messages.
 
 A session's checksum covers what the directory shows of its log; not the fencing number and the owner, which change
 without the log.
@@ -40,20 +40,19 @@ FROM actors_session s LEFT JOIN actors_host h ON h.name = s.owner WHERE s.name =
 """  # noqa: S608  constants
 """The rows of sessions, and how long their owners' leases last. Who claims or deletes one then says which number was
 seen: if it is another by then, he looks again."""
-CLAIM_NEW = f"""
-INSERT INTO actors_session ({COLUMNS}) SELECT %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s WHERE {_IS_OURS}
-ON CONFLICT (name) DO NOTHING
-"""
 CLAIM = f"""
 UPDATE actors_session s SET fence = fence + 1, owner = %s WHERE key = %s AND fence = %s AND {_IS_OURS}
 RETURNING {COLUMNS}
 """  # noqa: S608  as above
-CLAIM_ALL_NEW = f"""
+CLAIM_NEW = f"""
+WITH floor AS (SELECT value FROM actors_meta WHERE key = 'floor' FOR SHARE)
 INSERT INTO actors_session ({COLUMNS})
-SELECT g.name, g.key, 1, %s, 0, 0, '', '', 'idle', 0, 0, g.checksum
-FROM unnest(%b::text[], %b::bigint[], %b::bigint[]) AS g (name, key, checksum) WHERE {_IS_OURS}
-ON CONFLICT (name) DO NOTHING RETURNING name
+SELECT g.name, g.key, floor.value + 1, %s, 0, 0, '', '', 'idle', 0, 0, g.checksum
+FROM floor, unnest(%b::text[], %b::bigint[], %b::bigint[]) AS g (name, key, checksum) WHERE {_IS_OURS}
+ON CONFLICT (name) DO NOTHING RETURNING name, fence
 """  # noqa: S608  as above
+"""Numbers begin above the floor, which is read under a lock: nobody removes a row meanwhile. Who removes rows locks the
+floor first too, so neither waits for the other while it holds what that needs."""
 CLAIM_ALL = f"""
 UPDATE actors_session s SET fence = s.fence + 1, owner = %s
 FROM (
@@ -63,7 +62,9 @@ FROM (
 WHERE s.key = free.key AND {_IS_OURS} RETURNING {_COLUMNS}
 """  # noqa: S608  as above
 """Waits for nobody: what another host is at just now is left out."""
-RELEASE = f"UPDATE actors_session SET owner = NULL WHERE name = %s AND fence = %s AND {_IS_OURS}"  # noqa: S608  as above
+RELEASE = f"""
+UPDATE actors_session SET owner = NULL WHERE name = %s AND fence = %s AND {_IS_OURS} RETURNING last
+"""  # noqa: S608  as above
 RELEASE_ALL = f"UPDATE actors_session SET owner = NULL WHERE owner = %s AND {_IS_OURS}"  # noqa: S608  as above
 
 ROWS = f"SELECT {COLUMNS} FROM actors_session WHERE name = ANY(%s)"  # noqa: S608  as above
@@ -163,6 +164,20 @@ UPDATE actors_session s SET fence = fence + 1, owner = NULL, last = 0, size = 0,
 FROM given g WHERE s.key = g.key AND {_IS_OURS}
 """  # noqa: S608  as above
 """Locks the rows in one order, so that two hosts that delete the same sessions wait for each other and do not fail."""
+UNUSED = "SELECT key, fence FROM actors_session WHERE bucket < 0 AND owner IS NULL LIMIT 1000"
+"""Rows of sessions that nobody has and that have no log: of a deletion or a release that did not come to its end."""
+REMOVE = f"""
+WITH given AS (
+    SELECT * FROM unnest(%b::bigint[], %b::bigint[]) AS g (key, fence)
+), floor AS (
+    UPDATE actors_meta SET value = greatest(value, (SELECT max(fence) FROM given))
+    WHERE key = 'floor' AND {_IS_OURS} RETURNING value
+)
+DELETE FROM actors_session s USING floor, given g
+WHERE s.key = g.key AND s.fence = g.fence AND s.last = 0 AND s.owner IS NULL
+"""  # noqa: S608  as above
+"""Locks the floor before it deletes a row. It is a statement of its own, behind the deletion of the logs: that may take
+long, and whoever claims a new session waits for the floor."""
 LOCK_BLOBS = """
 SELECT hash FROM actors_blob WHERE hash IN (SELECT hash FROM actors_blob_use WHERE session = ANY(%s))
 ORDER BY hash FOR UPDATE

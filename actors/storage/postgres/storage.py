@@ -18,7 +18,7 @@ from time import monotonic
 from typing import TypeAlias
 
 import psycopg
-from msgspec.structs import astuple
+from msgspec.structs import replace
 
 from actors.core.events import Event
 from actors.core.stats import StorageSizes
@@ -47,6 +47,7 @@ from actors.storage.postgres.faults import is_lost
 from actors.storage.postgres.format import check_rights, check_version, prepare
 from actors.storage.postgres.pooler import check_direct
 from actors.storage.postgres.reading import stored_records
+from actors.storage.postgres.removal import delete_logs, release, remove, remove_unused
 from actors.storage.rows import JournalPlace, SessionRow
 from actors.wall import wall
 
@@ -157,7 +158,7 @@ class PostgresStorage:
     def release(self, session: str, fence: int) -> None:
         """Let others claim the session."""
         self._rows.pop(session, None)
-        self._writer.run(lambda connection: connection.execute(sql.RELEASE, (session, fence)))
+        self._writer.run(lambda connection: release(connection, session, fence))
 
     def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
         """Append all entries but those that are fenced, in one statement."""
@@ -279,6 +280,7 @@ class PostgresStorage:
         """Become a host, if this is none, and see that the lease lasts."""
         if self._beaten is None:
             connection.execute(sql.FORGET_OLD_HOSTS)
+            remove_unused(connection)
         if self._beaten is None or monotonic() - self._beaten > self._lease / 3:
             self._beat(connection)
 
@@ -289,7 +291,7 @@ class PostgresStorage:
             if existing and (row is None or not row.last):
                 return NOTHING
             before = None if row is None else row.owner
-            row = self._claimed_new(connection, session) if row is None else self._claimed(connection, row)
+            row = self._claimed(connection, session, row)
             if row is not None:
                 self._keep(row)
                 return row.claim(before)
@@ -321,40 +323,42 @@ class PostgresStorage:
                 row = row_of(columns, self._place)
                 if row.owner in (None, self._host) or seconds <= 0:
                     free.append(row)
-        new = {name: SessionRow(name, secrets.randbits(62), 1, self._host) for name in unknown}
-        given = [list(new), [row.key for row in new.values()], [checksum(row) for row in new.values()]]
-        made = connection.execute(sql.CLAIM_ALL_NEW, (self._host, *given)).fetchall()
+        new = self._claimed_new(connection, unknown)
         seen = [[row.key for row in free], [row.fence for row in free]]
         taken = connection.execute(sql.CLAIM_ALL, (self._host, *seen)).fetchall()
-        claimed = [new[name] for (name,) in made] + [row_of(values, self._place) for values in taken]
+        claimed = new + [row_of(values, self._place) for values in taken]
         for row in claimed:
             self._keep(row)
         before = {row.name: row.owner for row in free}
         return {row.name: row.claim(before.get(row.name)) for row in claimed}
 
-    def _claimed_new(self, connection: Connection, session: str) -> SessionRow | None:
-        row = SessionRow(session, secrets.randbits(62), 1, self._host)
-        if connection.execute(sql.CLAIM_NEW, (*astuple(row), checksum(row))).rowcount:
-            return row
-        check_version(connection, self.where)
-        return None
+    def _claimed(self, connection: Connection, session: str, row: SessionRow | None) -> SessionRow | None:
+        """Claim a session that was seen with this row, or with none; return its row unless that has changed."""
+        if row is None:
+            claimed = next(iter(self._claimed_new(connection, [session])), None)
+        else:
+            values = connection.execute(sql.CLAIM, (self._host, row.key, row.fence)).fetchone()
+            claimed = None if values is None else row_of(values, self._place)
+        if claimed is None:
+            check_version(connection, self.where)
+        return claimed
 
-    def _claimed(self, connection: Connection, row: SessionRow) -> SessionRow | None:
-        values = connection.execute(sql.CLAIM, (self._host, row.key, row.fence)).fetchone()
-        if values is not None:
-            return row_of(values, self._place)
-        check_version(connection, self.where)
-        return None
+    def _claimed_new(self, connection: Connection, sessions: Iterable[str]) -> list[SessionRow]:
+        new = {name: SessionRow(name, secrets.randbits(62), owner=self._host) for name in sessions}
+        given = [list(new), [row.key for row in new.values()], [checksum(row) for row in new.values()]]
+        found = connection.execute(sql.CLAIM_NEW, (self._host, *given)).fetchall() if new else []
+        return [replace(new[name], fence=fence) for name, fence in found]
 
     def _release_all(self, connection: Connection) -> None:
         with connection.transaction():
             connection.execute(sql.RELEASE_ALL, (self._host,))
             connection.execute(sql.FORGET_HOST, (self._host,))
+        remove_unused(connection)
 
     def _delete(self, connection: Connection, sessions: Sequence[str]) -> None:
         for _ in range(TRIES):
-            rows = [row for row in self._free(connection, sessions) if row.last or row.owner is not None]
-            if not rows or self._are_deleted(connection, rows):
+            rows = list(self._free(connection, sessions))
+            if self._are_deleted(connection, rows):
                 for session in sessions:
                     self._rows.pop(session, None)
                 return
@@ -364,19 +368,14 @@ class PostgresStorage:
 
     def _are_deleted(self, connection: Connection, rows: Sequence[SessionRow]) -> bool:
         """Delete sessions, all or none, if their numbers are still those of these rows."""
-        keys, fences = [row.key for row in rows], [row.fence for row in rows]
-        empty = [checksum(SessionRow(row.name, row.key)) for row in rows]
-        with allowing(connection, self._bound), connection.transaction():
-            found = connection.execute(sql.DELETE_SESSIONS, (keys, fences, empty)).rowcount
-            if found != len(rows):
+        used = [row for row in rows if row.last or row.owner is not None]
+        with allowing(connection, self._bound):
+            if used and not delete_logs(connection, used):
                 check_version(connection, self.where)
-                raise psycopg.Rollback
-            hashes = [digest for (digest,) in connection.execute(sql.LOCK_BLOBS, (keys,))]
-            connection.execute(sql.DELETE_RECORDS, (keys,))
-            connection.execute(sql.DELETE_USES, (keys,))
-            connection.execute(sql.DELETE_BLOBS, (hashes,))
-            connection.execute(sql.NOTE_DELETION)
-        return found == len(rows)
+                return False
+        emptied = {row.key: row.fence for row in rows} | {row.key: row.fence + 1 for row in used}
+        remove(connection, emptied)
+        return True
 
     # Records
 
@@ -393,7 +392,7 @@ class PostgresStorage:
             row = rows.get(entry.session)
             refusal = refused.get(entry.writer) or _refusal(entry, row, batch)
             if row is None or refusal is not None:
-                outcomes.append(refused.setdefault(entry.writer, refusal or entry.unclaimed()))
+                outcomes.append(refused.setdefault(entry.writer, refusal or entry.missing()))
             else:
                 outcomes.append(batch.take(row, entry.events, records))
         if not batch:
@@ -458,13 +457,13 @@ class PostgresStorage:
 
 
 def _refusal(entry: Entry, row: SessionRow | None, batch: Batch) -> Refusal | None:
-    return entry.unclaimed() if row is None else entry.refusal(row.fence, batch.last(row))
+    return entry.missing() if row is None else entry.refusal(row.fence, batch.last(row))
 
 
 def _why_left(entry: Entry, row: SessionRow, end: SessionEnd | None) -> Refusal:
     """Return why an entry was not written, where its session was thought to have this row and has this end."""
     if end is None:
-        return entry.unclaimed()
+        return entry.missing()
     fence, last, owner = end
     if fence != entry.fence:
         return entry.fenced(fence)

@@ -13,7 +13,7 @@ from actors.storage.damage import Damage, damage_of
 from actors.storage.holes import holes
 from actors.storage.rows import JournalPlace
 from actors.storage.sqlite.faults import translated
-from actors.storage.sqlite.format import APPLICATION, VERSION, check_version, sessions_made
+from actors.storage.sqlite.format import APPLICATION, VERSION, check_version, sessions_kept
 from actors.storage.sqlite.older import OLDER
 from actors.storage.sqlite.records import COLUMNS, PlacedRow, records, row_of
 from actors.storage.sqlite.wal import check_wal_in_use
@@ -117,8 +117,8 @@ class JournalFile:
                 yield from holes(str(name), log, str(self._path))
             except JournalError as error:
                 yield damage_of(error, str(name))
-        if entries != (made := sessions_made(self._connection, str(self._path))):
-            yield Damage(f"{self._path}: {made} sessions were begun, and {entries} have an entry")
+        if entries != (kept := sessions_kept(self._connection, str(self._path))):
+            yield Damage(f"{self._path}: it keeps {kept} sessions, and {entries} have an entry")
 
     def _blobs(self) -> Iterator[Damage]:
         uses = "SELECT count(*) FROM blob_use WHERE hash = blob.hash"

@@ -15,31 +15,21 @@ from pathlib import Path
 from sqlite3 import Connection
 
 from actors.storage.deletion import RemainingData
-from actors.storage.sqlite.format import noted, set_noted
-
-_DELETIONS, _REWRITTEN = "deletions", "rewritten"
-
-
-def note_deletion(connection: Connection) -> None:
-    """Count a deletion, in its transaction."""
-    before = noted(connection, _DELETIONS)
-    if before is None:  # the note is damaged
-        before = noted(connection, _REWRITTEN) or 0
-    set_noted(connection, _DELETIONS, before + 1)
+from actors.storage.sqlite.format import DELETIONS, REWRITTEN, noted, set_noted
 
 
 def note_rewrite(connection: Connection) -> None:
     """Note that the file was written anew after all deletions so far."""
-    deletions = noted(connection, _DELETIONS) or 0
-    for key in (_DELETIONS, _REWRITTEN):
+    deletions = noted(connection, DELETIONS) or 0
+    for key in (DELETIONS, REWRITTEN):
         set_noted(connection, key, deletions)
 
 
 def is_rewritten(connection: Connection) -> bool:
     """Return True if the file was written anew after the last deletion, and has no free pages."""
     (free_pages,) = connection.execute("PRAGMA freelist_count").fetchone()
-    deletions = noted(connection, _DELETIONS)
-    return not free_pages and deletions is not None and deletions == noted(connection, _REWRITTEN)
+    deletions = noted(connection, DELETIONS)
+    return not free_pages and deletions is not None and deletions == noted(connection, REWRITTEN)
 
 
 def remaining(

@@ -1,18 +1,21 @@
 """The file's format: its tables, and how a file of an older version is brought up to date.
 
 No table but the directory has an index beside its own tree. What is looked up is found by its key or is missing, and
-what is missing can be told from what was never there: every session has a row for ever, their number is in `meta`, and
-a row says how many records its log has, and where the last one is.
+what is missing can be told from what was never there: `meta` has how many sessions were begun and how many rows of them
+were removed, and a row says how many records its log has, and where the last one is.
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from sqlite3 import Connection
 from zlib import crc32
 
 from actors.errors import JournalDamaged, JournalError, JournalUnavailable
 from actors.storage.clock import ObservedClock, clock_of, clock_values
+from actors.storage.rows import JournalPlace
 from actors.storage.sqlite.hosts import living
+from actors.storage.sqlite.records import COLUMNS, row_of
 
 APPLICATION = 0x61637472
 """Marks a file as one of ours (`PRAGMA application_id`)."""
@@ -74,7 +77,7 @@ def _ordered(connection: Connection) -> None:
 
 
 def _with_shortcuts(connection: Connection) -> None:
-    """Version 2 had neither waypoints nor indexes of its directory."""
+    """Version 2 had neither waypoints nor indexes of its directory, and kept the rows of deleted sessions."""
     for statement in (
         "CREATE TABLE waypoint (session INTEGER, number INTEGER, place INTEGER NOT NULL, "
         "PRIMARY KEY (session, number)) WITHOUT ROWID",
@@ -88,6 +91,17 @@ def _with_shortcuts(connection: Connection) -> None:
         "CREATE INDEX session_lifecycle ON session (lifecycle, bucket)",
     ):
         connection.execute(statement)
+    _without_deleted(connection)
+
+
+def _without_deleted(connection: Connection) -> None:
+    """Remove the rows of deleted sessions, but those that are damaged: they are for `actors fsck`."""
+    found = connection.execute(f"SELECT {COLUMNS} FROM session WHERE last = 0 AND owner IS NULL").fetchall()  # noqa: S608  constants
+    for values in found:
+        with suppress(JournalDamaged):
+            row = row_of(values, JournalPlace(""))
+            connection.execute("DELETE FROM session WHERE name = ?", (row.name,))
+            note_removal(connection, "", row.fence)
 
 
 MIGRATIONS: Mapping[int, Migration] = {1: _ordered, 2: _with_shortcuts}
@@ -177,6 +191,53 @@ def sessions_made(connection: Connection, path: str) -> int:
 def set_sessions_made(connection: Connection, value: int) -> None:
     """Say how many sessions were begun."""
     set_noted(connection, "sessions", value)
+
+
+def sessions_kept(connection: Connection, path: str) -> int:
+    """Return how many sessions have a row.
+
+    Raises:
+        JournalDamaged: A number has changed.
+    """
+    return sessions_made(connection, path) - _removals(connection, path)[0]
+
+
+def removed_fence(connection: Connection, path: str) -> int:
+    """Return the greatest fencing number of the rows that were removed; 0 if none was.
+
+    Raises:
+        JournalDamaged: It has changed.
+    """
+    return _removals(connection, path)[1]
+
+
+def note_removal(connection: Connection, path: str, fence: int) -> None:
+    """Say that the row of a session with this fencing number is removed, in the same transaction; count the deletion.
+
+    Raises:
+        JournalDamaged: It is not known how many were, or with which number.
+    """
+    removed, before = _removals(connection, path)
+    set_noted(connection, _REMOVED, removed + 1)
+    set_noted(connection, _FENCE, max(before, fence))
+    deletions = noted(connection, DELETIONS)
+    if deletions is None:  # the note is damaged
+        deletions = noted(connection, REWRITTEN) or 0
+    set_noted(connection, DELETIONS, deletions + 1)
+
+
+def _removals(connection: Connection, path: str) -> tuple[int, int]:
+    removed, fence = noted(connection, _REMOVED), noted(connection, _FENCE)
+    if removed is None or fence is None or bool(removed) != bool(fence):
+        raise JournalDamaged(
+            f"{path}: its numbers of removed sessions have changed; restore a copy, or see `actors fsck`"
+        )
+    return removed, fence
+
+
+_REMOVED, _FENCE = "removed", "floor"
+DELETIONS, REWRITTEN = "deletions", "rewritten"
+"""How many deletions there were, and how many of them before the file was last written anew."""
 
 
 def noted_clock(connection: Connection) -> ObservedClock | None:

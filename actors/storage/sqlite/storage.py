@@ -29,8 +29,15 @@ from actors.storage.deletion import RemainingData
 from actors.storage.directory import Page, State, StoredSession
 from actors.storage.rows import JournalPlace
 from actors.storage.sqlite.connection import Connections
-from actors.storage.sqlite.erasure import note_deletion
-from actors.storage.sqlite.format import note_clock, noted_clock, sessions_made, set_sessions_made
+from actors.storage.sqlite.format import (
+    note_clock,
+    note_removal,
+    noted_clock,
+    removed_fence,
+    sessions_kept,
+    sessions_made,
+    set_sessions_made,
+)
 from actors.storage.sqlite.hosts import Hosts
 from actors.storage.sqlite.listing import listed
 from actors.storage.sqlite.locks import check_platform
@@ -148,7 +155,7 @@ class SqliteStorage:
         with self._connections.transaction() as connection:
             row = self._row(connection, session)
             if row is not None and row.fence == fence and row.owner is not None:
-                self._write(connection, row, fence, None)
+                self._release(connection, row)
 
     def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
         """Append all entries but those that are fenced, in one transaction."""
@@ -206,12 +213,9 @@ class SqliteStorage:
         with self._connections.transaction() as connection:
             for session in sessions:
                 row = self._row(connection, session)
-                if row is None or (not row.last and row.owner is None):
-                    continue
-                self._check_free(connection, row)
-                self._delete(connection, row)
-                note_deletion(connection)
-                self._connections.deleted = True
+                if row is not None:
+                    self._check_free(connection, row)
+                    self._delete(connection, row)
 
     def look_at_clock(self, now: int, elapsed: int) -> ObservedClock:
         """Note the wall clock; return how far it is trusted."""
@@ -275,7 +279,7 @@ class SqliteStorage:
             for values in connection.execute(f"SELECT {COLUMNS} FROM session")  # noqa: S608
         ]
         if (
-            len(names) != sessions_made(connection, str(self.path))
+            len(names) != sessions_kept(connection, str(self.path))
             or sorted(set(names), key=str.encode) != names
         ):
             raise JournalDamaged(
@@ -286,7 +290,7 @@ class SqliteStorage:
     def _new(self, connection: Connection, session: str) -> PlacedRow:
         key = sessions_made(connection, str(self.path)) + 1
         set_sessions_made(connection, key)
-        row = self._rows[session] = PlacedRow(session, key)
+        row = self._rows[session] = PlacedRow(session, key, removed_fence(connection, str(self.path)))
         return row
 
     def _write(self, connection: Connection, row: PlacedRow, fence: int, owner: str | None) -> None:
@@ -306,8 +310,14 @@ class SqliteStorage:
         name = self._hosts.name
         for values in connection.execute(_OWNED, (name,)).fetchall():
             row = row_of(values, JournalPlace(str(self.path)))
-            self._write(connection, row, row.fence, None)
+            self._release(connection, row)
         self._hosts.forget(connection, name)
+
+    def _release(self, connection: Connection, row: PlacedRow) -> None:
+        if row.last:
+            self._write(connection, row, row.fence, None)
+        else:
+            self._remove(connection, row)
 
     def _delete(self, connection: Connection, row: PlacedRow) -> None:
         uses = connection.execute("SELECT hash FROM blob_use WHERE session = ?", (row.key,)).fetchall()
@@ -317,9 +327,14 @@ class SqliteStorage:
                 connection.execute("DELETE FROM blob WHERE hash = ?", (digest,))
         connection.execute("DELETE FROM blob_use WHERE session = ?", (row.key,))
         delete_records(connection, row)
+        self._remove(connection, row)
+
+    def _remove(self, connection: Connection, row: PlacedRow) -> None:
+        """Remove the row of a session without records."""
         self._rows.pop(row.name, None)
-        emptied = PlacedRow(row.name, row.key, row.fence + 1)
-        connection.execute(_WRITE, emptied.values)
+        connection.execute("DELETE FROM session WHERE name = ?", (row.name,))
+        note_removal(connection, str(self.path), row.fence)
+        self._connections.deleted = True
 
     # Records
 
@@ -360,7 +375,7 @@ class SqliteStorage:
 
 
 def _refusal(entry: Entry, row: PlacedRow | None) -> Fenced | JournalBehind | None:
-    return entry.unclaimed() if row is None else entry.refusal(row.fence, row.last)
+    return entry.missing() if row is None else entry.refusal(row.fence, row.last)
 
 
 def _file(path: str | PathLike[str]) -> Path:

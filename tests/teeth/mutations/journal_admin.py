@@ -72,23 +72,23 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "erasure: a deletion is not counted, so what a killed process left is not looked for",
-        "actors/storage/sqlite/storage.py:SqliteStorage.delete",
-        "note_deletion(connection)",
+        "actors/storage/sqlite/format.py:note_removal",
+        "set_noted(connection, DELETIONS, deletions + 1)",
         "",
         (f"{ERASURE}::test_copies_that_a_killed_process_left_in_unused_parts_of_pages_are_removed",),
     ),
     Mutation(
         "erasure: a file that was not written anew is thought to be clean",
         "actors/storage/sqlite/erasure.py:is_rewritten",
-        "deletions == noted(connection, _REWRITTEN)",
+        "deletions == noted(connection, REWRITTEN)",
         "deletions >= 0",
         (f"{ERASURE}::test_copies_that_a_killed_process_left_in_unused_parts_of_pages_are_removed",),
     ),
     Mutation(
         "erasure: a file is written anew by every vacuum",
         "actors/storage/sqlite/erasure.py:note_rewrite",
-        "(_DELETIONS, _REWRITTEN)",
-        "(_DELETIONS,)",
+        "(DELETIONS, REWRITTEN)",
+        "(DELETIONS,)",
         (f"{ERASURE}::test_a_file_is_written_anew_once_after_a_deletion",),
     ),
     Mutation(
@@ -107,9 +107,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "erasure: deleted rows of a Postgres server are not reported",
-        "actors/storage/postgres/storage.py:PostgresStorage._are_deleted",
-        "connection.execute(sql.NOTE_DELETION)",
-        "",
+        "actors/storage/postgres/statements.py:NOTE_DELETION",
+        '"""...WHERE NOT EXISTS..."""',
+        '"""...WHERE false AND NOT EXISTS..."""',
         (f"{ERASURE}::test_the_tables_of_a_postgres_server_are_reported_until_they_are_written_anew",),
     ),
     Mutation(

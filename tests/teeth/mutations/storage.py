@@ -180,8 +180,8 @@ MUTATIONS = (
     ),
     Mutation(
         "storage: a deleted session's number begins anew",
-        f"{SQLITE}:SqliteStorage._delete",
-        "PlacedRow(*..., row.fence + 1)",
+        f"{SQLITE}:SqliteStorage._new",
+        "PlacedRow(*..., removed_fence(connection, str(self.path)))",
         "PlacedRow(*...)",
         (STORAGES,),
     ),
@@ -360,7 +360,7 @@ MUTATIONS = (
     ),
     Mutation(
         "storage: what was deleted stays in the write-ahead log",
-        f"{SQLITE}:SqliteStorage.delete",
+        f"{SQLITE}:SqliteStorage._remove",
         "self._connections.deleted = True",
         "",
         (CHECKPOINTS,),
@@ -403,8 +403,8 @@ MUTATIONS = (
     Mutation(
         "storage: fsck does not miss a session",
         f"{CHECK}:JournalFile._entries",
-        "entries != (made := sessions_made(self._connection, str(self._path)))",
-        "entries > (made := sessions_made(self._connection, str(self._path)))",
+        "entries != (kept := sessions_kept(self._connection, str(self._path)))",
+        "entries > (kept := sessions_kept(self._connection, str(self._path)))",
         (FSCK,),
     ),
     Mutation(
