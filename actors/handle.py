@@ -5,12 +5,12 @@ from contextlib import asynccontextmanager
 from contextvars import Context, copy_context
 from functools import partial
 from types import EllipsisType
-from typing import Any, TypeAlias, TypeVar, Unpack, overload
+from typing import Any, TypeVar, Unpack, overload
 
 from actors.core.asking import AskSettings, asked
 from actors.core.compaction import CompactionResult
 from actors.core.content import Message, Text, ToolResult
-from actors.core.events import Failed, Returned, Verdict
+from actors.core.events import Verdict
 from actors.core.feed import PendingCall, SessionEvent, Sink, SwitchOutcome, TurnResult
 from actors.core.history import History
 from actors.core.jsonio import JsonValue
@@ -38,18 +38,16 @@ from actors.logs.session_events import SessionEvents
 from actors.preview import Preview, preview_of
 from actors.renderer import Render
 from actors.toolsets import Item
-from actors.turns.brought import checked_results, decision, host_call
+from actors.turns.brought import Brought, checked_results, decision, host_call
 from actors.turns.commands import Cancel, Configure, Look, SessionCommand, Switch
 from actors.turns.inflight import SessionRefs
 from actors.turns.output import output_of
-from actors.turns.pending import Bring, Decision, HostCall, HostCompaction, HostRewind, Submit, again
+from actors.turns.pending import Bring, HostCall, HostCompaction, HostRewind, Submit, again
 from actors.turns.streams import AnswerSink, AskStream, TextStream
 from actors.turns.words import Words, packed_words
 
 R = TypeVar("R")
 T = TypeVar("T")
-
-Brought: TypeAlias = tuple[Returned | Failed, ...] | Decision
 
 
 class Session:
@@ -59,10 +57,12 @@ class Session:
     left early) does not stop the turn: `cancel` does.
     """
 
-    __slots__ = ("__weakref__", "_activation", "id")
+    __slots__ = ("__weakref__", "_activation", "id", "metadata", "title")
 
     def __init__(self, activation: Activation) -> None:
         self.id = activation.name
+        self.title, self.metadata = activation.title, activation.metadata
+        """What `Runtime.open` was given, and its log has; a title may be empty, and the mapping cannot be changed."""
         self._activation = activation
 
     @property
@@ -414,8 +414,6 @@ class Session:
             SessionError: A turn waits for its caller. Cancel it first.
             Busy: Too many asks wait.
         """
-        if type(to) is not int or to < 0:
-            raise ConfigError(f"rewind(to=) takes the number of a turn, or 0; not {to!r}")
         return (call := HostRewind(to)).value(self.id, await self._done(call))
 
     async def _done(self, act: HostCall | HostCompaction | HostRewind, said: str = "") -> TurnResult:

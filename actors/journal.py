@@ -41,7 +41,7 @@ from actors.storage import PAGE, Appended, Claim, Entry, LogPage, Storage
 from actors.storage.calls import call_storage
 from actors.storage.clock import ObservedClock
 from actors.storage.deletion import RemainingData
-from actors.storage.directory import Page, State, StoredSession
+from actors.storage.directory import EVERY, Page, SessionFilter, StoredSession
 
 R = TypeVar("R")
 
@@ -159,8 +159,7 @@ class ListSessions(LogQuery[list[StoredSession]], frozen=True):
     """Return the sessions that have a log, as `Storage.sessions` does."""
 
     deed = "listed"
-    tenant: str | None = None
-    state: State | None = None
+    which: SessionFilter = EVERY
     limit: int = 100
     page: Page | None = None
 
@@ -310,8 +309,8 @@ class JournalActor(Actor[JournalCommand]):
                 return partial(storage.claim, session, existing=existing)
             case ReleaseSession(session=session, fence=fence):
                 return partial(storage.release, session, fence)
-            case ListSessions(tenant=tenant, state=state, limit=limit, page=page):
-                return partial(storage.sessions, tenant=tenant, state=state, limit=limit, after=page)
+            case ListSessions(which=which, limit=limit, page=page):
+                return partial(storage.sessions, which, limit=limit, after=page)
             case FindSession(session=session):
                 return partial(storage.find, session)
             case DeleteLog(session=session, others=others):

@@ -30,7 +30,6 @@ from actors.backends.providers import Providers
 from actors.backends.resolver import BackendResolver
 from actors.core.allowances import Allowance, allowances
 from actors.core.batch import Approve
-from actors.core.bounds import Bounds
 from actors.core.compaction import Compaction, settled
 from actors.core.content import Message
 from actors.core.diagnostics import Refusal
@@ -40,6 +39,7 @@ from actors.core.fit import SizeLimits
 from actors.core.form import replace
 from actors.core.guards import Repeats
 from actors.core.identity import Binding
+from actors.core.labels import Scalar
 from actors.core.render import RenderTarget
 from actors.core.spending import Budget, Prices, all_prices
 from actors.core.state import Rules
@@ -55,11 +55,11 @@ from actors.hosting.collector import TUNING, GcPolicy, checked_policy
 from actors.hosting.given import check_given, check_wait, configuration, dumps_to, session_id
 from actors.hosting.handles import OpenSessions, opens
 from actors.hosting.journal_admin import JournalAdmin
-from actors.hosting.limits import fitted_limits
+from actors.hosting.limits import fitted_limits, turn_bounds
 from actors.hosting.opening import SessionsBelow
 from actors.hosting.retention import Retention
 from actors.hosting.session_host import SessionHost
-from actors.hosting.sessions import Equipped, Sessions
+from actors.hosting.sessions import Equipped, Sessions, session_fields
 from actors.hosting.storage_owner import StorageOwner
 from actors.journal import BATCH, JournalActor
 from actors.kernel import SHARED, Ref, System
@@ -225,15 +225,7 @@ class Runtime:
             self.system.spawn(partial(JournalActor, self.storage, readers, meter), "journal", depth=SHARED),
             ToolLimits(limits.batch, limits.tool_threads, limits.tool_wait, kept),
             self.quarantine,
-            Bounds(
-                limits.rounds,
-                limits.corrections,
-                False,
-                limits.tool_corrections,
-                limits.repeats,
-                None,
-                limits.repair,
-            ),
+            turn_bounds(limits),
             limits.waiting_asks,
             fitted_limits(limits.active, limits.sessions, limits.memory),
             self.rules,
@@ -325,6 +317,8 @@ class Runtime:
         tenant: str = "",
         budget: Budget | None = None,
         repeats: Repeats | None = None,
+        title: str = "",
+        metadata: Mapping[str, Scalar] | None = None,
         resume: bool = False,
     ) -> "Session":
         """Open a session: `await` gives one that stays open until it is closed, `async with` one that is given back.
@@ -348,13 +342,18 @@ class Runtime:
             budget: What it may use over its life. When that is used up a turn ends before its next request, with every
                 call closed, and further asks are refused as `OverBudget`.
             repeats: What is done about calls that it makes again with the same result; None for `[limits] repeats`.
+            title: What lists of sessions show for it: at most 200 characters, without control characters.
+            metadata: What its host notes of it for its lists (`journal.list(metadata=)`): at most 16 keys of up to 64
+                characters, each with a string of up to 512 characters, an int of 64 bits, a finite float or a bool. The
+                log has it and the title; models, providers, our log and metrics have not.
             resume: Get the session of this `id` if there is one: the one that is open, as it is, or from its log, with
-                the tools, `approve`, `deps` and `repeats` that are given here and all else as its log has it. A log in
+                the tools, `approve`, `deps` and `repeats` that are given here and all else as its log has it, the title
+                and the metadata too. A log in
                 memory that has ended is begun anew. Callers that come at once get the same session.
 
         Raises:
-            ConfigError: The target, a tool, the id, the tenant or the budget cannot be used; there are more tools than
-                the target takes; or a budget of money and no price.
+            ConfigError: The target, a tool, the id, the tenant, the budget, the title or the metadata cannot be used;
+                there are more tools than the target takes; or a budget of money and no price.
             SessionExists: A session of this id is open, or has a log; with `resume`, it is of another `tenant`.
             SessionClosed, SessionElsewhere: As for `Runtime.resume`.
             TranscriptError: `messages` holds something else than messages.
@@ -369,11 +368,12 @@ class Runtime:
             history = replace(history, system=system)
         self.config.resolve(target)
         equipped = Equipped(tools, approve, deps, repeats)
+        fields = session_fields(tenant, budget, title, metadata)
         if resume:
             if id is None:
                 raise ConfigError("resume=True takes an id=, of the session that is opened or resumed")
-            return await self._sessions.open_or_resume(host, id, target, history, equipped, tenant, budget)
-        return await self._sessions.open(host, target, history, equipped, id, tenant, budget)
+            return await self._sessions.open_or_resume(host, id, target, history, equipped, fields)
+        return await self._sessions.open(host, target, history, equipped, id, fields)
 
     @opens
     async def resume(

@@ -33,11 +33,11 @@ from actors.core.events import (
     Returned,
     Scheduled,
     Started,
-    is_repeated,
 )
 from actors.core.guards import HEEDLESS, Heed, again
 from actors.core.identity import CallId
 from actors.core.jsonio import JsonValue
+from actors.core.ledger import is_repeated
 from actors.core.publishing import repaired
 from actors.core.readings import FittingValue
 from actors.core.repair import Repair, RepairMode

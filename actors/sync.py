@@ -13,7 +13,7 @@ running, as in a notebook. An interrupt (Ctrl-C) that reaches the caller of an a
 program, a runtime that was not closed is left in order.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext, suppress
 from functools import partial
 from inspect import signature
@@ -24,6 +24,7 @@ from weakref import finalize
 from actors import once
 from actors.core.asking import AskSettings
 from actors.core.feed import CompleteEvent, ErrorEvent, PendingCall, SessionEvent, TurnResult
+from actors.core.labels import Scalar
 from actors.core.stats import RuntimeStats
 from actors.errors import ActorsError
 from actors.handle import Session
@@ -231,6 +232,16 @@ class BlockingSession:
     def target(self) -> str:
         """The target of the next ask."""
         return self._session.target
+
+    @property
+    def title(self) -> str:
+        """Its title; empty for none."""
+        return self._session.title
+
+    @property
+    def metadata(self) -> Mapping[str, Scalar]:
+        """What its host noted of it."""
+        return self._session.metadata
 
     @property
     def busy(self) -> bool:

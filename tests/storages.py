@@ -7,6 +7,7 @@ from typing import TypeAlias
 import pytest
 
 from actors.core.events import Event, Opened, SwitchApplied
+from actors.core.labels import Metadata
 from actors.storage import Claim, Entry, Storage
 from actors.storage.memory import MemoryStorage
 from actors.storage.postgres import PostgresStorage
@@ -33,10 +34,19 @@ def made(name: str, request: pytest.FixtureRequest) -> Storage:
     return PostgresStorage(server.url(server.schema()))
 
 
-def begin(storage: Storage, session: str, *, tenant: str = "", target: str = "a") -> Claim:
+def begin(
+    storage: Storage,
+    session: str,
+    *,
+    tenant: str = "",
+    target: str = "a",
+    title: str = "",
+    metadata: Metadata = (),
+) -> Claim:
     """Claim a session and write its first event."""
     claim = storage.claim(session)
-    assert storage.append([Entry(session, claim.fence, (Opened(session, target, tenant=tenant),))]) == [1]
+    opened = Opened(session, target, tenant=tenant, title=title, metadata=metadata)
+    assert storage.append([Entry(session, claim.fence, (opened,))]) == [1]
     return claim
 
 

@@ -54,7 +54,8 @@ def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def write(storage: Storage, session: str, mark: bytes = MARK, times: int = 200) -> None:
     """Write a log with many copies of a mark, and release it."""
-    claim = begin(storage, session)
+    words = mark.decode()
+    claim = begin(storage, session, title=words.upper(), metadata=(("note", words),))
     text = Json(b'"' + mark * 20 + b'"')
     storage.append([Entry(session, claim.fence, (Failed(CallId("c"), text),) * times)])
     storage.release(session, claim.fence)
@@ -62,7 +63,7 @@ def write(storage: Storage, session: str, mark: bytes = MARK, times: int = 200) 
 
 def copies(path: Path, mark: bytes = MARK) -> int:
     """Return how many copies of a mark are in any file."""
-    return sum(file.read_bytes().count(mark) for file in path.parent.iterdir())
+    return sum(file.read_bytes().lower().count(mark) for file in path.parent.iterdir())
 
 
 def free_pages(path: Path) -> int:

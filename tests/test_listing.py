@@ -12,7 +12,7 @@ from actors.core.events import Awaited, Bound, Closed, Event, TurnEnded
 from actors.core.publishing import NOBODY
 from actors.errors import ConfigError
 from actors.storage import Entry, Storage
-from actors.storage.directory import BUCKET, Page, State
+from actors.storage.directory import BUCKET, EVERY, Page, SessionFilter, State
 from actors.storage.postgres import PostgresStorage
 from actors.storage.postgres import statements as sql
 from actors.storage.sqlite import SqliteStorage
@@ -51,22 +51,22 @@ def storage(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     storage.close()
 
 
-def paged(storage: Storage, tenant: str | None, state: State | None) -> list[str]:
+def paged(storage: Storage, which: SessionFilter) -> list[str]:
     """Return the ids of a list that is read two at a time."""
-    ids, page = list[str](), storage.sessions(tenant=tenant, state=state, limit=2)
+    ids, page = list[str](), storage.sessions(which, limit=2)
     while page:
         ids += [each.id for each in page]
-        page = storage.sessions(tenant=tenant, state=state, limit=2, after=page[-1].page)
+        page = storage.sessions(which, limit=2, after=page[-1].page)
     return ids
 
 
 def test_a_list_has_the_sessions_of_a_tenant_in_a_state_those_used_last_first(storage: Storage) -> None:
     every = [f"{tenant}-{state}" for tenant in "abcd" for state in ENDS][::-1]
-    assert paged(storage, None, None) == every
+    assert paged(storage, EVERY) == every
     for state in ENDS:
-        assert paged(storage, None, state) == [each for each in every if each.endswith(state)]
-        assert paged(storage, "b", state) == [f"b-{state}"]
-    assert paged(storage, "c", None) == [each for each in every if each.startswith("c")]
+        assert paged(storage, SessionFilter(state=state)) == [each for each in every if each.endswith(state)]
+        assert paged(storage, SessionFilter("b", state)) == [f"b-{state}"]
+    assert paged(storage, SessionFilter("c")) == [each for each in every if each.startswith("c")]
 
 
 @pytest.mark.anyio
@@ -104,7 +104,9 @@ def test_a_file_finds_each_list_by_an_index_and_sorts_no_more_than_a_bucket(
             "bucket": 1,
         }
         with closing(sqlite3.connect(path)) as file:
-            plan = file.execute(f"EXPLAIN QUERY PLAN {query(tenant, state, page)}", given).fetchall()
+            plan = file.execute(
+                f"EXPLAIN QUERY PLAN {query(SessionFilter(tenant, state), page)}", given
+            ).fetchall()
     steps = [step for *_, step in plan]
     index = "session_used" if state is None else "session_lifecycle"
     index = index if tenant is None else "session_tenant"
@@ -145,7 +147,7 @@ def test_a_database_finds_each_list_by_an_index(
         "used": 200_000.0,
         "name": "x",
     }
-    plan = directory.execute(f"EXPLAIN {sql.sessions(tenant, state, page)}", given).fetchall()
+    plan = directory.execute(f"EXPLAIN {sql.sessions(SessionFilter(tenant, state), page)}", given).fetchall()
     text = "\n".join(line for (line,) in plan)
     by_tenant, by_state = "actors_session_tenant_bucket_lifecycle_idx", "actors_session_lifecycle_bucket_idx"
     wanted = [by_tenant] * (tenant is not None) + [by_state] * (state is not None)

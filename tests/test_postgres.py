@@ -18,6 +18,7 @@ from actors.core.identity import CallId
 from actors.core.jsonio import Json
 from actors.errors import ConfigError, Fenced, JournalDamaged, JournalError, SessionElsewhere
 from actors.storage import Entry
+from actors.storage.directory import SessionFilter
 from actors.storage.named import storage_at
 from actors.storage.postgres import PostgresStorage, statements
 from actors.storage.postgres import format as tables
@@ -101,7 +102,7 @@ def test_tables_of_every_version_are_read_and_written_on(
     claim = storage.claim("one")
     assert claim.last == len(LOG)
     assert storage.append([Entry("one", claim.fence, (to("c"),))]) == [len(LOG) + 1]
-    assert {stored.id: stored.state for stored in storage.sessions(tenant="t")} == {
+    assert {stored.id: stored.state for stored in storage.sessions(SessionFilter("t"))} == {
         "one": "idle",
         "two": "closed",
     }

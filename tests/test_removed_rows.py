@@ -21,7 +21,7 @@ from actors.storage.postgres.connection import Link
 from actors.storage.sqlite import SqliteStorage
 from actors.storage.sqlite.check import JournalFile
 from actors.storage.sqlite.format import set_noted
-from actors.storage.sqlite.records import PlacedRow
+from actors.storage.sqlite.records import WRITTEN, PlacedRow
 from tests.postgres import Server
 from tests.storages import STORAGES, begin, made, to
 
@@ -168,9 +168,10 @@ def test_a_file_that_is_brought_up_to_date_loses_the_rows_of_deleted_sessions(
     copy(GOLDEN / f"{version}.db", path)
     with closing(sqlite3.connect(path)) as file, file:
         (sessions,) = file.execute("SELECT value FROM meta WHERE key = 'sessions'").fetchone()
-        columns = len(file.execute("PRAGMA table_info(session)").fetchall())
-        values = PlacedRow(NAME, sessions + 1, 7).values[:columns]
-        file.execute(f"INSERT INTO session VALUES ({','.join('?' * columns)})", values)
+        row = PlacedRow(NAME, sessions + 1, 7).values
+        written = dict(zip((name.strip() for name in WRITTEN.split(",")), row, strict=True))
+        values = [written[name] for _, name, *_ in file.execute("PRAGMA table_info(session)")]
+        file.execute(f"INSERT INTO session VALUES ({','.join('?' * len(values))})", values)
         set_noted(file, "sessions", sessions + 1)
     with closing(SqliteStorage(path)) as storage:
         assert storage.read("one") != []

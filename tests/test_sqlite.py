@@ -34,6 +34,7 @@ from actors.errors import (
 from actors.journal import Append, ClaimSession, JournalActor
 from actors.kernel import System
 from actors.storage import Entry
+from actors.storage.directory import SessionFilter
 from actors.storage.sqlite import SqliteStorage, hosts
 from actors.storage.sqlite import format as file_format
 from actors.storage.sqlite import storage as sqlite_storage
@@ -83,7 +84,7 @@ def test_a_journal_of_every_version_is_read_and_written_on(golden: Path, tmp_pat
     claim = storage.claim("one")
     assert claim.last == len(LOG)
     assert storage.append([Entry("one", claim.fence, (to("c"),))]) == [len(LOG) + 1]
-    assert {stored.id: stored.state for stored in storage.sessions(tenant="t")} == {
+    assert {stored.id: stored.state for stored in storage.sessions(SessionFilter("t"))} == {
         "one": "idle",
         "two": "closed",
     }

@@ -10,6 +10,7 @@ from actors.core.identity import Binding
 from actors.errors import Fenced
 from actors.storage import NOTHING, Entry, Storage
 from actors.storage.clock import ObservedClock, observe
+from actors.storage.directory import SessionFilter
 from tests.storages import STORAGES, begin, made, to
 
 BINDING = Binding("a", "openai_chat", "http://x", "", "m")
@@ -135,8 +136,8 @@ def test_the_directory_comes_in_pages_newest_first_and_by_tenant(storage: Storag
         paged += page
         page = storage.sessions(limit=3, after=page[-1].page)
     assert paged == whole
-    assert {stored.id for stored in storage.sessions(tenant="b")} == {"s1", "s3", "s5"}
-    assert storage.sessions(tenant="") == []
+    assert {stored.id for stored in storage.sessions(SessionFilter("b"))} == {"s1", "s3", "s5"}
+    assert storage.sessions(SessionFilter("")) == []
 
 
 def test_a_claim_of_what_exists_makes_nothing_and_harms_no_writer(storage: Storage) -> None:

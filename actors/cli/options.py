@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Never, TypeAlias
 
 from actors.cli.examples import examples
 from actors.cli.screen import complain
-from actors.cli.values import chance, count, money, port, seconds
+from actors.cli.values import STATES, chance, count, entry, money, port, seconds
 from actors.errors import nearest
 
 if TYPE_CHECKING:
@@ -410,18 +410,19 @@ def _sessions(commands: "Commands") -> None:
     sessions.add_argument("what", choices=SESSIONS, metavar="WHAT", help=", ".join(SESSIONS))
     files = "for `import` and `backup` a file; for `delete` several"
     sessions.add_argument("id", nargs="*", metavar="ID|FILE", help=f"which session; {files}")
-    sessions.add_argument(
-        "--at", type=count, metavar="N", help="fork: behind this event; the last by default"
-    )
+    sessions.add_argument("--at", type=count, metavar="N", help="fork: behind this event, else the last")
     sessions.add_argument("--to", metavar="NAME", help="fork, import: the id it gets")
     sessions.add_argument("--out", metavar="FILE", help="export: where to; standard output by default")
     sessions.add_argument("--limit", type=count, metavar="N", help="list: how many; 20 by default")
     sessions.add_argument("--all", action="store_true", help="list: all of them")
     sessions.add_argument("--after", metavar="ID", help="list: those behind this one")
     sessions.add_argument("--tenant", metavar="NAME", help="list, delete: those of this tenant")
-    sessions.add_argument(
-        "--older-than", metavar="AGE|DATE", help="delete: those not used for '90 days', or since 2026-01-31"
-    )
+    sessions.add_argument("--state", choices=STATES, metavar="STATE", help=f"list: {', '.join(STATES)}")
+    sessions.add_argument("--title", metavar="WORDS", help="list: those with these words in their titles")
+    entries, takes = "KEY=TEXT|KEY:=VALUE", "list: those with this in their metadata; may be repeated"
+    sessions.add_argument("--metadata", action="append", type=entry, metavar=entries, help=takes)
+    ages = "delete: those not used for '90 days', or since 2026-01-31"
+    sessions.add_argument("--older-than", metavar="AGE|DATE", help=ages)
     sessions.add_argument("--export", metavar="DIR", help="delete: export each to a file here before")
     sessions.add_argument("--dry-run", action="store_true", help="delete: only print what would be deleted")
     sessions.add_argument("--json", action="store_true", help="list, show: one JSON object a line")

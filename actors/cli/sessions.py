@@ -7,6 +7,7 @@ import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
 from contextlib import aclosing, suppress
 from datetime import datetime, timedelta
+from functools import partial
 
 import anyio
 from msgspec import to_builtins
@@ -48,7 +49,7 @@ def main(options: argparse.Namespace) -> Exit:
 
 
 _TAKES: Mapping[str, frozenset[str]] = {
-    "list": frozenset({"limit", "all", "after", "tenant", "json"}),
+    "list": frozenset({"limit", "all", "after", "tenant", "state", "title", "metadata", "json"}),
     "show": frozenset({"id", "json"}),
     "export": frozenset({"id", "out"}),
     "import": frozenset({"id", "to"}),
@@ -89,29 +90,37 @@ async def _done(options: argparse.Namespace) -> Exit:
 async def _list(runtime: Runtime, options: argparse.Namespace) -> None:
     last, count, limit = "", 0, options.limit or LISTED
     page = None if options.after is None else (await _named(runtime, options)).page
-    async with aclosing(_stored(runtime, options.tenant, page)) as sessions:
+    async with aclosing(_stored(runtime, options, page)) as sessions:
         async for each in sessions:
             if count == limit and not options.all:
                 complain(f"there are more: --all lists them, --after {last} goes on behind these")
                 break
             count, last = count + 1, each.id
             print(json.dumps(to_builtins(each)) if options.json else safe(_row(each)))
-    if not count and not options.json:
+    if count or options.json:
+        return
+    if options.tenant is options.state is options.title is options.metadata is None:
         complain("no session is kept here; `actors chat` keeps each conversation")
+    else:
+        complain("no session that is kept here is one of these")
 
 
 async def _stored(
-    runtime: Runtime, tenant: str | None, page: Page | None = None
+    runtime: Runtime, options: argparse.Namespace, page: Page | None = None
 ) -> AsyncGenerator[StoredSession]:
-    """Give the sessions that are kept, page by page."""
-    while found := await runtime.journal.list(tenant=tenant, after=page):
+    """Give the sessions that are kept and meet the conditions, page by page."""
+    title, metadata = options.title or "", dict(options.metadata or ())
+    listed = partial(
+        runtime.journal.list, tenant=options.tenant, state=options.state, title=title, metadata=metadata
+    )
+    while found := await listed(after=page):
         for each in found:
             yield each
         page = found[-1].page
 
 
 async def _named(runtime: Runtime, options: argparse.Namespace) -> StoredSession:
-    async with aclosing(_stored(runtime, options.tenant)) as sessions:
+    async with aclosing(_stored(runtime, options)) as sessions:
         async for each in sessions:
             if each.id == options.after:
                 return each
@@ -120,7 +129,9 @@ async def _named(runtime: Runtime, options: argparse.Namespace) -> StoredSession
 
 def _row(each: StoredSession) -> str:
     used = datetime.fromtimestamp(each.used).astimezone().strftime("%Y-%m-%d %H:%M")
-    return f"{each.id:<24} {each.state:<8} {each.events:>6} events  {used}  {each.target}"
+    noted = (f"{key}={value}" for key, value in each.metadata.items())
+    labels = "  ".join(word for word in (each.target, each.title, *noted) if word)
+    return f"{each.id:<24} {each.state:<8} {each.events:>6} events  {used}  {labels}"
 
 
 async def _show(runtime: Runtime, options: argparse.Namespace) -> None:

@@ -4,7 +4,11 @@ Only the standard library is imported here, so that `--help` answers at once.
 """
 
 import argparse
+import json
 from contextlib import suppress
+
+STATES = ("idle", "running", "awaiting", "closed")
+"""Of sessions that are kept."""
 
 
 def port(text: str) -> int:
@@ -38,3 +42,17 @@ def money(text: str) -> float:
         if 0 < (money := float(text)) < 1e9:
             return money
     raise argparse.ArgumentTypeError(f"{text} is not a sum; give a number above 0")
+
+
+def entry(text: str) -> tuple[str, object]:
+    """Return a key and its value: KEY=VALUE for a string, KEY:=VALUE for a number, true or false."""
+    key, is_given, value = text.partition("=")
+    if not is_given or not key.removesuffix(":"):
+        raise argparse.ArgumentTypeError(
+            f"{text} is no entry; give KEY=TEXT, or KEY:=7 for a number, true or false"
+        )
+    if not key.endswith(":"):
+        return key, value
+    with suppress(ValueError):
+        return key[:-1], json.loads(value)
+    raise argparse.ArgumentTypeError(f"{value} is no number, true or false; KEY=TEXT gives a string")

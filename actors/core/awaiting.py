@@ -7,10 +7,10 @@ Nothing else is kept of a turn that waits, so it does not matter whether its ses
 """
 
 from actors.core.content import ToolCall
-from actors.core.events import ApprovalDecided, Interaction, is_repeated
+from actors.core.events import ApprovalDecided, Interaction
 from actors.core.feed import PendingCall, TurnResult
 from actors.core.identity import Binding, CallId, content_name
-from actors.core.ledger import Ledger
+from actors.core.ledger import Ledger, is_repeated
 from actors.core.progress import Attempt
 from actors.core.state import Pause, SessionState
 from actors.core.stream import Usage

@@ -30,6 +30,7 @@ from actors.core.form import Form, kept
 from actors.core.identity import Binding, CallId
 from actors.core.intake import Intake
 from actors.core.jsonio import Json, JsonObject
+from actors.core.labels import Metadata
 from actors.core.packed import Packed
 from actors.core.progress import AskProgress, Attempt, Cause, TurnProgress
 from actors.core.repair import Repair
@@ -458,11 +459,6 @@ class Interaction(Form, frozen=True):
         return self.cancelled or "running"
 
 
-def is_repeated(end: object) -> bool:
-    """Say whether a call came to what it had come to before, so often that it was noticed."""
-    return isinstance(end, Returned | Failed) and end.repeated
-
-
 def result_of(end: End) -> ToolResult:
     """Return the result that answers a call that ended so."""
     return end if isinstance(end, ToolResult) else end.result
@@ -474,7 +470,7 @@ class Opened(Happening, frozen=True):
     They are normal. `known` is what is known about their calls, `calls` how many canonical ids they used, `report` what
     was done to make them so. `key` tells it from a session that had its id before or has it elsewhere.
     `tenant` is whose it is, `budget` what it may use. `preamble` is as in `Configured`. `above` is the `key` of the
-    session for one of whose calls this one was opened.
+    session for one of whose calls this one was opened. `title` and `metadata` are the host's, for its lists.
     """
 
     session: str
@@ -489,6 +485,8 @@ class Opened(Happening, frozen=True):
     budget: Budget | None = None
     preamble: str = ""
     above: str = ""
+    title: str = ""
+    metadata: Metadata = ()
 
 
 CallEvent: TypeAlias = Scheduled | Started | Completion | Cancelled

@@ -19,6 +19,7 @@ from actors.core.events import (
     CallEvent,
     Cancelled,
     Completion,
+    Failed,
     Interaction,
     Reason,
     RequestSent,
@@ -34,6 +35,11 @@ from actors.core.table import NOTHING, Table
 
 Answer: TypeAlias = tuple[Json, bool, tuple[Media, ...]]
 """A real result as a transcript shows it: its words as a JSON string literal, whether they are an error, its media."""
+
+
+def is_repeated(end: object) -> bool:
+    """Say whether a call came to what it had come to before, so often that it was noticed."""
+    return isinstance(end, Returned | Failed) and end.repeated
 
 
 def closed(known: Interaction) -> Interaction:

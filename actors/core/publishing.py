@@ -27,7 +27,6 @@ from actors.core.events import (
     RoundEnded,
     Submitted,
     TurnEnded,
-    is_repeated,
 )
 from actors.core.feed import (
     AskStatus,
@@ -41,6 +40,7 @@ from actors.core.feed import (
     switched,
 )
 from actors.core.identity import Binding, CallId
+from actors.core.ledger import is_repeated
 from actors.core.packed import unpack
 from actors.core.progress import Attempt
 from actors.core.state import SessionState

@@ -19,6 +19,7 @@ Step: TypeAlias = Callable[[list[Any]], list[Any]]
 
 ADDED_IN_3: Mapping[str, list[Any]] = {  # Any: as msgpack has it
     "epoch_began": [[]],
+    "opened": ["", []],
     "request_sent": [[]],
     "scheduled": [[]],
     "turn_ended": [[]],

@@ -26,6 +26,7 @@ from actors.core.batch import Approve
 from actors.core.bounds import Bounds
 from actors.core.events import Opened
 from actors.core.feed import PendingCall, Sink
+from actors.core.labels import frozen
 from actors.core.ledger import Ledger
 from actors.core.packed import size_of
 from actors.core.spending import Used
@@ -104,10 +105,12 @@ class Activation:
         "host",
         "is_given_back",
         "key",
+        "metadata",
         "name",
         "pending",
         "record",
         "tenant",
+        "title",
         "used",
     )
 
@@ -123,7 +126,7 @@ class Activation:
         bounds: Bounds,
     ) -> None:
         self.name, self.key, self.fence, self.bounds = opened.session, opened.key, fence, bounds
-        self.tenant = opened.tenant
+        self.tenant, self.title, self.metadata = opened.tenant, opened.title, frozen(opened.metadata)
         self.configuration = Configuration(opened.system, offer, host.toolsets)
         self.host, self.approve, self.deps, self.depth = host, approve, deps, depth
         self._now: Passive | SessionActors | Suspended | Over = LOGGED

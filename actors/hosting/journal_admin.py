@@ -4,7 +4,7 @@
 """
 
 from collections import deque
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from os import PathLike
@@ -15,6 +15,7 @@ import anyio.to_thread
 
 from actors.core.diagnostics import Refusal
 from actors.core.events import Event
+from actors.core.labels import Scalar, checked_metadata, checked_title
 from actors.errors import ConfigError
 from actors.hosting.deletion import with_subagents
 from actors.hosting.given import absolute_path, check_given, check_limit, seconds_of, session_id
@@ -27,7 +28,7 @@ from actors.kernel.turnstile import compute, turnstile
 from actors.storage.calls import back_up
 from actors.storage.clock import LEAP, SLACK
 from actors.storage.deletion import Deletion, RemainingData
-from actors.storage.directory import Page, State, StoredSession
+from actors.storage.directory import Page, SessionFilter, State, StoredSession
 from actors.wall import wall
 
 SLICE = 8
@@ -65,13 +66,21 @@ class JournalAdmin:
         *,
         tenant: str | None = None,
         state: State | None = None,
+        title: str = "",
+        metadata: Mapping[str, Scalar] | None = None,
         limit: int = 100,
         after: Page | None = None,
     ) -> StoredSessions:
         """Return the sessions that have a log, open or not, those used last first.
 
         `tenant`: whose, `""` for those of none. `state`: `idle`, `running`, `awaiting` or `closed`.
+        `title`: words that their titles contain, in any case. `metadata`: keys that they have, with these values; a
+        value is equal in type too, so 7 is not "7".
         `after`: `StoredSession.page` of the last one of the page before.
+
+        Tenant and state are found by an index, so a page costs what it gives. A title or metadata is in no index: the
+        sessions that tenant and state leave are looked at in the journal until `limit` are found, all of them if fewer
+        are there. Their logs are not read.
 
         Raises:
             ConfigError: An argument is not what it must be.
@@ -80,7 +89,8 @@ class JournalAdmin:
         host = self._host()
         check_given(tenant=tenant, state=state, after=after)
         check_limit(limit)
-        return await host.journal.ask(ListSessions("", tenant, state, limit, after))
+        which = SessionFilter(tenant, state, checked_title(title), checked_metadata(metadata))
+        return await host.journal.ask(ListSessions("", which, limit, after))
 
     async def get(self, id: str) -> StoredSession:  # noqa: A002  the field's standard name
         """Return the directory's entry of one session.

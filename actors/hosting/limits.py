@@ -1,6 +1,13 @@
-"""How much a runtime hosts. What its configuration leaves open fits the memory that there is."""
+"""How much a runtime hosts, and how long turns may go on. What is left open fits the memory there is."""
+
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
+
+from actors.core.bounds import Bounds
+
+if TYPE_CHECKING:
+    from actors.config.settings import RuntimeLimits
 
 SHARE = 2
 """Sessions may hold one byte of so many that the process may use. The rest is for connections, tools and Python."""
@@ -46,3 +53,14 @@ def host_limits(active: int | None, sessions: int, memory: int | None, usable: i
     if active is None:
         active = min(max(memory // ACTIVE_EACH, FEWEST_ACTIVE), MOST_ACTIVE)
     return HostLimits(active, sessions, memory)
+
+
+def turn_bounds(limits: "RuntimeLimits") -> Bounds:
+    """Return the bounds that the turns of a runtime have unless their sessions or asks say otherwise."""
+    return Bounds(
+        limits.rounds,
+        limits.corrections,
+        tool_corrections=limits.tool_corrections,
+        repeats=limits.repeats,
+        repair=limits.repair,
+    )

@@ -28,7 +28,7 @@ from actors.journal import FindSession, JournalCommand, ListSessions, LookAtCloc
 from actors.kernel import Ref
 from actors.storage.clock import ObservedClock
 from actors.storage.deletion import Deletion, RemainingData
-from actors.storage.directory import StoredSession
+from actors.storage.directory import SessionFilter, StoredSession
 from actors.wall import wall
 
 EVERY = 3600.0
@@ -62,7 +62,7 @@ async def listed(
 ) -> AsyncGenerator[StoredSession]:
     """Give the sessions of a tenant, or used last before a time, those used last first."""
     page = None if before is None else (-before, BEHIND)
-    while found := await journal.ask(ListSessions("", tenant, limit=PAGE, page=page)):
+    while found := await journal.ask(ListSessions("", SessionFilter(tenant), limit=PAGE, page=page)):
         for each in found:
             yield each
         page = found[-1].page

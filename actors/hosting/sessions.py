@@ -5,7 +5,7 @@ An id belongs to one caller from the moment it is asked for: what is opened, res
 
 import os
 import re
-from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from types import EllipsisType
@@ -13,6 +13,7 @@ from typing import Any
 
 import anyio
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from actors.backends.backend import check_priced
 from actors.core.batch import Approve
@@ -21,6 +22,7 @@ from actors.core.events import Closed, Event, Opened
 from actors.core.form import replace
 from actors.core.guards import Repeats
 from actors.core.history import History
+from actors.core.labels import Metadata, Scalar, checked_metadata, checked_title
 from actors.core.spending import Budget, checked_budget, checked_tenant
 from actors.errors import (
     ActorsError,
@@ -77,6 +79,23 @@ class Equipped(Struct, frozen=True):
             )
 
 
+class SessionFields(Struct, frozen=True):
+    """Fields of a session's first event that whoever opens it gives; a resumed session keeps those of its log."""
+
+    tenant: str
+    budget: Budget | None
+    title: str
+    metadata: Metadata
+
+
+def session_fields(
+    tenant: str, budget: Budget | None, title: str, metadata: Mapping[str, Scalar] | None
+) -> SessionFields:
+    """Return fields of the first event of a session. Raises `ConfigError` if one cannot be used."""
+    budget = None if budget is None else checked_budget(budget)
+    return SessionFields(checked_tenant(tenant), budget, checked_title(title), checked_metadata(metadata))
+
+
 def session_key() -> str:
     """Return what tells a new session from every other, in whatever process.
 
@@ -114,16 +133,13 @@ class Sessions:
         history: History,
         equipped: Equipped,
         given: str | None,
-        tenant: str,
-        budget: Budget | None,
+        fields: SessionFields,
     ) -> Session:
         """Open a session that goes on from a history; `given` is its id, or one is made up. See `Runtime.open`."""
-        budget = None if budget is None else checked_budget(budget)
-        tenant = checked_tenant(tenant)
         await host.turnstile.begin()
         self._check_room(host)
         name, claim = await self._claimed(host, given)
-        return await self._begin(host, name, claim.fence, target, history, equipped, tenant, budget)
+        return await self._begin(host, name, claim.fence, target, history, equipped, fields)
 
     async def open_or_resume(
         self,
@@ -132,21 +148,18 @@ class Sessions:
         target: str,
         history: History,
         equipped: Equipped,
-        tenant: str,
-        budget: Budget | None,
+        fields: SessionFields,
     ) -> Session:
         """Return the session of this id: the one that is open, one from its log, or a new one. See `Runtime.open`."""
-        budget = None if budget is None else checked_budget(budget)
-        tenant = checked_tenant(tenant)
         await host.turnstile.begin()
         if (session := await self._open_already(name)) is not None:
-            _check_tenant(name, session._activation.tenant, tenant)
+            _check_tenant(name, session._activation.tenant, fields.tenant)
             return session
         self._check_room(host)
         claim = await self._claim_reserved(host, self._reserve(name))
         if not claim.last:
-            return await self._begin(host, name, claim.fence, target, history, equipped, tenant, budget)
-        return await self._go_on(host, name, claim, equipped, ..., None, tenant)
+            return await self._begin(host, name, claim.fence, target, history, equipped, fields)
+        return await self._go_on(host, name, claim, equipped, ..., None, fields.tenant)
 
     async def _open_already(self, name: str) -> Session | None:
         """Return the session of this id if it is open, once nobody opens, closes or deletes it any more."""
@@ -182,13 +195,12 @@ class Sessions:
         target: str,
         history: History,
         equipped: Equipped,
-        tenant: str,
-        budget: Budget | None,
+        fields: SessionFields,
     ) -> Session:
         """Write the first event of a session that is claimed, and open it."""
         try:
             opened = opened_on(name, target, history)
-            opened = replace(opened, key=self.draw_key(), tenant=tenant, budget=budget, above=opened_for())
+            opened = replace(opened, key=self.draw_key(), above=opened_for(), **asdict(fields))
             activation = await self._equipped(host, opened, fence, equipped)
         except BaseException:
             self._give_up(host, name, fence)

@@ -32,7 +32,7 @@ from actors.core.stats import StorageSizes
 from actors.errors import Fenced, JournalBehind, JournalError
 from actors.storage.clock import ObservedClock
 from actors.storage.deletion import RemainingData
-from actors.storage.directory import Page, State, StoredSession
+from actors.storage.directory import EVERY, Page, SessionFilter, StoredSession
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -328,18 +328,15 @@ class Storage(Protocol):
         """
 
     def sessions(
-        self,
-        *,
-        tenant: str | None = None,
-        state: State | None = None,
-        limit: int = 100,
-        after: Page | None = None,
+        self, which: SessionFilter = EVERY, *, limit: int = 100, after: Page | None = None
     ) -> list[StoredSession]:
-        """Return the sessions that have a log, those used last first; of one tenant, if one is named.
+        """Return the sessions that have a log, those used last first.
+
+        Tenant and state are found by an index. For a title or metadata, the sessions that those leave are looked at
+        one after the other until there are enough.
 
         Args:
-            tenant: Whose; None for everybody's, `""` for those of none.
-            state: In which state; None for any.
+            which: The conditions that they meet; all if it is not given.
             limit: How many at most.
             after: `StoredSession.page` of the last one of the page before.
 

@@ -13,12 +13,13 @@ from pathlib import Path
 from actors.core.chunked import EMPTY, ChunkedVector, appended, from_index, item_count
 from actors.core.codec import encode_event
 from actors.core.events import Closed, Event
+from actors.core.labels import metadata_of
 from actors.core.stats import StorageSizes
 from actors.errors import ConfigError
 from actors.storage import NOTHING, PAGE, Appended, Claim, Entry, Level, LogPage
 from actors.storage.clock import ObservedClock, observe
 from actors.storage.deletion import RemainingData
-from actors.storage.directory import Page, State, StoredSession, Summary
+from actors.storage.directory import EVERY, Page, SessionFilter, StoredSession, Summary
 from actors.wall import wall
 
 
@@ -132,22 +133,11 @@ class MemoryStorage:
         raise ConfigError("A journal in memory has no file to back up; export its sessions, or name a file")
 
     def sessions(
-        self,
-        *,
-        tenant: str | None = None,
-        state: State | None = None,
-        limit: int = 100,
-        after: Page | None = None,
+        self, which: SessionFilter = EVERY, *, limit: int = 100, after: Page | None = None
     ) -> list[StoredSession]:
         """Return the sessions that have a log, those used last first."""
         found = [self._stored(session) for session in self._logs]
-        wanted = [
-            each
-            for each in found
-            if tenant in (None, each.tenant)
-            and state in (None, each.state)
-            and (after is None or each.page > after)
-        ]
+        wanted = [each for each in found if which.takes(each) and (after is None or each.page > after)]
         return sorted(wanted, key=lambda each: each.page)[:limit]
 
     def find(self, session: str) -> StoredSession | None:
@@ -167,4 +157,6 @@ class MemoryStorage:
             self._used[session],
             "memory" if session in self._claimed else None,
             summary.state,
+            summary.title,
+            metadata_of(summary.metadata),
         )

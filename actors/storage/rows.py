@@ -12,6 +12,7 @@ from zlib import crc32
 from msgspec import Struct
 
 from actors.core.events import Closed, Event
+from actors.core.labels import metadata_of
 from actors.errors import JournalDamaged, SessionElsewhere
 from actors.storage import Claim
 from actors.storage.blobs import EXT, whole
@@ -29,7 +30,9 @@ Kept: TypeAlias = Callable[[bytes], bytes | None]
 """Gives the blob of a hash, if it is there."""
 
 _PLACE = Layout("<qq")
-COLUMNS = "name, key, fence, owner, last, size, tenant, target, state, opened, used, checksum"
+COLUMNS = "name, key, fence, owner, last, size, tenant, target, state, opened, used, title, folded, metadata, checksum"
+LABELS = 3
+"""The last fields of a row: its title, that as words are looked for in it, and its metadata."""
 
 
 class SessionRow(Struct):
@@ -46,6 +49,9 @@ class SessionRow(Struct):
     state: State = "idle"
     opened: float = 0.0
     used: float = 0.0
+    title: str = ""
+    folded: str = ""
+    metadata: str = ""
 
     def claim(self, before: str | None) -> Claim:
         """Return the claim of its owner; `before` is the one before."""
@@ -64,13 +70,21 @@ class SessionRow(Struct):
             self.used,
             self.owner,
             self.state,
+            self.title,
+            metadata_of(self.metadata),
         )
+
+    @property
+    def labels(self) -> tuple[str, str, str]:
+        """What its host noted of it when it was opened."""
+        return self.title, self.folded, self.metadata
 
     def take(self, events: Iterable[Event], now: float) -> None:
         """Say what the directory shows once these events are written."""
-        summary = Summary(self.tenant, self.target, self.state)
+        summary = Summary(self.tenant, self.target, self.state, *self.labels)
         if summary.take(events):
             self.tenant, self.target, self.state = summary.tenant, summary.target, summary.state
+            self.title, self.folded, self.metadata = summary.title, summary.folded, summary.metadata
             if any(type(event) is Closed for event in events):
                 self.owner = None
         if not self.last:
@@ -140,6 +154,14 @@ class SessionRow(Struct):
             host=host,
             seconds=seconds,
         )
+
+
+def proven_fields(fields: Sequence[object]) -> Sequence[object]:
+    """Return the fields that a row's checksum covers: all, where the session has labels.
+
+    Rows that older versions wrote have none, and their checksums stay right.
+    """
+    return fields if any(fields[-LABELS:]) else fields[:-LABELS]
 
 
 def changed(name: str, where: JournalPlace) -> JournalDamaged:

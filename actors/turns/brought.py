@@ -8,7 +8,7 @@ late result, a duplicate, or nothing new. That a call was handed out once is in 
 
 from collections.abc import Mapping
 from contextvars import Context as Variables
-from typing import Any, get_args
+from typing import Any, TypeAlias, get_args
 
 from actors.core.awaiting import approved, ends, pending, repeated
 from actors.core.batch import denied
@@ -28,6 +28,9 @@ from actors.tools import Tool
 from actors.turns.commands import Taken
 from actors.turns.inflight import SessionRefs
 from actors.turns.pending import Bring, Decision, HostCall
+
+Brought: TypeAlias = tuple[Returned | Failed, ...] | Decision
+"""What a program brings for a turn that waits: ends of external calls, or a decision."""
 
 
 def checked_results(results: Mapping[str, object]) -> Mapping[str, object]:

@@ -65,6 +65,10 @@ class HostRewind(Struct):
     removed: int | None = None
     refusal: str = ""
 
+    def __post_init__(self) -> None:
+        if type(self.to) is not int or self.to < 0:
+            raise ConfigError(f"rewind(to=) takes the number of a turn, or 0; not {self.to!r}")
+
     def value(self, session: str, came_of: TurnResult) -> int:
         """Return what the program is given. Raises `ConfigError` if it was refused, `SessionError` after a crash."""
         if self.refusal:

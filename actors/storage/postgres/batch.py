@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from actors.core.events import Event
 from actors.storage.blobs import LARGE, slim
-from actors.storage.rows import JournalPlace, SessionRow, changed, record_checksum
+from actors.storage.rows import LABELS, JournalPlace, SessionRow, changed, proven_fields, record_checksum
 
 
 class _Change(Struct):
@@ -78,6 +78,7 @@ class Batch:
                 change.after.fence,
                 change.before.last,
                 *_of_log(change.after),
+                *_labels(change.after, change.before),
                 checksum(change.after),
                 change.after.owner is None,
                 checksum(change.before),
@@ -100,6 +101,7 @@ class Batch:
                     change.before.fence,
                     change.after.last,
                     *_of_log(change.before),
+                    *_labels(change.before, change.after),
                     checksum(change.before),
                     change.before.owner,
                 )
@@ -112,13 +114,18 @@ def _of_log(row: SessionRow) -> tuple[object, ...]:
     return row.last, row.size, row.tenant, row.target, row.state, row.opened, row.used
 
 
+def _labels(row: SessionRow, before: SessionRow) -> tuple[str | None, ...]:
+    """Return the labels of a row; None for those that it has already, which are not sent with every append."""
+    return row.labels if row.labels != before.labels else (None,) * LABELS
+
+
 def _columns(rows: Sequence[tuple[object, ...]]) -> list[list[object]]:
     return [list(column) for column in zip(*rows, strict=True)]
 
 
 def checksum(row: SessionRow) -> int:
     """Return the checksum of a row: of its place and of what its log comes to."""
-    return crc32(msgpack.encode((row.name, row.key, *_of_log(row))))
+    return crc32(msgpack.encode(proven_fields((row.name, row.key, *_of_log(row), *row.labels))))
 
 
 def row_of(values: Sequence[object], where: JournalPlace) -> SessionRow:

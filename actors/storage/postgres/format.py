@@ -36,6 +36,7 @@ INSERT INTO actors_meta VALUES ('version', 1);
 """
 _DIRECTORY = """
 ALTER TABLE actors_session
+    ADD title text NOT NULL DEFAULT '', ADD folded text NOT NULL DEFAULT '', ADD metadata text NOT NULL DEFAULT '',
     ADD bucket bigint GENERATED ALWAYS AS (CASE WHEN last > 0 THEN (used / 64)::bigint ELSE -1 END) STORED,
     ADD lifecycle text
         GENERATED ALWAYS AS (CASE WHEN state IN ('awaiting', 'closed') THEN state ELSE 'open' END) STORED;
@@ -46,8 +47,8 @@ INSERT INTO actors_meta
     SELECT 'floor', coalesce(max(fence), 0) FROM actors_session WHERE last = 0 AND owner IS NULL;
 DELETE FROM actors_session WHERE last = 0 AND owner IS NULL;
 """
-"""Version 1 had no index by last use, and kept the rows of deleted sessions. `bucket` is a column and not an expression
-of the index: Postgres would write the index anew with every change of `used`."""
+"""Version 1 had no titles, no metadata and no index by last use, and kept the rows of deleted sessions. `bucket` is a
+column and not an expression of the index: Postgres would write the index anew with every change of `used`."""
 SCHEMA = f"{SCHEMA}{_DIRECTORY}UPDATE actors_meta SET value = 2 WHERE key = 'version';\n"  # noqa: S608  constants
 """The key of `actors_blob_use` makes who refers to a blob and who deletes it wait for each other."""
 

@@ -5,6 +5,7 @@ A session's checksum covers what the directory shows of its log; not the fencing
 without the log.
 """
 
+from actors.storage.directory import SessionFilter
 from actors.storage.postgres.format import VERSION
 from actors.storage.rows import COLUMNS
 
@@ -47,7 +48,7 @@ RETURNING {COLUMNS}
 CLAIM_NEW = f"""
 WITH floor AS (SELECT value FROM actors_meta WHERE key = 'floor' FOR SHARE)
 INSERT INTO actors_session ({COLUMNS})
-SELECT g.name, g.key, floor.value + 1, %s, 0, 0, '', '', 'idle', 0, 0, g.checksum
+SELECT g.name, g.key, floor.value + 1, %s, 0, 0, '', '', 'idle', 0, 0, '', '', '', g.checksum
 FROM floor, unnest(%b::text[], %b::bigint[], %b::bigint[]) AS g (name, key, checksum) WHERE {_IS_OURS}
 ON CONFLICT (name) DO NOTHING RETURNING name, fence
 """  # noqa: S608  as above
@@ -72,11 +73,15 @@ ROWS = f"SELECT {COLUMNS} FROM actors_session WHERE name = ANY(%s)"  # noqa: S60
 APPEND = """
 WITH given AS (
     SELECT * FROM unnest(%b::bigint[], %b::bigint[], %b::bigint[], %b::bigint[], %b::bigint[], %b::text[], %b::text[],
-        %b::text[], %b::float8[], %b::float8[], %b::bigint[], %b::bool[], %b::bigint[])
-    AS g (key, fence, before, last, size, tenant, target, state, opened, used, checksum, ended, seen)
+        %b::text[], %b::float8[], %b::float8[], %b::text[], %b::text[], %b::text[], %b::bigint[], %b::bool[],
+        %b::bigint[])
+    AS g (key, fence, before, last, size, tenant, target, state, opened, used, title, folded, metadata, checksum,
+        ended, seen)
 ), written AS (
     UPDATE actors_session s SET last = g.last, size = g.size, tenant = g.tenant, target = g.target, state = g.state,
-        opened = g.opened, used = g.used, checksum = g.checksum, owner = CASE WHEN NOT g.ended THEN s.owner END
+        opened = g.opened, used = g.used, title = coalesce(g.title, s.title), folded = coalesce(g.folded, s.folded),
+        metadata = coalesce(g.metadata, s.metadata), checksum = g.checksum,
+        owner = CASE WHEN NOT g.ended THEN s.owner END
     FROM given g WHERE s.key = g.key AND s.fence = g.fence AND s.last = g.before AND s.checksum = g.seen
         AND (s.owner IS NULL OR s.owner = %t::text) AND {ours}
     RETURNING s.key
@@ -108,10 +113,11 @@ APPEND = APPEND.format(blobs="", ours=_IS_OURS)
 TAKE_BACK = f"""
 WITH back AS (
     UPDATE actors_session s SET last = g.last, size = g.size, tenant = g.tenant, target = g.target, state = g.state,
-        opened = g.opened, used = g.used, checksum = g.checksum, owner = g.owner
+        opened = g.opened, used = g.used, title = coalesce(g.title, s.title), folded = coalesce(g.folded, s.folded),
+        metadata = coalesce(g.metadata, s.metadata), checksum = g.checksum, owner = g.owner
     FROM unnest(%b::bigint[], %b::bigint[], %b::bigint[], %b::bigint[], %b::bigint[], %b::text[], %b::text[],
-        %b::text[], %b::float8[], %b::float8[], %b::bigint[], %b::text[])
-    AS g (key, fence, after, last, size, tenant, target, state, opened, used, checksum, owner)
+        %b::text[], %b::float8[], %b::float8[], %b::text[], %b::text[], %b::text[], %b::bigint[], %b::text[])
+    AS g (key, fence, after, last, size, tenant, target, state, opened, used, title, folded, metadata, checksum, owner)
     WHERE s.key = g.key AND s.fence = g.fence AND s.last = g.after AND {_IS_OURS}
     RETURNING s.key, s.last
 )
@@ -127,17 +133,24 @@ BLOB_SIZES = "SELECT hash, octet_length(bytes) FROM actors_blob WHERE hash = ANY
 BLOBS = "SELECT hash, bytes FROM actors_blob WHERE hash = ANY(%s)"
 
 
-def sessions(tenant: str | None, state: str | None, after: object) -> str:
-    """Return the statement that lists sessions: only what is asked for is a condition, so that an index fits it."""
+def sessions(which: SessionFilter, after: object) -> str:
+    """Return the statement that lists sessions: only what is asked for is a condition, so that an index fits it.
+
+    A title or metadata is in no index.
+    """
     conditions = ["bucket >= 0"]
-    if tenant is not None:
+    if which.tenant is not None:
         conditions.append("tenant = %(tenant)s")
-    if state is not None:
+    if which.state is not None:
         conditions.append("lifecycle = %(lifecycle)s AND state = %(state)s")
     if after is not None:
         conditions.append(
             "bucket <= (%(used)s::float8 / 64)::bigint AND (used < %(used)s OR (used = %(used)s AND name > %(name)s))"
         )
+    if which.title:
+        conditions.append("strpos(folded, %(title)s) > 0")
+    if which.metadata:
+        conditions.append("(SELECT bool_and(strpos(metadata, e) > 0) FROM unnest(%(entries)s::text[]) AS e)")
     return (
         f"SELECT {COLUMNS} FROM actors_session WHERE {' AND '.join(conditions)} "  # noqa: S608  as above
         "ORDER BY bucket DESC, used DESC, name LIMIT %(limit)s"
@@ -160,7 +173,7 @@ WITH given AS (
     ON s.key = g.key AND s.fence = g.fence ORDER BY s.key FOR UPDATE OF s
 )
 UPDATE actors_session s SET fence = fence + 1, owner = NULL, last = 0, size = 0, tenant = '', target = '',
-    state = 'idle', opened = 0, used = 0, checksum = g.checksum
+    state = 'idle', opened = 0, used = 0, title = '', folded = '', metadata = '', checksum = g.checksum
 FROM given g WHERE s.key = g.key AND {_IS_OURS}
 """  # noqa: S608  as above
 """Locks the rows in one order, so that two hosts that delete the same sessions wait for each other and do not fail."""

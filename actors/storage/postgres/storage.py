@@ -37,7 +37,7 @@ from actors.storage import (
 )
 from actors.storage.clock import ObservedClock, clock_of, clock_values, observe
 from actors.storage.deletion import RemainingData
-from actors.storage.directory import Page, State, StoredSession, lifecycle_of
+from actors.storage.directory import EVERY, Page, SessionFilter, StoredSession, lifecycle_of
 from actors.storage.hosts import host_name
 from actors.storage.postgres import statements as sql
 from actors.storage.postgres.address import named, parameters
@@ -207,18 +207,14 @@ class PostgresStorage:
         )
 
     def sessions(
-        self,
-        *,
-        tenant: str | None = None,
-        state: State | None = None,
-        limit: int = 100,
-        after: Page | None = None,
+        self, which: SessionFilter = EVERY, *, limit: int = 100, after: Page | None = None
     ) -> list[StoredSession]:
         """Return the sessions that have a log, those used last first."""
         used, name = (None, None) if after is None else (-after[0], after[1])
-        wanted = {"tenant": tenant, "state": state, "used": used, "name": name, "limit": limit}
-        wanted["lifecycle"] = None if state is None else lifecycle_of(state)
-        statement = sql.sessions(tenant, state, after)
+        wanted: dict[str, object] = {"tenant": which.tenant, "state": which.state, "limit": limit}
+        wanted |= {"used": used, "name": name, "title": which.folded, "entries": list(which.entries)}
+        wanted["lifecycle"] = None if which.state is None else lifecycle_of(which.state)
+        statement = sql.sessions(which, after)
         self._settle()
         found = self._reader.run(lambda connection: connection.execute(statement, wanted).fetchall())
         return [row_of(values, self._place).stored for values in found]

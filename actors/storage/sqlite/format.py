@@ -28,7 +28,8 @@ CREATE TABLE session (
     name TEXT PRIMARY KEY, key INTEGER NOT NULL, fence INTEGER NOT NULL, owner TEXT, last INTEGER NOT NULL,
     size INTEGER NOT NULL, tenant TEXT NOT NULL, target TEXT NOT NULL, state TEXT NOT NULL,
     opened REAL NOT NULL, used REAL NOT NULL, checksum INTEGER NOT NULL, place INTEGER NOT NULL,
-    bucket INTEGER NOT NULL DEFAULT -1, lifecycle TEXT NOT NULL DEFAULT 'open'
+    bucket INTEGER NOT NULL DEFAULT -1, lifecycle TEXT NOT NULL DEFAULT 'open',
+    title TEXT NOT NULL DEFAULT '', folded TEXT NOT NULL DEFAULT '', metadata TEXT NOT NULL DEFAULT ''
 ) WITHOUT ROWID;
 CREATE INDEX session_used ON session (bucket);
 CREATE INDEX session_tenant ON session (tenant, bucket, lifecycle);
@@ -77,13 +78,16 @@ def _ordered(connection: Connection) -> None:
 
 
 def _with_shortcuts(connection: Connection) -> None:
-    """Version 2 had neither waypoints nor indexes of its directory, and kept the rows of deleted sessions."""
+    """Version 2 had no waypoints, directory indexes, titles or metadata, and kept the rows of deleted sessions."""
     for statement in (
         "CREATE TABLE waypoint (session INTEGER, number INTEGER, place INTEGER NOT NULL, "
         "PRIMARY KEY (session, number)) WITHOUT ROWID",
         "INSERT OR IGNORE INTO waypoint SELECT session, number, place FROM record WHERE number % 128 = 0",
         "ALTER TABLE session ADD COLUMN bucket INTEGER NOT NULL DEFAULT -1",
         "ALTER TABLE session ADD COLUMN lifecycle TEXT NOT NULL DEFAULT 'open'",
+        "ALTER TABLE session ADD COLUMN title TEXT NOT NULL DEFAULT ''",
+        "ALTER TABLE session ADD COLUMN folded TEXT NOT NULL DEFAULT ''",
+        "ALTER TABLE session ADD COLUMN metadata TEXT NOT NULL DEFAULT ''",
         "UPDATE session SET bucket = CAST(used / 64 AS INTEGER) WHERE last > 0",
         "UPDATE session SET lifecycle = state WHERE state IN ('awaiting', 'closed')",
         "CREATE INDEX session_used ON session (bucket)",

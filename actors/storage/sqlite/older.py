@@ -13,13 +13,15 @@ from actors.storage.sqlite.faults import translated
 
 _SESSION = """
 CREATE TEMP TABLE session (
-    name PRIMARY KEY, key, fence, owner, last, size, tenant, target, state, opened, used, checksum, place
+    name PRIMARY KEY, key, fence, owner, last, size, tenant, target, state, opened, used, checksum, place,
+    title, folded, metadata
 )
 """
 _RECORD = "CREATE TEMP TABLE record (place INTEGER PRIMARY KEY, before, session, number, checksum, bytes)"
 _WAYPOINT = "CREATE TEMP TABLE waypoint (session, number, place)"
 _COLUMNS_1 = "name, key, fence, owner, last, size, tenant, target, state, opened, used, checksum"
-_SESSIONS_1 = f"SELECT {_COLUMNS_1}, key << 32 | last FROM main.session ORDER BY name"  # noqa: S608  constants
+_UNLABELLED = "'' AS title, '' AS folded, '' AS metadata"
+_SESSIONS_1 = f"SELECT {_COLUMNS_1}, key << 32 | last, {_UNLABELLED} FROM main.session ORDER BY name"  # noqa: S608  constants
 _KEYS_1 = "SELECT session FROM main.record ORDER BY session {}, number {}"
 _RECORDS_1 = """
 SELECT session << 32 | number, (session << 32 | number) - 1, session, number, checksum, bytes FROM main.record
@@ -41,8 +43,9 @@ def _ordered(connection: Connection, path: str) -> None:
 
 
 def _without_waypoints(connection: Connection, path: str) -> None:
-    """Version 2 had no waypoints. What it kept besides is read where it is."""
+    """Version 2 had no waypoints, and no titles and metadata. What it kept besides is read where it is."""
     connection.execute(_WAYPOINT)
+    connection.execute(f"CREATE TEMP VIEW session AS SELECT *, {_UNLABELLED} FROM main.session")  # noqa: S608  as above
 
 
 def _copied(connection: Connection, path: str, table: str, query: str, *given: object) -> None:

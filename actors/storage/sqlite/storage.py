@@ -26,7 +26,7 @@ from actors.storage import (
 from actors.storage.blobs import LARGE, slim
 from actors.storage.clock import ObservedClock, observe
 from actors.storage.deletion import RemainingData
-from actors.storage.directory import Page, State, StoredSession
+from actors.storage.directory import EVERY, Page, SessionFilter, StoredSession
 from actors.storage.rows import JournalPlace
 from actors.storage.sqlite.connection import Connections
 from actors.storage.sqlite.format import (
@@ -60,10 +60,11 @@ CACHED = 4096
 """Rows that are kept between transactions, as long as no other process writes."""
 _ROW = f"SELECT {COLUMNS} FROM session WHERE name = ?"  # noqa: S608  constants
 _OWNED = f"SELECT {COLUMNS} FROM session WHERE owner = ?"  # noqa: S608  as above
-_WRITE = f"INSERT OR REPLACE INTO session ({WRITTEN}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
+_WRITE = f"INSERT OR REPLACE INTO session ({WRITTEN}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
 _GO_ON = """
 UPDATE session SET owner = ?4, last = ?5, size = ?6, target = ?8, state = ?9, opened = ?10, used = ?11,
-checksum = ?12, place = ?13 WHERE name = ?1 AND key = ?2 AND fence = ?3 AND last = ?16
+title = ?12, folded = ?13, metadata = ?14, checksum = ?15, place = ?16
+WHERE name = ?1 AND key = ?2 AND fence = ?3 AND last = ?19
 """
 """Changes no column of an index: SQLite would write each index anew, though the value is the same."""
 _INDEX = "UPDATE session SET tenant = ?, bucket = ?, lifecycle = ? WHERE name = ?"
@@ -235,16 +236,11 @@ class SqliteStorage:
         self._connections.copy(path, check)
 
     def sessions(
-        self,
-        *,
-        tenant: str | None = None,
-        state: State | None = None,
-        limit: int = 100,
-        after: Page | None = None,
+        self, which: SessionFilter = EVERY, *, limit: int = 100, after: Page | None = None
     ) -> list[StoredSession]:
         """Return the sessions that have a log, those used last first."""
         with self._connections.reading() as connection:
-            return listed(connection, tenant, state, limit, after, JournalPlace(str(self.path)))
+            return listed(connection, which, limit, after, JournalPlace(str(self.path)))
 
     def find(self, session: str) -> StoredSession | None:
         """Return the directory's entry of a session."""

@@ -2,7 +2,7 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-TESTS = "tests/test_listing.py"
+TESTS, TITLES = "tests/test_listing.py", "tests/test_titles.py"
 FILE, TABLES = "actors/storage/sqlite/storage.py", "actors/storage/postgres"
 
 MUTATIONS: tuple[Mutation, ...] = (
@@ -40,5 +40,64 @@ MUTATIONS: tuple[Mutation, ...] = (
         '''_DIRECTORY = "...CASE WHEN state IN ('awaiting', 'closed') THEN state ELSE 'open' END..."''',
         '''_DIRECTORY = "...state..."''',
         (f"{TESTS}::test_events_of_a_turn_change_no_index_of_a_database",),
+    ),
+    Mutation(
+        "titles: the case of letters counts",
+        "actors/core/labels.py:folded",
+        "title.casefold()",
+        "title",
+        (f"{TITLES}::test_a_list_has_the_sessions_whose_titles_contain_the_words_in_any_case",),
+    ),
+    Mutation(
+        "titles: an entry of metadata is found within another one",
+        "actors/core/labels.py:metadata_entries",
+        """f"\\n{_literal(key)}:{_literal(value)}\\n\"""",
+        """f"{_literal(key)}:{_literal(value)}\"""",
+        (f"{TITLES}::test_a_list_has_the_sessions_whose_metadata_has_every_given_value",),
+    ),
+    Mutation(
+        "titles: a file looks at the first key of the given metadata alone",
+        "actors/storage/sqlite/listing.py:query",
+        "range(len(which.metadata))",
+        "range(len(which.metadata[:1]))",
+        (f"{TITLES}::test_a_list_has_the_sessions_whose_metadata_has_every_given_value",),
+    ),
+    Mutation(
+        "titles: a database lists sessions that have any of the given metadata",
+        f"{TABLES}/statements.py:sessions",
+        '"(SELECT bool_and(strpos(metadata, e) > 0) FROM unnest(%(entries)s::text[]) AS e)"',
+        '"(SELECT bool_or(strpos(metadata, e) > 0) FROM unnest(%(entries)s::text[]) AS e)"',
+        (f"{TITLES}::test_a_list_has_the_sessions_whose_metadata_has_every_given_value",),
+    ),
+    Mutation(
+        "titles: a title that has changed in a file is shown",
+        "actors/storage/rows.py:proven_fields",
+        "fields if any(fields[-LABELS:]) else fields[:-LABELS]",
+        "fields[:-LABELS]",
+        (
+            f"{TITLES}::test_a_title_or_metadata_that_has_changed_in_a_file_is_damage",
+            f"{TITLES}::test_a_title_or_metadata_that_has_changed_in_a_database_is_damage",
+        ),
+    ),
+    Mutation(
+        "titles: the rows of older files are damaged",
+        "actors/storage/rows.py:proven_fields",
+        "fields if any(fields[-LABELS:]) else fields[:-LABELS]",
+        "fields",
+        (f"{TITLES}::test_sessions_of_an_older_file_have_no_title_and_are_whole",),
+    ),
+    Mutation(
+        "titles: an append that is taken back leaves its title",
+        f"{TABLES}/batch.py:Batch.back",
+        "*_labels(change.before, change.after)",
+        "*_labels(change.before, change.before)",
+        (f"{TITLES}::test_an_append_that_a_database_takes_back_leaves_no_title",),
+    ),
+    Mutation(
+        "titles: a message repeats a value of metadata",
+        "actors/core/labels.py:_checked_value",
+        "_size(value) or 'this one cannot be kept'",
+        "repr(value)",
+        (f"{TITLES}::test_a_title_or_metadata_that_cannot_be_kept_is_refused_in_one_line",),
     ),
 )

@@ -189,7 +189,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "loop lag: a long file is imported in the loop's thread",
         "actors/hosting/journal_admin.py:JournalAdmin.import_session",
-        "len(file) > LONG",
+        "len(given) > LONG",
         "False",
         (f"{COLD}::test_many_messages_and_long_files_that_are_imported_are_read_in_a_thread",),
     ),
