@@ -155,6 +155,8 @@ class SessionEvents:
                 raise self._gone()
             if not page.events:  # the storage went back, and the log's writer has not noticed yet
                 await following.cut_or_ended()
+                if following.cut_to is None:
+                    raise self._gone()
                 return
             self._log.extend(page.events)
         while self._log and self._publisher.seq < place and not self._ready:
