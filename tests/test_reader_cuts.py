@@ -78,8 +78,9 @@ class Reading:
 async def reading() -> AsyncIterator[Reading]:
     storage = Changing()
     storage.rewrite(4)
-    async with journal_of(storage) as journal:
-        yield Reading(journal, storage)
+    with anyio.fail_after(20):
+        async with journal_of(storage) as journal:
+            yield Reading(journal, storage)
 
 
 async def test_a_reader_ahead_of_a_log_that_went_back_is_told_when_its_session_ends() -> None:
@@ -102,3 +103,59 @@ async def test_a_reader_ahead_of_a_log_that_went_back_is_told_when_its_session_e
             assert failures == []
             log.readers.end("long")
     assert [type(error) for error in failures] == [SessionClosed]
+
+
+async def test_a_reader_that_gives_up_waiting_while_it_goes_back_misses_nothing() -> None:
+    async with reading() as log:
+        events = log.events(9)
+        await anext(events)  # event 10
+        expected = await log.shown(4)
+        log.storage.blocking = True  # so it waits for the thread that reads
+        log.go_back()
+        with anyio.CancelScope() as given_up:
+            given_up.cancel()
+            await anext(events)
+        assert given_up.cancelled_caught
+        await log.shown(0)  # behind what was read for it
+        log.grow()
+        log.readers.end("long")
+        assert [await anext(events) for _ in expected] == expected
+
+
+async def test_a_reader_whose_log_goes_back_twice_goes_back_as_far_as_it_did() -> None:
+    async with reading() as log:
+        expected = await log.shown(4)
+        events = log.events(12)
+        await anext(events)
+        log.readers.cut("long", log.storage.rewrite(3))
+        log.storage.before[log.storage.pages + 1] = log.go_back
+        log.storage.before[log.storage.pages + 3] = log.grow
+        assert [await anext(events) for _ in expected] == expected
+
+
+async def test_a_reader_that_begins_while_its_log_goes_back_begins_again() -> None:
+    async with reading() as log:
+        expected = await log.shown(10)
+        log.storage.before = {log.storage.pages + 2: log.go_back, log.storage.pages + 4: log.grow}
+        events = log.events(10)
+        assert [await anext(events) for _ in expected] == expected
+
+
+async def test_a_reader_that_begins_while_its_log_goes_back_is_not_ahead_of_it() -> None:
+    async with reading() as log:
+        expected, seen = await log.shown(3), list[SessionEvent]()
+        log.storage.before[log.storage.pages + 2] = log.go_back
+        events = log.events(3)
+
+        async def read() -> None:
+            while len(seen) < len(expected):
+                seen.append(await anext(events))
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(read)
+            await anyio.wait_all_tasks_blocked()
+            assert 0 < len(seen) < len(expected)
+            log.grow()
+            await anyio.wait_all_tasks_blocked()
+            tasks.cancel_scope.cancel()
+        assert seen == expected

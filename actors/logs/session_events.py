@@ -95,10 +95,29 @@ class SessionEvents:
         self._ready.clear()
 
     async def _begin(self) -> Following:
-        """Begin to follow, then read what there is: so nothing is between them."""
+        """Begin to follow, then read what there is: so nothing is between them. If the log goes back, do both again."""
         if type(self._after) is not int or self._after < 0:
             raise UnknownSeq(f"after= takes a number from 0, not {self._after!r}")
-        following = self._readers.follow(self._session)
+        while True:
+            following = self._readers.follow(self._session)
+            try:
+                page, publisher = await self._start()
+            except ActorsError:
+                if following.cut_to is None:
+                    raise
+                continue
+            if following.cut_to is None:
+                break
+        self._publisher = publisher
+        self._log.extend(page.events)
+        following.begin(page.last)
+        if self._is_over():
+            following.end()
+        self._following = following
+        return following
+
+    async def _start(self) -> tuple[LogPage, Publisher]:
+        """Return the page with which it starts, and what publishes that."""
         page = await self._read(self._after)
         if self._after > page.last:
             raise UnknownSeq(
@@ -106,13 +125,7 @@ class SessionEvents:
             )
         if not page.last:
             raise self._gone()
-        self._publisher = await self._publisher_at(self._after)
-        self._log.extend(page.events)
-        following.begin(page.last)
-        if self._is_over():
-            following.end()
-        self._following = following
-        return following
+        return page, await self._publisher_at(self._after)
 
     async def _publisher_at(self, seq: int) -> Publisher:
         """Return what publishes the events past a number. Only the ask that is under way there is read for it."""
@@ -138,13 +151,25 @@ class SessionEvents:
         return events
 
     async def _go_back(self, following: Following) -> None:
-        """Forget what was read of a log behind the event that it has gone back to, and read on from there."""
-        assert following.cut_to is not None
-        last, following.cut_to = following.cut_to, None
-        self._log.clear()
+        """Forget what was read of a log behind the event that it has gone back to, and read on from there.
+
+        Until that is done, nothing is forgotten: who gives up waiting goes back when it waits again.
+        """
+        last = following.cut_to
+        assert last is not None
         if self._publisher.seq > last:
+            try:
+                publisher = await self._publisher_at(last)
+            except ActorsError:
+                if following.cut_to == last:
+                    raise
+                return  # it has gone back further
+            if following.cut_to != last:
+                return
+            self._publisher = publisher
             self._ready.clear()
-            self._publisher = await self._publisher_at(last)
+        self._log.clear()
+        following.cut_to = None
 
     async def _publish(self, following: Following) -> None:
         """Publish the log's next event that is shown and was not seen, if there is one up to the follower's place."""

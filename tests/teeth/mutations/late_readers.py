@@ -16,4 +16,38 @@ MUTATIONS = (
         "",
         (f"{CUTS}::test_a_reader_ahead_of_a_log_that_went_back_is_told_when_its_session_ends",),
     ),
+    Mutation(
+        "late readers: a reader that gives up waiting while it goes back has forgotten that it was to",
+        f"{EVENTS}._go_back",
+        "last = following.cut_to",
+        "last, following.cut_to = following.cut_to, None",
+        (f"{CUTS}::test_a_reader_that_gives_up_waiting_while_it_goes_back_misses_nothing",),
+    ),
+    Mutation(
+        "late readers: a log that goes back further while a reader goes back has ended",
+        f"{EVENTS}._go_back",
+        "following.cut_to == last",
+        "True",
+        (f"{CUTS}::test_a_reader_whose_log_goes_back_twice_goes_back_as_far_as_it_did",),
+    ),
+    Mutation(
+        "late readers: a log that goes back while a reader begins has ended",
+        f"{EVENTS}._begin",
+        """
+        if following.cut_to is None:
+            raise
+        """,
+        "raise",
+        (f"{CUTS}::test_a_reader_that_begins_while_its_log_goes_back_begins_again",),
+    ),
+    Mutation(
+        "late readers: a reader that begins while its log goes back is ahead of it",
+        f"{EVENTS}._begin",
+        """
+        if following.cut_to is None:
+            break
+        """,
+        "break",
+        (f"{CUTS}::test_a_reader_that_begins_while_its_log_goes_back_is_not_ahead_of_it",),
+    ),
 )
