@@ -48,7 +48,7 @@ R = TypeVar("R")
 BATCH = 256
 """Commands that are written together at most; while as many wait, no more mail is taken."""
 READS = 1024
-"""Pages and lists that may wait to be read. A session whose actors begin from its log always may."""
+"""Pages and lists that may wait to be read. What a session's actors need to begin or to go on always may."""
 
 
 class Append(Query[int], frozen=True):
@@ -122,13 +122,14 @@ class LogQuery(Query[R], frozen=True):
 class ReadLog(LogQuery[LogPage], frozen=True):
     """Read a page of a session's log: its first events past number `after`, `most` of them at most.
 
-    `anew`: its writer goes on from the log's end.
+    `anew`: its writer goes on from the log's end. `urgent`: so it is not refused, however many reads wait.
     """
 
     deed = "read"
     after: int = 0
     anew: bool = False
     most: int = PAGE
+    urgent: bool = False
 
 
 class ClaimSession(LogQuery[Claim], frozen=True):
@@ -364,11 +365,11 @@ class JournalActor(Actor[JournalCommand]):
             await self._begin_reading(read)
 
     async def _begin_reading(self, command: Read) -> None:
-        is_own = isinstance(command, ReadLog) and command.anew
+        is_urgent = isinstance(command, ReadLog) and (command.anew or command.urgent)
         try:
-            if is_own:
+            if isinstance(command, ReadLog) and command.anew:
                 await self._name_loss(command.session)
-            elif self._reads.is_full:
+            elif self._reads.is_full and not is_urgent:
                 command.refused(
                     JournalUnavailable(f"{READS} reads wait for the journal already; try again later")
                 )
@@ -376,7 +377,7 @@ class JournalActor(Actor[JournalCommand]):
         except Exception as error:  # as above
             self._refused(command, error)
         else:
-            self._reads.add(command, urgent=is_own)
+            self._reads.add(command, urgent=is_urgent)
 
     async def _read(self, command: Read) -> None:
         if not command.reply.done:  # else its asker has gone

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -13,6 +14,8 @@ from actors.core.feed import Applied, CompleteEvent, Deferred, TurnResult
 from actors.core.identity import CallId
 from actors.errors import Busy, NotAwaited
 from actors.handle import Session
+from actors.logs.read_queue import ReadQueue
+from actors.storage.sqlite import SqliteStorage
 from actors.testing import Call, Say, Turn
 from actors.testing.server import LoopbackServer
 from actors.tools import Tool
@@ -186,6 +189,19 @@ async def test_cancel_closes_the_calls_and_a_result_that_comes_after_it_is_late_
     assert server.refusals == []
     assert "two, at last" in json.dumps(bodies(server)[-1]["messages"][-2:])
     assert next(iter(results(bodies(server)[-1]).values())) == "one"
+
+
+async def test_a_late_result_is_taken_however_many_reads_wait_for_the_journal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = openai(Turn(Call("look", {"n": 1})), Turn(Say("Next.")))
+    async with hosting(a=server, storage=SqliteStorage(tmp_path / "sessions.db")) as runtime:
+        session = await runtime.open("a", tools=[LOOK])
+        await session.ask("Look.")
+        await session.cancel()
+        monkeypatch.setattr(ReadQueue, "is_full", True)
+        assert (await session.provide({ONE: "found"})).status == "late"
+        assert (await session.ask("Go on.")).text == "Next."
 
 
 async def test_a_result_for_a_tool_that_was_removed_meanwhile_is_late_and_not_unheard_of() -> None:

@@ -326,6 +326,20 @@ async def test_of_too_many_reads_those_are_refused_that_no_session_needs_to_go_o
     assert last == [301] * 4
 
 
+@pytest.mark.anyio
+@pytest.mark.requirement("PROMISE-9")
+async def test_of_too_many_reads_no_page_is_refused_of_a_log_whose_writer_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(journals, "READS", 0)
+    storage = Blocking()
+    log = write_long(storage)
+    async with journal_of(storage) as journal:
+        with pytest.raises(JournalUnavailable, match="reads wait for the journal already"):
+            await read_log(journal, "long")
+        assert await read_log(journal, "long", anew=True) == log
+
+
 @pytest.mark.parametrize("name", STORAGES)
 def test_a_page_has_as_many_events_as_fit_and_says_where_the_log_ends(
     name: str, request: pytest.FixtureRequest

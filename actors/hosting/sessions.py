@@ -468,7 +468,7 @@ def _check_tenant(name: str, found: str, wanted: str) -> None:
 
 async def _has_closed(host: SessionHost, name: str, last: int) -> bool:
     """Return True if the last event of a log, which has this number, is its end."""
-    page = await host.journal.ask(ReadLog(name, last - 1))
+    page = await host.journal.ask(ReadLog(name, last - 1, urgent=True))
     return bool(page.events) and isinstance(page.events[-1], Closed)
 
 

@@ -20,12 +20,20 @@ class LogPages:
         session: Whose log.
         after: The number of the event before the first.
         anew: The reader is the log's writer, and goes on from its end.
+        urgent: A session cannot go on without them: no page is refused because many reads wait. So it is with `anew`.
     """
 
     def __init__(
-        self, journal: Ref[JournalCommand], session: str, *, after: int = 0, anew: bool = False
+        self,
+        journal: Ref[JournalCommand],
+        session: str,
+        *,
+        after: int = 0,
+        anew: bool = False,
+        urgent: bool = False,
     ) -> None:
         self._journal, self._session, self._anew = journal, session, anew
+        self._urgent = anew or urgent
         self._end = after
         self.last: int | None = None
         """The number of the log's last event; None before the first page."""
@@ -42,7 +50,8 @@ class LogPages:
         is_first = self.last is None
         if self.last is not None and self._end >= self.last:
             raise StopAsyncIteration
-        page = await self._journal.ask(ReadLog(self._session, self._end, anew=self._anew and is_first))
+        anew = self._anew and is_first
+        page = await self._journal.ask(ReadLog(self._session, self._end, anew=anew, urgent=self._urgent))
         self.last = page.last if self.last is None else self.last
         page = page.up_to(self.last)
         if self._end >= self.last:

@@ -136,7 +136,7 @@ async def _check_handed_out(
     if not late:
         return
     if all(call_id in ledger for call_id in late):
-        async for page in LogPages(refs.journal, log.state.session):
+        async for page in LogPages(refs.journal, log.state.session, urgent=True):
             late -= {each for event in page.events if isinstance(event, Awaited) for each in event.external}
     if late:
         raise NotAwaited(f"No external call {min(late)!r} was handed out; awaited are: {_named(waits)}")

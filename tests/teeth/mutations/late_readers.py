@@ -50,4 +50,20 @@ MUTATIONS = (
         "break",
         (f"{CUTS}::test_a_reader_that_begins_while_its_log_goes_back_is_not_ahead_of_it",),
     ),
+    Mutation(
+        "late readers: all but the first page of a log whose writer goes on waits as a client's does",
+        "actors/logs/pages.py:LogPages.__init__",
+        "anew or urgent",
+        "urgent",
+        ("tests/test_readers.py::test_of_too_many_reads_no_page_is_refused_of_a_log_whose_writer_goes_on",),
+    ),
+    Mutation(
+        "late readers: a late result is looked up as a client reads",
+        "actors/turns/brought.py:_check_handed_out",
+        "LogPages(refs.journal, log.state.session, urgent=True)",
+        "LogPages(refs.journal, log.state.session)",
+        (
+            "tests/test_external_calls.py::test_a_late_result_is_taken_however_many_reads_wait_for_the_journal",
+        ),
+    ),
 )
