@@ -7,6 +7,8 @@ Every test connects with a password, which no message, log or repr may hold.
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Thread
+from time import sleep
 from typing import Any, TypeVar
 
 import psycopg
@@ -14,7 +16,7 @@ import pytest
 
 from actors.core.events import Opened
 from actors.errors import ActorsError, ConfigError, Fenced, JournalDamaged, JournalError, JournalUnavailable
-from actors.storage import Entry
+from actors.storage import Appended, Entry
 from actors.storage.postgres import PostgresStorage, statements
 from actors.storage.postgres.batch import Batch
 from actors.storage.postgres.connection import TRIES
@@ -402,3 +404,32 @@ def test_a_connection_that_does_not_end_is_waited_for(
     monkeypatch.undo()
     assert far.append([Entry("one", claim.fence, (to("c"),))]) == [2]
     assert far.read("one", 1) == [to("c")]
+
+
+def test_a_read_does_not_wait_for_an_append_that_is_under_way(
+    postgres: Server, schema: str, direct: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage = PostgresStorage(postgres.url(schema), patience=60, lease=200)
+    claim, appended = begin(storage, "one"), list[Appended]()
+    entries = [Entry("one", claim.fence, (to("b"),))]
+    thread = Thread(target=lambda: appended.extend(storage.append(entries)))
+    with direct.transaction():
+        direct.execute("LOCK TABLE actors_record IN SHARE MODE")
+        thread.start()
+        while not direct.execute(_WAITS).fetchall() and thread.is_alive():
+            sleep(0.001)
+        with monkeypatch.context() as patch:
+            patch.setattr(storage._writer, "run", _not_to_be_used)
+            assert storage.page("one").last == 1
+            assert appended == []
+    thread.join(60)
+    assert appended == [2]
+    assert storage.page("one").last == 2
+    storage.close()
+
+
+_WAITS = "SELECT FROM pg_locks WHERE relation = 'actors_record'::regclass AND NOT granted"
+
+
+def _not_to_be_used(_: object) -> None:
+    raise AssertionError("the connection that writes is used")

@@ -2,7 +2,8 @@
 
 **What nobody knows.** A connection that is lost while it appends leaves open whether that was done. So the next one to
 write first ends it on the server, and takes back what it wrote, unless another host has claimed the session since; then
-the append is done again, if its time is not over. Nothing is read meanwhile. What is refused as `JournalUnavailable` is
+the append is done again, if its time is not over. Nothing is read from when the loss is noticed until then; an append
+that is under way makes no read wait, and the journal shows nothing of it. What is refused as `JournalUnavailable` is
 not in the log then, and what is told is there once.
 
 **What is lost.** A server that takes over from another may lag behind it. So the rows that are remembered are not
@@ -404,15 +405,13 @@ class PostgresStorage:
 
     def _write(self, connection: Connection, batch: Batch) -> dict[str, SessionEnd | None]:
         """Write what is not refused; return what the storage has of the sessions that are, if it has anything."""
-        self._doubt = batch
         try:
             statement = sql.APPEND_BLOBS if batch.has_blobs else sql.APPEND
             found = connection.execute(statement, batch.parameters, prepare=True).fetchall()
-        except psycopg.Error as error:
-            if not is_lost(connection, error):
-                self._doubt = None
+        except BaseException as error:
+            if not isinstance(error, psycopg.Error) or is_lost(connection, error):
+                self._doubt = batch
             raise
-        self._doubt = None
         ends = {key: ((fence, last, owner), is_written) for key, fence, last, owner, is_written in found}
         left = dict[str, SessionEnd | None]()
         for before, after in batch.changes:

@@ -66,4 +66,14 @@ MUTATIONS = (
             "tests/test_external_calls.py::test_a_late_result_is_taken_however_many_reads_wait_for_the_journal",
         ),
     ),
+    Mutation(
+        "late readers: an append that is under way is in doubt",
+        "actors/storage/postgres/storage.py:PostgresStorage._write",
+        "statement = sql.APPEND_BLOBS if batch.has_blobs else sql.APPEND",
+        """
+        self._doubt = batch
+        statement = sql.APPEND_BLOBS if batch.has_blobs else sql.APPEND
+        """,
+        ("tests/test_postgres_faults.py::test_a_read_does_not_wait_for_an_append_that_is_under_way",),
+    ),
 )
