@@ -1,5 +1,6 @@
 """Backups: a copy that is taken under writers is complete, opens, and nothing else is touched."""
 
+import asyncio
 import threading
 from collections.abc import Callable
 from contextlib import closing
@@ -268,6 +269,43 @@ async def test_a_caller_that_is_cancelled_ends_the_backup(copy: Path) -> None:
             await storage.begun.wait()
             tasks.cancel_scope.cancel()
         assert storage.is_ended
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])  # trio has no other cancellation than that of a scope
+async def test_a_caller_that_is_cancelled_natively_ends_the_backup(copy: Path) -> None:
+    storage = Endless()
+    with anyio.fail_after(60):
+        async with hosting(a=openai(), storage=storage) as runtime:
+            task = asyncio.create_task(runtime.journal.backup(copy))
+            await storage.begun.wait()
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert storage.is_ended
+
+
+class Deaf(MemoryStorage):
+    """A storage that writes its backup, and looks at no cancellation."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.may_end = anyio.Event(), threading.Event()
+
+    def backup(self, path: Path, check: Callable[[], object]) -> None:
+        path.touch()
+        anyio.from_thread.run_sync(self.begun.set)
+        assert self.may_end.wait(60)
+
+
+async def test_a_backup_that_is_complete_when_its_caller_is_cancelled_leaves_no_file(copy: Path) -> None:
+    storage = Deaf()
+    with anyio.fail_after(60):
+        async with hosting(a=openai(), storage=storage) as runtime, anyio.create_task_group() as tasks:
+            tasks.start_soon(runtime.journal.backup, copy)
+            await storage.begun.wait()
+            tasks.cancel_scope.cancel()
+            storage.may_end.set()
+        assert list(copy.parent.iterdir()) == []
 
 
 class Leaving(MemoryStorage):

@@ -6,17 +6,14 @@
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
-from functools import partial
 from os import PathLike
 from typing import Protocol, TypeAlias
-
-import anyio
-import anyio.to_thread
 
 from actors.core.diagnostics import Refusal
 from actors.core.events import Event
 from actors.core.labels import Scalar, checked_metadata, checked_title
 from actors.errors import ConfigError
+from actors.hosting.backups import make_backup
 from actors.hosting.deletion import with_subagents
 from actors.hosting.given import absolute_path, check_given, check_limit, seconds_of, session_id
 from actors.hosting.resuming import unknown
@@ -25,7 +22,6 @@ from actors.hosting.session_host import SessionHost
 from actors.hosting.sessions import Sessions
 from actors.journal import FindSession, ListSessions
 from actors.kernel.turnstile import compute, turnstile
-from actors.storage.calls import back_up
 from actors.storage.clock import LEAP, SLACK
 from actors.storage.deletion import Deletion, RemainingData
 from actors.storage.directory import Page, SessionFilter, State, StoredSession
@@ -181,11 +177,9 @@ class JournalAdmin:
         Raises:
             ConfigError: There is such a file, or the journal is not in a file; for Postgres, use `pg_dump`.
             JournalDamaged: The journal cannot be read.
-            JournalUnavailable: The copy cannot be written.
+            JournalUnavailable: The copy cannot be written, or the runtime was left before it was complete.
         """
-        host = self._host()
-        copy = partial(back_up, host.storage, absolute_path(path))
-        await anyio.to_thread.run_sync(copy, limiter=anyio.CapacityLimiter(1))
+        await make_backup(self._host(), absolute_path(path))
 
     async def delete(
         self,

@@ -3,9 +3,10 @@
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from threading import Event
 from typing import TYPE_CHECKING, Never, TypeVar
 
-from actors.errors import JournalError
+from actors.errors import JournalError, JournalUnavailable
 from actors.kernel.host_code import call_host
 from actors.storage import Storage
 
@@ -20,15 +21,26 @@ def call_storage(work: Callable[[], R]) -> R:
     return call_host(work, _failed)
 
 
-def back_up(storage: Storage, path: "Path") -> None:
-    """Have a storage copied, in a worker thread of anyio; the copy ends when its caller is cancelled."""
+def back_up(storage: Storage, path: "Path", unwanted: Event) -> None:
+    """Have a storage copied, in a worker thread of anyio.
+
+    The copy ends when the scope of the waiting task is cancelled, or when `unwanted` is set.
+
+    Raises:
+        JournalUnavailable: Nobody wants the copy any more.
+    """
     from anyio.from_thread import check_cancelled  # few programs copy a journal, and it imports `concurrent`
 
+    def check() -> None:
+        check_cancelled()
+        if unwanted.is_set():
+            raise JournalUnavailable(f"{path}: nobody waits for this backup any more")
+
     def fail(error: BaseException) -> Never:
-        check_cancelled()  # raises the cancellation, if that is the error
+        check()  # raises the cancellation, if that is the error
         _failed(error)
 
-    call_host(partial(storage.backup, path, check_cancelled), fail)
+    call_host(partial(storage.backup, path, check), fail)
 
 
 def _failed(error: BaseException) -> Never:

@@ -148,8 +148,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "backup: a caller that is cancelled waits for the end",
         "actors/storage/calls.py:back_up",
-        "partial(storage.backup, path, check_cancelled)",
-        "partial(storage.backup, path, check_cancelled.__hash__)",
+        "partial(storage.backup, path, check)",
+        "partial(storage.backup, path, check.__hash__)",
         (f"{BACKUP}::test_a_caller_that_is_cancelled_ends_the_backup",),
     ),
     Mutation(
