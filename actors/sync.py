@@ -9,8 +9,9 @@
 
 A `BlockingRuntime` has a thread of its own, with an event loop that hosts an `actors.Runtime`. Each call runs there,
 with the caller's context variables, while its caller waits. Any thread may call, also one whose own event loop is
-running, as in a notebook. An interrupt (Ctrl-C) that reaches the caller of an ask cancels that ask. At the end of the
-program, a runtime that was not closed is left in order.
+running, as in a notebook. An interrupt (Ctrl-C) that reaches the caller of an ask cancels that ask. When the main
+thread ends, a runtime that was not closed is left in order, also if other threads still use it: let the main thread
+wait for them.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
@@ -314,7 +315,8 @@ class BlockingSession:
 class BlockingRuntime:
     """An `actors.Runtime` with a thread and an event loop of its own, running from here on until it is closed.
 
-    `with` closes it; so does the end of the program, and the garbage collector where nobody has it or a session of it.
+    `with` closes it; so does the end of the main thread, and the garbage collector where nobody has it or a session of
+    it. Calls that go on half a second later are then cancelled, and raise `KernelError`.
 
     Args:
         runtime: An `actors.Runtime` that has not been entered, or what its `config` may be.
@@ -322,7 +324,8 @@ class BlockingRuntime:
 
     Raises what making and entering an `actors.Runtime` raises. Every call raises `ForeignLoop` on the runtime's own
     event loop (in an async tool), where it would wait for itself, and in a forked process, which does not have the
-    thread; and `KernelError` once the runtime is closed.
+    thread; and `KernelError` once the runtime is closed. When the main thread has ended, none can be made
+    (`KernelError`).
     """
 
     def __init__(self, runtime: Any = None, *, backend: Backend = "asyncio") -> None:

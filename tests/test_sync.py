@@ -3,6 +3,7 @@
 import signal
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Literal
@@ -14,7 +15,9 @@ import pytest
 import actors
 from actors import Runtime, sync
 from actors.errors import AskFailed, Busy, ConfigError, ForeignLoop, JournalError, KernelError, OwnSession
+from actors.kernel import loop_thread
 from actors.kernel.loop_thread import RUNNING
+from actors.kernel.parking import parking
 from actors.testing import Call, OpenAIServer, Say, Stall, Status, Turn
 from actors.testing.in_thread import serve_in_thread
 from actors.tools import Tool, tool
@@ -391,6 +394,110 @@ def test_a_program_that_ends_leaves_its_runtime_in_order_and_a_forked_child_has_
     done = script(program)
     assert (done.code, done.err) == (0, "")
     assert done.out.splitlines() == ["child 7", "cancelled at exit"]
+
+
+def test_closing_ends_a_call_that_would_go_on_without_end(backend: Any) -> None:
+    begun, errors, wake = threading.Event(), list[KernelError](), list[Any]()
+    runtime = sync.BlockingRuntime(backend=backend)
+
+    async def wait_forever(_runtime: Runtime) -> None:
+        gate, soon = anyio.Event(), parking().soon
+        wake.append(lambda: soon(gate.set))
+        begun.set()
+        await gate.wait()
+
+    def call() -> None:
+        with pytest.raises(KernelError, match="closed; make another") as raised:
+            runtime.call(wait_forever)
+        errors.append(raised.value)
+
+    caller = threading.Thread(target=call, daemon=True)
+    caller.start()
+    try:
+        assert begun.wait(SECONDS)
+        runtime.close()
+        caller.join(SECONDS)
+        assert len(errors) == 1
+    finally:
+        with suppress(RuntimeError):  # the loop has ended
+            wake[0]()
+
+
+class SlowExit:
+    """Something hosted that can be left when it is told so."""
+
+    async def __aenter__(self) -> None:
+        self._gate, self._soon = anyio.Event(), parking().soon
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._gate.wait()
+
+    def end(self) -> None:
+        """Let it be left."""
+        self._soon(self._gate.set)
+
+
+def test_closing_says_that_what_is_hosted_is_not_left_in_time(
+    backend: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hosted = SlowExit()
+    loop = loop_thread.LoopThread(hosted, backend, "thing")
+    with monkeypatch.context() as patch:
+        patch.setattr(loop_thread, "CLOSING", 0.0)
+        with pytest.raises(KernelError, match="This thing is still being left after 0 s"):
+            loop.close()
+    hosted.end()
+    loop.close()
+
+
+BEYOND_MAIN = """
+import faulthandler
+import threading
+
+import anyio
+
+from actors import sync
+from actors.errors import KernelError
+
+faulthandler.dump_traceback_later(60, exit=True)
+runtime = sync.BlockingRuntime()
+watch = next(each for each in threading.enumerate() if each.name == "actors sync exit")
+begun = threading.Event()
+
+
+async def wait_forever(_runtime):
+    begun.set()
+    await anyio.sleep_forever()
+
+
+def call():
+    try:
+        runtime.call(wait_forever)
+    except KernelError:
+        pass
+
+
+
+def make_another():
+    watch.join(30)
+    try:
+        sync.BlockingRuntime()
+    except KernelError as error:
+        print(error, flush=True)
+
+
+threading.Thread(target=call, daemon=True).start()
+begun.wait(30)
+threading.Thread(target=make_another).start()
+"""
+
+
+def test_a_program_ends_though_a_call_goes_on_and_a_runtime_is_refused_then(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(BEYOND_MAIN)
+    done = script(program)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith("The program's main thread has ended")
 
 
 def test_one_question_is_asked_and_nothing_is_left() -> None:

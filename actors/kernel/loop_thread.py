@@ -4,7 +4,9 @@ A call runs on the loop while its caller's thread waits, with the caller's conte
 plain threads, and below a loop that is running already, as in a notebook.
 
 The thread is no daemon: the loop ends in order, whatever it hosts. When the main thread ends, every loop is stopped,
-and the interpreter then waits for their threads as for any other. (`atexit` runs only after that wait, too late.)
+and the interpreter then waits for their threads as for any other. (`atexit` runs only after that wait, too late.) So a
+loop serves no thread beyond the main one: which of the others might still call it, and which (as the loops' own) wait
+for its end, cannot be told.
 """
 
 import os
@@ -30,6 +32,8 @@ Outcome: TypeAlias = tuple[R, None] | tuple[None, BaseException]
 
 CLOSING = 60.0
 """Seconds that the thread may take to end: more than a runtime takes to be left."""
+ENDING = 0.5
+"""Seconds that calls may take to end by themselves, once what they work with is left."""
 
 
 class LoopThread:
@@ -111,7 +115,7 @@ class LoopThread:
     def close(self) -> None:
         """Stop the loop, and wait until what it hosts is left. Closing twice is closing once.
 
-        Raises whatever leaving raised.
+        Raises whatever leaving raised; `KernelError` if it takes longer than `CLOSING`.
         """
         if os.getpid() != self._process:
             return  # the thread is its parent's
@@ -119,6 +123,10 @@ class LoopThread:
             raise self._own_loop()
         self.stop()
         self._thread.join(CLOSING)
+        if self._thread.is_alive():
+            raise KernelError(
+                f"This {self._name} is still being left after {CLOSING:g} s; close it again to wait on"
+            )
         failure, self._failure = self._failure, None
         if failure is not None:
             raise failure
@@ -147,8 +155,8 @@ class LoopThread:
             self._stopped.set()
 
     def _serve(self) -> None:
-        RUNNING.add(self)
         try:
+            RUNNING.add(self)
             anyio.run(self._host, backend=self._backend)
         except BaseException as error:  # whatever it is, the thread that closes raises it
             self._fail(error)
@@ -168,6 +176,7 @@ class LoopThread:
                         await self._stopped.wait()
             except Exception as error:
                 self._fail(error)
+            self._tasks.cancel_scope.deadline = anyio.current_time() + ENDING
 
     def _fail(self, error: BaseException) -> None:
         if self._entered.done():
@@ -224,6 +233,7 @@ class RunningLoops:
 
     def forget(self) -> None:
         """Begin anew, in a child that has been forked: it has none of the threads."""
+        self._is_over = False
         self._lock = threading.Lock()
         self._loops: set[LoopThread] = set()
         self._watch: threading.Thread | None = None
@@ -234,7 +244,17 @@ class RunningLoops:
         return len(self._loops)
 
     def add(self, loop: LoopThread) -> None:
+        """Have a loop stopped when the main thread ends.
+
+        Raises:
+            KernelError: It has ended.
+        """
         with self._lock:
+            if self._is_over:
+                raise KernelError(
+                    "The program's main thread has ended, and what it hosts with it; make this earlier, and let the "
+                    "main thread wait (Thread.join)"
+                )
             self._loops.add(loop)
             if self._watch is None:
                 self._watch = threading.Thread(target=self._stop_at_exit, name="actors sync exit")
@@ -247,7 +267,7 @@ class RunningLoops:
     def _stop_at_exit(self) -> None:
         threading.main_thread().join()
         with self._lock:
-            loops = [*self._loops]
+            loops, self._is_over = [*self._loops], True
         for loop in loops:
             loop.stop()
 

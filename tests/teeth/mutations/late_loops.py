@@ -2,7 +2,8 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-BACKUP = "tests/test_backup.py"
+BACKUP, SYNC = "tests/test_backup.py", "tests/test_sync.py"
+LOOP = "actors/kernel/loop_thread.py"
 
 MUTATIONS = (
     Mutation(
@@ -18,5 +19,26 @@ MUTATIONS = (
         "self._path.unlink(missing_ok=True)",
         "pass",
         (f"{BACKUP}::test_a_backup_that_is_complete_when_its_caller_is_cancelled_leaves_no_file",),
+    ),
+    Mutation(
+        "closing: a call that goes on without end keeps the loop",
+        f"{LOOP}:LoopThread._host",
+        "self._tasks.cancel_scope.deadline = anyio.current_time() + ENDING",
+        "",
+        (f"{SYNC}::test_a_program_ends_though_a_call_goes_on_and_a_runtime_is_refused_then",),
+    ),
+    Mutation(
+        "closing: a loop that goes on is closed all the same",
+        f"{LOOP}:LoopThread.close",
+        "self._thread.is_alive()",
+        "False",
+        (f"{SYNC}::test_closing_says_that_what_is_hosted_is_not_left_in_time",),
+    ),
+    Mutation(
+        "exit: a runtime that is made when the main thread has ended is never stopped",
+        f"{LOOP}:RunningLoops._stop_at_exit",
+        "[*self._loops], True",
+        "[*self._loops], False",
+        (f"{SYNC}::test_a_program_ends_though_a_call_goes_on_and_a_runtime_is_refused_then",),
     ),
 )
