@@ -3,7 +3,7 @@
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Literal
@@ -498,6 +498,28 @@ def test_a_program_ends_though_a_call_goes_on_and_a_runtime_is_refused_then(tmp_
     done = script(program)
     assert (done.code, done.err) == (0, "")
     assert done.out.startswith("The program's main thread has ended")
+
+
+def test_a_watcher_that_cannot_start_is_an_error_and_is_started_for_the_next_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    start, watchers = threading.Thread.start, list[threading.Thread]()
+
+    def refuse(thread: threading.Thread) -> None:
+        if thread.name != "actors sync exit":
+            start(thread)
+            return
+        watchers.append(thread)
+        if len(watchers) == 1:
+            raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(loop_thread, "RUNNING", loop_thread.RunningLoops())
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with pytest.raises(RuntimeError, match="can't start new thread"):
+        loop_thread.LoopThread(nullcontext())
+    for _ in range(2):
+        loop_thread.LoopThread(nullcontext()).close()
+    assert len(watchers) == 2
 
 
 def test_one_question_is_asked_and_nothing_is_left() -> None:

@@ -248,6 +248,7 @@ class RunningLoops:
 
         Raises:
             KernelError: It has ended.
+            RuntimeError: No thread can be started to wait for that.
         """
         with self._lock:
             if self._is_over:
@@ -255,10 +256,11 @@ class RunningLoops:
                     "The program's main thread has ended, and what it hosts with it; make this earlier, and let the "
                     "main thread wait (Thread.join)"
                 )
-            self._loops.add(loop)
             if self._watch is None:
-                self._watch = threading.Thread(target=self._stop_at_exit, name="actors sync exit")
-                self._watch.start()
+                watch = threading.Thread(target=self._stop_at_exit, name="actors sync exit")
+                watch.start()
+                self._watch = watch  # only now: it may be that no thread can be started
+            self._loops.add(loop)
 
     def discard(self, loop: LoopThread) -> None:
         with self._lock:

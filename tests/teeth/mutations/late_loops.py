@@ -41,4 +41,11 @@ MUTATIONS = (
         "[*self._loops], False",
         (f"{SYNC}::test_a_program_ends_though_a_call_goes_on_and_a_runtime_is_refused_then",),
     ),
+    Mutation(
+        "exit: a watcher that could not start is taken for one that runs",
+        f"{LOOP}:RunningLoops.add",
+        "watch.start()\nself._watch = watch",
+        "self._watch = watch\nwatch.start()",
+        (f"{SYNC}::test_a_watcher_that_cannot_start_is_an_error_and_is_started_for_the_next_loop",),
+    ),
 )
