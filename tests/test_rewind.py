@@ -349,21 +349,36 @@ async def test_a_rewind_of_which_nobody_knows_whether_it_was_written_can_be_made
     assert len(sent(server)) == 3
 
 
+REFUSAL = Status(
+    400,
+    body=json.dumps(
+        {"error": {"message": "Invalid parameter: messages with role 'tool' must be a response"}}
+    ).encode(),
+)
+
+
 async def test_an_ask_that_fails_for_what_was_said_says_that_one_can_go_back() -> None:
-    refusal = Status(
-        400,
-        body=json.dumps(
-            {"error": {"message": "Invalid parameter: messages with role 'tool' must be a response"}}
-        ).encode(),
-    )
     server = openai(Turn(Say("Fine.")))
     async with hosting(a=server) as runtime:
         session = await runtime.open("a")
         (first,) = await talk(session, "First?")
-        server.faults = lambda number, request: refusal
+        server.faults = lambda number, request: REFUSAL
         with pytest.raises(AskFailed, match=r"session.rewind\(to=1\)") as failed:
             await session.ask("Second?")
         server.faults = {}
         assert failed.value.result.turn == 2
         await session.rewind(to=first.turn)
         assert (await session.ask("Third?")).status == "complete"
+
+
+async def test_the_turn_to_go_back_to_is_none_that_an_earlier_rewind_took_away() -> None:
+    server = openai(Turn(Say("Fine.")), Turn(Say("Fine.")))
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a")
+        first, _second = await talk(session, "First?", "Second?")
+        await session.rewind(to=first.turn)
+        server.faults = lambda number, request: REFUSAL
+        with pytest.raises(AskFailed, match=r"session.rewind\(to=1\)") as failed:
+            await session.ask("Third?")
+        assert (failed.value.result.turn, failed.value.result.turn_before) == (3, 1)
+        assert await session.rewind(to=1) > 0

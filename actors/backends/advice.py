@@ -153,10 +153,10 @@ def _of_address(attempt: Attempt, cause: Cause, config: "Config") -> str:
 
 def _of_conversation(result: TurnResult, cause: Cause) -> str:
     """Name the turn to go back to, if what was said is refused: it would be in the next request too."""
-    if cause.kind not in _UNUSABLE or not result.turn:
+    before = result.turn_before
+    if cause.kind not in _UNUSABLE or before is None:
         return ""
-    before = result.turn - sum(attempt.status != "retried" for attempt in result.attempts)
-    return f"session.rewind(to={max(before, 0)}) takes back what was said since turn {max(before, 0)}"
+    return f"session.rewind(to={before}) takes back what was said since turn {before}"
 
 
 def tried(binding: Binding, config: "Config") -> str:

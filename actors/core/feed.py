@@ -74,8 +74,10 @@ class TurnResult(Struct, Generic[Value], frozen=True):
         skipped: Members of the target's pool that take none of the session's tools, and so were not asked.
         repaired: Slips of the ask's calls and of its answer that were repaired, since exactly one reading fits.
         turn: The number of the ask's last turn, which `Session.rewind` takes; 0 if it had none.
+        turn_before: The last turn before the ask that `Session.rewind` takes; None if there is none.
 
-    A result that is read from the log later has no value, cost, report, losses, refusals, skipped members or repairs.
+    A result that is read from the log later has no value, cost, report, losses, refusals, skipped members, repairs or
+    turn before.
     """
 
     text: str
@@ -97,6 +99,7 @@ class TurnResult(Struct, Generic[Value], frozen=True):
     skipped: tuple[SkippedMember, ...] = ()
     repaired: tuple[Repair, ...] = ()
     turn: int = 0
+    turn_before: int | None = None
 
 
 class Applied(Struct, frozen=True):

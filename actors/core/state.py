@@ -86,6 +86,11 @@ class SessionState(Form, frozen=True):
     measured: ReportedRequest | None = None
     ends: TurnEnds = NO_TURN_ENDS
 
+    @property
+    def turn_before(self) -> int | None:
+        """The last turn before the last ask that the history can be rewound to."""
+        return turn_ends.last_turn_within(self.ends, self.asked_at)
+
     def apply(self, event: Event) -> "SessionState":  # noqa: C901  a case for each event
         match event:
             case events.CallHappening() | RequestSent():

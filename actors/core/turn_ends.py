@@ -7,7 +7,7 @@ A place counts messages as the history has them now: a summary shifts those behi
 what it stands for. Calls are known by their numbers: all that were made behind a place have greater ones.
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import NamedTuple, TypeAlias
 
@@ -43,6 +43,12 @@ def end_of(ends: TurnEnds, turn: int) -> TurnEnd | None:
     at = bisect_left(range(count), turn, key=lambda index: item(ends, index).turn)
     found = item(ends, at) if at < count else None
     return found if found is not None and found.turn == turn else None
+
+
+def last_turn_within(ends: TurnEnds, length: int) -> int | None:
+    """Return the last turn that ended within so many messages; None if no place is left there."""
+    at = bisect_right(range(item_count(ends)), length, key=lambda index: item(ends, index).length)
+    return item(ends, at - 1).turn if at else None
 
 
 def ends_until(ends: TurnEnds, turn: int) -> TurnEnds:

@@ -330,7 +330,7 @@ class TurnDriver:
             if self.ask.sink.is_watched:
                 self.ask.sink.put(turn_ended(event, seq, is_last=last))
             if last:
-                self.ended(self.ask.tally.result(binding, ended, turn), seq)
+                self.ended(tally.result(binding, ended, self.ask.log.state), seq)
 
         await self.ask.log.write(event, told)
 

@@ -26,6 +26,7 @@ from actors.core.publishing import instructed
 from actors.core.repair import Repair, RepairMode
 from actors.core.routing import Pool, SkippedMember
 from actors.core.spending import total
+from actors.core.state import SessionState
 from actors.core.stream import Cut, Usage
 from actors.core.turn import Checked, CloseStep, Outcome
 from actors.journal import JournalCommand
@@ -152,8 +153,8 @@ class Tally(Struct):
             refusals=list(progress.refusals),
         )
 
-    def result(self, served_by: Binding, ended: CloseStep, turn: int) -> TurnResult:
-        """Return how the ask came out, when its last turn, of this number, ended so."""
+    def result(self, served_by: Binding, ended: CloseStep, state: SessionState) -> TurnResult:
+        """Return how the ask came out, when its last turn ended so, in this state."""
         status = ended.status
         assert status in ("complete", "cancelled", "failed")
         left_out = tuple(self.left_out.items())
@@ -175,7 +176,8 @@ class Tally(Struct):
             refusals=tuple(self.refusals),
             skipped=self.skipped,
             repaired=self.repaired + self.answer_repairs,
-            turn=turn,
+            turn=state.turns,
+            turn_before=state.turn_before,
         )
 
 

@@ -3,6 +3,7 @@
 from tests.teeth.mutations.mutation import Mutation
 
 BACKUP, SYNC = "tests/test_backup.py", "tests/test_sync.py"
+REWIND = "tests/test_rewind.py"
 LOOP = "actors/kernel/loop_thread.py"
 
 MUTATIONS = (
@@ -47,5 +48,12 @@ MUTATIONS = (
         "watch.start()\nself._watch = watch",
         "self._watch = watch\nwatch.start()",
         (f"{SYNC}::test_a_watcher_that_cannot_start_is_an_error_and_is_started_for_the_next_loop",),
+    ),
+    Mutation(
+        "advice: the turn to go back to is the one that was last counted",
+        "actors/core/state.py:SessionState.turn_before",
+        "turn_ends.last_turn_within(self.ends, self.asked_at)",
+        "self.turns - 1",
+        (f"{REWIND}::test_the_turn_to_go_back_to_is_none_that_an_earlier_rewind_took_away",),
     ),
 )
