@@ -1,5 +1,6 @@
 """An ask that waits behind a turn which waits for an approval is bounded: in number, and by its `total` in time."""
 
+import gc
 from functools import partial
 
 import anyio
@@ -10,6 +11,7 @@ from actors.errors import Busy
 from actors.handle import Session
 from actors.testing import Call, Say, Turn
 from actors.tools import Tool, tool
+from actors.turns.queue_limits import QueueLimits
 from tests.runtime_support import Gate, bodies, hosting, openai
 
 pytestmark = pytest.mark.anyio
@@ -23,6 +25,12 @@ async def pay() -> str:
     return "paid"
 
 
+def times_running(session: Session) -> int:
+    """Return how many asks of a session are kept with their time in the queue."""
+    found = [each for each in gc.get_objects() if type(each) is QueueLimits and each._session == session.id]
+    return sum(len(each._children) for each in found)
+
+
 async def test_an_ask_behind_a_turn_that_waits_for_an_approval_is_bounded_by_its_total() -> None:
     server = openai(Turn(Call("pay")), Turn(Say("Paid.")), Turn(Say("Hi.")))
     async with hosting(a=server) as runtime:
@@ -34,7 +42,8 @@ async def test_an_ask_behind_a_turn_that_waits_for_an_approval_is_bounded_by_its
         with pytest.raises(Busy):
             async for _ in session.stream_text("And now?", total=0.05):
                 pass
-        assert runtime.stats().asks_waiting == 0
+        assert (runtime.stats().asks_waiting, runtime.stats().asks["refused"]) == (0, 2)
+        assert times_running(session) == 0
         assert (await session.decide(waits.awaiting[0].id, "allow")).text == "Paid."
         assert (await session.ask("Hello.", total=60)).text == "Hi."
     assert "And now?" not in str(bodies(server))
@@ -85,6 +94,7 @@ async def test_time_in_the_queue_does_not_count_once_the_turn_goes_on() -> None:
             tasks.start_soon(second, session)
             await anyio.wait_all_tasks_blocked()
             assert has_a_queue_limit()
+            assert times_running(session) == 1
             tasks.start_soon(partial(session.provide, {waits.awaiting[0].id: "found"}))
             await gate.started("a")
             assert not has_a_queue_limit()

@@ -353,7 +353,7 @@ def ask_interrupted(session: str, result: TurnResult) -> None:
 
 @never_raising
 def ask_refused(session: str, error: ActorsError) -> None:
-    """Log that an ask was not accepted; its caller is told by the same error."""
+    """Log that an ask was not accepted, or waited too long; its caller is told by the same error."""
     emit("info", "ask_refused", session=session, error=_words(error))
 
 

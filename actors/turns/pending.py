@@ -213,6 +213,11 @@ class PendingAsks(Struct):
         self.waiting = [each for each in self.waiting if each is not submit]
         self.record.queue(-1)
 
+    def refuse(self, submit: Submit, error: Busy) -> None:
+        """Let one wait no more that has waited too long, and count it; its stream is for the caller to end."""
+        self.remove(submit)
+        submit.variables.copy().run(self.record.refuse, error)
+
     def drop_waiting(self, why: JournalError | None = None) -> None:
         """End the streams of the asks that wait."""
         waiting, self.waiting = self.waiting, []

@@ -11,6 +11,7 @@ import anyio
 
 from actors.errors import Busy
 from actors.kernel import Child, Context
+from actors.kernel.ref import current_child
 from actors.turns.pending import PendingAsks, Submit
 
 
@@ -19,25 +20,28 @@ class QueueLimits:
 
     def __init__(self, pending: PendingAsks, session: str) -> None:
         self._pending, self._session = pending, session
-        self._children: list[Child] = []
+        self._children: set[Child] = set()  # whose time runs
 
     def begin(self, context: Context[Any], asks: Iterable[Submit]) -> None:  # Any: its session's
         """Let the time of these asks run: the turn ahead of them waits for its caller."""
         for ask in asks:
             if ask.asked is not None and ask.asked.total is not None:
-                self._children.append(context.start(self._expire, ask, ask.asked.total, name="queue limit"))
+                self._children.add(context.start(self._expire, ask, ask.asked.total, name="queue limit"))
 
     def end(self) -> None:
         """Let no time run any more: the turn goes on."""
-        children, self._children = self._children, []
+        children, self._children = self._children, set()
         for child in children:
             child.cancel()
 
     async def _expire(self, ask: Submit, seconds: float) -> None:
         await anyio.sleep(seconds)
+        if (child := current_child()) is not None:
+            self._children.discard(child)
         if any(each is ask for each in self._pending.waiting):
-            self._pending.remove(ask)
-            ask.sink.close(self._too_long(seconds))
+            error = self._too_long(seconds)
+            self._pending.refuse(ask, error)
+            ask.sink.close(error)
             self._pending.rested()
 
     def _too_long(self, seconds: float) -> Busy:

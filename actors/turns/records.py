@@ -59,7 +59,7 @@ class AskRecord(Struct):
             telemetry.ask_interrupted(self.session, result)
 
     def refuse(self, error: ActorsError) -> None:
-        """Note that an ask was not accepted."""
+        """Note that an ask was not accepted, or waited too long behind a turn that waits for its caller."""
         self.counts.outcomes["refused"] += 1
         telemetry.ask_refused(self.session, error)
 

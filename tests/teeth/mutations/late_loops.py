@@ -3,7 +3,7 @@
 from tests.teeth.mutations.mutation import Mutation
 
 BACKUP, SYNC = "tests/test_backup.py", "tests/test_sync.py"
-REWIND = "tests/test_rewind.py"
+REWIND, QUEUE = "tests/test_rewind.py", "tests/test_queue_limits.py"
 LOOP = "actors/kernel/loop_thread.py"
 
 MUTATIONS = (
@@ -55,5 +55,19 @@ MUTATIONS = (
         "turn_ends.last_turn_within(self.ends, self.asked_at)",
         "self.turns - 1",
         (f"{REWIND}::test_the_turn_to_go_back_to_is_none_that_an_earlier_rewind_took_away",),
+    ),
+    Mutation(
+        "queue limits: an ask that waited too long is kept until the turn goes on",
+        "actors/turns/queue_limits.py:QueueLimits._expire",
+        "self._children.discard(child)",
+        "pass",
+        (f"{QUEUE}::test_an_ask_behind_a_turn_that_waits_for_an_approval_is_bounded_by_its_total",),
+    ),
+    Mutation(
+        "queue limits: an ask that waited too long is not counted",
+        "actors/turns/pending.py:PendingAsks.refuse",
+        "submit.variables.copy().run(self.record.refuse, error)",
+        "",
+        (f"{QUEUE}::test_an_ask_behind_a_turn_that_waits_for_an_approval_is_bounded_by_its_total",),
     ),
 )
