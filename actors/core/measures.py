@@ -25,7 +25,7 @@ BOUNDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 12
 """Seconds up to which durations are counted, each by itself; one more count has the longer ones."""
 
 AskOutcome: TypeAlias = Literal["complete", "cancelled", "failed", "interrupted", "refused", "dropped"]
-"""How an ask came out: as its result says; or it was refused, at once or after a wait; or its session ended before it."""
+"""How an ask came out: as its result says; or it was refused, at once or later; or its session ended before it did."""
 SessionStage: TypeAlias = Literal["idle", "asking", "waiting"]
 """Whether an ask of a session is in flight, or waits for its caller: for results, or an approval."""
 

@@ -300,7 +300,7 @@ class RuntimeStats(Struct, frozen=True):
         reuse: How often a session that was used again was still in memory.
         loop_lag: How long the runtime's event loop takes to come round, whatever else runs there.
         asks: Asks that have ended, by how: `complete`, `cancelled`, `failed`, `interrupted`; `refused` if they were not
-            accepted, or waited too long behind a turn that waits for its caller, `dropped` if their session ended before they did.
+            accepted, or waited too long behind a turn that waits for its caller; `dropped` if their session ended.
         asks_waiting: Asks that wait for the one before them in their session.
         asking: Sessions with an ask in flight.
         awaiting: Sessions whose turn waits for its caller: for results, or an approval. All others are `idle`.
