@@ -5,8 +5,8 @@ which ends the wait alone. So a task of the host waits for the thread, and the c
 """
 
 from functools import partial
-from pathlib import Path
 from threading import Event
+from typing import TYPE_CHECKING
 
 import anyio
 import anyio.to_thread
@@ -15,11 +15,14 @@ from actors.errors import JournalUnavailable
 from actors.hosting.session_host import SessionHost
 from actors.storage.calls import back_up
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 
 class _Backup:
     """One backup, and how its thread ended: with an error, or as `is_complete` says."""
 
-    def __init__(self, host: SessionHost, path: Path) -> None:
+    def __init__(self, host: SessionHost, path: "Path") -> None:
         self._unwanted, self.ended = Event(), anyio.Event()
         self._path = path
         self._work = partial(back_up, host.storage, path, self._unwanted)
@@ -48,7 +51,7 @@ class _Backup:
             self._path.unlink(missing_ok=True)
 
 
-async def make_backup(host: SessionHost, path: Path) -> None:
+async def make_backup(host: SessionHost, path: "Path") -> None:
     """Copy the journal to a new file; see `JournalAdmin.backup`."""
     backup = _Backup(host, path)
     try:
