@@ -442,11 +442,13 @@ def test_closing_says_that_what_is_hosted_is_not_left_in_time(
 ) -> None:
     hosted = SlowExit()
     loop = loop_thread.LoopThread(hosted, backend, "thing")
-    with monkeypatch.context() as patch:
-        patch.setattr(loop_thread, "CLOSING", 0.0)
-        with pytest.raises(KernelError, match="This thing is still being left after 0 s"):
-            loop.close()
-    hosted.end()
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(loop_thread, "CLOSING", 0.0)
+            with pytest.raises(KernelError, match="This thing is still being left after 0 s"):
+                loop.close()
+    finally:
+        hosted.end()
     loop.close()
 
 
