@@ -112,7 +112,7 @@ def assert_retold(runtime: Runtime, session: Session, result: TurnResult) -> Non
     assert said == later
 
 
-_OWN: dict[str, object] = dict.fromkeys(("output", "cost", "report", "losses", "refusals"))
+_OWN: dict[str, object] = dict.fromkeys(("output", "cost", "report", "losses", "refusals", "turn_before"))
 
 
 def vars_of(result: TurnResult) -> dict[str, object]:
