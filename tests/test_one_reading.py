@@ -341,3 +341,12 @@ def test_an_answer_with_more_places_than_are_looked_at_has_no_value(monkeypatch:
     assert output_of(City).read(words, "unambiguous")[0] == City(name="Oslo", people=7)
     monkeypatch.setattr("actors.core.output._MOST_OPENINGS", 3)
     assert isinstance(output_of(City).read(words, "unambiguous"), list)
+
+
+def test_text_behind_brackets_that_are_never_closed_is_read_a_bounded_number_of_times(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    words = f"{'[x ' * 5}{OSLO}"
+    assert output_of(City).read(words, "unambiguous")[0] == City(name="Oslo", people=7)
+    monkeypatch.setattr("actors.core.output._MOST_SCANNED", 3 * len(words))
+    assert isinstance(output_of(City).read(words, "unambiguous"), list)
