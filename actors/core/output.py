@@ -149,9 +149,8 @@ class _Words:
         """
         stop = self._balanced(start)
         self._at = stop or start + 1
-        self._left -= (
-            stop or len(self._text)
-        ) - start  # each bracket that is never closed is looked for to the end
+        scanned_to = stop or len(self._text)  # the search for a missing bracket reads the rest of the text
+        self._left -= scanned_to - start
         if stop is not None:
             return read_json(self._text[start:stop], MAX_ANSWER)
         self._breaks_off = _BEGINS_JSON.match(self._text, start) is not None
