@@ -113,6 +113,16 @@ def test_compaction_and_the_epoch_after_it_rewrite_the_lanes() -> None:
     assert b'"u"' not in b"".join(lanes.of(OPENAI).segments)
 
 
+def test_a_lane_that_is_replayed_counts_the_messages_that_a_summary_has_replaced() -> None:
+    log: list[Event] = [Opened("s", "t"), *[Submitted(number, pack(ASKED)) for number in range(1, 301)]]
+    log += [RequestSent(1, 1, OPENAI, 0, 300), Compacted(0, 300, pack(Message("human", [Text("summary")])))]
+    state, lanes = rebuilt(log, rules)
+    assert state.history.length == 1
+    assert lanes.unwritten(OPENAI, state.history) == 300
+    lanes.of(OPENAI)  # replays the request
+    assert lanes.unwritten(OPENAI, state.history) == 1
+
+
 def test_a_lane_takes_up_what_the_history_held_at_its_request() -> None:
     log: list[Event] = [Opened("s", "t"), Submitted(1, pack(ASKED)), Submitted(2, pack(ASKED))]
     _, lanes = rebuilt([*log, RequestSent(1, 1, OPENAI, 0, 1)], rules)
