@@ -120,7 +120,7 @@ async def main(journal: str) -> None:
     def model(request: dict[str, Any]) -> Turn:
         said = [each["content"] for each in request["messages"] if each["role"] == "user"]
         session, question = max(words for words in said if "asks" in words).split(" asks ")
-        if question == "question 2" and proxy.place(session) == "b":
+        if question == "question 2" and session == last_of_b and proxy.place(session) == "b":
             proxy.processes["b"].kill()  # in the midst of a turn
         return Turn(Say(f"Answer {question[-1]}"))
 
@@ -132,6 +132,7 @@ async def main(journal: str) -> None:
             for name in ("a", "b", "c"):
                 tasks.start_soon(proxy.start, name, journal, server.base_url)
         homes = {session: proxy.place(session) for session in SESSIONS}
+        last_of_b = max(session for session, worker in homes.items() if worker == "b")
         for number in range(1, 4):
             async with anyio.create_task_group() as tasks:
                 for session in SESSIONS:
