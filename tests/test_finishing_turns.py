@@ -63,22 +63,24 @@ async def work() -> str:
     return "worked"
 
 
-async def order_of_requests(*tenants: str) -> str:
-    """Have a session of each of these tenants ask once at a time; return whose requests came, by their letters."""
-    backend = Backend(len(tenants))
-    limits = BackendLimits(concurrency=1)
+def _config(**limits: int) -> Config:
     settings = BackendSettings.model_validate(
         {
             "kind": "openai",
             "model": "gpt",
             "base_url": "http://127.0.0.1:1/v1",
-            "limits": limits,
+            "limits": BackendLimits.model_validate(limits),
             "stream": False,
         }
     )
-    config = Config(FileSettings(backends={"a": settings}), {})
+    return Config(FileSettings(backends={"a": settings}), {})
+
+
+async def order_of_requests(*tenants: str) -> str:
+    """Have a session of each of these tenants ask once at a time; return whose requests came, by their letters."""
+    backend = Backend(len(tenants))
     with anyio.fail_after(300):
-        async with Runtime(config, transport=backend) as runtime:
+        async with Runtime(_config(concurrency=1), transport=backend) as runtime:
             backend.waiting = lambda: sum(each.waiting for each in runtime.stats().backends.values())
             sessions = [await runtime.open("a", tools=[work], tenant=tenant) for tenant in tenants]
             async with anyio.create_task_group() as tasks:
@@ -93,6 +95,43 @@ async def order_of_requests(*tenants: str) -> str:
 @pytest.mark.requirement("PROMISE-9")
 async def test_a_turn_that_has_begun_is_finished_before_others_begin() -> None:
     assert await order_of_requests(*[""] * 6) == "ababab" + "cdcdcd" + "efefef"
+
+
+CROWD = 200
+
+
+class QuickBackend:
+    """A backend in this process that answers each request at once; `order` says of each whether it began a turn."""
+
+    def __init__(self) -> None:
+        self.order: list[bool] = []
+
+    @asynccontextmanager
+    async def send(
+        self, url: str, headers: Sequence[tuple[str, str]], segments: Segments, timeouts: Timeouts
+    ) -> AsyncIterator[Response]:
+        """Ask for a call, and end the turn when its result is there."""
+        has_result = json.loads(b"".join(segments))["messages"][-1]["role"] == "tool"
+        self.order.append(not has_result)
+        yield Plain(200, {"content-type": "application/json"}, _answer(has_result))
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+@pytest.mark.anyio
+@pytest.mark.requirement("PROMISE-8")
+async def test_in_a_crowd_turns_end_while_others_have_not_begun() -> None:
+    backend = QuickBackend()
+    with anyio.fail_after(300):
+        async with Runtime(_config(), transport=backend) as runtime:
+            sessions = [await runtime.open("a", tools=[work]) for _ in range(CROWD)]
+            async with anyio.create_task_group() as tasks:
+                for session in sessions:
+                    tasks.start_soon(session.ask, "Work.")
+    assert (backend.order.count(True), backend.order.count(False)) == (CROWD, CROWD)
+    begun = sum(backend.order[: backend.order.index(False)])
+    assert begun < CROWD * 3 / 4
 
 
 @pytest.mark.anyio

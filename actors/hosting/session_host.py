@@ -143,6 +143,10 @@ class SessionHost(Struct):
         """Whether logs are kept elsewhere than in memory."""
         return self.storage.level != "memory"
 
+    async def begin(self) -> None:
+        """Return when new work may begin; see `Turnstile.begin`."""
+        await self.turnstile.begin(self.system.dispatcher)
+
     @property
     def loop_lag(self) -> LoopLag:
         """How long the event loop took to come round."""

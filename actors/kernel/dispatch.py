@@ -44,6 +44,11 @@ class Dispatcher:
         self.busy = False
         self.stretch = 0
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether messages wait for the event loop's next turn."""
+        return bool(self.ready)
+
     def add(self, visit: Visit) -> None:
         """Have an actor visited: now, or as soon as the running handler and those before it are done."""
         self.ready.append(visit)

@@ -7,7 +7,8 @@ the order in which they came, while the loop looks at its sockets after each few
 
 Work that goes on passes before work that only begins: if thousands of sessions ask at once, the first answers are read
 while most of the asks still wait. Otherwise every turn would end at the end. New work keeps a quarter of the places, so
-that streams without end cannot shut it out.
+that streams without end cannot shut it out. Messages that wait for an actor are begun work too: while there are any,
+new work keeps one place.
 """
 
 from bisect import bisect_left
@@ -20,6 +21,7 @@ from typing import TypeVar
 import anyio.to_thread
 from msgspec import Struct, field
 
+from actors.kernel.dispatch import Dispatcher
 from actors.kernel.parking import Parking, Waiter, parking, running_loop
 
 T = TypeVar("T")
@@ -62,6 +64,7 @@ class Turnstile:
     __slots__ = (
         "_beginning",
         "_clock",
+        "_dispatchers",
         "_is_called",
         "_parking",
         "_passed",
@@ -77,16 +80,18 @@ class Turnstile:
         self._parking, self._width, self._clock = parking, width, clock
         self._waiting: deque[Waiter] = deque()
         self._beginning: deque[Waiter] = deque()
+        self._dispatchers: set[Dispatcher] = set()
         self._passed = 0
         self._since = 0.0
         self._is_called = False
         self.lags = LagCounts()
 
-    async def begin(self) -> None:
-        """Return when this task may begin new work: at once, if few others compute.
+    async def begin(self, dispatcher: Dispatcher) -> None:
+        """Return when this task may begin new work for the actors of `dispatcher`: at once, if few others compute.
 
         A task that is cancelled while it waits loses its place.
         """
+        self._dispatchers.add(dispatcher)
         await self._enter(self._beginning)
 
     async def enter(self) -> None:
@@ -121,9 +126,13 @@ class Turnstile:
         """Let the next through. The event loop has looked at its sockets since."""
         self.lags.note(self._clock() - self._since)
         self._is_called, self._passed = False, 0
-        self._let_through(self._beginning, self._width // 4)
+        is_behind = any(dispatcher.is_behind for dispatcher in self._dispatchers)
+        self._let_through(self._beginning, 1 if is_behind else self._width // 4)
         self._let_through(self._waiting, self._width)
-        self._let_through(self._beginning, self._width)
+        if not is_behind:
+            self._let_through(self._beginning, self._width)
+        if not self._beginning:
+            self._dispatchers.clear()
         if self._passed:
             self._call()
 

@@ -1,6 +1,7 @@
 """So many tasks compute between two polls of the event loop, in the order in which they came."""
 
 from collections.abc import Callable
+from contextvars import copy_context
 
 import anyio
 import anyio.lowlevel
@@ -8,11 +9,13 @@ import anyio.to_thread
 import pytest
 from msgspec.structs import replace
 
+from actors.kernel.dispatch import Dispatcher
 from actors.kernel.parking import parking
 from actors.kernel.turnstile import LAGS, Turnstile, turnstile
 from tests.polls import counting_polls
 
 pytestmark = pytest.mark.anyio
+IDLE = Dispatcher(None, copy_context())  # type: ignore[arg-type]  # it never waits for an event loop
 
 
 async def test_few_tasks_compute_between_two_polls_and_each_in_its_turn() -> None:
@@ -62,7 +65,7 @@ async def test_work_that_goes_on_passes_before_new_work_which_keeps_a_quarter_of
 
     async def compute(name: str, here: anyio.Event) -> None:
         here.set()
-        await (gate.begin() if name == "b" else gate.enter())
+        await (gate.begin(IDLE) if name == "b" else gate.enter())
         order.append(name)
 
     with anyio.fail_after(30):
@@ -83,10 +86,39 @@ async def test_work_that_goes_on_passes_before_new_work_which_keeps_a_quarter_of
     assert "".join(sorted(order)) == "bbbbcccc"
 
 
+@pytest.mark.parametrize(("is_behind", "begun"), [(False, 8), (True, 1)])
+async def test_where_messages_wait_new_work_keeps_one_place(is_behind: bool, begun: int) -> None:
+    turns, order = list[Callable[[], None]](), list[int]()
+    gate = Turnstile(replace(parking(), next=turns.append), 8)
+    dispatcher = Dispatcher(replace(parking(), next=turns.append), copy_context())
+
+    async def compute(number: int) -> None:
+        await gate.begin(dispatcher)
+        order.append(number)
+
+    with anyio.fail_after(30):
+        for _ in range(8):
+            await gate.enter()  # there is no place any more until the loop has come round
+        async with anyio.create_task_group() as tasks:
+            for number in range(16):
+                tasks.start_soon(compute, number)
+            await anyio.wait_all_tasks_blocked()
+            if is_behind:
+                dispatcher.ready.append(lambda most: False)
+            turns.pop()()
+            await anyio.wait_all_tasks_blocked()
+            assert len(order) == begun
+            dispatcher.ready.clear()
+            while turns:
+                turns.pop()()
+                await anyio.wait_all_tasks_blocked()
+    assert sorted(order) == list(range(16))
+
+
 async def test_new_work_begins_at_once_where_few_others_compute() -> None:
     gate = Turnstile(parking(), 2)
     with pytest.raises(StopIteration):
-        gate.begin().send(None)
+        gate.begin(IDLE).send(None)
 
 
 async def test_who_is_alone_does_not_wait() -> None:

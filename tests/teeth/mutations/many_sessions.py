@@ -175,14 +175,14 @@ MUTATIONS = (
     Mutation(
         "loop lag: all sessions that are asked together begin before the loop comes round",
         "actors/handle.py:Session._submit",
-        "await self._activation.host.turnstile.begin()",
+        "await self._activation.host.begin()",
         "",
         (f"{LAG}::test_of_sessions_that_are_opened_and_asked_together_few_begin_between_two_polls",),
     ),
     Mutation(
         "loop lag: all sessions that are opened together are so before the loop comes round",
         "actors/hosting/sessions.py:Sessions.open",
-        "await host.turnstile.begin()",
+        "await host.begin()",
         "",
         (f"{LAG}::test_of_sessions_that_are_opened_and_asked_together_few_begin_between_two_polls",),
     ),
@@ -232,9 +232,19 @@ MUTATIONS = (
     Mutation(
         "loop lag: new work waits for as long as other work goes on",
         f"{TURNSTILE}:Turnstile._turn",
-        "self._let_through(self._beginning, self._width // 4)",
+        "self._let_through(self._beginning, 1 if is_behind else self._width // 4)",
         "",
         (f"{GATE}::test_work_that_goes_on_passes_before_new_work_which_keeps_a_quarter_of_the_places",),
+    ),
+    Mutation(
+        "loop lag: new work begins as if no messages waited",
+        f"{TURNSTILE}:Turnstile._turn",
+        "any(dispatcher.is_behind for dispatcher in self._dispatchers)",
+        "False",
+        (
+            f"{GATE}::test_where_messages_wait_new_work_keeps_one_place",
+            "tests/test_finishing_turns.py::test_in_a_crowd_turns_end_while_others_have_not_begun",
+        ),
     ),
     Mutation(
         "loop lag: the longest is the last one",
