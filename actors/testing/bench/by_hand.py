@@ -1,15 +1,15 @@
-"""The baseline over HTTP: the loop by hand, with h11 over asyncio's streams.
+"""The baseline over HTTP: the loop by hand, with h11 over anyio's streams, on either event loop.
 
 One connection a conversation. It reads the same answers, runs the same tools at once and encodes the same requests;
 it checks nothing, keeps no log, and trusts the server with time and size.
 """
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import urlsplit
 
+import anyio
 import h11
 
 from actors.testing.bench.turn import search
@@ -28,30 +28,28 @@ class Client:
 
     async def open(self) -> None:
         """Connect."""
-        self._reader, self._writer = await asyncio.open_connection(self._parts.hostname, self._parts.port)
+        assert self._parts.hostname is not None
+        assert self._parts.port is not None
+        self._socket = await anyio.connect_tcp(self._parts.hostname, self._parts.port)
 
     async def close(self) -> None:
         """Close the connection."""
-        self._writer.close()
-        await self._writer.wait_closed()
+        await self._socket.aclose()
 
     async def post(self, *pieces: bytes) -> bytes:
         """Send a body and return the answer's."""
         http, size = self._http, sum(map(len, pieces))
         host = f"{self._parts.hostname}:{self._parts.port}"
         headers = [("host", host), ("content-type", "application/json"), ("content-length", str(size))]
-        self._writer.write(
-            http.send(h11.Request(method="POST", target="/v1/chat/completions", headers=headers))
-        )
+        head = http.send(h11.Request(method="POST", target="/v1/chat/completions", headers=headers))
         for piece in pieces:
             http.send_with_data_passthrough(h11.Data(data=piece))
-            self._writer.write(piece)
         http.send(h11.EndOfMessage())
-        await self._writer.drain()
+        await self._socket.send(b"".join((head or b"", *pieces)))
         body = b""
         while not isinstance(event := http.next_event(), h11.EndOfMessage):
             if event is h11.NEED_DATA:
-                http.receive_data(await self._reader.read(65536))
+                http.receive_data(await self._socket.receive())
             elif isinstance(event, h11.Data):
                 body += event.data
         http.start_next_cycle()
@@ -71,10 +69,23 @@ async def turn(post: Callable[[bytes], Awaitable[bytes]], *, stream: bool) -> No
         messages.append(message)
         if not (calls := message.get("tool_calls")):
             return
-        given = [json.loads(call["function"]["arguments"]) for call in calls]
-        results = await asyncio.gather(*(search(**arguments) for arguments in given))
-        for call, result in zip(calls, results, strict=True):
-            messages.append({"role": "tool", "tool_call_id": call["id"], "content": result})
+        results = await _run(calls)
+        messages += [
+            {"role": "tool", "tool_call_id": call["id"], "content": results[call["id"]]} for call in calls
+        ]
+
+
+async def _run(calls: list[Any]) -> dict[str, str]:  # Any: as above
+    """Run all calls at once; return the results by their ids."""
+    results = dict[str, str]()
+
+    async def run(call: dict[str, Any]) -> None:
+        results[call["id"]] = await search(**json.loads(call["function"]["arguments"]))
+
+    async with anyio.create_task_group() as tasks:
+        for call in calls:
+            tasks.start_soon(run, call)
+    return results
 
 
 def _message(body: bytes, stream: bool) -> dict[str, Any]:  # Any: as above

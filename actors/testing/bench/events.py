@@ -49,12 +49,12 @@ class _Listener(Client):
         body = json.dumps(asked | {"stream": True}).encode()
         headers = [("host", "stub"), ("content-length", str(len(body)))]
         http = self._http
-        self._writer.write(http.send(h11.Request(method="POST", target="/v1", headers=headers)))
-        self._writer.write(http.send(h11.Data(data=body)) or b"")
+        head = http.send(h11.Request(method="POST", target="/v1", headers=headers))
+        await self._socket.send((head or b"") + (http.send(h11.Data(data=body)) or b""))
         http.send(h11.EndOfMessage())
         while not isinstance(event := http.next_event(), h11.EndOfMessage):
             if event is h11.NEED_DATA:
-                http.receive_data(await self._reader.read(65536))
+                http.receive_data(await self._socket.receive())
             elif isinstance(event, h11.Data):
                 for line in bytes(event.data).split(b"\n\n"):
                     if text := _text(line):
