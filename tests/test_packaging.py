@@ -117,8 +117,8 @@ def test_no_url_is_of_a_host_that_does_not_exist() -> None:
 
 
 def test_the_licence_is_there_and_the_name_is_free() -> None:
-    text = (ROOT / "docs" / "LICENSE").read_text(encoding="utf-8")
-    assert PROJECT["license-files"] == ["docs/LICENSE"]
+    text = (ROOT / "LICENSE").read_text(encoding="utf-8")
+    assert PROJECT["license-files"] == ["LICENSE"]
     assert text.startswith("MIT License")
     assert "WITHOUT WARRANTY OF ANY KIND" in text
     assert PROJECT["name"] == "llm-actors"  # `actors` on the package index is another project
