@@ -41,11 +41,11 @@ class Client:
         http, size = self._http, sum(map(len, pieces))
         host = f"{self._parts.hostname}:{self._parts.port}"
         headers = [("host", host), ("content-type", "application/json"), ("content-length", str(size))]
-        head = http.send(h11.Request(method="POST", target="/v1/chat/completions", headers=headers))
+        opening = http.send(h11.Request(method="POST", target="/v1/chat/completions", headers=headers))
         for piece in pieces:
             http.send_with_data_passthrough(h11.Data(data=piece))
         http.send(h11.EndOfMessage())
-        await self._socket.send(b"".join((head or b"", *pieces)))
+        await self._socket.send(b"".join((opening or b"", *pieces)))
         body = b""
         while not isinstance(event := http.next_event(), h11.EndOfMessage):
             if event is h11.NEED_DATA:

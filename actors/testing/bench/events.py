@@ -49,8 +49,8 @@ class _Listener(Client):
         body = json.dumps(asked | {"stream": True}).encode()
         headers = [("host", "stub"), ("content-length", str(len(body)))]
         http = self._http
-        head = http.send(h11.Request(method="POST", target="/v1", headers=headers))
-        await self._socket.send((head or b"") + (http.send(h11.Data(data=body)) or b""))
+        opening = http.send(h11.Request(method="POST", target="/v1", headers=headers))
+        await self._socket.send((opening or b"") + (http.send(h11.Data(data=body)) or b""))
         http.send(h11.EndOfMessage())
         while not isinstance(event := http.next_event(), h11.EndOfMessage):
             if event is h11.NEED_DATA:
