@@ -324,7 +324,8 @@ class Activation:
         """
         if (closing := self._closing) is None:
             closing = self._closing = Closing(anyio.Event())
-            self.host.start(partial(self._close, closing, in_order), f"{self.name}/close")
+            work = partial(self._close, closing, in_order)
+            self.host.start(work, f"{self.name}/close", closing.over.set)
         await closing.over.wait()
         if (error := again(closing.error)) is not None:
             raise error
@@ -374,15 +375,16 @@ class Activation:
             if in_order and not self.is_over:
                 with suppress(ActorStopped, Draining, JournalDamaged):  # it has ended, or none can be written
                     await self._write_end()
-        except JournalError as error:
+        except Exception as error:
             closing.error = error
+            if not isinstance(error, JournalError):  # a bug, which is logged
+                raise
         finally:
             if closing.error is not None and not isinstance(closing.error, Fenced):
                 self._closing = None
             else:
                 with anyio.CancelScope(shield=True):
                     await self._end()
-            closing.over.set()
 
     async def _write_end(self) -> None:
         """Have the end written; ask again after a crash, and when the log went back: it says so by then."""

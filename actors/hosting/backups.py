@@ -1,17 +1,17 @@
-"""Back up a journal for a caller that may be cancelled in any way: what nobody waits for ends, and leaves no file.
+"""Back up a journal for a caller that may be cancelled in any way: an abandoned backup ends, and leaves no file.
 
 anyio tells a worker thread of a cancelled scope. It does not tell it of a native cancellation, as by `asyncio.timeout`,
-which ends the wait alone. So a task of the host waits for the thread, and the caller for that task.
+which ends the wait alone. So a task of the host waits for the thread, and the caller for that task. A second native
+cancellation ends the caller's wait at once; the host still waits for the thread, which removes its own copy.
 """
 
-from functools import partial
-from threading import Event
+from threading import Event, Lock
 from typing import TYPE_CHECKING
 
 import anyio
 import anyio.to_thread
 
-from actors.errors import JournalUnavailable
+from actors.errors import Draining, JournalUnavailable
 from actors.hosting.session_host import SessionHost
 from actors.storage.calls import back_up
 
@@ -20,47 +20,45 @@ if TYPE_CHECKING:
 
 
 class _Backup:
-    """One backup, and how its thread ended: with an error, or as `is_complete` says."""
+    """One backup. `abandon` ends it; the copy is then removed by whichever comes last, `abandon` or the thread."""
 
     def __init__(self, host: SessionHost, path: "Path") -> None:
-        self._unwanted, self.ended = Event(), anyio.Event()
-        self._path = path
-        self._work = partial(back_up, host.storage, path, self._unwanted)
-        self.error: Exception | None = None
-        self.is_complete = False
+        self._host, self._path = host, path
+        self._unwanted, self._lock, self._is_complete = Event(), Lock(), False
 
     async def run(self) -> None:
-        """Run the thread, and wait for it."""
+        """Copy the journal in a thread, and wait for the thread."""
         try:
-            await anyio.to_thread.run_sync(self._work, limiter=anyio.CapacityLimiter(1))
-            self.is_complete = True
-        except Exception as error:  # a storage may raise any
-            self.error = error
-        finally:
-            self.ended.set()
+            await anyio.to_thread.run_sync(self._copy, limiter=anyio.CapacityLimiter(1))
+        except BaseException:
+            self.abandon()
+            raise
 
-    async def stop(self) -> None:
-        """End the thread, and wait for it, although the caller is cancelled."""
-        self._unwanted.set()
-        with anyio.CancelScope(shield=True):
-            await self.ended.wait()
+    def _copy(self) -> None:
+        back_up(self._host.storage, self._path, self._unwanted)
+        with self._lock:
+            self._is_complete = True
+            if self._unwanted.is_set():
+                self._path.unlink(missing_ok=True)
 
-    def remove(self) -> None:
-        """Remove a copy that was complete just before it was to be ended."""
-        if self.is_complete:
-            self._path.unlink(missing_ok=True)
+    def abandon(self) -> None:
+        """Have the thread end, and the copy removed."""
+        with self._lock:
+            if not self._unwanted.is_set() and self._is_complete:
+                self._path.unlink(missing_ok=True)
+            self._unwanted.set()
 
 
 async def make_backup(host: SessionHost, path: "Path") -> None:
     """Copy the journal to a new file; see `JournalAdmin.backup`."""
     backup = _Backup(host, path)
+    task = host.launch(backup.run, "journal/backup")
     try:
-        await host.carry_out(backup.run, "journal/backup")
+        await task.result()
+    except Draining:
+        raise JournalUnavailable(f"{path}: the runtime was left before this backup was complete") from None
     except BaseException:
-        await backup.stop()
-        backup.remove()
+        backup.abandon()
+        with anyio.CancelScope(shield=True):
+            await task.ended()
         raise
-    if backup.error is not None:
-        raise backup.error
-    if not backup.is_complete:
-        raise JournalUnavailable(f"{path}: the runtime was left before this backup was complete")

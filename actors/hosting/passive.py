@@ -5,7 +5,7 @@ from msgspec import Struct
 
 from actors.backends.choosing import Affinity
 from actors.core.state import Lanes, SessionState
-from actors.errors import Fenced, JournalError
+from actors.errors import Fenced
 
 
 class Passive(Struct, frozen=True):
@@ -41,4 +41,4 @@ class Closing(Struct):
     """A close that is under way. `error`: why it was not done in order."""
 
     over: "anyio.Event"  # quoted, as wherever it stands outside of a function: anyio imports it when it is named
-    error: JournalError | None = None
+    error: Exception | None = None

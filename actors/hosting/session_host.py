@@ -25,7 +25,6 @@ from actors.core.measures import AskCounts, ToolMeasures
 from actors.core.state import Lanes, Rules, SessionState, rebuilt
 from actors.core.stats import LoopLag
 from actors.errors import (
-    ActorsError,
     ActorStopped,
     AskFailed,
     Draining,
@@ -38,6 +37,7 @@ from actors.execution.children import OpenBelow
 from actors.execution.executor import ToolFailure, ToolLimits
 from actors.execution.quarantine import Quarantine
 from actors.hosting.collector import CROWD, TUNING
+from actors.hosting.host_task import HostTask
 from actors.hosting.limits import HostLimits
 from actors.hosting.reuse import Reuse
 from actors.journal import BATCH, Beat, JournalCommand, ReleaseSession
@@ -260,30 +260,25 @@ class SessionHost(Struct):
                 )
             )
 
-    def start(self, work: Work, name: str) -> None:
-        """Do something of the host's, that no caller takes back."""
-        self.system.launch(work, partial(_told, name), name)
+    def start(self, work: Work, name: str, on_end: Callable[[], object] | None = None) -> None:
+        """Do something of the host's, that no caller takes back; log what it raises.
+
+        `on_end` is called when it has ended, even if it was cancelled before its first step. It must not raise.
+        """
+        self.system.launch(work, partial(_end, name, on_end), name)
+
+    def launch(self, work: Work, name: str) -> HostTask:
+        """Do something of the host's, that no caller takes back, for a caller who waits for its result."""
+        return HostTask(self.system, work, name)
 
     async def carry_out(self, work: Work, name: str) -> None:
         """Do something of the host's and wait for it. A caller that is cancelled does not take it back.
 
         Raises:
-            ActorsError: As `work` does.
+            Exception: Raised by `work`.
+            Draining: `work` was cancelled before it was done, because the runtime was left.
         """
-        over, failed = anyio.Event(), list[ActorsError]()
-
-        async def run() -> None:
-            try:
-                await work()
-            except ActorsError as error:
-                failed.append(error)
-            finally:
-                over.set()
-
-        self.start(run, name)
-        await over.wait()
-        if failed:
-            raise failed.pop()
+        await self.launch(work, name).result()
 
     def release(self, session: str, fence: int) -> None:
         """Let others claim a session that is not open here any more; if the journal has ended, it has done so."""
@@ -316,6 +311,8 @@ class SessionHost(Struct):
                 tasks.start_soon(activation.settle)
 
 
-def _told(name: str, error: BaseException | None) -> None:
+def _end(name: str, on_end: Callable[[], object] | None, error: BaseException | None) -> None:
     if error is not None:
         telemetry.crashed(name, error)
+    if on_end is not None:
+        on_end()

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from contextvars import Context as Variables
 from copy import copy
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Struct, field
 
@@ -20,6 +20,8 @@ from actors.errors import Busy, CompactionFailed, ConfigError, JournalError, Ses
 from actors.kernel import Query
 from actors.turns.output import Output
 from actors.turns.records import AskRecord
+
+E = TypeVar("E", bound=Exception)
 
 
 class HostCall(Struct):
@@ -134,8 +136,8 @@ def is_ask(command: Submit | Bring) -> bool:
     return isinstance(command, Bring) or command.call is None
 
 
-def again(error: JournalError | None) -> JournalError | None:
-    """Return an error for one more who is told it: each raises its own."""
+def again(error: E | None) -> E | None:
+    """Return a copy of an error that several callers raise: each raises its own."""
     return copy(error)
 
 

@@ -9,14 +9,14 @@ LOOP = "actors/kernel/loop_thread.py"
 MUTATIONS = (
     Mutation(
         "backup: a caller that is cancelled natively leaves the thread to go on",
-        "actors/hosting/backups.py:_Backup.stop",
-        "self._unwanted.set()",
+        "actors/hosting/backups.py:make_backup",
+        "backup.abandon()",
         "",
         (f"{BACKUP}::test_a_caller_that_is_cancelled_natively_ends_the_backup",),
     ),
     Mutation(
         "backup: one that is complete when its caller is cancelled stays",
-        "actors/hosting/backups.py:_Backup.remove",
+        "actors/hosting/backups.py:_Backup._copy",
         "self._path.unlink(missing_ok=True)",
         "pass",
         (f"{BACKUP}::test_a_backup_that_is_complete_when_its_caller_is_cancelled_leaves_no_file",),
