@@ -1,5 +1,7 @@
 """A sweep deletes many sessions in one transaction, and a runtime may be left while it sweeps."""
 
+import logging
+import threading
 from collections.abc import Iterator
 from contextlib import closing
 from functools import partial
@@ -8,12 +10,13 @@ from pathlib import Path
 
 import anyio
 import anyio.from_thread
+import anyio.lowlevel
 import pytest
 
-from actors import Runtime
-from actors.config import Config, FileSettings
+from actors import Runtime, telemetry
+from actors.config import Config, FileSettings, RuntimeLimits
 from actors.config.settings import JournalSettings
-from actors.errors import JournalDamaged, SessionElsewhere
+from actors.errors import HostFull, JournalDamaged, SessionElsewhere
 from actors.hosting.retention import Retention
 from actors.storage import Entry, Storage
 from actors.storage.memory import MemoryStorage
@@ -22,7 +25,8 @@ from actors.storage.sqlite import SqliteStorage
 from tests.postgres import Server
 from tests.runtime_support import hosting, openai
 from tests.storages import begin, made, to
-from tests.test_retention import DAY, KEEP, Clock, at_rest, kept, months, retention
+from tests.test_erasure import copies, reading, write
+from tests.test_retention import DAY, KEEP, Clock, at_rest, hours, kept, months, retention
 
 pytestmark = pytest.mark.anyio
 
@@ -172,3 +176,92 @@ async def test_a_runtime_that_is_left_in_a_sweep_logs_no_crash(
             await is_sweeping.wait()
     assert [line for line in caplog.messages if "crashed" in line] == []
     monkeypatch.setattr(storage, "close", close)
+
+
+class SlowDeletion(MemoryStorage):
+    """A storage that may block: its deletion waits until `freed` is set."""
+
+    blocking = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun, self.freed = anyio.Event(), threading.Event()
+
+    def delete(self, *sessions: str) -> None:
+        anyio.from_thread.run_sync(self.begun.set)
+        assert self.freed.wait(60)
+        super().delete(*sessions)
+
+
+async def test_sessions_that_a_sweep_deletes_take_no_room_from_those_that_are_opened(clock: Clock) -> None:
+    storage = SlowDeletion()
+    for number in range(8):
+        at_rest(storage, f"s{number}")
+    stored = storage.sessions()
+    limits = RuntimeLimits(sessions=2)
+    async with (
+        hosting(a=openai(), storage=storage, limits=limits) as runtime,
+        anyio.create_task_group() as tasks,
+    ):
+        await runtime.open("a", id="open")
+        tasks.start_soon(runtime.journal._delete_unused, runtime._running(), stored)
+        await storage.begun.wait()
+        tasks.start_soon(partial(runtime.open, "a", id="new"))
+        try:
+            while "new" not in runtime._sessions._reserved:
+                await anyio.lowlevel.checkpoint()
+            with pytest.raises(HostFull):
+                await runtime.open("a", id="third")
+        finally:
+            storage.freed.set()
+    assert kept(storage) == ["new", "open"]
+
+
+async def test_a_sweep_remembers_no_more_doubtful_sessions_than_it_logs(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    storage, logged = MemoryStorage(), list[tuple[int, int]]()
+    monkeypatch.setattr(
+        telemetry, "retention_waits", lambda names, count, _: logged.append((len(names), count))
+    )
+    async with hosting(a=openai(), storage=storage) as runtime:
+        swept = retention(runtime, clock)
+        await months(clock, swept, 1)
+        for number in range(telemetry.MOST + 20):
+            at_rest(storage, f"s{number}")
+        clock.now += 400 * DAY
+        assert await swept.sweep() == 0
+    assert logged == [(telemetry.MOST, telemetry.MOST + 20)]
+
+
+async def test_data_that_a_sweep_cannot_remove_is_logged_and_tried_again_the_next_day(
+    tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("actors.hosting.retention.READERS", 0)
+    path = tmp_path / "sessions.db"
+    storage = SqliteStorage(path)
+    write(storage, "gone")
+    async with hosting(a=openai(), storage=storage) as runtime:
+        swept = retention(runtime, clock)
+        await months(clock, swept, 3)
+        with reading(path):
+            assert await months(clock, swept, 1) == [1]
+            (event,) = remaining_data(caplog)
+            assert copies(path) > 0
+            caplog.clear()
+            assert await hours(clock, swept, 23) == [0] * 23
+            assert remaining_data(caplog) == []
+            assert await hours(clock, swept, 2) == [0] * 2
+            assert len(remaining_data(caplog)) == 1
+            caplog.clear()
+        assert await hours(clock, swept, 26) == [0] * 26
+        assert remaining_data(caplog) == []
+        assert copies(path) == 0
+    assert event.levelname == "WARNING"
+    assert f"{path}-wal" in event.getMessage()
+    assert "reads the file as it was before" in event.getMessage()
+    assert "count=2" in event.getMessage()
+
+
+def remaining_data(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
+    return [record for record in caplog.records if "deleted_data_remains" in record.getMessage()]

@@ -123,17 +123,18 @@ async def delete_all(
     return Deletion(tuple(gone), left_data)
 
 
-async def vacuum(journal: Ref[JournalCommand]) -> tuple[RemainingData, ...]:
+async def vacuum(journal: Ref[JournalCommand], most: int | None = None) -> tuple[RemainingData, ...]:
     """Remove every byte of deleted sessions from the storage's files; return what is left, and why.
 
-    Readers of a file delay that, so they are waited for, for some moments.
+    Readers of a file delay that, so they are waited for, for some moments. A file larger than `most` bytes is not
+    written anew.
     """
     try:
-        found = await journal.ask(Vacuum())
+        found = await journal.ask(Vacuum(most=most))
         with anyio.move_on_after(READERS):
             while any(each.is_temporary for each in found):
                 await anyio.sleep(PAUSE)
-                found = await journal.ask(Vacuum())
+                found = await journal.ask(Vacuum(most=most))
     except JournalUnavailable as error:
         return (RemainingData("the journal", str(error)),)
     return tuple(found)
@@ -178,6 +179,7 @@ class Retention(Struct):
     steady: Callable[[], float] = anyio.current_time
     _looked: float | None = None
     _vacuumed: float | None = None
+    _is_vacuum_due: bool = False
 
     async def run(self) -> None:
         """Sweep, now and then, for as long as the journal lives."""
@@ -193,23 +195,27 @@ class Retention(Struct):
     async def sweep(self) -> int:
         """Delete the sessions that have expired by the time that is trusted; return how many."""
         clock = await self._look()
-        count, expired, doubtful = 0, list[StoredSession](), list[str]()
+        count, expired = 0, list[StoredSession]()
+        waiting, examples = 0, list[str]()
         async with aclosing(listed(self.journal, None, clock.last - self.keep)) as sessions:
             async for each in sessions:
                 if each.used >= clock.trusted - self.keep:
                     if each.owner is None:
-                        doubtful.append(each.id)
+                        waiting += 1
+                        if len(examples) < telemetry.MOST:
+                            examples.append(each.id)
                     continue
                 if len(expired) == BATCH or sum(one.bytes for one in expired) + each.bytes > BYTES:
                     count += await self._expire(expired)
                     expired = []
                 expired.append(each)
             count += await self._expire(expired)
-        if doubtful:
-            telemetry.retention_waits(doubtful, len(doubtful), clock.doubt)
+        if waiting:
+            telemetry.retention_waits(examples, waiting, clock.doubt)
         if count:
             telemetry.retention_deleted(count)
-            await self._vacuum()
+            self._is_vacuum_due = True
+        await self._vacuum_daily()
         return count
 
     async def _look(self) -> ObservedClock:
@@ -230,7 +236,15 @@ class Retention(Struct):
             await anyio.sleep(PAUSE)
         return count
 
-    async def _vacuum(self) -> None:
-        if self._vacuumed is None or anyio.current_time() - self._vacuumed > REWRITES:
-            await self.journal.ask(Vacuum(most=REWRITTEN))
-            self._vacuumed = anyio.current_time()
+    async def _vacuum_daily(self) -> None:
+        """Remove what is left of deleted sessions in the files, at most once a day; log data that remains, and why.
+
+        Data that a reader keeps is tried again the next day, whether or not more sessions have expired by then.
+        """
+        now = self.steady()
+        if not self._is_vacuum_due or (self._vacuumed is not None and now - self._vacuumed <= REWRITES):
+            return
+        found = await vacuum(self.journal, REWRITTEN)
+        self._vacuumed, self._is_vacuum_due = now, any(each.is_temporary for each in found)
+        if found:
+            telemetry.deleted_data_remains([each.place for each in found], [each.reason for each in found])

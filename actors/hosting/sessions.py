@@ -113,6 +113,7 @@ class Sessions:
         """Gives each new session its key. Simulations have something else there."""
         self._open: dict[str, Session] = {}
         self._reserved: set[str] = set()
+        self._deleting: set[str] = set()  # of those that are reserved: they take no room
         self._waiting = dict[str, anyio.Event]()
         self._named, self._apart = 0, ""
         self.ids = OpenSessions(self._open)
@@ -349,6 +350,7 @@ class Sessions:
     def _free(self, name: str) -> None:
         """Let others take an id that was reserved."""
         self._reserved.discard(name)
+        self._deleting.discard(name)
         if (waiting := self._waiting.pop(name, None)) is not None:
             waiting.set()
 
@@ -379,7 +381,7 @@ class Sessions:
             raise OwnSession(f"A tool of session {name!r} cannot delete it: the deletion waits for the tool")
         if name in self._reserved:
             raise SessionExists(f"Session {name!r} is just being opened or deleted; try again")
-        self._reserved.add(name)
+        self._reserve_for_deletion(name)
         deleted: list[str] = []
 
         async def delete() -> None:
@@ -412,14 +414,14 @@ class Sessions:
             for each in stored
             if each.id not in self._open and each.id not in self._reserved
         }
-        self._reserved |= names.keys()
+        self._reserve_for_deletion(*names)
         held, deleted = {*names}, list[str]()
 
         def reserve(found: Sequence[str]) -> bool:
             below = {*found} - held
             if below & self._reserved or any(name in self._open for name in below):
                 return False
-            self._reserved.update(below)
+            self._reserve_for_deletion(*below)
             held.update(below)
             return True
 
@@ -435,12 +437,17 @@ class Sessions:
         return deleted
 
     def _check_room(self, host: SessionHost) -> None:
-        """Refuse one more session if as many are open, or are being opened, as may be."""
+        """Refuse one more session if as many are open, or are being opened, as may be; those being deleted are not."""
         most = host.most.sessions
-        if len(self._open) + len(self._reserved) < most:
-            return  # whether or not some are in both
-        if len(self._open.keys() | self._reserved) >= most:
+        if len(self._open) + len(self._reserved) - len(self._deleting) < most:
+            return  # whether or not some are open and reserved
+        if len(self._open.keys() | (self._reserved - self._deleting)) >= most:
             raise HostFull(f"{len(self._open)} sessions are open, as limits.sessions says; close one")
+
+    def _reserve_for_deletion(self, *names: str) -> None:
+        """Keep sessions from being opened while they are deleted."""
+        self._reserved.update(names)
+        self._deleting.update(names)
 
     def _reserve(self, given: str | None) -> str:
         """Return the id of a session to be opened, which nobody else can take meanwhile."""

@@ -230,6 +230,18 @@ def retention_waits(sessions: Sequence[str], count: int, seconds: int) -> None:
 
 
 @never_raising
+def deleted_data_remains(places: Sequence[str], reasons: Sequence[str]) -> None:
+    """Log the places that still hold data of deleted sessions after a sweep, and why it could not be removed."""
+    emit(
+        "warning",
+        "deleted_data_remains",
+        places=list(places[:MOST]),
+        count=len(places),
+        reasons=list(dict.fromkeys(reasons))[:MOST],
+    )
+
+
+@never_raising
 def retention_failed(error: BaseException) -> None:
     """Log that something could not be deleted. It is tried again."""
     emit("warning", "retention_failed", error=_words(error))

@@ -2,7 +2,8 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-TASKS = "tests/test_host_tasks.py"
+TASKS, SWEEPS = "tests/test_host_tasks.py", "tests/test_sweeps.py"
+RESPONSES = "tests/test_responses_sessions.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -34,5 +35,43 @@ MUTATIONS: tuple[Mutation, ...] = (
         "self._unwanted.is_set()",
         "not self._is_complete",
         (f"{TASKS}::test_a_backup_whose_caller_is_cancelled_natively_twice_leaves_no_file",),
+    ),
+    Mutation(
+        "sweeps: sessions that are deleted take room",
+        "actors/hosting/sessions.py:Sessions._reserve_for_deletion",
+        "self._deleting.update(names)",
+        "",
+        (f"{SWEEPS}::test_sessions_that_a_sweep_deletes_take_no_room_from_those_that_are_opened",),
+    ),
+    Mutation(
+        "sweeps: every doubtful session is remembered",
+        "actors/hosting/retention.py:Retention.sweep",
+        "len(examples) < telemetry.MOST",
+        "True",
+        (f"{SWEEPS}::test_a_sweep_remembers_no_more_doubtful_sessions_than_it_logs",),
+    ),
+    Mutation(
+        "sweeps: data that a reader keeps is not logged",
+        "actors/hosting/retention.py:Retention._vacuum_daily",
+        "if found: ...",
+        "",
+        (f"{SWEEPS}::test_data_that_a_sweep_cannot_remove_is_logged_and_tried_again_the_next_day",),
+    ),
+    Mutation(
+        "sweeps: data that a reader keeps for longer than a day is logged once",
+        "actors/hosting/retention.py:Retention._vacuum_daily",
+        "any(each.is_temporary for each in found)",
+        "False",
+        (f"{SWEEPS}::test_data_that_a_sweep_cannot_remove_is_logged_and_tried_again_the_next_day",),
+    ),
+    Mutation(
+        "large events: an event may have a mebibyte",
+        "actors/adapters/base.py:Decoder.framing",
+        "self.frames(self.max_bytes)",
+        "self.frames(min(self.max_bytes, _LARGE))",
+        (
+            f"{RESPONSES}::test_an_answer_with_an_image_of_more_than_a_mebibyte_in_its_last_events_is_read_whole",
+            "tests/adapters/test_large_events.py::test_a_text_that_the_last_events_repeat_is_read_once_and_whole",
+        ),
     ),
 )
