@@ -12,6 +12,7 @@ from actors.adapters.sse import ServerEvent
 from actors.errors import StreamFault
 from actors.testing.wires.bedrock import frame
 
+MAX_FRAME = 1024 * 1024
 VALUES = (
     b"\x00",
     b"\x01",
@@ -55,7 +56,7 @@ def theirs(stream: bytes) -> list[ServerEvent]:
 
 
 def ours(pieces: list[bytes]) -> list[ServerEvent]:
-    parser = FrameParser()
+    parser = FrameParser(MAX_FRAME)
     return [event for piece in pieces for event in parser.feed(piece)]
 
 
@@ -84,7 +85,7 @@ def test_a_wrong_bit_is_refused_where_botocore_refuses_it() -> None:
         with pytest.raises(ChecksumMismatch):
             theirs(bytes(spoilt))
         with pytest.raises(StreamFault, match="checksum"):
-            FrameParser().feed(bytes(spoilt))
+            FrameParser(MAX_FRAME).feed(bytes(spoilt))
 
 
 @pytest.mark.parametrize(
@@ -102,12 +103,12 @@ def test_a_wrong_bit_is_refused_where_botocore_refuses_it() -> None:
 )
 def test_a_frame_that_is_malformed_is_a_fault(stream: bytes, why: str) -> None:
     with pytest.raises(StreamFault, match=why):
-        FrameParser().feed(stream)
+        FrameParser(MAX_FRAME).feed(stream)
 
 
 def test_what_came_whole_before_a_fault_is_told_first() -> None:
     good = frame({":message-type": "event", ":event-type": "a"}, b"{}")
-    parser = FrameParser()
+    parser = FrameParser(MAX_FRAME)
     assert parser.feed(good + b"\xff" * 20) == [ServerEvent("a", "{}")]
     with pytest.raises(StreamFault, match="checksum"):
         parser.close()
@@ -116,7 +117,7 @@ def test_what_came_whole_before_a_fault_is_told_first() -> None:
 
 
 def test_exceptions_and_errors_become_one_event_that_names_their_kind() -> None:
-    parser = FrameParser()
+    parser = FrameParser(MAX_FRAME)
     told = parser.feed(
         frame({":message-type": "exception", ":exception-type": "throttlingException"}, b'{"message":"slow"}')
         + frame({":message-type": "exception", ":exception-type": "x"}, b"plain words")
@@ -130,6 +131,6 @@ def test_exceptions_and_errors_become_one_event_that_names_their_kind() -> None:
 
 
 def test_the_end_is_told_and_what_was_cut_is_dropped() -> None:
-    parser = FrameParser()
+    parser = FrameParser(MAX_FRAME)
     parser.feed(frame({}, b"{}")[:-1])
     assert parser.close() == [END]

@@ -4,8 +4,12 @@ from itertools import pairwise
 
 import pytest
 
+from actors.config import BackendLimits
+from actors.core.content import Media
 from actors.core.events import EpochBegan
+from actors.errors import AskFailed
 from actors.testing import (
+    Builtin,
     Call,
     ErrorInStream,
     Redacted,
@@ -123,3 +127,35 @@ async def test_an_answer_cut_by_its_limit_keeps_its_words_and_no_cut_call() -> N
         assert (await session.ask("Do it.")).text == "So."
         assert (await session.ask("Go on.")).text == "Fine."
     assert here.refusals == []
+
+
+def image(size: int) -> Builtin:
+    """Return a generated image whose data has so many characters."""
+    return Builtin({"type": "image_generation_call", "status": "completed", "result": "A" * size})
+
+
+async def test_an_answer_with_an_image_of_more_than_a_mebibyte_in_its_last_events_is_read_whole() -> None:
+    server = responses(Turn(image(1_200_000), Say("Here it is.")), Turn(Say("A cat.")))
+    async with hosting(a=server) as runtime:
+        session = await runtime.open("a")
+        assert (await session.ask("Draw a cat.")).text == "Here it is."
+        (media,) = (
+            block
+            for message in await session.history()
+            for block in message.blocks
+            if isinstance(block, Media)
+        )
+        assert (media.mime, media.data) == ("image/png", "A" * 1_200_000)
+        assert (await session.ask("What is it?")).text == "A cat."
+    assert server.refusals == []
+
+
+async def test_an_answer_whose_last_event_exceeds_the_bound_of_an_answer_fails_and_names_the_bound() -> None:
+    limits = BackendLimits(attempts=1, answer_bytes=1_000_000)
+    async with hosting(a=responses(Turn(image(300_000), Say("Here."))), backend=limits) as runtime:
+        session = await runtime.open("a")
+        assert (await session.ask("Draw a cat.")).text == "Here."
+    async with hosting(a=responses(Turn(image(600_000), Say("Here."))), backend=limits) as runtime:
+        session = await runtime.open("a")
+        with pytest.raises(AskFailed, match="the answer is larger than 1000000 bytes"):
+            await session.ask("Draw a cat.")

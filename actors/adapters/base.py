@@ -28,7 +28,12 @@ MAX_ANSWER = 32 * 1024 * 1024
 
 
 class Frames(Protocol):
-    """Splits the bytes of a stream into events. Raises StreamFault for bytes that are no such stream."""
+    """Splits the bytes of a stream into events. Raises StreamFault for bytes that are no such stream.
+
+    `max_event`: bytes of one event.
+    """
+
+    def __init__(self, max_event: int) -> None: ...
 
     def feed(self, chunk: bytes) -> Sequence[ServerEvent]: ...
 
@@ -60,8 +65,8 @@ class Decoder(Assembly, ABC):
         self._closed = self._is_at_end = False
 
     def framing(self) -> Frames:
-        """Return a new parser of the framing of the dialect's streams."""
-        return self.frames()
+        """Return a new parser of the framing of the dialect's streams; one event may be as large as the answer."""
+        return self.frames(self.max_bytes)
 
     @abstractmethod
     def event(self, name: str, payload: Fields) -> None:
@@ -212,13 +217,14 @@ def _is_whole(data: str) -> bool:
 def _document(text: str | bytes, what: str) -> Fields:
     """Return the JSON object that `text` is, alone or in a list of its own, as some relays wrap errors.
 
-    What is bytes is a whole body, and may hold long texts.
+    A large one may hold long texts.
 
     Raises:
         StreamFault: It is something else. The message quotes nothing of it.
     """
     try:
-        value = loaded(text) if isinstance(text, str) else load_document(text)
+        is_short = isinstance(text, str) and len(text) < _LARGE
+        value = loaded(text) if is_short else load_document(text.encode() if isinstance(text, str) else text)
     except ValueError:
         raise broken(f"{what} is not JSON (of length {len(text)})") from None
     if type(value) is list and len(value) == 1:

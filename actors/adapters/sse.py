@@ -14,9 +14,6 @@ from msgspec import Struct
 
 from actors.adapters.failure import broken
 
-MAX_EVENT = 1024 * 1024
-"""Bytes of one event, or of one line outside any event."""
-
 DONE = "[DONE]"
 """The data of an event that says nothing but that the stream ends."""
 
@@ -29,9 +26,14 @@ class ServerEvent(Struct, frozen=True, gc=False):
 
 
 class EventParser:
-    """Splits a stream into events, none of them larger than `max_event` bytes."""
+    """Splits a stream into events.
 
-    def __init__(self, *, max_event: int = MAX_EVENT) -> None:
+    Args:
+        max_event: Bytes of one event, or of one line outside any event. An answer's last event may repeat all of the
+            answer, and an image is one event, so there is no smaller bound than that of the answer.
+    """
+
+    def __init__(self, max_event: int) -> None:
         self._max_event = max_event
         self._begun = bytearray()  # of the line that has not ended
         self._size = 0  # bytes of the current event's lines

@@ -19,10 +19,10 @@ from actors.errors import StreamFault
 
 
 class ChunkParser:
-    """Splits a stream into events."""
+    """Splits a stream into events, none of them in a frame larger than `max_event` bytes."""
 
-    def __init__(self) -> None:
-        self._frames = FrameParser()
+    def __init__(self, max_event: int) -> None:
+        self._frames = FrameParser(max_event)
         self._fault: StreamFault | None = None
 
     def feed(self, chunk: bytes) -> list[ServerEvent]:

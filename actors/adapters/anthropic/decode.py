@@ -52,7 +52,7 @@ class MessagesDecoder(Decoder):
 
     def framing(self) -> Frames:
         assert isinstance(self.dialect, AnthropicDialect)
-        return ChunkParser() if route_of(self.dialect).framing == "aws" else super().framing()
+        return ChunkParser(self.max_bytes) if route_of(self.dialect).framing == "aws" else super().framing()
 
     def event(self, name: str, payload: Fields) -> None:
         match string(payload.get("type")) or name:

@@ -22,7 +22,7 @@ from zlib import crc32
 
 from actors.adapters.document import loaded
 from actors.adapters.failure import broken
-from actors.adapters.sse import DONE, MAX_EVENT, ServerEvent
+from actors.adapters.sse import DONE, ServerEvent
 from actors.adapters.wire import fields
 from actors.errors import StreamFault
 
@@ -38,9 +38,10 @@ _FIXED = dict(zip((0, 1, 2, 3, 4, 5, 8, 9), (0, 0, 1, 2, 4, 8, 8, 16), strict=Tr
 
 
 class FrameParser:
-    """Splits a stream into events."""
+    """Splits a stream into events, none of them in a frame larger than `max_event` bytes."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_event: int) -> None:
+        self._max_event = max_event
         self._held = bytearray()
         self._fault: StreamFault | None = None
 
@@ -86,8 +87,8 @@ class FrameParser:
         size, headers, checksum = unpack_from(">III", self._held, place)
         if crc32(self._held[place : place + 8]) != checksum:
             raise broken("a frame of the stream has a wrong prelude checksum")
-        if size > MAX_EVENT:
-            raise broken(f"a frame of the stream is larger than {MAX_EVENT} bytes")
+        if size > self._max_event:
+            raise broken(f"a frame of the stream is larger than {self._max_event} bytes")
         if headers > _MAX_HEADERS or size < _PRELUDE + headers + _CRC:
             raise broken("a frame of the stream has lengths that do not fit")
         return int(size)

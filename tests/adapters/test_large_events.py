@@ -1,0 +1,53 @@
+"""One event of a stream may be as large as an answer: the last events of some streams repeat all of it."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from actors.adapters.codec import decode
+from actors.core.content import Text
+from actors.core.profiles import dialect
+from actors.errors import StreamFault
+
+Json = dict[str, Any]  # Any: an event under test
+PIECE = 64 * 1024
+
+
+def told_again(text: str) -> Iterator[Json]:
+    """Yield the events of a Responses answer: deltas, and then all of the text three times more."""
+    part = {"type": "output_text", "text": text, "annotations": []}
+    item = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [part]}
+    place = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
+    yield {"type": "response.output_item.added", "output_index": 0, "item": {**item, "content": []}}
+    for at in range(0, len(text), PIECE):
+        yield {"type": "response.output_text.delta", **place, "delta": text[at : at + PIECE]}
+    yield {"type": "response.output_text.done", **place, "text": text}
+    yield {"type": "response.output_item.done", "output_index": 0, "item": item}
+    yield {"type": "response.completed", "response": {"status": "completed", "output": [item]}}
+
+
+@pytest.mark.parametrize("letter", ["x", "\N{GRINNING FACE}"])
+def test_a_text_that_the_last_events_repeat_is_read_once_and_whole(letter: str) -> None:
+    text = letter * (1_200_000 // len(letter.encode()))
+    decoder = decode(dialect("openai_responses"))
+    for event in told_again(text):
+        decoder.feed(f"data: {json.dumps(event, ensure_ascii=False)}\n\n".encode())
+    assert [block.text for block in decoder.close().blocks if isinstance(block, Text)] == [text]
+
+
+def test_the_last_events_count_towards_the_bound_of_an_answer() -> None:
+    decoder = decode(dialect("openai_responses"), max_bytes=3_000_000)
+    *events, last = (f"data: {json.dumps(event)}\n\n".encode() for event in told_again("x" * 900_000))
+    for event in events:
+        decoder.feed(event)
+    with pytest.raises(StreamFault, match="larger than 3000000 bytes"):
+        decoder.feed(last)
+
+
+def test_an_event_that_never_ends_is_held_up_to_the_bound_of_an_answer() -> None:
+    decoder = decode(dialect("openai_responses"), max_bytes=100_000)
+    decoder.feed(b"data: " + b"x" * 90_000)
+    with pytest.raises(StreamFault, match="larger than 100000 bytes"):
+        decoder.feed(b"x" * 10_000)
