@@ -82,7 +82,8 @@ def ingest(value: object, limits: SizeLimits = DEFAULT_LIMITS, *, plain_only: bo
     The text parses under `parse`. Iterators are never consumed. Ingesting the result again changes nothing.
 
     Raises:
-        ForeignValue: With `plain_only`, and nothing else ever: what was read of the value is not plain data.
+        ForeignValue: With `plain_only`, and no other error ever: what was read of the value is not plain data.
+        KeyboardInterrupt: Or whatever else a signal that the process was sent raises meanwhile.
     """
     marks: set[str] = set()
     try:
@@ -170,7 +171,9 @@ class ValueWalk:
             return self._read(value, kind, depth)
         except (_Full, ForeignValue):
             raise
-        except BaseException:  # nothing awaits here, so this is no cancellation of ours
+        except BaseException as error:  # nothing awaits here, so this is no cancellation of ours
+            if _is_interrupt(error):
+                raise
             return self._mark("repr_failed", f"[{_name(kind)} that could not be read]")
         finally:
             self._path.discard(id(value))
@@ -270,6 +273,15 @@ class ValueWalk:
             return self._text(getincrementaldecoder("utf-8")().decode(data, final=not more) + more)
         except UnicodeDecodeError:
             return self._text(f"[{size} bytes, base64] {b64encode(data).decode()}{more}")
+
+
+def _is_interrupt(error: BaseException) -> bool:
+    """Tell whether a signal delivered this error, which then is no failure of the value."""
+    if isinstance(error, Exception):
+        return False
+    from actors.interrupts import is_delivered  # few values raise, and it imports `inspect`
+
+    return is_delivered(error)
 
 
 def _name(kind: type) -> str:

@@ -29,9 +29,10 @@ from actors.execution.from_threads import belonging
 from actors.execution.ordering import ResourceWriter
 from actors.execution.threads import READERS, THREADS, Place, PlaceRequest, Threads
 from actors.execution.views import NO_VIEW, TurnView, context_of, subagents_of
+from actors.interrupts import is_delivered
 from actors.kernel.contained import Contained
 from actors.kernel.deadlines import Timer
-from actors.kernel.host_code import call_host, is_delivered
+from actors.kernel.host_code import call_host
 from actors.kernel.parking import Waiter, parking, wake
 from actors.kernel.variables import with_variables
 from actors.tools import Tool
@@ -281,7 +282,9 @@ class Running:
             read = await self._threaded(partial(self._given, value, plain_only=True))
         except GeneratorExit:
             raise
-        except BaseException:
+        except BaseException as error:
+            if is_delivered(error):
+                raise
             return self._given(value)
         return read if isinstance(read, Returned) else self._given(value)
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import anyio
 from anyio.lowlevel import checkpoint
 
-from actors.kernel.host_code import is_delivered
+from actors.interrupts import is_delivered
 from actors.kernel.parking import Changes, Parking
 from actors.kernel.tasks import Ended, Work, begun, primed
 

@@ -8,22 +8,17 @@ Two things pass. A cancellation that the runtime asked for reaches only code tha
 that a signal delivered to the process strikes whatever code happens to run, and is not that code's failure.
 """
 
-import inspect
-import signal
 import sys
-from collections.abc import Awaitable, Callable, Iterator
-from functools import partial
+from collections.abc import Awaitable, Callable
 from math import inf
-from opcode import opmap
-from types import CodeType, TracebackType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import anyio
 
+from actors.interrupts import is_delivered, is_raised
+
 R = TypeVar("R")
 S = TypeVar("S")
-
-_RAISE = opmap["RAISE_VARARGS"]
 
 
 def call_host(work: Callable[[], R], failed: Callable[[BaseException], S]) -> R | S:
@@ -59,7 +54,7 @@ def is_failure(error: BaseException) -> bool:
     Else it is a cancellation that the runtime asked for, an interrupt that a signal delivered, or the end of the
     coroutine, behind which Python lets nothing be returned.
     """
-    if isinstance(error, GeneratorExit) and not _is_raised(error):
+    if isinstance(error, GeneratorExit) and not is_raised(error):
         return False
     return not (_is_told_to_end() or is_delivered(error))
 
@@ -94,43 +89,3 @@ class Listener:
         if not self.is_off:  # else it raised within the call that is the first to fail
             self.is_off = True
             self._off(error)
-
-
-def is_delivered(error: BaseException) -> bool:
-    """Tell whether a signal raised this error, or one of the group that it is, in code that merely happened to run.
-
-    Python's own handler of SIGINT raises without a frame, between two steps of the code or inside a call, while code
-    that raises an interrupt itself does so by `raise`. Other handlers, those of the event loops and of the program
-    included, are functions in the traceback.
-    """
-    if isinstance(error, BaseExceptionGroup):
-        return any(map(is_delivered, error.exceptions))
-    if isinstance(error, Exception):
-        return False
-    handlers = set(_handlers())
-    if any(step.tb_frame.f_code in handlers for step in _steps(error.__traceback__)):
-        return True
-    return isinstance(error, KeyboardInterrupt) and error.__traceback__ is not None and not _is_raised(error)
-
-
-def _is_raised(error: BaseException) -> bool:
-    """Tell whether a `raise` raised an error, and not the interpreter in the midst of the code."""
-    steps = tuple(_steps(error.__traceback__))
-    return bool(steps) and steps[-1].tb_frame.f_code.co_code[steps[-1].tb_lasti] == _RAISE
-
-
-def _steps(trace: TracebackType | None) -> Iterator[TracebackType]:
-    while trace is not None:
-        yield trace
-        trace = trace.tb_next
-
-
-def _handlers() -> Iterator[CodeType]:
-    """Yield the code of the functions that handle signals now."""
-    for number in signal.valid_signals():
-        handler: Any = signal.getsignal(number)  # Any: a function, however it is wrapped, or none
-        while isinstance(handler, partial):
-            handler = handler.func
-        code = getattr(inspect.unwrap(handler), "__code__", None) if callable(handler) else None
-        if code is not None:
-            yield code

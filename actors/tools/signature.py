@@ -16,6 +16,7 @@ from actors.core.batch import BoundArguments
 from actors.core.ingest import ingest
 from actors.core.jsonio import Json, JsonValue, dump
 from actors.errors import ConfigError, ToolDefinitionError
+from actors.interrupts import is_delivered
 from actors.kernel.host_code import call_host
 from actors.tools.context import ToolContext
 
@@ -233,7 +234,9 @@ def _blamed(
     for key in parameters:
         try:
             TypeAdapter(hints.get(key, Any)).json_schema()
-        except BaseException:  # the one that failed before
+        except BaseException as failure:  # the one that failed before
+            if is_delivered(failure):
+                raise
             hint = inspect.formatannotation(hints[key])
             return f"Tool {name!r}: parameter {key!r} of type {hint} has no JSON Schema; use JSON types"
     reason = " ".join(str(error).split())[:200]

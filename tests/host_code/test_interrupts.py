@@ -6,12 +6,13 @@ import sys
 from collections.abc import Callable, Generator, Iterator
 from functools import partial
 from types import coroutine
-from typing import Literal
+from typing import ClassVar, Literal
 
 import anyio
 import pytest
 import trio
 
+from actors.core.ingest import ingest
 from actors.kernel.host_code import await_host, call_host
 from actors.kernel.parking import parking
 from actors.runtime import Runtime
@@ -61,6 +62,48 @@ def test_an_interrupt_that_a_signal_delivers_passes_and_one_that_is_raised_does_
             call_host(work, lambda _: None)
     for kind in KINDS.values():
         assert isinstance(call_host(Bomb(partial(kind, False)), lambda raised: raised), BaseException)
+
+
+class Struck:
+    """A value that an interrupt strikes when it is read: the one that `raising` delivers or raises."""
+
+    def __init__(self, raising: Callable[[], object]) -> None:
+        self._raising = raising
+
+    def __repr__(self) -> str:
+        self._raising()
+        return "read"
+
+
+def test_an_interrupt_that_a_signal_delivers_passes_where_values_are_read(
+    delivered: Callable[[], object],
+) -> None:
+    for value in (Struck(delivered), [1, {"key": Struck(delivered)}], {Struck(delivered)}):
+        with pytest.raises((KeyboardInterrupt, SystemExit)):
+            ingest(value)
+    assert ingest(Struck(lambda: sys.exit(0))).marks == ("repr_failed",)
+
+
+class StruckType:
+    """The type of a parameter whose schema cannot be made: an interrupt strikes when it is tried once more."""
+
+    tries: ClassVar[Iterator[Callable[[], object]]]
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, *_: object) -> object:
+        next(cls.tries)()
+        raise LookupError
+
+
+def test_an_interrupt_that_a_signal_delivers_passes_where_a_tool_is_made(
+    delivered: Callable[[], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def work(what: StruckType) -> None:
+        """Work."""
+
+    monkeypatch.setattr(StruckType, "tries", iter([lambda: None, delivered]), raising=False)
+    with pytest.raises((KeyboardInterrupt, SystemExit)):
+        tool(work)
 
 
 @pytest.mark.anyio

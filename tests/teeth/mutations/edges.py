@@ -3,7 +3,8 @@
 from tests.teeth.mutations.mutation import Mutation
 
 TASKS, SWEEPS = "tests/test_host_tasks.py", "tests/test_sweeps.py"
-RESPONSES = "tests/test_responses_sessions.py"
+BACKUP = "tests/test_backup.py"
+RESPONSES, INTERRUPTS = "tests/test_responses_sessions.py", "tests/host_code/test_interrupts.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -73,5 +74,33 @@ MUTATIONS: tuple[Mutation, ...] = (
             f"{RESPONSES}::test_an_answer_with_an_image_of_more_than_a_mebibyte_in_its_last_events_is_read_whole",
             "tests/adapters/test_large_events.py::test_a_text_that_the_last_events_repeat_is_read_once_and_whole",
         ),
+    ),
+    Mutation(
+        "interrupts: one that strikes while a value is read is swallowed",
+        "actors/core/ingest.py:ValueWalk._nested",
+        "_is_interrupt(error)",
+        "False",
+        (f"{INTERRUPTS}::test_an_interrupt_that_a_signal_delivers_passes_where_values_are_read",),
+    ),
+    Mutation(
+        "interrupts: one that strikes while a tool is made is swallowed",
+        "actors/tools/signature.py:_blamed",
+        "is_delivered(failure)",
+        "False",
+        (f"{INTERRUPTS}::test_an_interrupt_that_a_signal_delivers_passes_where_a_tool_is_made",),
+    ),
+    Mutation(
+        "backup: it needs hard links",
+        "actors/storage/sqlite/backup.py:_name",
+        "error.errno not in _NO_LINKS",
+        "True",
+        (f"{BACKUP}::test_a_file_system_without_hard_links_takes_a_backup",),
+    ),
+    Mutation(
+        "backup: where there are no hard links it replaces a file",
+        "actors/storage/sqlite/backup.py:_name",
+        "os.close(os.open(...))",
+        "",
+        (f"{BACKUP}::test_a_backup_without_hard_links_replaces_no_file_that_came_meanwhile",),
     ),
 )

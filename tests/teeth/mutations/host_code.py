@@ -19,15 +19,15 @@ MUTATIONS = (
     ),
     Mutation(
         "host code: a group is judged by its own class",
-        "actors/kernel/host_code.py:is_delivered",
+        "actors/interrupts.py:is_delivered",
         "isinstance(error, BaseExceptionGroup)",
         "False",
         (f"{INTERRUPTS}::test_an_interrupt_that_a_signal_delivers_passes_and_one_that_is_raised_does_not",),
     ),
     Mutation(
         "host code: every interrupt is taken for one that a signal delivered",
-        "actors/kernel/host_code.py:is_delivered",
-        "not _is_raised(error)",
+        "actors/interrupts.py:is_delivered",
+        "not is_raised(error)",
         "True",
         (PLAYS,),
     ),
@@ -160,7 +160,7 @@ MUTATIONS = (
     Mutation(
         "host code: every end of a coroutine is taken for the code's own failure",
         "actors/kernel/host_code.py:is_failure",
-        "isinstance(error, GeneratorExit) and (not _is_raised(error))",
+        "isinstance(error, GeneratorExit) and (not is_raised(error))",
         "False",
         (CLOSED,),
     ),
