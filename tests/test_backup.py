@@ -1,6 +1,8 @@
 """Backups: a copy that is taken under writers is complete, opens, and nothing else is touched."""
 
 import asyncio
+import errno
+import os
 import threading
 from collections.abc import Callable
 from contextlib import closing
@@ -15,7 +17,7 @@ from actors.cli import main
 from actors.core.events import Failed
 from actors.core.identity import CallId
 from actors.core.jsonio import Json
-from actors.errors import ConfigError, JournalDamaged, JournalError
+from actors.errors import ConfigError, JournalDamaged, JournalError, JournalUnavailable
 from actors.storage import Entry
 from actors.storage.memory import MemoryStorage
 from actors.storage.postgres import PostgresStorage
@@ -225,6 +227,54 @@ def test_a_backup_that_is_ended_leaves_no_file(
     assert list(copy.parent.iterdir()) == []
     storage.backup(copy, lambda: None)
     storage.close()
+
+
+@pytest.fixture(params=["EPERM", "EXDEV", "ENOTSUP", "ENOSYS"])
+def without_links(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a file system without hard links."""
+    number = getattr(errno, request.param)
+
+    def refuse(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr("actors.storage.sqlite.backup.os.link", refuse)
+
+
+@pytest.mark.usefixtures("without_links")
+def test_a_file_system_without_hard_links_takes_a_backup(path: Path, copy: Path) -> None:
+    with closing(SqliteStorage(path)) as storage:
+        begin(storage, "one")
+        storage.backup(copy, lambda: None)
+        check_private_and_without(copy, b"no such words")
+        assert events(copy, "one") == 1
+
+
+@pytest.mark.usefixtures("without_links")
+def test_a_backup_without_hard_links_replaces_no_file_that_came_meanwhile(
+    path: Path, copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backup, "_STEPS", 20)
+    with closing(SqliteStorage(path)) as storage:
+        begin(storage, "one")
+        with pytest.raises(JournalUnavailable, match=f"{copy.name}: File exists; nothing was written"):
+            storage.backup(copy, lambda: copy.write_text("somebody else's"))
+    assert [each.name for each in copy.parent.iterdir()] == [copy.name]
+    assert copy.read_text() == "somebody else's"
+
+
+@pytest.mark.usefixtures("without_links")
+def test_a_backup_that_cannot_be_renamed_leaves_no_file(
+    path: Path, copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(Path, "rename", refuse)
+    with closing(SqliteStorage(path)) as storage:
+        begin(storage, "one")
+        with pytest.raises(JournalUnavailable, match="nothing was written"):
+            storage.backup(copy, lambda: None)
+    assert list(copy.parent.iterdir()) == []
 
 
 def test_a_damaged_file_is_not_copied_unnoticed(path: Path, copy: Path) -> None:

@@ -5,6 +5,7 @@ rows and not of the pages, so it has no bytes of deleted sessions, and a file wh
 unnoticed. Writers are not held up; the write-ahead log grows until the copy is complete.
 """
 
+import errno
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -16,6 +17,8 @@ from actors.storage.sqlite.faults import translated
 
 _STEPS = 10_000
 """Instructions of SQLite's machine between two looks at whether the caller still waits: about a millisecond."""
+_NO_LINKS = {errno.EPERM, errno.EXDEV, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
+"""What `link` raises where the file system has no hard links."""
 _SUFFIXES = ("", "-wal", "-shm", "-part")
 
 
@@ -46,10 +49,29 @@ def copy_into(connection: sqlite3.Connection, path: Path, check: Callable[[], ob
             connection.execute("VACUUM INTO ?", (str(part),))
         with translated(str(path)):
             _sync(part)
-            os.link(part, path)  # unlike a rename, it replaces nothing
+            _name(part, path)
             _sync(path.parent)
     finally:
         part.unlink(missing_ok=True)
+
+
+def _name(part: Path, path: Path) -> None:
+    """Give a complete copy its name, and replace no file.
+
+    A rename would replace one. A link does not, but some file systems have none (FAT, many network shares). There an
+    empty file takes the name first, and the copy then replaces that: a process that is killed in between leaves it.
+    """
+    try:
+        os.link(part, path)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+        try:
+            part.rename(path)
+        except BaseException:
+            path.unlink()
+            raise
 
 
 @contextmanager
