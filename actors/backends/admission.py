@@ -168,8 +168,9 @@ class Admission:
             self._begin(ticket)
         elif self._queue_of(ticket).size >= self._most_waiting(ticket):
             raise Overloaded(
-                f"{self._queue_of(ticket).size} requests wait for backend {self._name!r}, and limits.waiting is "
-                f"{self._pace.waiting}; ask later, ask less at a time, or raise it or limits.concurrency"
+                f"{self._queue_of(ticket).size} requests wait for backend {self._name!r}, and its limits.waiting is "
+                f"{self._pace.waiting}; ask later or less at a time, raise limits.waiting or limits.concurrency, or "
+                "add a backend to a pool"
             )
         else:
             await self._wait(ticket)
