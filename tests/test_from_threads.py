@@ -74,6 +74,33 @@ async def test_what_the_event_loop_raises_reaches_the_blocking_tool() -> None:
     assert "caught not there" in told
 
 
+@pytest.mark.parametrize("exit_exception", [SystemExit, KeyboardInterrupt])
+@pytest.mark.requirement("PROMISE-12")
+async def test_an_exit_exception_on_the_event_loop_fails_the_call_of_its_tool_only(
+    exit_exception: type[BaseException],
+) -> None:
+    async def fails() -> None:
+        await anyio.lowlevel.checkpoint()
+        raise exit_exception("of the tool")
+
+    def fails_at_once() -> None:
+        raise exit_exception("of the tool")
+
+    @tool
+    def lookup() -> str:
+        """Look something up."""
+        with pytest.raises(exit_exception, match="of the tool"):
+            anyio.from_thread.run_sync(fails_at_once)
+        anyio.from_thread.run(fails)
+        return "nothing"
+
+    server = openai(Turn(Call("lookup")), Turn(Say("Done.")))
+    async with hosting(a=server) as runtime:
+        assert (await (await runtime.open("a", tools=[lookup])).ask("Look it up.")).text == "Done."
+    (told,) = results(bodies(server)[-1]).values()
+    assert told == f"ERROR: {exit_exception.__name__}: of the tool"
+
+
 async def test_a_blocking_tool_that_asks_its_own_session_is_told_so() -> None:
     opened = list[Session]()
 

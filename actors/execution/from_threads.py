@@ -2,15 +2,22 @@
 
 Both look in the thread for the loop that it belongs to, and only their own worker threads say so. Ours are threads of
 their own, which no loop waits for, so they say it in the same place. Neither library has a public name for that.
+
+An exit exception that is raised in a callback or a task of asyncio ends its event loop. What a tool has the loop run
+therefore returns such an exception as a value, and the tool's thread raises it.
 """
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from functools import partial
+from functools import cache, partial
+from typing import Any
 
 from anyio._core._eventloop import claim_worker_thread
+from anyio.abc import AsyncBackend
 from anyio.lowlevel import EventLoopToken, current_token
+
+from actors.kernel.host_code import is_delivered
 
 Belonging = Callable[[], AbstractContextManager[None]]
 
@@ -22,8 +29,56 @@ def belonging() -> Belonging:
 
 @contextmanager
 def _belongs(token: EventLoopToken) -> Iterator[None]:
-    with claim_worker_thread(token.backend_class, token.native_token), _trios(token.native_token):
+    backend = _containing(token.backend_class)
+    with claim_worker_thread(backend, token.native_token), _trios(token.native_token):
         yield
+
+
+class _Exit:
+    """An exit exception that was raised by what the loop ran."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+
+@cache
+def _containing(backend: type[AsyncBackend]) -> type[AsyncBackend]:
+    """Return a backend whose event loop goes on though what a thread has it run raises an exit exception."""
+
+    class Containing(backend):  # type: ignore[misc,valid-type]  # a class that is known when it runs
+        @classmethod
+        def run_async_from_thread(cls, func: Any, args: Any, token: Any) -> Any:  # Any: as anyio has them
+            return _value(super().run_async_from_thread(partial(_awaited, func), args, token))
+
+        @classmethod
+        def run_sync_from_thread(cls, func: Any, args: Any, token: Any) -> Any:  # Any: as above
+            return _value(super().run_sync_from_thread(partial(_called, func), args, token))
+
+    return Containing
+
+
+async def _awaited(function: Callable[..., Awaitable[object]], *args: object) -> object:
+    try:
+        return await function(*args)
+    except (SystemExit, KeyboardInterrupt) as error:
+        if is_delivered(error):
+            raise
+        return _Exit(error)
+
+
+def _called(function: Callable[..., object], *args: object) -> object:
+    try:
+        return function(*args)
+    except (SystemExit, KeyboardInterrupt) as error:
+        if is_delivered(error):
+            raise
+        return _Exit(error)
+
+
+def _value(answer: object) -> object:
+    if isinstance(answer, _Exit):
+        raise answer.error
+    return answer
 
 
 @contextmanager

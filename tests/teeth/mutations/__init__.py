@@ -17,6 +17,7 @@ from tests.teeth.mutations import (
     core,
     dialects,
     edges,
+    exits,
     everyday,
     failed_asks,
     failovers,
@@ -152,4 +153,5 @@ MUTATIONS: tuple[Mutation, ...] = (
     *one_reading.MUTATIONS,
     *visible.MUTATIONS,
     *within_turns.MUTATIONS,
+    *exits.MUTATIONS,
 )

@@ -1,0 +1,16 @@
+"""Mistakes at the edges: exits and cancellations where nobody expects them."""
+
+from tests.teeth.mutations.mutation import Mutation
+
+FROM_THREADS = "tests/test_from_threads.py"
+EXITS = f"{FROM_THREADS}::test_an_exit_exception_on_the_event_loop_fails_the_call_of_its_tool_only"
+
+MUTATIONS = (
+    Mutation(
+        "edges: an exit exception of what a tool's thread has the event loop run ends the loop",
+        "actors/execution/from_threads.py:_belongs",
+        "backend = _containing(token.backend_class)",
+        "backend = token.backend_class",
+        (EXITS,),
+    ),
+)
