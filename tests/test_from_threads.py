@@ -11,6 +11,7 @@ import pytest
 
 from actors import Session, tool
 from actors.errors import OwnSession
+from actors.kernel.loop_thread import Backend
 from actors.testing import Call, Say, Turn
 from tests.hosting_cases import case
 from tests.runtime_support import bodies, hosting, openai, results
@@ -99,6 +100,21 @@ async def test_an_exit_exception_on_the_event_loop_fails_the_call_of_its_tool_on
         assert (await (await runtime.open("a", tools=[lookup])).ask("Look it up.")).text == "Done."
     (told,) = results(bodies(server)[-1]).values()
     assert told == f"ERROR: {exit_exception.__name__}: of the tool"
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+async def test_a_blocking_tool_may_run_an_event_loop_of_its_own(backend: Backend) -> None:
+    @tool
+    def lookup() -> str:
+        """Look something up."""
+        return anyio.run(query, backend=backend)
+
+    server = openai(Turn(Call("lookup")), Turn(Say("Done.")))
+    async with hosting(a=server) as runtime:
+        WHO.set("me")
+        await (await runtime.open("a", tools=[lookup])).ask("Look it up.")
+    (told,) = results(bodies(server)[-1]).values()
+    assert told.startswith("me asked in actors")
 
 
 async def test_a_blocking_tool_that_asks_its_own_session_is_told_so() -> None:

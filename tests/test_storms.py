@@ -223,8 +223,8 @@ def test_a_refusal_for_overload_says_what_waits_the_limit_and_the_way_out() -> N
     assert isinstance(refused, Broken)
     assert (refused.failure.kind, refused.failure.action) == ("overloaded", "next_backend")
     assert refused.failure.message.endswith(
-        "1 requests wait for backend 'a', and its limits.waiting is 1; ask later or less at a time, raise limits.waiting "
-        "or limits.concurrency, or add a backend to a pool"
+        "1 requests wait for backend 'a', and its limits.waiting is 1; ask later or less at a time, "
+        "raise limits.waiting or limits.concurrency, or add a backend to a pool"
     )
 
 

@@ -25,7 +25,7 @@ from actors.core.returned import is_large, parted
 from actors.errors import AskFailed, JournalError, KernelError, OwnSession, ResourceBusy, ThreadsBusy
 from actors.execution.children import Subagents
 from actors.execution.executor import Executor, Inside
-from actors.execution.from_threads import belonging
+from actors.execution.from_threads import belonging, run_in
 from actors.execution.ordering import ResourceWriter
 from actors.execution.threads import READERS, THREADS, Place, PlaceRequest, Threads
 from actors.execution.views import NO_VIEW, TurnView, context_of, subagents_of
@@ -351,7 +351,7 @@ class Running:
         def run() -> None:
             try:
                 with thread():
-                    value: object = context.run(work)
+                    value: object = run_in(context, work)
             except BaseException as error:  # it must not cross from its thread into the event loop
                 value = _Raised(error)
             try:

@@ -10,15 +10,17 @@ therefore returns such an exception as a value, and the tool's thread raises it.
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from contextvars import Context
 from functools import cache, partial
-from typing import Any
+from typing import Any, TypeVar
 
-from anyio._core._eventloop import claim_worker_thread
+from anyio._core._eventloop import claim_worker_thread, set_current_async_library
 from anyio.abc import AsyncBackend
 from anyio.lowlevel import EventLoopToken, current_token
 
 from actors.kernel.host_code import is_delivered
 
+R = TypeVar("R")
 Belonging = Callable[[], AbstractContextManager[None]]
 
 
@@ -32,6 +34,12 @@ def _belongs(token: EventLoopToken) -> Iterator[None]:
     backend = _containing(token.backend_class)
     with claim_worker_thread(backend, token.native_token), _trios(token.native_token):
         yield
+
+
+def run_in(context: Context, work: Callable[[], R]) -> R:
+    """Run `work` with the variables of a task, outside of its event loop: it may run one of its own."""
+    context.run(set_current_async_library, None)
+    return context.run(work)
 
 
 class _Exit:

@@ -13,4 +13,11 @@ MUTATIONS = (
         "backend = token.backend_class",
         (EXITS,),
     ),
+    Mutation(
+        "edges: a tool's thread looks as if an event loop ran in it",
+        "actors/execution/from_threads.py:run_in",
+        "context.run(set_current_async_library, None)",
+        "",
+        (f"{FROM_THREADS}::test_a_blocking_tool_may_run_an_event_loop_of_its_own",),
+    ),
 )

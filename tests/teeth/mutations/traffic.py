@@ -201,8 +201,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "threads: a tool's thread belongs to no event loop",
         "actors/execution/calls.py:Running._threaded",
-        "with thread():\n    value: object = context.run(work)",
-        "value: object = context.run(work)",
+        "with thread():\n    value: object = run_in(context, work)",
+        "value: object = run_in(context, work)",
         (FROM_THREADS,),
     ),
     Mutation(
