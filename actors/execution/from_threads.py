@@ -18,7 +18,7 @@ from anyio._core._eventloop import claim_worker_thread, set_current_async_librar
 from anyio.abc import AsyncBackend
 from anyio.lowlevel import EventLoopToken, current_token
 
-from actors.kernel.host_code import is_delivered
+from actors.interrupts import is_delivered
 
 R = TypeVar("R")
 Belonging = Callable[[], AbstractContextManager[None]]

@@ -99,7 +99,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "backup: where there are no hard links it replaces a file",
         "actors/storage/sqlite/backup.py:_name",
-        "os.close(os.open(...))",
+        "os.close(os.open(*...))",
         "",
         (f"{BACKUP}::test_a_backup_without_hard_links_replaces_no_file_that_came_meanwhile",),
     ),
