@@ -14,6 +14,9 @@ from msgspec import Struct
 
 from actors.adapters.failure import broken
 
+MAX_OTHER = 1024 * 1024
+"""Bytes of a line that is no data, and of all lines outside any event: no server has a reason to write more."""
+
 DONE = "[DONE]"
 """The data of an event that says nothing but that the stream ends."""
 
@@ -29,8 +32,8 @@ class EventParser:
     """Splits a stream into events.
 
     Args:
-        max_event: Bytes of one event, or of one line outside any event. An answer's last event may repeat all of the
-            answer, and an image is one event, so there is no smaller bound than that of the answer.
+        max_event: Bytes of one event. The last event of an answer may repeat all of it, and an image is one event, so
+            there is no smaller bound than that of the answer.
     """
 
     def __init__(self, max_event: int) -> None:
@@ -65,7 +68,7 @@ class EventParser:
                 self._dispatch(events)
         if rest:
             self._begun += rest
-            self._check(self._size + len(self._begun))
+            self._check(self._begun)
         return events
 
     def close(self) -> list[ServerEvent]:
@@ -88,19 +91,20 @@ class EventParser:
             line = line.removeprefix(b"\xef\xbb\xbf")
         return line
 
-    def _check(self, size: int) -> None:
-        if size > self._max_event:
+    def _check(self, line: bytes | bytearray) -> None:
+        """Refuse a line, whole or begun, that makes the event or what is outside of events too large."""
+        if self._size + len(line) > self._max_event:
             raise broken(f"an event of the stream is larger than {self._max_event} bytes")
+        if len(self._stray) + len(line) > MAX_OTHER and not line.startswith(b"data"):
+            raise broken(f"a line of the stream is no data and larger than {MAX_OTHER} bytes")
 
     def _take(self, line: bytes) -> None:
         """Take a whole line that is not blank."""
-        size = self._size + len(line)
-        if size > self._max_event:
-            self._check(size)
+        self._check(line)
         field, _, value = line.partition(b":")
         if not field:
             return  # keep-alives inside an event do not make it larger
-        self._size = size
+        self._size += len(line)
         if field == b"data":
             self._data.append(value.removeprefix(b" ").decode("utf-8", "replace"))
         elif field == b"event":

@@ -89,6 +89,14 @@ def test_a_flood_of_comments_inside_one_event_is_skipped() -> None:
     assert parser.feed(b"data: a\n" + b": keep-alive\n" * 1000 + b"data: b\n\n") == [ServerEvent("", "a\nb")]
 
 
+def test_a_large_event_may_have_comments_and_a_line_that_is_no_data_is_bounded_by_itself() -> None:
+    data = b"data: " + b"x" * 2 * MEBIBYTE + b"\n: keep-alive\n\n"
+    assert [len(event.data) for event in parsed([data], EventParser(3 * MEBIBYTE))] == [2 * MEBIBYTE]
+    for line in (b"x" * 2 * MEBIBYTE, b'{"error": 1}\n' * 100_000, b": " + b"x" * 2 * MEBIBYTE):
+        with pytest.raises(StreamFault, match="is no data and larger than 1048576 bytes"):
+            parsed([line], EventParser(3 * MEBIBYTE))
+
+
 def test_an_event_of_the_largest_size_passes() -> None:
     data = b"data: " + b"x" * 93
     assert len(EventParser(max_event=100).feed(data + b"\n\n")) == 1

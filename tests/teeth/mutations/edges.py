@@ -103,4 +103,11 @@ MUTATIONS: tuple[Mutation, ...] = (
         "",
         (f"{BACKUP}::test_a_backup_without_hard_links_replaces_no_file_that_came_meanwhile",),
     ),
+    Mutation(
+        "large events: a line that is no data may be as large as an answer",
+        "actors/adapters/sse.py:EventParser._check",
+        'not line.startswith(b"data")',
+        "False",
+        ("tests/adapters/test_sse.py", "tests/test_faulty_streams.py"),
+    ),
 )
