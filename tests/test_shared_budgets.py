@@ -8,6 +8,7 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 import pytest
+from msgspec.structs import replace
 from prometheus_client import CollectorRegistry, generate_latest
 
 from actors import Allowance, Budget, Compaction, Price, Runtime, TurnResult, subagent
@@ -21,7 +22,7 @@ from actors.core.stats import BudgetStats
 from actors.core.stream import Usage
 from actors.errors import CompactionFailed, ConfigError, OverBudget
 from actors.handle import Session
-from actors.kernel.parking import parking
+from actors.kernel.parking import Waiter, parking
 from actors.telemetry.prometheus import PrometheusCollector
 from actors.testing import Call, OpenAIServer, Say, Stall, Turn, serve
 from tests.runtime_support import Gate, assert_paired, backend_at, bodies, log, openai
@@ -140,6 +141,78 @@ async def test_who_waits_for_longer_goes_first_unless_another_budget_keeps_it() 
             elsewhere.ended()
     assert order[-1] == "kept"
     assert [*tenant.line, *other.line, *pool.line] == []
+
+
+async def test_a_request_that_ends_wakes_the_one_that_goes_next_and_nobody_else() -> None:
+    count, waits, order = 300, list[object](), list[int]()
+    here = parking()
+
+    def waiter() -> Waiter:
+        waits.append(made := here.waiter())
+        return made
+
+    def counted(tokens: int) -> SharedBudget:
+        return SharedBudget(Budget(tokens=tokens), Used(), lambda *_: None, replace(here, waiter=waiter))
+
+    budget, roomy = counted(100), counted(100 * count)
+    busy = Share(budget)
+
+    async def request(number: int) -> None:
+        with Share(roomy, budget) as share:
+            assert await share.admitted(Demand(100), lambda: False) is None
+            order.append(number)
+            await anyio.lowlevel.checkpoint()
+
+    with anyio.fail_after(60):
+        assert await busy.admitted(Demand(100), lambda: False) is None
+        async with anyio.create_task_group() as tasks:
+            for number in range(count):
+                tasks.start_soon(request, number)
+            await anyio.wait_all_tasks_blocked()
+            assert (len(budget.line), len(roomy.line)) == (count, 0)
+            busy.ended()
+    assert sorted(order) == [*range(count)]
+    assert len(waits) == count
+    assert budget.stats.in_flight == roomy.stats.in_flight == 0
+
+
+async def test_a_budget_that_is_used_up_refuses_all_who_wait_for_it() -> None:
+    budget = SharedBudget(Budget(tokens=100), Used(), lambda *_: None, parking())
+    busy, refusals = Share(budget), list[str | None]()
+
+    async def request() -> None:
+        refusals.append(await Share(budget).admitted(Demand(1), lambda: False))
+
+    with anyio.fail_after(60):
+        assert await busy.admitted(Demand(100), lambda: False) is None
+        async with anyio.create_task_group() as tasks:
+            for _ in range(20):
+                tasks.start_soon(request)
+            await anyio.wait_all_tasks_blocked()
+            busy.settle(Binding("a", "openai_chat"), Usage(90, 10), is_round=True)
+    assert refusals == ["the session's budget of 100 tokens is used up (100 were used)"] * 20
+    assert budget.line == []
+
+
+async def test_room_that_comes_to_a_request_that_is_cancelled_goes_to_the_next() -> None:
+    budget, order = SharedBudget(Budget(tokens=100), Used(), lambda *_: None, parking()), list[str]()
+    busy, scope = Share(budget), anyio.CancelScope()
+
+    async def request(name: str, scope: anyio.CancelScope) -> None:
+        with scope, Share(budget) as share:
+            assert await share.admitted(Demand(100), lambda: False) is None
+            order.append(name)
+
+    with anyio.fail_after(60):
+        assert await busy.admitted(Demand(100), lambda: False) is None
+        async with anyio.create_task_group() as tasks:
+            for name, its_scope in (("cancelled", scope), ("next", anyio.CancelScope())):
+                tasks.start_soon(request, name, its_scope)
+                await anyio.wait_all_tasks_blocked()
+            scope.cancel()
+            busy.ended()
+    assert order in (["next"], ["cancelled", "next"])  # trio lets one that was woken go on
+    assert budget.stats.in_flight == 0
 
 
 async def test_what_was_reported_of_a_binding_is_what_the_next_request_is_estimated_by() -> None:

@@ -1,12 +1,17 @@
 """Budgets that several sessions use at the same time: of a tenant, of a pool, of those below the calls of a batch.
 
 Each request counts when it has been answered, and until then as what it is estimated to come to. One for which that
-leaves nothing waits until another has been answered, and then looks again: who waits for longer first, unless another
+leaves nothing waits until another has been answered and gives it the room: who waits for longer first, unless another
 budget keeps it. So what is used exceeds a budget by one request, as in a session alone, as far as estimates are right.
+
+A request waits in the line of one budget that has no room for it, so a budget with room has nobody in its line. One
+that ends wakes those that go next, and nobody else: with thousands in a line, to wake all each time takes minutes.
 """
 
-from collections.abc import Callable, Mapping
-from itertools import takewhile
+from bisect import bisect_left, insort
+from collections.abc import Callable, Mapping, Sequence
+from itertools import count
+from operator import attrgetter
 from typing import Self
 
 from msgspec import Struct
@@ -17,7 +22,10 @@ from actors.core.identity import Binding
 from actors.core.spending import Budget, Cost, Used, left, why_over
 from actors.core.stats import BudgetStats
 from actors.core.stream import Usage
-from actors.kernel.parking import Changes, Parking
+from actors.kernel.parking import Parking, Waiter, wake
+
+_ARRIVALS = count(1)
+_arrived = attrgetter("arrived")
 
 
 class Demand(Struct, frozen=True):
@@ -70,7 +78,6 @@ class SharedBudget:
 
     __slots__ = (
         "_budget",
-        "_changes",
         "_cost",
         "_in_flight",
         "_reserved",
@@ -79,6 +86,7 @@ class SharedBudget:
         "before",
         "line",
         "refused",
+        "waiter",
         "whose",
     )
 
@@ -94,11 +102,11 @@ class SharedBudget:
         self._budget, self.before, self._cost = replace(budget, seconds=None), before, cost
         self._used, self._window, self.whose = before, window, whose
         self._in_flight, self._reserved = 0, Demand()
-        self._changes = Changes(parking)
+        self.waiter = parking.waiter
         self.refused = 0
         """Requests and asks that it was used up for."""
-        self.line: dict[Share, None] = {}
-        """Those whose requests wait, the one that came first at the front."""
+        self.line: list[Share] = []
+        """Those whose requests wait for this budget, the one that came first at the front."""
 
     @property
     def left(self) -> Budget:
@@ -133,6 +141,11 @@ class SharedBudget:
             and (budget.money is None or (used.money(self._cost) or 0.0) + reserved.money < budget.money)
         )
 
+    @property
+    def is_open(self) -> bool:
+        """Whether nobody need wait for it: it has room, or is used up."""
+        return self.is_roomy() or self.why_over() is not None
+
     def reserve(self, demand: Demand) -> None:
         """Count a request as in flight."""
         self._in_flight += 1
@@ -142,15 +155,6 @@ class SharedBudget:
         """Note that a request is in flight no more."""
         self._in_flight -= 1
         self._reserved = self._reserved - demand if self._in_flight else Demand()
-        self._changes.tell()
-
-    async def change(self) -> None:
-        """Wait until there may be room."""
-        await self._changes.next()
-
-    def look_again(self) -> None:
-        """Have those who wait look whether they were stopped, and whether there is room."""
-        self._changes.tell()
 
     def settle(self, binding: Binding, usage: Usage, *, is_round: bool) -> None:
         """Count what a request has used. `is_round`: as a round too."""
@@ -175,11 +179,16 @@ class SharedBudget:
 class Share:
     """One session's requests under the budgets that it shares, one at a time. As a context: none is left in flight."""
 
-    __slots__ = ("_budgets", "_reserved")
+    __slots__ = ("_budgets", "_demand", "_reserved", "_waiter", "_waits_for", "arrived")
 
     def __init__(self, *budgets: SharedBudget) -> None:
         self._budgets = budgets
+        self._demand = Demand()
         self._reserved: Demand | None = None
+        self._waiter: Waiter | None = None
+        self._waits_for: SharedBudget | None = None
+        self.arrived = 0
+        """A number of the request that waits, higher than those of requests that have waited for longer."""
 
     def __enter__(self) -> Self:
         return self
@@ -198,42 +207,55 @@ class Share:
         One that is stopped meanwhile is not counted.
         """
         self.ended()
+        self._demand = demand
         try:
-            while not is_stopped():
-                for budget in self._budgets:
-                    if (why := budget.why_over()) is not None:
-                        budget.refused += 1
-                        return why
-                if (kept_by := self._kept_by()) is None:
-                    self._reserved = demand
-                    for budget in self._budgets:
-                        budget.reserve(demand)
-                    return None
-                for budget in self._budgets:
-                    budget.line.setdefault(self)
-                await kept_by.change()
-            return None
+            why = await self._wait_for_room(is_stopped)
+        except BaseException:
+            self.ended()
+            raise
         finally:
             self._leave()
+            self.arrived, self._waiter = 0, None
+        if why is not None or is_stopped():
+            self.ended()
+        return why
 
-    @property
-    def _full(self) -> SharedBudget | None:
-        return next((each for each in self._budgets if not each.is_roomy()), None)
-
-    def _kept_by(self) -> SharedBudget | None:
-        """Return a budget that has no room, or has it for somebody who came before; None if a request may go."""
-        for budget in self._budgets:
-            before = takewhile(lambda each: each is not self, budget.line)
-            if not budget.is_roomy() or any(each._full is None for each in before):
-                return budget
+    async def _wait_for_room(self, is_stopped: Callable[[], bool]) -> str | None:
+        """Return once the request is counted or stopped; else why it never will be."""
+        while not is_stopped():
+            for budget in self._budgets:
+                if (why := budget.why_over()) is not None:
+                    budget.refused += 1
+                    return why
+            if self._reserved is None:
+                self._waiter = None
+                self.proceed()
+            if self._reserved is not None:
+                return None
+            self._waiter = self._budgets[0].waiter()
+            await self._waiter
         return None
 
+    def proceed(self) -> None:
+        """Count the request, or have it wait for a budget without room; wake it unless it waits."""
+        self._leave()
+        full = next((each for each in self._budgets if not each.is_open), None)
+        if full is not None:
+            self.arrived = self.arrived or next(_ARRIVALS)
+            self._waits_for = full
+            insort(full.line, self, key=_arrived)
+            return
+        if all(each.why_over() is None for each in self._budgets):
+            self._reserved = self._demand
+            for budget in self._budgets:
+                budget.reserve(self._demand)
+        wake(self._waiter)
+
     def _leave(self) -> None:
-        """Let those behind look for themselves."""
-        for budget in self._budgets:
-            if self in budget.line:
-                del budget.line[self]
-                budget.look_again()
+        """Leave the line that the request waits in, if it does. Nobody else has more room by that."""
+        if (budget := self._waits_for) is not None:
+            self._waits_for = None
+            del budget.line[bisect_left(budget.line, self.arrived, key=_arrived)]
 
     @property
     def is_in_flight(self) -> bool:
@@ -241,9 +263,8 @@ class Share:
         return self._reserved is not None
 
     def look_again(self) -> None:
-        """See `SharedBudget.look_again`."""
-        for budget in self._budgets:
-            budget.look_again()
+        """Have the waiting request look whether it was stopped, has room, or will have none."""
+        wake(self._waiter)
 
     def settle(self, binding: Binding, usage: Usage, *, is_round: bool) -> None:
         """Count what a request has used; it is in flight no more."""
@@ -258,6 +279,13 @@ class Share:
             self._reserved = None
             for budget in self._budgets:
                 budget.release(demand)
+            _share_room(self._budgets)
+
+
+def _share_room(budgets: Sequence[SharedBudget]) -> None:
+    """Give the room that budgets have now to requests that wait for it, in the order in which they came."""
+    while found := [budget for budget in budgets if budget.line and budget.is_open]:
+        min((budget.line[0] for budget in found), key=_arrived).proceed()
 
 
 class RuntimeBudgets:

@@ -120,7 +120,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "simulated: what the sessions of a tenant share is never used up",
-        "actors/backends/budgets.py:Share.admitted",
+        "actors/backends/budgets.py:Share._wait_for_room",
         "budget.why_over()",
         "None",
         SEEDS,
