@@ -199,9 +199,11 @@ async def test_room_that_comes_to_a_request_that_is_cancelled_goes_to_the_next()
     busy, scope = Share(budget), anyio.CancelScope()
 
     async def request(name: str, scope: anyio.CancelScope) -> None:
-        with scope, Share(budget) as share:
+        with scope:
+            share = Share(budget)
             assert await share.admitted(Demand(100), lambda: False) is None
             order.append(name)
+            share.ended()
 
     with anyio.fail_after(60):
         assert await busy.admitted(Demand(100), lambda: False) is None
