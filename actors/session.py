@@ -143,7 +143,12 @@ class SessionActor(Actor[SessionCommand]):
             pending.outcome = pending.outcome or (awaiting.so_far(state, self.waits), replay.seq)
             self._conclude()
         if self._phase == "awaiting":
-            self._queue_limits.begin(self._mine, pending.waiting)
+            self._let_wait()
+
+    def _let_wait(self) -> None:
+        """Let asks wait behind a turn that waits for its caller, for a bounded time; refuse rewinds."""
+        self._pending.drop_rewinds(open_turn(self._log.state))
+        self._queue_limits.begin(self._mine, self._pending.waiting)
 
     def receive(self, command: SessionCommand) -> None:
         match command:
@@ -419,9 +424,8 @@ class SessionActor(Actor[SessionCommand]):
         if not is_ending:
             self._step("paused")
         if not (is_ending or self._cancels):
-            self._pending.drop_rewinds(open_turn(self._log.state))
             self._conclude()
-            self._queue_limits.begin(self._mine, self._pending.waiting)
+            self._let_wait()
             return
         self._go_on_with("paused" if is_ending else "cancel", sink, copy_context())
 

@@ -11,7 +11,7 @@ import pytest
 from actors import Runtime
 from actors.config import RuntimeLimits
 from actors.core.compaction import Compaction
-from actors.core.events import EpochBegan, Rewound
+from actors.core.events import Awaited, EpochBegan, Rewound
 from actors.core.feed import StatusEvent, TurnResult
 from actors.core.identity import CallId
 from actors.core.spending import Budget
@@ -26,6 +26,7 @@ from actors.tools import Tool
 from tests.runtime_support import Gate, anthropic, assert_paired, bodies, hosting, log, openai, recorded
 from tests.test_outages import Outage
 from tests.test_rebuild import crash
+from tests.test_recovery_of_sessions import Held
 
 pytestmark = pytest.mark.anyio
 
@@ -278,6 +279,35 @@ async def test_a_rewind_that_waits_outlives_a_crash(which: str) -> None:
         assert done == [2]
         await talk(session, "Second?")
         assert await texts(session) == ["Second?", "Done."]
+
+
+@pytest.mark.parametrize("which", ["session", "renderer"])
+async def test_a_rewind_that_waits_is_refused_when_a_crash_comes_as_the_turn_begins_to_wait(
+    which: str,
+) -> None:
+    storage = Held(Awaited)
+    server = openai(Turn(Call("look", {"n": 1})), Turn(Say("Done.")), Turn(Say("More.")))
+    async with hosting(a=server, storage=storage) as runtime, anyio.create_task_group() as tasks:
+        session = await runtime.open("a", tools=[LOOK])
+        tasks.start_soon(session.ask, "How warm?")
+        await storage.begun.wait()
+        refused = list[str]()
+
+        async def rewind() -> None:
+            with pytest.raises(SessionError) as caught:
+                await session.rewind(0)
+            refused.append(str(caught.value))
+
+        tasks.start_soon(rewind)
+        await waiting(session, 1)
+        await crash(session, which)
+        storage.freed.set()
+        while not refused:
+            await anyio.lowlevel.checkpoint()
+        assert "turn 1 waits for its caller; cancel() it first" in refused[0]
+        assert runtime.stats().asks_waiting == 0
+        assert (await session.provide({ONE: "21 C."})).text == "Done."
+        assert await session.rewind(0) == 3
 
 
 @pytest.mark.requirement("PROMISE-3", "PROMISE-6")

@@ -140,7 +140,7 @@ MUTATIONS = (
     ),
     Mutation(
         "everyday: an ask that waited before the turn did waits for ever",
-        "actors/session.py:SessionActor._paused",
+        "actors/session.py:SessionActor._let_wait",
         "self._queue_limits.begin(self._mine, self._pending.waiting)",
         "",
         (f"{QUEUE}::test_an_ask_that_waits_already_when_the_turn_begins_to_wait_is_bounded_too",),

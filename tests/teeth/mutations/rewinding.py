@@ -8,6 +8,13 @@ CORE, SESSIONS = "tests/core/test_rewind.py", "tests/test_rewind.py"
 
 MUTATIONS = (
     Mutation(
+        "rewinding: one that waits is refused by a turn that begins to wait, and not after a crash",
+        f"{SESSION}:SessionActor._wait_on",
+        "self._let_wait()",
+        "self._queue_limits.begin(self._mine, pending.waiting)",
+        (f"{SESSIONS}::test_a_rewind_that_waits_is_refused_when_a_crash_comes_as_the_turn_begins_to_wait",),
+    ),
+    Mutation(
         "rewinding: nothing leaves the history",
         f"{STATE}:SessionState._rewind",
         "self.history.rewind(end.length, ...)",
@@ -82,7 +89,7 @@ MUTATIONS = (
     ),
     Mutation(
         "rewinding: one waits for a turn that waits for its caller",
-        f"{SESSION}:SessionActor._paused",
+        f"{SESSION}:SessionActor._let_wait",
         "self._pending.drop_rewinds(open_turn(self._log.state))",
         "",
         (f"{SESSIONS}::test_a_turn_that_waits_for_its_caller_is_cancelled_first",),
