@@ -302,8 +302,9 @@ async def test_a_rewind_that_waits_is_refused_when_a_crash_comes_as_the_turn_beg
         await waiting(session, 1)
         await crash(session, which)
         storage.freed.set()
-        while not refused:
-            await anyio.lowlevel.checkpoint()
+        with anyio.fail_after(60):
+            while not refused:
+                await anyio.lowlevel.checkpoint()
         assert "turn 1 waits for its caller; cancel() it first" in refused[0]
         assert runtime.stats().asks_waiting == 0
         assert (await session.provide({ONE: "21 C."})).text == "Done."

@@ -19,6 +19,7 @@ from psycopg.waiting import Ready
 
 from actors.errors import ActorsError, ConfigError, JournalUnavailable
 from actors.storage.postgres.faults import AGAIN, ELSEWHERE, is_lost, meaning, meaning_at_connect
+from actors.storage.postgres.statements import IS_STANDBY
 
 R = TypeVar("R")
 Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]  # Any: whatever a statement gives
@@ -55,6 +56,19 @@ class _Bounded(psycopg.Connection[tuple[Any, ...]]):
         except StopIteration as end:
             done: R = end.value
             return done
+
+
+def check_primary(connection: Connection, where: str) -> None:
+    """Refuse a standby as the server to read from: it may lag behind what was acknowledged.
+
+    Raises:
+        JournalUnavailable: It is one. An address of several hosts may lead to another server next time.
+    """
+    if connection.execute(IS_STANDBY).fetchone() == (True,):
+        raise JournalUnavailable(
+            f"{where}: a standby answers, which may lag behind; name the server that it copies from, or add "
+            "target_session_attrs=read-write to the address"
+        )
 
 
 @contextmanager
@@ -99,7 +113,7 @@ class Link:
         self._out_since: float | None = None
         self._not_before = 0.0
         self._began = 0.0
-        self._was_made = False
+        self._was_made = self._is_outdated = False
 
     def rename(self, name: str) -> None:
         """Have the server show this name for every connection that is made from now on."""
@@ -129,6 +143,10 @@ class Link:
                     self._out_since = None
                     return done
 
+    def renew(self) -> None:
+        """Have the next use make another connection. Waits for no use that is under way."""
+        self._is_outdated = True
+
     def close(self) -> None:
         """Close the connection; the next use makes another."""
         with self._lock:
@@ -136,6 +154,9 @@ class Link:
             self._out_since = None
 
     def _connected(self) -> Connection:
+        if self._is_outdated:
+            self._is_outdated = False
+            self._drop()
         if self._connection is None:
             connection = self.made()
             try:

@@ -27,6 +27,8 @@ WHERE application_name = %s AND usename = current_user AND pid <> pg_backend_pid
 """
 """Ends the connections of a name, and waits for it: so what they were asked is done by now, or never will be."""
 
+IS_STANDBY = "SELECT pg_is_in_recovery()"
+
 BEAT = f"""
 INSERT INTO actors_host SELECT %s, clock_timestamp() + make_interval(secs => %s) WHERE {_IS_OURS}
 ON CONFLICT (name) DO UPDATE SET until = excluded.until

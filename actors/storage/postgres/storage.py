@@ -43,7 +43,7 @@ from actors.storage.hosts import host_name
 from actors.storage.postgres import statements as sql
 from actors.storage.postgres.address import named, parameters
 from actors.storage.postgres.batch import Batch, checksum, row_of
-from actors.storage.postgres.connection import TRIES, Connection, Link, allowing
+from actors.storage.postgres.connection import TRIES, Connection, Link, allowing, check_primary
 from actors.storage.postgres.faults import is_lost
 from actors.storage.postgres.format import check_rights, check_version, prepare
 from actors.storage.postgres.pooler import check_direct
@@ -233,6 +233,7 @@ class PostgresStorage:
         connection.execute(sql.SETTINGS, [_milliseconds(s) for s in (bound, self._locked, self._lease / 3)])
 
     def _begin_reading(self, connection: Connection) -> None:
+        check_primary(connection, self.where)
         self._begin(connection, self._bound)
 
     def _begin_writing(self, connection: Connection) -> None:
@@ -249,6 +250,7 @@ class PostgresStorage:
             connection.execute(sql.TAKE_BACK, self._doubt.back)
             self._doubt = None
         self._is_prepared = True
+        self._reader.renew()  # or it may go on at a server that another one took over from
 
     def _check_direct(self, connection: Connection) -> None:
         """Once, and before anything is set: see that no pooler stands in between that shares connections."""

@@ -3,7 +3,7 @@
 from tests.teeth.mutations.mutation import Mutation
 
 TASKS, SWEEPS = "tests/test_host_tasks.py", "tests/test_sweeps.py"
-BACKUP = "tests/test_backup.py"
+BACKUP, OWN = "tests/test_backup.py", "tests/test_own_writes.py"
 RESPONSES, INTERRUPTS = "tests/test_responses_sessions.py", "tests/host_code/test_interrupts.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
@@ -109,5 +109,26 @@ MUTATIONS: tuple[Mutation, ...] = (
         'not line.startswith(b"data")',
         "False",
         ("tests/adapters/test_sse.py", "tests/test_faulty_streams.py"),
+    ),
+    Mutation(
+        "own writes: a standby is read from",
+        "actors/storage/postgres/storage.py:PostgresStorage._begin_reading",
+        "check_primary(connection, self.where)",
+        "",
+        (f"{OWN}::test_nothing_is_read_from_a_standby",),
+    ),
+    Mutation(
+        "own writes: the reader stays at the server that the writer has left",
+        "actors/storage/postgres/storage.py:PostgresStorage._begin_writing",
+        "self._reader.renew()",
+        "",
+        (f"{OWN}::test_a_reader_follows_its_writer_to_a_new_connection",),
+    ),
+    Mutation(
+        "own writes: a read begins before what was sent ahead of it is written",
+        "actors/journal.py:JournalActor._done",
+        "group.reads.append(command)",
+        "await self._begin_reading(command)",
+        ("tests/test_journal.py", "tests/test_readers.py", OWN),
     ),
 )
