@@ -6,6 +6,7 @@ from actors.backends.advice import advice, no_answer
 from actors.config import BackendSettings, Config, FileSettings, PoolSettings
 from actors.config.settings import Auth
 from actors.core.feed import TurnResult
+from actors.core.form import replace
 from actors.core.identity import Binding
 from actors.core.progress import Attempt, Cause
 from actors.core.stream import Usage
@@ -149,6 +150,24 @@ def test_what_a_bound_ended_is_told_as_that() -> None:
         "stopped: 60 seconds are over"
     )
     assert no_answer(failed(binding, "no", None), NO_FILE) == "openai:m gave no answer: no"
+
+
+def test_a_bound_of_time_that_ends_retries_names_the_failure_that_was_retried() -> None:
+    binding = Binding("openai", "openai_chat", "http://h:1/v1", "", "m")
+    refused = Attempt(
+        binding, "retried", "cannot connect to http://h:1/v1/chat/completions", Cause("transient")
+    )
+    over = Attempt(binding, "failed", "5 seconds are over", Cause("time"), wait=0.4)
+    result = replace(failed(binding, over.why, over.cause), attempts=(refused, over))
+    help_ = "is the server running at h:1?"
+    assert advice(result, NO_FILE) == help_
+    assert no_answer(result, NO_FILE) == (
+        f"stopped: 5 seconds are over; its request had failed: {refused.why}; {help_}"
+    )
+    answered = replace(result, finish="tool_calls")
+    later = replace(result, attempts=(refused, replace(over, wait=0.0)))
+    for each in (answered, later):
+        assert (advice(each, NO_FILE), no_answer(each, NO_FILE)) == ("", "stopped: 5 seconds are over")
 
 
 @pytest.mark.anyio

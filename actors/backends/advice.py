@@ -33,6 +33,8 @@ _NO_MODEL = re.compile(
     r"\b(?:unknown|invalid|no such) model",
     re.IGNORECASE,
 )
+_BOUNDS = ("limit", "time")
+"""Kinds of causes that are no failures: the ask took as much as it may."""
 _FOR_LATER = frozenset(("overloaded", "circuit_open", "time"))
 """Kinds of failures of ours that pass by themselves."""
 _UNUSABLE = frozenset(("transcript", "media", "overflow"))
@@ -59,15 +61,17 @@ def ask_failed(result: TurnResult, config: "Config") -> AskFailed:
 def no_answer(result: TurnResult, config: "Config") -> str:
     """Return one line on why an ask has no answer, and what to try."""
     cause, found = _cause(result), advice(result, config)
-    if cause is not None and cause.kind in ("limit", "time"):
-        return f"stopped: {result.why}"
+    if cause is not None and cause.kind in _BOUNDS:
+        failed = _sent_again(result)
+        before = f"; its request had failed: {failed.why}{found and f'; {found}'}" if failed else ""
+        return f"stopped: {result.why}{before}"
     return f"{result.served_by} gave no answer: {result.why}{found and f'; {found}'}"
 
 
 def advice(result: TurnResult, config: "Config") -> str:
     """Return what may help an ask that failed, in one line without credentials; empty if nothing is known to."""
-    attempt = result.attempts[-1] if result.attempts else None
-    if attempt is None or attempt.cause is None or attempt.cause.kind in ("limit", "time"):
+    attempt = _sent_again(result) or (result.attempts[-1] if result.attempts else None)
+    if attempt is None or attempt.cause is None or attempt.cause.kind in _BOUNDS:
         return ""
     known = (_of_key, _of_model, _of_parameter, _of_address)
     found = next((found for find in known if (found := find(attempt, attempt.cause, config))), "")
@@ -76,6 +80,15 @@ def advice(result: TurnResult, config: "Config") -> str:
 
 def _cause(result: TurnResult) -> Cause | None:
     return result.attempts[-1].cause if result.attempts else None
+
+
+def _sent_again(result: TurnResult) -> Attempt | None:
+    """Return the failed request that was being sent again when the time of an ask was over."""
+    cause = _cause(result)
+    if cause is None or cause.kind != "time" or result.finish is not None or len(result.attempts) < 2:
+        return None
+    *_, failed, last = result.attempts
+    return failed if failed.status == "retried" and last.wait else None
 
 
 def _can_retry(kind: str) -> bool:

@@ -496,4 +496,5 @@ class _Version(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         from importlib.metadata import version
 
-        parser.exit(0, f"actors {version('llm-actors')}\n")
+        print(f"actors {version('llm-actors')}")  # `exit` would write its message to standard error
+        parser.exit()

@@ -70,6 +70,14 @@ def test_help_imports_nothing_that_is_slow(arguments: list[str]) -> None:
     assert ended.stdout.splitlines()[-1] == "HEAVY []"
 
 
+def test_the_version_is_printed_for_programs_that_read_it(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["--version"])
+    out, err = capsys.readouterr()
+    assert (ended.value.code, err) == (0, "")
+    assert out.startswith("actors ")
+
+
 def test_each_help_ends_with_examples_that_the_command_line_takes(capsys: pytest.CaptureFixture[str]) -> None:
     assert set(EXAMPLES) == set(COMMANDS)
     for command, lines in EXAMPLES.items():
