@@ -9,8 +9,9 @@ import anyio.lowlevel
 import pytest
 
 from actors import Runtime
+from actors.config import RuntimeLimits
 from actors.core.events import Closed
-from actors.errors import ConfigError, SessionClosed, SessionExists
+from actors.errors import ConfigError, HostFull, SessionClosed, SessionExists
 from actors.handle import Session
 from actors.storage import Storage
 from actors.testing import Call, Say, Turn
@@ -223,3 +224,43 @@ async def test_what_cannot_be_got_is_told_in_one_line() -> None:
             SessionExists, match="is open already; take another id, or open it with resume=True"
         ):
             await runtime.open("a", id="one")
+
+
+async def test_a_session_that_nobody_has_makes_place_for_another(tmp_path: Path) -> None:
+    server = openai(*[Turn(Say("Hi.")) for _ in range(7)])
+    storage, limits = FILES["sqlite-process"](tmp_path), RuntimeLimits(sessions=2)
+    async with hosting(a=server, storage=storage, limits=limits) as runtime:
+        for name in ("one", "two", "three", "one"):
+            async with runtime.open("a", id=name, resume=True) as session:
+                await session.ask("Hello.")
+            await until(lambda: runtime.stats().active == 0)
+        assert list(runtime.sessions) == ["three", "one"]
+        assert len(await runtime.sessions["one"].history()) == 4
+        with pytest.raises(SessionClosed):
+            runtime.session("two")
+        async with runtime.open("a", id="three", resume=True):
+            mine = await runtime.open("a", id="two", resume=True)
+            with pytest.raises(HostFull, match="2 sessions are open"):
+                await runtime.open("a", id="four", resume=True)
+        await mine.ask("Mine?")
+        assert {each.id: each.state for each in await runtime.journal.list()} == dict.fromkeys(
+            ("one", "two", "three"), "idle"
+        )
+
+
+async def test_a_session_that_waits_or_is_read_keeps_its_place(tmp_path: Path) -> None:
+    server = openai(Turn(Call("look", {})), Turn(Say("Hi.")))
+    storage, limits = FILES["sqlite-process"](tmp_path), RuntimeLimits(sessions=1)
+    async with hosting(a=server, storage=storage, limits=limits) as runtime:
+        async with runtime.open("a", id="one", tools=[LOOK], resume=True) as session:
+            await session.ask("Look it up.")
+        await until(lambda: runtime.stats().active == 0)
+        with pytest.raises(HostFull):
+            await runtime.open("a", id="two", resume=True)
+        async with runtime.open("a", id="one", resume=True):
+            await session.cancel()
+        async with aclosing(session.events()) as events:
+            await anext(events)
+            await until(lambda: runtime.stats().active == 0)
+            with pytest.raises(HostFull):
+                await runtime.open("a", id="two", resume=True)

@@ -295,6 +295,7 @@ class Activation:
         if owners := self.configuration.owners:
             self.host.toolsets.release(owners)
         self.host.active.pop(self.name, None)
+        self.host.unused.pop(self.name, None)
         self.host.readers.end(self.name)
         self.host.ended(self)
         self.host.release(self.name, self.fence)
@@ -361,6 +362,15 @@ class Activation:
             self.host.hibernate(self)
         elif not self.busy:
             await self.close()
+
+    def let_go(self) -> bool:
+        """End the session here, its log as it is, if nobody has it and it has nothing to do; say whether it has."""
+        if self.handles or self._closing is not None or self.name in self.host.readers.following:
+            return False
+        if not self.passivate() or not isinstance(self._now, Passive) or self._waits:
+            return False
+        self.ended()
+        return True
 
     async def settle(self) -> None:
         """End the ask in flight, drop those that wait, and let a close come to its end."""

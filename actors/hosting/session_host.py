@@ -73,6 +73,9 @@ class Hosted(Protocol):
     def drop(self) -> None:
         """Drop what is kept beside the log."""
 
+    def let_go(self) -> bool:
+        """End the session here, its log as it is, if nobody has it and it has nothing to do; say whether it has."""
+
     async def settle(self) -> None:
         """End the ask in flight, drop those that wait."""
 
@@ -103,6 +106,7 @@ class SessionHost(Struct):
         tools: What is counted of their calls.
         active: The sessions that have actors, those that were not used for longest first.
         passive: The sessions without actors of which more is kept than the log, likewise.
+        unused: The sessions that nobody had any more when they were last given back, likewise.
         held: Bytes that all sessions hold.
         reuse: How often a session that was used again was still in memory.
         turnstile: Where tasks wait that would compute while many others do.
@@ -132,6 +136,7 @@ class SessionHost(Struct):
     tools: ToolMeasures = field(default_factory=ToolMeasures)
     active: dict[str, Hosted] = field(default_factory=dict)
     passive: dict[str, Hosted] = field(default_factory=dict)
+    unused: dict[str, Hosted] = field(default_factory=dict)
     held: HeldBytes = field(default_factory=HeldBytes)
     reuse: Reuse = field(default_factory=lambda: Reuse(telemetry.memory_short))
     turnstile: Turnstile = field(default_factory=turnstile)
@@ -213,9 +218,18 @@ class SessionHost(Struct):
             self.active[activation.name] = activation
 
     def hibernate(self, activation: Hosted) -> None:
-        """Put a session away if it has nothing to do."""
+        """Put a session away that nobody has any more, if it has nothing to do."""
         if activation.name in self.active:
             self._passivate(activation)
+        self.unused.pop(activation.name, None)
+        self.unused[activation.name] = activation
+
+    def let_one_go(self) -> bool:
+        """Let others have the session that nobody here had for longest; say whether there is one."""
+        while self.unused:
+            if self.unused.pop(next(iter(self.unused))).let_go():
+                return True
+        return False
 
     def _make_room(self) -> bool:
         """Put sessions away that have nothing to do, those not used for longest first; say if the others fit."""

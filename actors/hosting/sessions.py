@@ -437,11 +437,12 @@ class Sessions:
         return deleted
 
     def _check_room(self, host: SessionHost) -> None:
-        """Refuse one more session if as many are open, or are being opened, as may be; those being deleted are not."""
+        """Refuse one more session if as many are open, or are being opened, as may be, and somebody has each."""
         most = host.most.sessions
         if len(self._open) + len(self._reserved) - len(self._deleting) < most:
             return  # whether or not some are open and reserved
-        if len(self._open.keys() | (self._reserved - self._deleting)) >= most:
+        taken = self._open.keys() | (self._reserved - self._deleting)
+        if len(taken) >= most and not host.let_one_go():
             raise HostFull(f"{len(self._open)} sessions are open, as limits.sessions says; close one")
 
     def _reserve_for_deletion(self, *names: str) -> None:

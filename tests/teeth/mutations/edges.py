@@ -131,18 +131,4 @@ MUTATIONS: tuple[Mutation, ...] = (
         "await self._begin_reading(command)",
         ("tests/test_journal.py", "tests/test_readers.py", OWN),
     ),
-    Mutation(
-        "edges: a bound of time hides the failure that was retried",
-        "actors/backends/advice.py:_sent_again",
-        "failed.status == 'retried' and last.wait",
-        "False",
-        ("tests/test_advice.py::test_a_bound_of_time_that_ends_retries_names_the_failure_that_was_retried",),
-    ),
-    Mutation(
-        "edges: the version goes to standard error",
-        "actors/cli/options.py:_Version.__call__",
-        "print(f\"actors {version('llm-actors')}\")\nparser.exit()",
-        "parser.exit(0, f\"actors {version('llm-actors')}\\n\")",
-        ("tests/cli/test_command_line.py::test_the_version_is_printed_for_programs_that_read_it",),
-    ),
 )

@@ -4,6 +4,7 @@ from tests.teeth.mutations.mutation import Mutation
 
 FROM_THREADS = "tests/test_from_threads.py"
 EXITS = f"{FROM_THREADS}::test_an_exit_exception_on_the_event_loop_fails_the_call_of_its_tool_only"
+HANDLES = "tests/test_get_or_create.py"
 
 MUTATIONS = (
     Mutation(
@@ -19,5 +20,47 @@ MUTATIONS = (
         "context.run(set_current_async_library, None)",
         "",
         (f"{FROM_THREADS}::test_a_blocking_tool_may_run_an_event_loop_of_its_own",),
+    ),
+    Mutation(
+        "edges: a bound of time hides the failure that was retried",
+        "actors/backends/advice.py:_sent_again",
+        "failed.status == 'retried' and last.wait",
+        "False",
+        ("tests/test_advice.py::test_a_bound_of_time_that_ends_retries_names_the_failure_that_was_retried",),
+    ),
+    Mutation(
+        "edges: the version goes to standard error",
+        "actors/cli/options.py:_Version.__call__",
+        "print(f\"actors {version('llm-actors')}\")\nparser.exit()",
+        "parser.exit(0, f\"actors {version('llm-actors')}\\n\")",
+        ("tests/cli/test_command_line.py::test_the_version_is_printed_for_programs_that_read_it",),
+    ),
+    Mutation(
+        "edges: a host that is full of sessions that nobody has takes no other",
+        "actors/hosting/sessions.py:Sessions._check_room",
+        "not host.let_one_go()",
+        "True",
+        (f"{HANDLES}::test_a_session_that_nobody_has_makes_place_for_another",),
+    ),
+    Mutation(
+        "edges: a session that somebody has makes place for another",
+        "actors/hosting/activation.py:Activation.let_go",
+        "self.handles",
+        "False",
+        (f"{HANDLES}::test_a_session_that_nobody_has_makes_place_for_another",),
+    ),
+    Mutation(
+        "edges: a session that is read makes place for another",
+        "actors/hosting/activation.py:Activation.let_go",
+        "self.name in self.host.readers.following",
+        "False",
+        (f"{HANDLES}::test_a_session_that_waits_or_is_read_keeps_its_place",),
+    ),
+    Mutation(
+        "edges: a session that waits makes place for another",
+        "actors/hosting/activation.py:Activation.let_go",
+        "self._waits",
+        "False",
+        (f"{HANDLES}::test_a_session_that_waits_or_is_read_keeps_its_place",),
     ),
 )
