@@ -23,6 +23,7 @@ from hypothesis import HealthCheck, settings
 
 from actors.backends.retries import Retries
 from actors.kernel.system import GRACE
+from tests.alternation import alternate
 from tests.postgres import postgres as postgres  # a fixture, for every test
 from tests.readings import compare_readings
 from tests.short_waits import short_wait
@@ -197,8 +198,10 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return (config.option.markexpr == QUICK and collection_path in _LONG) or None
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of long files."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Run alternating cases on one event loop each, and mark the tests of long files."""
+    if dropped := alternate(items):
+        config.hook.pytest_deselected(items=dropped)
     for item in items:
         if item.path in _LONG:
             item.add_marker("long")

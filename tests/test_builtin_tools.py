@@ -66,6 +66,7 @@ def of_kind(body: Json, parts: Sequence[Json]) -> list[Json]:
     return [block for _, block in blocks(body) if block.get("type", next(iter(block))) in kinds]
 
 
+@pytest.mark.alternating
 @pytest.mark.requirement("PROMISE-1", "PROMISE-4", "PROMISE-13")
 @pytest.mark.parametrize("name", MAKERS)
 @pytest.mark.parametrize("other", [openai, anthropic])

@@ -251,6 +251,7 @@ BAD: dict[str, tuple[Callable[[list[str]], list[str]], str]] = {
 }
 
 
+@pytest.mark.alternating
 @pytest.mark.parametrize("bad", BAD)
 async def test_what_is_no_log_is_refused_with_its_line_and_reason(bad: str) -> None:
     change, why = BAD[bad]

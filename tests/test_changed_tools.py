@@ -89,6 +89,7 @@ def swapping(bench: Changing, other: AnyTool) -> AnyTool:
     return swap
 
 
+@pytest.mark.alternating
 @pytest.mark.parametrize("blocks", [False, True], ids=["async", "blocking"])
 @pytest.mark.parametrize("other", OTHERS.values(), ids=OTHERS)
 async def test_a_call_of_a_tool_that_changed_meanwhile_does_not_run(

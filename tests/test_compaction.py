@@ -128,6 +128,7 @@ async def test_a_history_is_made_shorter_by_hand_and_the_next_request_is_accepte
     assert LONG not in str(bodies(server)[-1]["messages"][0])
 
 
+@pytest.mark.alternating
 @pytest.mark.long
 @pytest.mark.requirement("PROMISE-1", "PROMISE-3")
 @pytest.mark.parametrize("name", DIALECTS)
@@ -272,6 +273,7 @@ async def test_without_a_summary_marks_are_all_and_nothing_is_lost() -> None:
     assert "was left out here" in str(bodies(server)[-1])
 
 
+@pytest.mark.alternating
 @pytest.mark.requirement("REQ-915-026", "PROMISE-2")
 @pytest.mark.parametrize("name", ["openai_chat", "anthropic", "openai_responses", "gemini", "bedrock"])
 @pytest.mark.parametrize(
@@ -489,6 +491,7 @@ async def test_the_corrections_of_an_answer_are_counted_on_over_a_turn_that_make
         assert len(bodies(second)) == 2
 
 
+@pytest.mark.alternating
 @pytest.mark.requirement("PROMISE-1", "PROMISE-14")
 @pytest.mark.parametrize("name", DIALECTS)
 async def test_one_long_turn_makes_room_of_the_results_that_its_model_has_had(name: str) -> None:

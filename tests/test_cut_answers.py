@@ -31,6 +31,7 @@ REASONS = {
 }
 
 
+@pytest.mark.alternating
 @pytest.mark.parametrize("is_streamed", [True, False], ids=["streamed", "whole"])
 @pytest.mark.parametrize("name", REASONS)
 async def test_a_call_that_was_cut_runs_no_tool_and_the_session_goes_on(name: str, is_streamed: bool) -> None:
@@ -79,6 +80,7 @@ FILTERS = {
 }
 
 
+@pytest.mark.alternating
 @pytest.mark.requirement("PROMISE-13")
 @pytest.mark.parametrize("is_streamed", [True, False], ids=["streamed", "whole"])
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from tests.cut_sessions import BEHIND, ENDED_BY_THE_RESPONSE, FAMILIES, How, cut
 pytestmark = pytest.mark.anyio
 
 
+@pytest.mark.alternating
 @pytest.mark.parametrize("how", get_args(How))
 @pytest.mark.parametrize("name", FAMILIES)
 async def test_wherever_an_answer_is_cut_its_ask_ends_once_and_no_tool_runs_for_half_of_it(

@@ -67,6 +67,7 @@ def refused(runtime: Runtime, session: Session) -> list[dict[str, Any]]:  # Any:
     return [json.loads(event.error.decode())["tool_error"] for event in events]
 
 
+@pytest.mark.alternating
 @pytest.mark.requirement("U-05", "U-06")
 @pytest.mark.parametrize("name", WRITTEN)
 @pytest.mark.parametrize("how", BROKEN)
@@ -89,6 +90,7 @@ async def test_arguments_that_are_no_object_reach_no_tool_and_are_corrected_once
     assert server.refusals == []
 
 
+@pytest.mark.alternating
 @pytest.mark.requirement("U-06")
 @pytest.mark.parametrize("how", BROKEN)
 async def test_a_model_that_goes_on_writing_so_is_corrected_so_often_and_then_asked_for_words(
@@ -145,6 +147,7 @@ COMES: dict[str, Turn] = {
 }
 
 
+@pytest.mark.alternating
 @pytest.mark.requirement("PROMISE-5", "REQ-915-005")
 @pytest.mark.parametrize("name", FAMILIES)
 @pytest.mark.parametrize("how", COMES)
@@ -172,6 +175,7 @@ async def test_arguments_without_a_name_reach_no_tool_and_the_answer_says_so(nam
     assert server.refusals == []
 
 
+@pytest.mark.alternating
 @pytest.mark.long
 @pytest.mark.requirement("PROMISE-9")
 @pytest.mark.parametrize(("most", "ran"), [(256, 200), (64, 64)])

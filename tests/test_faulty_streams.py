@@ -84,6 +84,7 @@ STATUSES = {
 }
 
 
+@pytest.mark.alternating
 @over_families
 @pytest.mark.parametrize("status", STATUSES)
 async def test_a_status_is_tried_again_or_not_as_its_row_says(name: str, status: int) -> None:
@@ -108,6 +109,7 @@ REPORTED = [(name, status) for name in FAMILIES for status in (429, 500, 503) if
 """Gemini is left alone for as long as it asks for, so a second ask would not be served."""
 
 
+@pytest.mark.alternating
 @pytest.mark.parametrize(("name", "status"), REPORTED)
 async def test_an_error_inside_a_stream_of_status_200_is_what_the_status_is(name: str, status: int) -> None:
     plain = await asked(saying(name, Status(status)), TWICE)
@@ -152,6 +154,7 @@ ODD: dict[str, Fault] = {
 }
 
 
+@pytest.mark.alternating
 @over_event_streams
 @pytest.mark.parametrize("how", ODD)
 async def test_a_stream_that_is_written_oddly_is_read_as_any_other(
@@ -176,6 +179,7 @@ WRONG: dict[str, Fault] = {
 }
 
 
+@pytest.mark.alternating
 @over_event_streams
 @pytest.mark.parametrize("how", WRONG)
 async def test_a_stream_that_cannot_be_read_is_a_typed_failure_and_is_tried_again(

@@ -66,6 +66,7 @@ async def weather(city: str, days: int, unit: Literal["C", "F"] = "C") -> str:
     return f"{city}: {days} days, {unit}"
 
 
+@pytest.mark.alternating
 @pytest.mark.parametrize("made", [OpenAIServer, AnthropicServer])
 @pytest.mark.parametrize("fault", FAULTS)
 async def test_a_model_that_heeds_the_feedback_needs_one_correction_per_fault(

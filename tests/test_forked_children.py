@@ -32,6 +32,7 @@ def test_a_forked_child_has_threads_of_its_own(backend: str) -> None:
 
 
 @FORKS
+@pytest.mark.alternating
 @pytest.mark.anyio
 @pytest.mark.parametrize("journal", ["memory", "sqlite", "postgres"])
 async def test_workers_forked_after_their_runtime_was_made_are_two_hosts(

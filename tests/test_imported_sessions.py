@@ -66,6 +66,7 @@ async def test_a_preview_says_what_nobody_asked_for() -> None:
         assert (await session.preview("c")).assumed == ()
 
 
+@pytest.mark.alternating
 @pytest.mark.requirement("PROMISE-1", "PROMISE-4")
 @pytest.mark.parametrize("name", SERVERS)
 async def test_free_texts_and_namespaces_go_to_every_strict_server_and_back(name: str) -> None:

@@ -257,6 +257,7 @@ TOO_LARGE: dict[str, tuple[Json, dict[str, int]]] = {
 }
 
 
+@pytest.mark.alternating
 @WAYS
 @pytest.mark.parametrize("setting", TOO_LARGE)
 async def test_an_answer_above_a_limit_is_a_typed_error_and_the_next_call_works(

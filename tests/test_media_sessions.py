@@ -129,6 +129,7 @@ async def look(session: Session, where: str, *media: Media) -> None:
 # ---- sessions
 
 
+@pytest.mark.alternating
 @pytest.mark.requirement("PROMISE-1", "PROMISE-4", "PROMISE-11", "REQ-915-041", "REQ-915-042")
 @pytest.mark.parametrize("route", list(permutations(NAMES)), ids="-".join)
 async def test_media_of_messages_and_results_go_round_all_three_and_back(route: tuple[str, ...]) -> None:

@@ -7,6 +7,7 @@ from tests.model_matrix import Cell, cells, refusals
 SAMPLE = [*cells()][::11]
 
 
+@pytest.mark.alternating
 @pytest.mark.anyio
 @pytest.mark.parametrize("cell", SAMPLE, ids=str)
 async def test_a_session_with_every_setting_meets_no_refusal(cell: Cell) -> None:

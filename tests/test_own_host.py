@@ -93,6 +93,7 @@ MOVES = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.alternating
 @MOVES
 @pytest.mark.requirement("PROMISE-5")
 @pytest.mark.parametrize("waits_for", ["result", "decision"])

@@ -492,6 +492,7 @@ async def test_a_bug_in_one_round_is_that_rounds_failure_and_disturbs_no_other()
         assert restarted(runtime) == []
 
 
+@pytest.mark.alternating
 @EVERYWHERE
 @pytest.mark.parametrize("name", PROFILES)
 async def test_a_server_that_answers_a_stream_with_a_document_is_understood(

@@ -90,6 +90,7 @@ SCENES: dict[str, Callable[[], LoopbackServer]] = {
 }
 
 
+@pytest.mark.alternating
 @pytest.mark.parametrize("scene", SCENES)
 @pytest.mark.requirement("U-03")
 async def test_the_log_tells_the_same_events_as_the_stream_did(scene: str) -> None:

@@ -244,6 +244,7 @@ UNSUPPORTED: Mapping[str, tuple[str, str, Status, dict[str, Any], str]] = {  # A
 """How hosts refuse parameters: the dialect, where the body has it, the refusal, the settings of the ask, the loss."""
 
 
+@pytest.mark.alternating
 @STREAMED
 @pytest.mark.parametrize("case", UNSUPPORTED)
 async def test_an_unsupported_parameter_is_left_out_of_this_request_and_of_later_ones(

@@ -141,6 +141,7 @@ def test_the_pure_face_refuses_a_tool_that_is_not_declared(tools: tuple[ToolSpec
     assert choice(json.loads(made)) == FUNCTION
 
 
+@pytest.mark.alternating
 @pytest.mark.anyio
 @pytest.mark.parametrize("name", SERVERS)
 async def test_the_strict_server_of_each_dialect_is_sent_it_once_and_then_the_model_is_free(

@@ -170,6 +170,7 @@ def test_the_call_that_stands_for_an_answer_is_its_text() -> None:
     assert [each.value for each in candidates(made.text, "strict")] == [{"a": 1}]
 
 
+@pytest.mark.alternating
 @pytest.mark.anyio
 @pytest.mark.parametrize("name", SERVERS)
 async def test_the_same_answer_comes_from_every_provider(name: str) -> None:

@@ -74,6 +74,7 @@ async def weather(city: str, days: int) -> str:
     return f"{city}, {days}: 21 C"
 
 
+@pytest.mark.alternating
 @pytest.mark.parametrize("name", SERVERS)
 async def test_a_tool_conversation_can_be_held_with_its_model_in_each_dialect(name: str) -> None:
     server = strict_server(name, answer)

@@ -44,6 +44,7 @@ def live(kinds: list[Kind], servers: list[LoopbackServer]) -> list[Live]:
     return [Live(kind, server.base_url, "m") for kind, server in zip(kinds, servers, strict=True)]
 
 
+@pytest.mark.alternating
 @pytest.mark.requirement("REQ-915-004", "REQ-915-042", "PROMISE-1", "PROMISE-4", "PROMISE-11")
 @pytest.mark.parametrize(
     "kinds",

@@ -115,6 +115,7 @@ def _whole(block: Json) -> Json:
     return {"reasoningContent": {"reasoningText": reasoning}} if "text" in reasoning else block
 
 
+@pytest.mark.alternating
 @pytest.mark.parametrize("write_bytes", [None, 1])
 @pytest.mark.parametrize("streamed", [False, True])
 async def test_the_aws_client_holds_a_whole_tool_conversation(
@@ -193,6 +194,7 @@ async def test_an_answer_that_is_cut_or_garbage_is_one_for_the_aws_client_too() 
     await asked(server, talk)
 
 
+@pytest.mark.alternating
 @pytest.mark.parametrize(
     ("key", "code"),
     [

@@ -76,6 +76,7 @@ def test_a_name_without_rules_is_a_value_error_that_lists_the_names() -> None:
         strict_server("nobody")
 
 
+@pytest.mark.alternating
 @pytest.mark.long
 @pytest.mark.parametrize("name", SERVERS)
 async def test_a_conversation_that_began_elsewhere_goes_on_in_each_dialect_and_back(name: str) -> None:

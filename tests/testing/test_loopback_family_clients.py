@@ -114,6 +114,7 @@ def results(message: Json) -> list[Json]:
 VENDORS = [vendor for vendor in COMPATIBLE_RULES if vendor != "mistral"]
 
 
+@pytest.mark.alternating
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize("vendor", VENDORS)
 async def test_the_openai_client_holds_a_whole_tool_conversation(vendor: str, streamed: bool) -> None:

@@ -93,6 +93,7 @@ def answers(said: Message) -> Message:
     return Message("tool", [ToolResult(call.id, "ok") for call in said.calls])
 
 
+@pytest.mark.alternating
 @pytest.mark.parametrize("name", ["gemini", "vertex", "gemini_2"])
 @pytest.mark.parametrize("stream", [True, False])
 async def test_a_tool_conversation_is_completed(name: str, stream: bool) -> None:

@@ -94,6 +94,7 @@ def again(items: list[Json]) -> list[Json]:
     return [{key: item[key] for key in item if key != "id"} for item in items]
 
 
+@pytest.mark.alternating
 @pytest.mark.parametrize("write_bytes", [None, 1])
 @pytest.mark.parametrize("streamed", [False, True])
 async def test_the_client_holds_a_whole_tool_conversation_with_bound_reasoning(

@@ -96,6 +96,7 @@ async def anthropic_message(client: Any, request: Json, streamed: bool) -> Json:
     return {"role": "assistant", "content": blocks}
 
 
+@pytest.mark.alternating
 @pytest.mark.parametrize("write_bytes", [None, 1])
 @pytest.mark.parametrize("streamed", [False, True])
 async def test_the_openai_client_holds_a_whole_tool_conversation(

@@ -21,6 +21,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.alternating
 @pytest.mark.parametrize("mode", ["strict", "hosted"])
 @pytest.mark.parametrize("dialect", LOOPS)
 async def test_the_sdk_of_a_vendor_does_its_daily_work(dialect: str, mode: Mode) -> None:
