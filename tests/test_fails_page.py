@@ -42,6 +42,7 @@ async def raised(call: Callable[[], Awaitable[object]]) -> str:
     return str(error.value)
 
 
+@pytest.mark.usefixtures("short_waits")
 async def test_messages_of_failed_asks_are_on_the_page() -> None:
     faults = {
         0: Status(401, message="Incorrect API key provided."),
@@ -60,7 +61,7 @@ async def test_messages_of_failed_asks_are_on_the_page() -> None:
                 ("openai_chat:m", root),
                 (TARGET, nobody),
             ):
-                told = await raised(partial(actors.run, target, "Hello.", environ=environ, total=5))
+                told = await raised(partial(actors.run, target, "Hello.", environ=environ, total=60))
                 assert has(messages, told), told
     assert has(messages, "stopped: the ask has taken 5 seconds")
 

@@ -7,6 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 import anyio
+import anyio.abc
 import anyio.lowlevel
 import pytest
 
@@ -350,12 +351,14 @@ async def test_a_thousand_cancels_of_one_backend_at_once_overflow_nothing() -> N
         sessions = [await runtime.open("a") for _ in range(600)]
         ends: list[str] = []
 
-        async def ask(session: Session) -> None:
-            ends.append((await session.ask("Hello.")).status)
+        async def ask(session: Session, *, task_status: anyio.abc.TaskStatus[None]) -> None:
+            async with session.stream("Hello.") as events:
+                task_status.started()  # a cancel before this would find no ask
+                ends.append([event async for event in events][-1].result.status)  # type: ignore[union-attr]  # terminal
 
         async with anyio.create_task_group() as tasks:
             for session in sessions:
-                tasks.start_soon(ask, session)
+                await tasks.start(ask, session)
             while server.received < 64:  # what one backend takes at once; the others wait for their place
                 await anyio.lowlevel.checkpoint()
             for session in sessions:
