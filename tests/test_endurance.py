@@ -8,10 +8,8 @@ import anyio
 import pytest
 
 from actors.testing.stressing.resources import Held
-from tests.endurance import Lap, endured, slope
+from tests.endurance import EARLY, Lap, early, endured, slope
 
-EARLY = 3
-"""Laps whose most is what later ones may hold."""
 LEFT = 5
 """Blocks of memory for each turn, at most. What a lap ends with differs by some hundreds."""
 
@@ -24,10 +22,7 @@ def test_turns_that_are_cancelled_switched_and_compacted_leave_nothing_behind(
     laps, did = anyio.run(endured, tmp_path, 480, 48, 1, backend=backend)
     assert {"complete", "cancelled", "switched", "compacted"} <= did.keys()
     assert all(each.asleep > 10 for each in laps)
-    early = Held(
-        *[max(getattr(each.held, name) for each in laps[:EARLY]) for name in Held.__struct_fields__]
-    )  # how many sessions have actors when a lap ends differs
-    assert not any(each.held.exceeds(early) for each in laps[EARLY:])
+    assert not any(each.held.exceeds(early(laps)) for each in laps[EARLY:])
     assert slope(laps, "blocks") < LEFT * 100_000
 
 
