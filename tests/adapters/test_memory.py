@@ -159,15 +159,13 @@ WIRES: dict[str, tuple[Callable[[str, Pieces], Iterator[bytes]], Callable[[str, 
 
 def taken(name: str, chunks: Iterator[bytes], *, stream: bool) -> tuple[int, int]:
     """Return the bytes of an answer, and the most that reading it took."""
-    decoder = decode(PROFILES[name], stream=stream)
+    decoder, came = decode(PROFILES[name], stream=stream), [*chunks]
     tracemalloc.start()
     try:
-        size = 0
-        for piece in chunks:
-            size += len(piece)
+        for piece in came:
             decoder.feed(piece)
         assert decoder.close().blocks
-        return size, tracemalloc.get_traced_memory()[1]
+        return sum(map(len, came)), tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
 
@@ -194,7 +192,7 @@ def test_a_large_streamed_answer_takes_twice_its_size_at_most(
     if kind in CALLS and name == "gemini":
         return  # its calls come whole
     text, length = said
-    whole = written(kind, text)[: SIZE // 8 if length < 100 else None]
+    whole = written(kind, text)[: SIZE // 16 if length < 100 else None]
     pieces = [whole[at : at + length] for at in range(0, len(whole), length)]
     size, most = taken(name, WIRES[name][0](kind, pieces), stream=True)
     assert most <= 2 * size + SPARE, f"{most / size:.2f} x"
@@ -207,8 +205,15 @@ WHOLE = [
 ]
 
 
-@pytest.mark.parametrize("escaped", [True, False])
-@pytest.mark.parametrize(("kind", "text"), WHOLE)
+@pytest.mark.parametrize(
+    ("kind", "text", "escaped"),
+    [
+        (kind, text, escaped)
+        for escaped in (True, False)
+        for kind, text in WHOLE
+        if not (escaped and text.isascii())  # there is nothing to escape
+    ],
+)
 @pytest.mark.parametrize("name", WIRES)
 def test_a_large_whole_answer_takes_twice_its_size_at_most(
     name: str, kind: str, text: str, escaped: bool
