@@ -36,7 +36,7 @@ def test_the_repository_has_rows_of_its_own_in_the_same_table(capsys: pytest.Cap
 @pytest.mark.parametrize("goal", ["A3", "A4", "D2", "E2", "P2D"])
 def test_a_measurement_gives_figures_beside_their_goal(goal: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dialects, "ANSWERS", 1)
-    monkeypatch.setattr(waking, "measured", lambda what, _, backend: memory.measured(what, 500, backend))
+    monkeypatch.setattr(waking, "measured", lambda what, _, backend: memory.measured(what, 200, backend))
     measure = next(measure for measure in MEASURES if measure.goal == goal)
     measured = [row for row in measure.figures(QUICK) if row.value is not None]
     assert measured

@@ -40,16 +40,16 @@ def _run(folder: Path, backend: str, *crossings: int) -> list[tuple[int, list[in
 def test_a_durable_event_that_was_seen_survives_kill_9_at_any_step_of_a_write(
     tmp_path: Path, backend: str
 ) -> None:
-    died = 0
-    runs = _run(tmp_path, backend, *CROSSINGS)
-    for crossing, (status, seen) in zip(CROSSINGS, runs, strict=True):
+    died, crossings = 0, CROSSINGS[backend == "trio" :: 2]
+    runs = _run(tmp_path, backend, *crossings)
+    for crossing, (status, seen) in zip(crossings, runs, strict=True):
         died += status == -signal.SIGKILL
         events = FileStorage(tmp_path / f"{crossing}.log").read(SESSION)
         assert max(seen, default=0) <= len(events)
         state = SessionState()
         for event in events:
             state = state.apply(event)  # the log is whole: every event can be folded
-    assert died >= 8
+    assert died >= 4
 
 
 @pytest.mark.requirement("PROMISE-6")

@@ -20,7 +20,7 @@ from tests.cache_walks import CACHED, MARKED, TirelessWalk, counted
 from tests.marks import marks
 from tests.strict_hosts import backend, strict_host
 
-WALKS, TIRELESS = range(32), range(12, 16)
+WALKS, TIRELESS = range(28, 44), range(12, 16)
 """Numbers of walks. Few have turns that all come to their limit; these come to Anthropic and OpenRouter."""
 WORDS = "word " * 1000
 MODELS = {"bedrock": "eu.anthropic.claude-sonnet-5-v1:0", "openrouter": "anthropic/claude-sonnet-5"}
@@ -89,6 +89,7 @@ async def talking(
                 yield await runtime.open("there", tools=[look], system=WORDS), server
 
 
+@pytest.mark.alternating
 @pytest.mark.requirement("PROMISE-14", "PROMISE-11")
 @pytest.mark.parametrize("name", CACHED)
 async def test_a_session_reads_all_that_it_sent_before_and_its_results_say_so(
@@ -152,6 +153,7 @@ TOOLS_OFF_KEEPS = [name for name in CACHED if name not in ("anthropic", "openrou
 """Hosts where the tool choice does not stand in front of the messages."""
 
 
+@pytest.mark.alternating
 @pytest.mark.parametrize("name", TOOLS_OFF_KEEPS)
 async def test_the_request_with_tools_off_reads_all_that_was_sent_before(
     name: str, anyio_backend: str

@@ -2,6 +2,7 @@
 
 import ast
 from collections import defaultdict
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
@@ -16,7 +17,7 @@ def _named() -> dict[str, list[str]]:
     named: dict[str, list[str]] = defaultdict(list)
     for path in sorted(TESTS.rglob("test_*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        for node in ast.walk(tree):
+        for node in _statements(tree.body):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
                 for identifier in _marks(node.decorator_list):
                     named[identifier].append(f"{path.relative_to(TESTS)}::{node.name}")
@@ -25,6 +26,14 @@ def _named() -> dict[str, list[str]]:
                 for identifier in _marks(values):
                     named[identifier].append(str(path.relative_to(TESTS)))
     return named
+
+
+def _statements(body: list[ast.stmt]) -> Iterator[ast.stmt]:
+    """Yield the statements of a module and of its classes: functions have no tests in them."""
+    for node in body:
+        yield node
+        if isinstance(node, ast.ClassDef):
+            yield from _statements(node.body)
 
 
 def _is_pytestmark(target: ast.expr) -> bool:

@@ -171,17 +171,18 @@ def hosts(row: ModelRow) -> tuple[str, ...]:
     return HOSTS.get(row.maker, (row.maker,)) + also
 
 
-@pytest.mark.parametrize(
-    ("name", "host"),
-    [(name, host) for row in ROWS for name in row.sample for host in hosts(row)],
-)
+CELLS = [(name, host) for row in ROWS for name in row.sample for host in hosts(row)]
+
+
+@pytest.mark.parametrize(("name", "host"), CELLS)
 def test_no_setting_of_any_model_meets_a_refusal(name: str, host: str) -> None:
+    """A third of the combinations for each model on a host, another third for the next one."""
     binding = Binding("a", host, model=name)
     narrowed = for_model(dialect(host), name)
     rendered = render(HISTORY, Ledger(), narrowed, binding=binding)
     codec = adapter(narrowed)
     is_on_responses_alone = any(part in name for part in ("codex", "-pro")) and host == "openai_chat"
-    for asked in settings(name):
+    for asked in itertools.islice(settings(name), CELLS.index((name, host)) % 3, None, 3):
         if host == "openai_chat" and asked.tools and narrowed.model.chat_tools == "never":
             with pytest.raises(ConfigError, match="openai_responses"):
                 codec.request(rendered.segments, asked, rendered.facts)
