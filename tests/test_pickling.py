@@ -114,7 +114,8 @@ async def met() -> list[Value]:
     turns = [Turn(Say("I look."), Call("weather", {"city": "Rome"})), Turn(Say("It rains."))]
     server = openai(*turns, *turns)
     async with hosting(a=server, on_refusal=values.append) as runtime:
-        session = await runtime.open("a", tools=[weather])
+        session = await runtime.open("a", tools=[weather], metadata={"user": "7"})
+        values += [session.metadata, *await runtime.journal.list()]
         values.append(await session.preview("a"))
         values.append(await session.ask("Weather in Rome?"))
         for words in ("And now?", "And tomorrow?"):

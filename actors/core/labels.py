@@ -9,9 +9,8 @@ same sessions so, whatever its rules for letters, numbers and wildcards are.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from math import isfinite
-from types import MappingProxyType
 from typing import TypeAlias
 from unicodedata import category
 
@@ -22,8 +21,6 @@ Scalar: TypeAlias = str | int | float | bool
 """A value of metadata."""
 Metadata: TypeAlias = tuple[tuple[str, Scalar], ...]
 """The keys and values of metadata, in the host's order."""
-
-NO_METADATA: Mapping[str, Scalar] = MappingProxyType({})
 
 TITLE, KEYS, KEY, TEXT = 200, 16, 64, 512
 """Characters of a title; keys of metadata; characters of a key, and of a value."""
@@ -93,9 +90,33 @@ def _is_surrogate(letter: str) -> bool:
     return "\ud800" <= letter <= "\udfff"
 
 
+class FrozenMetadata(Mapping[str, Scalar]):
+    """Metadata as a mapping that cannot be changed. Unlike a `MappingProxyType`, it can be copied and pickled."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self, metadata: Metadata = ()) -> None:
+        self._values = dict(metadata)
+
+    def __getitem__(self, key: str) -> Scalar:
+        return self._values[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __repr__(self) -> str:
+        return repr(self._values)
+
+
+NO_METADATA: Mapping[str, Scalar] = FrozenMetadata()
+
+
 def frozen(metadata: Metadata) -> Mapping[str, Scalar]:
     """Return metadata as a mapping that cannot be changed."""
-    return MappingProxyType(dict(metadata)) if metadata else NO_METADATA
+    return FrozenMetadata(metadata) if metadata else NO_METADATA
 
 
 def folded(title: str) -> str:

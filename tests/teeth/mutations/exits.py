@@ -63,4 +63,11 @@ MUTATIONS = (
         "False",
         (f"{HANDLES}::test_a_session_that_waits_or_is_read_keeps_its_place",),
     ),
+    Mutation(
+        "edges: a session's metadata cannot be copied",
+        "actors/core/labels.py:FrozenMetadata.__init__",
+        "self._values = dict(metadata)",
+        "self._values = __import__('types').MappingProxyType(dict(metadata))",
+        ("tests/test_pickling.py::test_every_public_value_survives",),
+    ),
 )
