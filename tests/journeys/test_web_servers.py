@@ -37,6 +37,7 @@ async def test_a_web_application_serves_conversations_ends_at_once_and_goes_on(
         async with serve(provider):
             with uvicorn(app, provider.base_url, tmp_path) as server:
                 await first_requests_at_once(server)
+                await what_cannot_begin_has_a_status(server)
                 await a_disconnect_stops_no_turn(server)
                 await sigterm_ends_what_is_open(server)
             assert_ended_in_order(server.log)
@@ -61,6 +62,14 @@ async def first_requests_at_once(server: WebServer) -> None:
             tasks.start_soon(first, number)
     assert {status // 100 for status, _ in answers} == {2}, answers
     assert "9 messages" in "".join(body for _, body in answers)
+
+
+async def what_cannot_begin_has_a_status(server: WebServer) -> None:
+    """Name a conversation as none can be named: also a stream is refused, and nothing is raised in the server."""
+    for method, path, body in (("POST", "text", {"text": "Talk"}), ("GET", "events", None)):
+        async with server.request(method, f"/conversations/-/{path}", body) as response:
+            assert response.status == 500
+            assert "is not usable" in await response.rest()
 
 
 async def a_disconnect_stops_no_turn(server: WebServer) -> None:

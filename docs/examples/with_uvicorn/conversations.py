@@ -2,14 +2,16 @@
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing, asynccontextmanager
 from types import FrameType
+from typing import TypeVar
 
 from actors import ActorsError, AskFailed, Runtime, sse_frame
 from actors.errors import Busy, HostFull, KernelError, OverBudget, SessionClosed
 
 TARGET = "openai:gpt-5.2"
+Piece = TypeVar("Piece")
 QUIET = 15.0  # seconds after which a comment keeps the connection of a silent stream open
 
 
@@ -26,16 +28,17 @@ class Conversations:
             raise SessionClosed(f"no answer: the ask was {result.status}")
         return result.text
 
-    async def text(self, name: str, message: str) -> AsyncIterator[str]:
+    async def text(self, name: str, message: str) -> AsyncGenerator[str]:
         """The answer as it arrives. A client that leaves does not stop it."""
         async with self._runtime.open(TARGET, id=name, resume=True) as session:
             async for piece in session.stream_text(message):
                 yield piece
 
-    async def events(self, name: str, after: int = 0) -> AsyncIterator[bytes]:
+    async def events(self, name: str, after: int = 0) -> AsyncGenerator[bytes]:
         """Server-sent events of a conversation, from number `after` on, until the client or the server goes."""
         async with self._runtime.open(TARGET, id=name, resume=True) as session:
             events = session.events(after)
+            yield b": open\n\n"
             while True:
                 try:
                     async with asyncio.timeout(QUIET):
@@ -46,6 +49,22 @@ class Conversations:
                     return
                 else:
                     yield sse_frame(event)
+
+
+async def begun(pieces: AsyncGenerator[Piece]) -> AsyncIterator[Piece]:
+    """Wait for the first piece, so that what fails before it is a response with a status of its own."""
+    try:
+        first = await anext(pieces)
+    except StopAsyncIteration:
+        return pieces
+
+    async def stream() -> AsyncIterator[Piece]:
+        async with aclosing(pieces):
+            yield first
+            async for piece in pieces:
+                yield piece
+
+    return stream()
 
 
 def http_status(error: ActorsError) -> int:

@@ -3,7 +3,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Annotated
 
-from conversations import Conversations, conversations, http_status
+from conversations import Conversations, begun, conversations, http_status
 from fastapi import FastAPI, Header, Request
 from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel
@@ -36,14 +36,16 @@ async def answer(name: str, message: Message, request: Request) -> dict[str, str
 
 @app.post("/conversations/{name}/text")
 async def text(name: str, message: Message, request: Request) -> StreamingResponse:
-    return StreamingResponse(kept(request).text(name, message.text), media_type="text/plain")
+    pieces = await begun(kept(request).text(name, message.text))
+    return StreamingResponse(pieces, media_type="text/plain")
 
 
 @app.get("/conversations/{name}/events")
 async def events(
     name: str, request: Request, last_event_id: Annotated[int, Header()] = 0
 ) -> StreamingResponse:
-    return StreamingResponse(kept(request).events(name, last_event_id), media_type="text/event-stream")
+    pieces = await begun(kept(request).events(name, last_event_id))
+    return StreamingResponse(pieces, media_type="text/event-stream")
 
 
 @app.exception_handler(ActorsError)

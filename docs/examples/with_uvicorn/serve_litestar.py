@@ -4,7 +4,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Annotated
 
-from conversations import Conversations, conversations, http_status
+from conversations import Conversations, begun, conversations, http_status
 from litestar import Litestar, Request, Response, get, post
 from litestar.datastructures import State
 from litestar.params import Parameter
@@ -36,14 +36,14 @@ async def answer(name: str, data: Message, state: State) -> dict[str, str]:
 
 @post("/conversations/{name:str}/text")
 async def text(name: str, data: Message, state: State) -> Stream:
-    return Stream(kept(state).text(name, data.text), media_type="text/plain")
+    return Stream(await begun(kept(state).text(name, data.text)), media_type="text/plain")
 
 
 @get("/conversations/{name:str}/events")
 async def events(
     name: str, state: State, last_event_id: Annotated[int, Parameter(header="Last-Event-ID")] = 0
 ) -> Stream:
-    return Stream(kept(state).events(name, last_event_id), media_type="text/event-stream")
+    return Stream(await begun(kept(state).events(name, last_event_id)), media_type="text/event-stream")
 
 
 def refused(request: Request[object, object, State], error: ActorsError) -> Response[dict[str, str]]:

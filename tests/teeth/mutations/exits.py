@@ -70,4 +70,16 @@ MUTATIONS = (
         "self._values = __import__('types').MappingProxyType(dict(metadata))",
         ("tests/test_pickling.py::test_every_public_value_survives",),
     ),
+    Mutation(
+        "edges: a stream that cannot begin has the status of one that has",
+        "docs/examples/with_uvicorn/conversations.py:begun",
+        """
+        try:
+            first = await anext(pieces)
+        except StopAsyncIteration:
+            return pieces
+        """,
+        "return pieces",
+        ("tests/journeys/test_web_servers.py",),
+    ),
 )
