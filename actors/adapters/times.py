@@ -43,12 +43,12 @@ _RFC_3339 = re.compile(
 
 
 def number(value: str) -> float | None:
-    """Return a number, None if it is none."""
+    """Return a number, or None if the text is none. Underscores, which Python allows, are no part of a number here."""
     try:
         read = float(value)
     except ValueError:
         return None
-    return None if isnan(read) else read
+    return None if isnan(read) or "_" in value else read
 
 
 def server_clock(headers: Mapping[str, str], now: float | None) -> float | None:

@@ -105,8 +105,8 @@ def _covers(entry: str, origin: Origin, address: IPv4Address | IPv6Address | Non
         entry = host
     if address is not None:
         return _address(entry.strip("[]")) == address
-    domain = entry.removeprefix("*").removeprefix(".")
-    return origin.host == domain or origin.host.endswith(f".{domain}")
+    domain, name = entry.removeprefix("*").strip("."), origin.host.removesuffix(".")
+    return name == domain or name.endswith(f".{domain}")
 
 
 def _address(host: str) -> IPv4Address | IPv6Address | None:

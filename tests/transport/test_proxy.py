@@ -243,6 +243,8 @@ DIRECT = [
     ("https://[fd00::1]/v1", "fd00::1"),
     ("https://[fd00::1]:8443/v1", "[fd00::1]:8443"),
     ("https://[fd00::1]/v1", "fd00::/8"),
+    ("https://api.example.com/v1", "api.example.com."),
+    ("https://api.example.com./v1", ".example.com"),
     ("https://[::1]/v1", ""),
     ("https://127.9.9.9/v1", ""),
     ("https://localhost:8000/v1", ""),
@@ -255,6 +257,7 @@ THROUGH = [
     ("https://11.1.2.3/v1", "10.0.0.0/8"),
     ("https://11.1.2.3/v1", "10.0.0.0/99"),
     ("https://10.1.2.3/v1", "10.1.2"),
+    ("https://api.example.com./v1", "."),
     ("https://[fd00::1]/v1", "fd00::2"),
 ]
 

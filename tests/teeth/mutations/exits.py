@@ -82,4 +82,18 @@ MUTATIONS = (
         "return pieces",
         ("tests/journeys/test_web_servers.py",),
     ),
+    Mutation(
+        "edges: underscores are a part of numbers in headers",
+        "actors/adapters/times.py:number",
+        "isnan(read) or '_' in value",
+        "isnan(read)",
+        ("tests/adapters/test_times.py::test_what_is_no_time_is_not_there",),
+    ),
+    Mutation(
+        "edges: an entry of NO_PROXY with a dot at its end covers no host",
+        "actors/transport/proxy.py:_covers",
+        "entry.removeprefix('*').strip('.')",
+        "entry.removeprefix('*').removeprefix('.')",
+        ("tests/transport/test_proxy.py::test_hosts_that_are_excepted_are_reached_without_a_proxy",),
+    ),
 )
