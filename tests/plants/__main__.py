@@ -2,6 +2,7 @@
 
     python -m tests.plants                 all of them
     python -m tests.plants --only family   those whose kind holds the word
+    python -m tests.plants --sound         where mypy and the tests have just passed: the unchanged tree is not tried
 
 Runs mypy over the files of its places and tests/test_totality.py after each. Ends with status 0 only if no place is
 silent. The tree itself is never changed.
@@ -32,13 +33,15 @@ def main() -> int:
     """Plant what is asked for and print a line for each."""
     parser = argparse.ArgumentParser(prog="python -m tests.plants", description="Which places tell?")
     parser.add_argument("--only", default="", help="a word in the kind")
-    chosen = [plant for plant in PLANTS if parser.parse_args().only in plant.kind]
+    parser.add_argument("--sound", action="store_true", help="take the unchanged tree to be in order")
+    options = parser.parse_args()
+    chosen = [plant for plant in PLANTS if options.only in plant.kind]
     places = silent = 0
     with tempfile.TemporaryDirectory() as place:
         copy = copied(Path(place) / "tree")
         if (ROOT / ".mypy_cache").exists():
             shutil.copytree(ROOT / ".mypy_cache", copy / ".mypy_cache")
-        if told := checked(copy, chosen) | failing(copy):
+        if not options.sound and (told := checked(copy, chosen) | failing(copy)):
             say("The unchanged tree is not in order; mend that first.", *sorted(told))
             return 1
         for plant in chosen:
