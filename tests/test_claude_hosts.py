@@ -86,6 +86,7 @@ HOSTS: dict[str, tuple[str, str, Make, dict[str, str], str]] = {
 }
 
 
+@pytest.mark.alternating
 @pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
 @pytest.mark.parametrize("name", HOSTS)
 async def test_a_conversation_with_thinking_and_tools_meets_no_refusal(

@@ -166,6 +166,7 @@ async def test_a_stream_that_is_written_oddly_is_read_as_any_other(
     assert (result.status, result.text) == ("complete", TEXT)
 
 
+@pytest.mark.alternating
 @over_event_streams
 async def test_a_flood_of_comments_in_a_stream_is_passed_over(name: str) -> None:
     result = await asked(saying(name, MalformedEvent(1, b": ping\n\n" * 200_000)))

@@ -145,6 +145,7 @@ async def test_what_changes_is_no_repetition_and_neither_is_one_message_that_cal
     assert NOTE not in json.dumps(bodies(server))
 
 
+@pytest.mark.alternating
 @MADE
 @pytest.mark.parametrize(("repeats", "rounds"), [("allow", 6), ("warn", 6), ("stop", 4)])
 async def test_the_policy_says_what_is_done_about_repetitions(

@@ -100,6 +100,7 @@ def responses(*turns: Turn) -> ResponsesServer:
 SEES = {anthropic: assert_claude_sees, openai: assert_chat_sees, responses: assert_responses_sees}
 
 
+@pytest.mark.alternating
 @pytest.mark.anyio
 @pytest.mark.requirement("PROMISE-1", "PROMISE-3")
 @pytest.mark.parametrize(("made", "other"), list(permutations(SEES, 2)))

@@ -131,6 +131,7 @@ async def test_a_refused_image_becomes_a_note_and_the_session_stays_usable(name:
     assert server.refusals == []
 
 
+@pytest.mark.alternating
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("name", PLACES)
 async def test_only_the_images_that_a_refusal_points_at_become_notes(name: str, stream: bool) -> None:

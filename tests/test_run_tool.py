@@ -35,6 +35,7 @@ async def weather(city: str) -> str:
     return f"{city}: 21 C"
 
 
+@pytest.mark.alternating
 @pytest.mark.requirement("REQ-915-035", "REQ-915-029", "REQ-915-033")
 @pytest.mark.parametrize(
     "made", [OpenAIServer, AnthropicServer, ResponsesServer, GeminiServer, BedrockServer]

@@ -168,6 +168,7 @@ REFUSED: list[tuple[dict[str, object], str]] = [
 ]
 
 
+@pytest.mark.alternating
 @pytest.mark.anyio
 @pytest.mark.parametrize(("given", "says"), REFUSED)
 async def test_a_title_or_metadata_that_cannot_be_kept_is_refused_in_one_line(

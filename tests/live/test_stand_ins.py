@@ -67,6 +67,7 @@ async def test_a_server_that_fails_in_some_turn_is_no_refusal() -> None:
     assert [status for status, _, _ in talk.answers] == ["failed", "complete", "complete", "complete"]
 
 
+@pytest.mark.alternating
 @pytest.mark.parametrize("status", [400, 422])
 async def test_a_refusal_is_found(status: int) -> None:
     server = CompatibleServer(model, vendor="llama_cpp", faults={1: Status(status)})

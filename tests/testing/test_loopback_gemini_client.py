@@ -209,6 +209,7 @@ AUTOMATIC = (
 )
 
 
+@pytest.mark.alternating
 @pytest.mark.parametrize("vertex", [False, True], ids=["api", "vertex"])
 @pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])
 async def test_the_vendors_client_calls_functions_by_itself(vertex: bool, streamed: bool) -> None:

@@ -118,6 +118,7 @@ async def test_the_openai_client_holds_a_whole_tool_conversation(
     assert server.refusals == []
 
 
+@pytest.mark.alternating
 @pytest.mark.parametrize("bound", [False, True])
 @pytest.mark.parametrize("streamed", [False, True])
 async def test_the_anthropic_client_holds_a_whole_tool_conversation_with_thinking(
