@@ -1,5 +1,6 @@
 """What is said about fields that are missing or misspelt: in arguments, answers and configuration files."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict
 
 from actors.config import load
+from actors.core import arguments
 from actors.core.arguments import MAX_ERRORS
 from actors.core.jsonio import JsonValue
 from actors.errors import AskFailed, ConfigError
@@ -68,12 +70,26 @@ def test_a_misspelt_field_is_named_where_unknown_ones_are_allowed() -> None:
     ]
 
 
-def test_many_and_long_unknown_fields_are_compared_with_a_bounded_number() -> None:
-    many: dict[str, JsonValue] = {f"i{number}" + "t" * 10_000: 1 for number in range(1_000)}
-    found = order.bind({"item": "x", "address": {"street": "s"}, **many})
+def test_many_and_long_unknown_fields_are_compared_with_a_bounded_number(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    compared = list[str]()
+
+    def noted(name: str, known: Iterable[str]) -> str | None:
+        compared.extend([name, *known])
+        return None
+
+    monkeypatch.setattr(arguments, "nearest", noted)
+    long: dict[str, JsonValue] = {f"i{number}" + "t" * 10_000: 1 for number in range(1_000)}
+    found = order.bind({"item": "x", "address": {"street": "s"}, **long})
     assert isinstance(found, tuple)
     assert len(found) == MAX_ERRORS
     assert {error.expected for error in found} == {"no such field"}
+    assert compared == []
+    short: dict[str, JsonValue] = {f"i{number}": 1 for number in range(1_000)}
+    assert isinstance(visit.bind({"address": {**long, **short}}), tuple)
+    assert 1 < len(compared) < 300
+    assert max(map(len, compared)) < 100
 
 
 @dataclass

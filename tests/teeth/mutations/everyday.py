@@ -167,6 +167,20 @@ MUTATIONS = (
         (f"{FIELDS}::test_a_field_that_is_given_is_not_suggested",),
     ),
     Mutation(
+        "everyday: a missing field is compared with all fields that are unknown",
+        "actors/core/arguments.py:_misspelt",
+        "islice((each for each in unknown if len(each) <= _FIELD), _FIELDS)",
+        "(each for each in unknown if len(each) <= _FIELD)",
+        (f"{FIELDS}::test_many_and_long_unknown_fields_are_compared_with_a_bounded_number",),
+    ),
+    Mutation(
+        "everyday: a long unknown field is compared with the fields that there are",
+        "actors/core/arguments.py:_no_field",
+        "len(name) <= _FIELD",
+        "True",
+        (f"{FIELDS}::test_many_and_long_unknown_fields_are_compared_with_a_bounded_number",),
+    ),
+    Mutation(
         "everyday: a misspelt key of a file is not named where the right one is missing",
         "actors/config/complaints.py:_misspelt",
         "owner == [*table]",
