@@ -280,7 +280,7 @@ async def test_without_a_summary_marks_are_all_and_nothing_is_lost() -> None:
     ("turn", "why"),
     [
         (Turn(Say("Let me look again."), Call("read", {"path": "x"})), "called a tool and wrote no summary"),
-        (Turn(Say("word " * 4_000)), "longer than what it stands for"),
+        (Turn(Say("word " * 4_000), fragment=1000), "longer than what it stands for"),
         (Turn(Say(" \n ")), "wrote no summary"),
         (Turn(Think("What did they say?")), "wrote no summary"),
     ],
