@@ -450,7 +450,7 @@ class Session:
     async def _submit(
         self, words: Words, sink: Sink, output: Any, settings: AskSettings, variables: Context | None = None
     ) -> None:
-        await self._activation.host.begin()
+        await self._activation.host.begin(self._activation.tenant)
         form = None if output is None else output_of(output)
         self._activation.configuration.check(said := asked(settings, None if form is None else form.schema))
         packed, variables = packed_words(words), variables or copy_context()

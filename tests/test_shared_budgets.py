@@ -414,6 +414,35 @@ def test_a_budget_that_cannot_be_kept_is_refused_in_one_line(name: str, given: A
         Runtime(budgets={name: given})
 
 
+async def test_when_a_period_begins_a_request_that_waits_goes_before_a_new_one() -> None:
+    now, admitted, ends = [0.0], list[str](), anyio.Event()
+    window = Window(10, lambda: now[0])
+    budget = SharedBudget(Budget(tokens=100), Used(), lambda *_: None, parking(), window=window)
+    busy, used = Share(budget), Share(budget)
+
+    async def request(name: str) -> None:
+        with Share(budget) as share:
+            assert await share.admitted(Demand(60), lambda: False) is None
+            admitted.append(name)
+            await ends.wait()
+
+    for share, tokens in ((busy, 50), (used, 60)):
+        assert await share.admitted(Demand(tokens), lambda: False) is None
+    used.settle(Binding("a", "openai_chat"), Usage(60, 0), is_round=True)
+    with anyio.fail_after(30):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(request, "waits")
+            await anyio.wait_all_tasks_blocked()
+            now[0] = 11.0
+            tasks.start_soon(request, "new")
+            await anyio.wait_all_tasks_blocked()
+            assert admitted == ["waits"]
+            busy.ended()
+            await anyio.wait_all_tasks_blocked()
+            ends.set()
+    assert admitted == ["waits", "new"]
+
+
 def test_a_window_that_was_asked_says_once_that_another_began() -> None:
     now = [0.0]
     window = Window(10, lambda: now[0])

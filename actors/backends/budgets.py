@@ -229,6 +229,7 @@ class Share:
                     return why
             if self._reserved is None:
                 self._waiter = None
+                _share_room(self._budgets)  # a period may have begun since
                 self.proceed()
             if self._reserved is not None:
                 return None

@@ -148,9 +148,9 @@ class SessionHost(Struct):
         """Whether logs are kept elsewhere than in memory."""
         return self.storage.level != "memory"
 
-    async def begin(self) -> None:
-        """Return when new work may begin; see `Turnstile.begin`."""
-        await self.turnstile.begin(self.system.dispatcher)
+    async def begin(self, tenant: str) -> None:
+        """Return when new work of a tenant may begin; see `Turnstile.begin`."""
+        await self.turnstile.begin(self.system.dispatcher, tenant)
 
     @property
     def loop_lag(self) -> LoopLag:

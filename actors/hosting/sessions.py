@@ -137,7 +137,7 @@ class Sessions:
         fields: SessionFields,
     ) -> Session:
         """Open a session that goes on from a history; `given` is its id, or one is made up. See `Runtime.open`."""
-        await host.begin()
+        await host.begin(fields.tenant)
         self._check_room(host)
         name, claim = await self._claimed(host, given)
         return await self._begin(host, name, claim.fence, target, history, equipped, fields)
@@ -152,7 +152,7 @@ class Sessions:
         fields: SessionFields,
     ) -> Session:
         """Return the session of this id: the one that is open, one from its log, or a new one. See `Runtime.open`."""
-        await host.begin()
+        await host.begin(fields.tenant)
         if (session := await self._open_already(name)) is not None:
             _check_tenant(name, session._activation.tenant, fields.tenant)
             return session
@@ -229,7 +229,7 @@ class Sessions:
         wait: float,
     ) -> Session:
         """Go on with a session from its log. See `Runtime.resume`."""
-        await host.begin()
+        await host.begin("")
         self._check_room(host)
         self._reserve(name)
         try:

@@ -8,12 +8,12 @@ the order in which they came, while the loop looks at its sockets after each few
 Work that goes on passes before work that only begins: if thousands of sessions ask at once, the first answers are read
 while most of the asks still wait. Otherwise every turn would end at the end. New work keeps a quarter of the places, so
 that streams without end cannot shut it out. Messages that wait for an actor are begun work too: while there are any,
-new work keeps one place.
+new work keeps one place, and one more for each second that it has waited, up to a quarter. Tenants begin in turn.
 """
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Hashable
 from threading import local
 from time import perf_counter
 from typing import TypeVar
@@ -52,6 +52,36 @@ class LagCounts(Struct):
         self.longest = max(self.longest, seconds)
 
 
+class _NewWork:
+    """Tasks that wait to begin: first come first served within a share, and shares in turn."""
+
+    __slots__ = ("_queues",)
+
+    def __init__(self) -> None:
+        self._queues: dict[Hashable, deque[tuple[Waiter, float]]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._queues)
+
+    @property
+    def since(self) -> float:
+        """The time at which the next task came."""
+        return next(iter(self._queues.values()))[0][1]
+
+    def append(self, share: Hashable, waiter: Waiter, now: float) -> None:
+        """Add a task that came now."""
+        self._queues.setdefault(share, deque()).append((waiter, now))
+
+    def popleft(self) -> Waiter:
+        """Remove and return the next task. The rest of its share goes behind the other shares."""
+        share, queue = next(iter(self._queues.items()))
+        waiter, _ = queue.popleft()
+        del self._queues[share]
+        if queue:
+            self._queues[share] = queue
+        return waiter
+
+
 class Turnstile:
     """That of one event loop.
 
@@ -62,10 +92,10 @@ class Turnstile:
     """
 
     __slots__ = (
-        "_beginning",
         "_clock",
         "_dispatchers",
         "_is_called",
+        "_new",
         "_parking",
         "_passed",
         "_since",
@@ -79,43 +109,47 @@ class Turnstile:
     ) -> None:
         self._parking, self._width, self._clock = parking, width, clock
         self._waiting: deque[Waiter] = deque()
-        self._beginning: deque[Waiter] = deque()
+        self._new = _NewWork()
         self._dispatchers: set[Dispatcher] = set()
         self._passed = 0
         self._since = 0.0
         self._is_called = False
         self.lags = LagCounts()
 
-    async def begin(self, dispatcher: Dispatcher) -> None:
+    async def begin(self, dispatcher: Dispatcher, share: Hashable = "") -> None:
         """Return when this task may begin new work for the actors of `dispatcher`: at once, if few others compute.
 
-        A task that is cancelled while it waits loses its place.
+        Tasks of different shares, such as tenants, begin in turn. A task that is cancelled while it waits loses its
+        place.
         """
         self._dispatchers.add(dispatcher)
-        await self._enter(self._beginning)
+        if self._waiting or self._new or self._passed >= self._width:
+            self._new.append(share, waiter := self._parking.waiter(), self._clock())
+            await self._wait(waiter)
+        else:
+            self._pass()
 
     async def enter(self) -> None:
         """Return when this task may go on with work that has begun. Cancellation: as in `begin`."""
-        await self._enter(self._waiting)
-
-    async def _enter(self, queue: deque[Waiter]) -> None:
-        if self._waiting or queue or self._passed >= self._width:
-            await self._wait(queue)
-            return
-        self._passed += 1
-        if not self._is_called:
-            self._call()
+        if self._waiting or self._passed >= self._width:
+            await self.give_way()
+        else:
+            self._pass()
 
     async def give_way(self) -> None:
         """Return when the event loop has come round, in the midst of a long computation. Others go first, as above."""
-        await self._wait(self._waiting)
+        self._waiting.append(waiter := self._parking.waiter())
+        await self._wait(waiter)
 
-    async def _wait(self, queue: deque[Waiter]) -> None:
-        waiter = self._parking.waiter()
-        queue.append(waiter)
+    async def _wait(self, waiter: Waiter) -> None:
         if not self._is_called:
             self._call()
         await waiter
+
+    def _pass(self) -> None:
+        self._passed += 1
+        if not self._is_called:
+            self._call()
 
     def _call(self) -> None:
         """Be called when the event loop comes round."""
@@ -127,16 +161,23 @@ class Turnstile:
         self.lags.note(self._clock() - self._since)
         self._is_called, self._passed = False, 0
         is_behind = any(dispatcher.is_behind for dispatcher in self._dispatchers)
-        self._let_through(self._beginning, 1 if is_behind else self._width // 4)
+        self._let_through(self._new, self._most_new(is_behind=is_behind))
         self._let_through(self._waiting, self._width)
         if not is_behind:
-            self._let_through(self._beginning, self._width)
-        if not self._beginning:
+            self._let_through(self._new, self._width)
+        if not self._new:
             self._dispatchers.clear()
         if self._passed:
             self._call()
 
-    def _let_through(self, queue: deque[Waiter], most: int) -> None:
+    def _most_new(self, *, is_behind: bool) -> int:
+        """Return how many new tasks go ahead of begun work in this turn."""
+        quarter = self._width // 4
+        if not (is_behind and self._new):
+            return quarter
+        return min(1 + int(self._clock() - self._new.since), max(quarter, 1))
+
+    def _let_through(self, queue: deque[Waiter] | _NewWork, most: int) -> None:
         """Let tasks through in the order in which they came, until so many have passed in this turn."""
         while queue and self._passed < most:
             waiter = queue.popleft()

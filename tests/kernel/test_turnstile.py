@@ -115,6 +115,51 @@ async def test_where_messages_wait_new_work_keeps_one_place(is_behind: bool, beg
     assert sorted(order) == list(range(16))
 
 
+async def test_where_messages_wait_new_work_keeps_a_place_more_for_each_second() -> None:
+    now, turns, begun = [0.0], list[Callable[[], None]](), list[int]()
+    gate = Turnstile(replace(parking(), next=turns.append), 16, lambda: now[0])
+    dispatcher = Dispatcher(replace(parking(), next=turns.append), copy_context())
+    dispatcher.ready.append(lambda most: False)
+
+    async def compute() -> None:
+        await gate.begin(dispatcher)
+        begun[-1] += 1
+
+    with anyio.fail_after(30):
+        for _ in range(16):
+            await gate.enter()  # there is no place any more until the loop has come round
+        async with anyio.create_task_group() as tasks:
+            for _ in range(20):
+                tasks.start_soon(compute)
+            await anyio.wait_all_tasks_blocked()
+            for now[0] in (0.9, 1.0, 3.5, 1e9, 1e9, 1e9, 1e9, 1e9):
+                begun.append(0)
+                turns.pop()()
+                await anyio.wait_all_tasks_blocked()
+    assert begun == [1, 2, 4, 4, 4, 4, 1, 0]
+
+
+async def test_tenants_begin_in_turn() -> None:
+    turns, order = list[Callable[[], None]](), list[str]()
+    gate = Turnstile(replace(parking(), next=turns.append), 1)
+
+    async def compute(tenant: str, here: anyio.Event) -> None:
+        here.set()
+        await gate.begin(IDLE, tenant)
+        order.append(tenant)
+
+    with anyio.fail_after(30):
+        await gate.enter()  # there is no place any more until the loop has come round
+        async with anyio.create_task_group() as tasks:
+            for tenant in "aaaabba":
+                tasks.start_soon(compute, tenant, here := anyio.Event())
+                await here.wait()
+            while turns:
+                turns.pop()()
+                await anyio.wait_all_tasks_blocked()
+    assert "".join(order) == "ababaaa"
+
+
 async def test_new_work_begins_at_once_where_few_others_compute() -> None:
     gate = Turnstile(parking(), 2)
     with pytest.raises(StopIteration):

@@ -159,4 +159,13 @@ MUTATIONS = (
         "measured",
         (f"{CORE}::test_what_was_reported_of_a_request_holds_until_the_history_is_made_shorter",),
     ),
+    Mutation(
+        "shared budgets: when a period begins a new request goes before one that waits",
+        "actors/backends/budgets.py:Share._wait_for_room",
+        "_share_room(self._budgets)",
+        "",
+        (
+            "tests/test_shared_budgets.py::test_when_a_period_begins_a_request_that_waits_goes_before_a_new_one",
+        ),
+    ),
 )
