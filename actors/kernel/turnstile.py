@@ -8,7 +8,7 @@ the order in which they came, while the loop looks at its sockets after each few
 Work that goes on passes before work that only begins: if thousands of sessions ask at once, the first answers are read
 while most of the asks still wait. Otherwise every turn would end at the end. New work keeps a quarter of the places, so
 that streams without end cannot shut it out. Messages that wait for an actor are begun work too: while there are any,
-new work keeps one place, and one more for each second that it has waited, up to a quarter. Tenants begin in turn.
+new work keeps one place, and one more for each `PATIENCE` that it has waited, up to a quarter. Tenants begin in turn.
 """
 
 from bisect import bisect_left
@@ -28,6 +28,8 @@ T = TypeVar("T")
 
 WIDTH = 32
 """Tasks that may begin to compute between two polls."""
+PATIENCE = 5.0
+"""Seconds."""
 LAGS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Seconds up to which lags are counted, each by itself; one more count has the longer ones."""
 
@@ -175,7 +177,7 @@ class Turnstile:
         quarter = self._width // 4
         if not (is_behind and self._new):
             return quarter
-        return min(1 + int(self._clock() - self._new.since), max(quarter, 1))
+        return min(1 + int((self._clock() - self._new.since) / PATIENCE), max(quarter, 1))
 
     def _let_through(self, queue: deque[Waiter] | _NewWork, most: int) -> None:
         """Let tasks through in the order in which they came, until so many have passed in this turn."""

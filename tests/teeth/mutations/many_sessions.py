@@ -249,9 +249,9 @@ MUTATIONS = (
     Mutation(
         "loop lag: new work keeps one place, however long it waits",
         f"{TURNSTILE}:Turnstile._most_new",
-        "1 + int(self._clock() - self._new.since)",
+        "1 + int((self._clock() - self._new.since) / PATIENCE)",
         "1",
-        (f"{GATE}::test_where_messages_wait_new_work_keeps_a_place_more_for_each_second",),
+        (f"{GATE}::test_where_messages_wait_new_work_that_has_waited_keeps_more_places",),
     ),
     Mutation(
         "loop lag: the new work of one tenant waits for that of another",
