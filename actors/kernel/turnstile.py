@@ -8,7 +8,7 @@ the order in which they came, while the loop looks at its sockets after each few
 Work that goes on passes before work that only begins: if thousands of sessions ask at once, the first answers are read
 while most of the asks still wait. Otherwise every turn would end at the end. New work keeps a quarter of the places, so
 that streams without end cannot shut it out. Messages that wait for an actor are begun work too: while there are any,
-new work keeps one place, and one more for each `PATIENCE` that it has waited, up to a quarter. Tenants begin in turn.
+new work keeps one place. Tenants begin in turn.
 """
 
 from bisect import bisect_left
@@ -28,8 +28,6 @@ T = TypeVar("T")
 
 WIDTH = 32
 """Tasks that may begin to compute between two polls."""
-PATIENCE = 5.0
-"""Seconds."""
 LAGS = (0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Seconds up to which lags are counted, each by itself; one more count has the longer ones."""
 
@@ -60,24 +58,19 @@ class _NewWork:
     __slots__ = ("_queues",)
 
     def __init__(self) -> None:
-        self._queues: dict[Hashable, deque[tuple[Waiter, float]]] = {}
+        self._queues: dict[Hashable, deque[Waiter]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._queues)
 
-    @property
-    def since(self) -> float:
-        """The time at which the next task came."""
-        return next(iter(self._queues.values()))[0][1]
-
-    def append(self, share: Hashable, waiter: Waiter, now: float) -> None:
-        """Add a task that came now."""
-        self._queues.setdefault(share, deque()).append((waiter, now))
+    def append(self, share: Hashable, waiter: Waiter) -> None:
+        """Add a task."""
+        self._queues.setdefault(share, deque()).append(waiter)
 
     def popleft(self) -> Waiter:
         """Remove and return the next task. The rest of its share goes behind the other shares."""
         share, queue = next(iter(self._queues.items()))
-        waiter, _ = queue.popleft()
+        waiter = queue.popleft()
         del self._queues[share]
         if queue:
             self._queues[share] = queue
@@ -126,7 +119,7 @@ class Turnstile:
         """
         self._dispatchers.add(dispatcher)
         if self._waiting or self._new or self._passed >= self._width:
-            self._new.append(share, waiter := self._parking.waiter(), self._clock())
+            self._new.append(share, waiter := self._parking.waiter())
             await self._wait(waiter)
         else:
             self._pass()
@@ -163,7 +156,7 @@ class Turnstile:
         self.lags.note(self._clock() - self._since)
         self._is_called, self._passed = False, 0
         is_behind = any(dispatcher.is_behind for dispatcher in self._dispatchers)
-        self._let_through(self._new, self._most_new(is_behind=is_behind))
+        self._let_through(self._new, 1 if is_behind else self._width // 4)
         self._let_through(self._waiting, self._width)
         if not is_behind:
             self._let_through(self._new, self._width)
@@ -171,13 +164,6 @@ class Turnstile:
             self._dispatchers.clear()
         if self._passed:
             self._call()
-
-    def _most_new(self, *, is_behind: bool) -> int:
-        """Return how many new tasks go ahead of begun work in this turn."""
-        quarter = self._width // 4
-        if not (is_behind and self._new):
-            return quarter
-        return min(1 + int((self._clock() - self._new.since) / PATIENCE), max(quarter, 1))
 
     def _let_through(self, queue: deque[Waiter] | _NewWork, most: int) -> None:
         """Let tasks through in the order in which they came, until so many have passed in this turn."""
