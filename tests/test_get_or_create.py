@@ -1,6 +1,6 @@
 """`open(..., resume=True)` opens, resumes or returns the session of an id, and `async with` gives it back."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from pathlib import Path
 
@@ -11,9 +11,10 @@ import pytest
 from actors import Runtime
 from actors.config import RuntimeLimits
 from actors.core.events import Closed
-from actors.errors import ConfigError, HostFull, SessionClosed, SessionExists
+from actors.errors import ConfigError, HostFull, JournalUnavailable, SessionClosed, SessionExists
 from actors.handle import Session
-from actors.storage import Storage
+from actors.storage import Appended, Entry, Storage
+from actors.storage.sqlite import SqliteStorage
 from actors.testing import Call, Say, Turn
 from actors.tools import Tool
 from tests.every_await import cancels
@@ -262,5 +263,52 @@ async def test_a_session_that_waits_or_is_read_keeps_its_place(tmp_path: Path) -
         async with aclosing(session.events()) as events:
             await anext(events)
             await until(lambda: runtime.stats().active == 0)
+            for _ in range(2):
+                with pytest.raises(HostFull):
+                    await runtime.open("a", id="two", resume=True)
+        await runtime.open("a", id="two", resume=True)
+        assert list(runtime.sessions) == ["two"]
+
+
+async def test_a_session_that_is_read_hides_none_that_nobody_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("actors.hosting.session_host.TRIES", 1)
+    storage, limits = FILES["sqlite-process"](tmp_path), RuntimeLimits(sessions=2)
+    async with hosting(a=openai(), storage=storage, limits=limits) as runtime:
+        for name in ("one", "two"):
+            async with runtime.open("a", id=name, resume=True):
+                pass
+        async with aclosing(runtime.sessions["one"].events()) as events:
+            await anext(events)
             with pytest.raises(HostFull):
-                await runtime.open("a", id="two", resume=True)
+                await runtime.open("a", id="three", resume=True)
+            await runtime.open("a", id="three", resume=True)
+            assert list(runtime.sessions) == ["one", "three"]
+
+
+class Failing(SqliteStorage):
+    """A file that can be read but, while `is_full`, not written."""
+
+    is_full = False
+
+    def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
+        if self.is_full:
+            raise JournalUnavailable("The disk is full")
+        return super().append(entries)
+
+
+async def test_a_session_that_an_outage_broke_off_makes_place_for_another(tmp_path: Path) -> None:
+    storage, limits = Failing(tmp_path / "sessions.db"), RuntimeLimits(sessions=1)
+    server = openai(Turn(Say("Hi.")), Turn(Say("Back.")))
+    async with hosting(a=server, storage=storage, limits=limits) as runtime:
+        async with runtime.open("a", id="one", resume=True) as session:
+            await session.ask("Hello.")
+            storage.is_full = True
+            with pytest.raises(JournalUnavailable):
+                await session.ask("Again.")
+        storage.is_full = False
+        async with runtime.open("a", id="two", resume=True):
+            assert list(runtime.sessions) == ["two"]
+        async with runtime.open("a", id="one", resume=True) as session:
+            assert (await session.ask("Still there?")).text == "Back."

@@ -367,7 +367,9 @@ class Activation:
         """End the session here, its log as it is, if nobody has it and it has nothing to do; say whether it has."""
         if self.handles or self._closing is not None or self.name in self.host.readers.following:
             return False
-        if not self.passivate() or not isinstance(self._now, Passive) or self._waits:
+        if self.waits or not self.passivate():
+            return False
+        if self.is_over or (isinstance(self._now, Suspended) and self._now.actors.runs_tools):
             return False
         self.ended()
         return True

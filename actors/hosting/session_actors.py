@@ -89,6 +89,11 @@ class SessionActors:
         """Whether an ask is in flight, or waits."""
         return self._pending.current is not None or bool(self._pending.waiting)
 
+    @property
+    def runs_tools(self) -> bool:
+        """Whether a tool still runs, also one of a turn that was broken off."""
+        return bool(self._executor.running)
+
     async def interrupt(self) -> None:
         """Cancel the ask in flight, and drop those that wait. A turn that awaits its caller is not in flight."""
         self._pending.drop_waiting()

@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from actors.telemetry.tracing import RuntimeTracing
 
 TRIES = 64
-"""Sessions that are looked at, to put one away, each time that there is no memory."""
+"""Sessions that are looked at, to put one away, each time that there is no memory, or no place for another."""
 
 
 class Hosted(Protocol):
@@ -66,6 +66,7 @@ class Hosted(Protocol):
 
     name: str
     fence: int
+    handles: int
 
     def passivate(self) -> bool:
         """Put the actors away if they have nothing to do; say whether the session is without them now."""
@@ -225,10 +226,16 @@ class SessionHost(Struct):
         self.unused[activation.name] = activation
 
     def let_one_go(self) -> bool:
-        """Let others have the session that nobody here had for longest; say whether there is one."""
-        while self.unused:
-            if self.unused.pop(next(iter(self.unused))).let_go():
+        """Let others have the session that nobody here had for longest; say whether there is one.
+
+        One that is not let go now is looked at again after all others, unless somebody has it.
+        """
+        for candidate in tuple(islice(self.unused.values(), TRIES)):
+            if candidate.let_go():
                 return True
+            del self.unused[candidate.name]
+            if not candidate.handles:
+                self.unused[candidate.name] = candidate
         return False
 
     def _make_room(self) -> bool:

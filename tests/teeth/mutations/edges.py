@@ -4,6 +4,7 @@ from tests.teeth.mutations.mutation import Mutation
 
 TASKS, SWEEPS = "tests/test_host_tasks.py", "tests/test_sweeps.py"
 BACKUP, OWN = "tests/test_backup.py", "tests/test_own_writes.py"
+OPENING = "tests/test_get_or_create.py"
 RESPONSES, INTERRUPTS = "tests/test_responses_sessions.py", "tests/host_code/test_interrupts.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
@@ -130,5 +131,26 @@ MUTATIONS: tuple[Mutation, ...] = (
         "group.reads.append(command)",
         "await self._begin_reading(command)",
         ("tests/test_journal.py", "tests/test_readers.py", OWN),
+    ),
+    Mutation(
+        "open: a session that is read is let go never more",
+        "actors/hosting/session_host.py:SessionHost.let_one_go",
+        "self.unused[candidate.name] = candidate",
+        "pass",
+        (f"{OPENING}::test_a_session_that_waits_or_is_read_keeps_its_place",),
+    ),
+    Mutation(
+        "open: the same sessions are looked at each time",
+        "actors/hosting/session_host.py:SessionHost.let_one_go",
+        "del self.unused[candidate.name]",
+        "pass",
+        (f"{OPENING}::test_a_session_that_is_read_hides_none_that_nobody_has",),
+    ),
+    Mutation(
+        "open: a session that an outage broke off is not let go",
+        "actors/hosting/activation.py:Activation.let_go",
+        "self.is_over or (isinstance(self._now, Suspended) and self._now.actors.runs_tools)",
+        "not isinstance(self._now, Passive)",
+        (f"{OPENING}::test_a_session_that_an_outage_broke_off_makes_place_for_another",),
     ),
 )

@@ -59,7 +59,7 @@ MUTATIONS = (
     Mutation(
         "edges: a session that waits makes place for another",
         "actors/hosting/activation.py:Activation.let_go",
-        "self._waits",
+        "self.waits",
         "False",
         (f"{HANDLES}::test_a_session_that_waits_or_is_read_keeps_its_place",),
     ),
