@@ -436,6 +436,8 @@ class Session:
         Raises:
             OwnSession: A tool of this session asks. It would wait for itself.
             JournalError: The end cannot be written. The session is still open, but for one that is `Fenced`.
+            Draining: The close was cancelled before it was done, as whoever cancels all tasks of the event loop does.
+                The session is still open.
         """
         self._check()
         await self._activation.close()

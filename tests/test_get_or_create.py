@@ -13,6 +13,7 @@ from actors.config import RuntimeLimits
 from actors.core.events import Closed
 from actors.errors import ConfigError, HostFull, JournalUnavailable, SessionClosed, SessionExists
 from actors.handle import Session
+from actors.hosting.activation import Activation
 from actors.storage import Appended, Entry, Storage
 from actors.storage.sqlite import SqliteStorage
 from actors.testing import Call, Say, Turn
@@ -312,3 +313,29 @@ async def test_a_session_that_an_outage_broke_off_makes_place_for_another(tmp_pa
             assert list(runtime.sessions) == ["two"]
         async with runtime.open("a", id="one", resume=True) as session:
             assert (await session.ask("Still there?")).text == "Back."
+
+
+async def test_a_session_that_was_given_back_during_a_close_that_failed_makes_place_for_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, fails = anyio.Event(), anyio.Event()
+
+    async def fail(_: Activation) -> None:
+        begun.set()
+        await fails.wait()
+        raise JournalUnavailable("The disk is full")
+
+    async def close(session: Session) -> None:
+        with pytest.raises(JournalUnavailable):
+            await session.close()
+
+    storage, limits = FILES["sqlite-process"](tmp_path), RuntimeLimits(sessions=1)
+    async with hosting(a=openai(), storage=storage, limits=limits) as runtime:
+        with monkeypatch.context() as patched:
+            patched.setattr(Activation, "_write_end", fail)
+            async with anyio.create_task_group() as tasks:
+                async with runtime.open("a", id="one", resume=True) as session:
+                    tasks.start_soon(close, session)
+                    await begun.wait()
+                fails.set()
+        await runtime.open("a", id="two", resume=True)

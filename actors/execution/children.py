@@ -18,7 +18,7 @@ from actors.core.events import Delegated
 from actors.core.feed import SessionEvent, Sink, SubagentEvent
 from actors.core.identity import CallId
 from actors.core.spending import Used
-from actors.errors import JournalError, SessionClosed
+from actors.errors import Draining, JournalError, SessionClosed
 from actors.kernel.tasks import Work
 from actors.tools.context import Subagent, SubagentOptions
 
@@ -156,7 +156,7 @@ class Subagents:
         """End one of them, and wait for that. A caller that is interrupted leaves it to the end of the call."""
         try:
             await owned.close()
-        except JournalError:  # nobody could use it any more
+        except (JournalError, Draining):  # nobody could use it any more
             await owned.close(in_order=False)
         if owned not in self._open:
             return

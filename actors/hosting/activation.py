@@ -322,11 +322,12 @@ class Activation:
         Raises:
             JournalUnavailable: The end cannot be written. The session goes on, without the asks that it had.
             Fenced: Another writer has the session, which has ended here.
+            Draining: The close was cancelled before it was done. The session is still open.
         """
         if (closing := self._closing) is None:
             closing = self._closing = Closing(anyio.Event())
             work = partial(self._close, closing, in_order)
-            self.host.start(work, f"{self.name}/close", closing.over.set)
+            self.host.start(work, f"{self.name}/close", partial(self._conclude, closing))
         await closing.over.wait()
         if (error := again(closing.error)) is not None:
             raise error
@@ -356,11 +357,11 @@ class Activation:
 
     async def _put_away_unused(self) -> None:
         """Have the session hibernate if nobody has it, or close it if its log is in memory; not while it is busy."""
-        if self.handles or self.is_over or self._closing is not None:
+        if self.handles or self.is_over:
             return
         if self.host.is_durable:
             self.host.hibernate(self)
-        elif not self.busy:
+        elif self._closing is None and not self.busy:
             await self.close()
 
     def let_go(self) -> bool:
@@ -398,6 +399,15 @@ class Activation:
                 with anyio.CancelScope(shield=True):
                     await self._end()
 
+    def _conclude(self, closing: Closing) -> None:
+        """Tell those who wait for a close how it ended. One that was cancelled, as before its first step, was none."""
+        if closing.error is None and not self.is_over:
+            closing.error = Draining(
+                f"The close of session {self.name!r} was cancelled before it was done; close it again"
+            )
+            self._closing = None
+        closing.over.set()
+
     async def _write_end(self) -> None:
         """Have the end written; ask again after a crash, and when the log went back: it says so by then."""
         for left in reversed(range(END_TRIES)):
@@ -414,5 +424,5 @@ class Activation:
         """End the session's actors, and with them the session."""
         if isinstance(self._now, SessionActors):
             await self._now.stop()
-        elif not isinstance(self._now, Over):
+        if not self.is_over:  # it had no actors, or what they ended with was the journal's fault
             self.ended()

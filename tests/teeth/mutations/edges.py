@@ -153,4 +153,27 @@ MUTATIONS: tuple[Mutation, ...] = (
         "not isinstance(self._now, Passive)",
         (f"{OPENING}::test_a_session_that_an_outage_broke_off_makes_place_for_another",),
     ),
+    Mutation(
+        "host tasks: a close that was cancelled looks done",
+        "actors/hosting/activation.py:Activation._conclude",
+        "closing.error is None and not self.is_over",
+        "False",
+        (f"{TASKS}::test_a_caller_does_not_wait_for_a_close_that_was_cancelled_before_its_first_step",),
+    ),
+    Mutation(
+        "host tasks: a close that was cancelled cannot be repeated",
+        "actors/hosting/activation.py:Activation._conclude",
+        "self._closing = None",
+        "pass",
+        (f"{TASKS}::test_a_caller_does_not_wait_for_a_close_that_was_cancelled_before_its_first_step",),
+    ),
+    Mutation(
+        "open: a session that is given back while it is closed is forgotten",
+        "actors/hosting/activation.py:Activation._put_away_unused",
+        "self.handles or self.is_over",
+        "self.handles or self.is_over or self._closing is not None",
+        (
+            f"{OPENING}::test_a_session_that_was_given_back_during_a_close_that_failed_makes_place_for_another",
+        ),
+    ),
 )

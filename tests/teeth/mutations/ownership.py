@@ -108,8 +108,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "handles: the first who gives a session back has it put away",
         f"{ACTIVATION}:Activation._put_away_unused",
-        "self.handles or self.is_over or self._closing is not None",
-        "self.is_over or self._closing is not None",
+        "self.handles or self.is_over",
+        "self.is_over",
         (f"{GET}::test_a_session_that_somebody_awaited_stays_when_others_give_it_back",),
     ),
     Mutation(
