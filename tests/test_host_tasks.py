@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from traceback import walk_tb
 
 import anyio
 import anyio.from_thread
@@ -14,6 +15,7 @@ from actors.config import Config, FileSettings
 from actors.errors import ActorsError, Draining, JournalUnavailable
 from actors.hosting import sessions
 from actors.hosting.activation import Activation
+from actors.hosting.host_task import HostTask
 from actors.journal import JournalCommand
 from actors.kernel import Ref
 from actors.storage import Storage
@@ -27,6 +29,13 @@ pytestmark = pytest.mark.anyio
 
 class Bug(Exception):
     """An error that nothing here expects."""
+
+
+class Uncopied(Exception):
+    """An error that `copy` cannot make again: its message is not what it was made of."""
+
+    def __init__(self, session: str, number: int) -> None:
+        super().__init__(f"{session} {number}")
 
 
 @pytest.fixture
@@ -74,6 +83,33 @@ async def test_an_unexpected_error_of_a_close_reaches_its_caller_and_the_session
         await session.close()
         assert list(runtime.sessions) == []
     assert crashes == ["one/close"]
+
+
+async def test_an_error_of_a_close_that_cannot_be_copied_reaches_its_caller_as_it_is(
+    monkeypatch: pytest.MonkeyPatch, crashes: list[str]
+) -> None:
+    async def fail(activation: Activation) -> None:
+        raise Uncopied(activation.name, 1)
+
+    async with hosting(a=openai()) as runtime:
+        session = await runtime.open("a", id="one")
+        with monkeypatch.context() as patched:
+            patched.setattr(Activation, "_write_end", fail)
+            with pytest.raises(Uncopied, match="one 1"):
+                await session.close()
+    assert crashes == ["one/close"]
+
+
+async def test_an_error_of_work_does_not_keep_the_frame_that_raised_it_to_the_caller() -> None:
+    async def fail() -> None:
+        raise Bug
+
+    async with bare_runtime() as runtime:
+        with pytest.raises(Bug) as caught:
+            await runtime._running().carry_out(fail, "one/delete")
+    frames = [frame for frame, _ in walk_tb(caught.tb) if frame.f_code is HostTask.result.__code__]
+    assert len(frames) == 1
+    assert "error" not in frames[0].f_locals
 
 
 async def test_work_that_was_cancelled_because_the_runtime_was_left_raises_and_is_not_logged_as_a_crash(

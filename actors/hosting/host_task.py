@@ -46,9 +46,12 @@ class HostTask:
         """
         await self._over.wait()
         error = self._errors.pop() if self._errors else None
-        if isinstance(error, Exception):
-            raise error
-        if not self._is_done:
-            raise Draining(
-                f"{self._name} was cancelled before it was done: the runtime has been left"
-            ) from error
+        try:
+            if isinstance(error, Exception):
+                raise error
+            if not self._is_done:
+                raise Draining(
+                    f"{self._name} was cancelled before it was done: the runtime has been left"
+                ) from error
+        finally:
+            del error  # its traceback holds this frame

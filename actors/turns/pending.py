@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextvars import Context as Variables
 from copy import copy
+from functools import partial
 from typing import Any, TypeVar
 
 from msgspec import Struct, field
@@ -18,6 +19,7 @@ from actors.core.packed import Packed
 from actors.core.publishing import terminal
 from actors.errors import Busy, CompactionFailed, ConfigError, JournalError, SessionError
 from actors.kernel import Query
+from actors.kernel.host_code import call_host
 from actors.turns.output import Output
 from actors.turns.records import AskRecord
 
@@ -137,8 +139,8 @@ def is_ask(command: Submit | Bring) -> bool:
 
 
 def again(error: E | None) -> E | None:
-    """Return a copy of an error that several callers raise: each raises its own."""
-    return copy(error)
+    """Return a copy of an error that several callers raise: each raises its own. If it cannot be copied, return it."""
+    return call_host(partial(copy, error), lambda _: error)
 
 
 class PendingAsks(Struct):

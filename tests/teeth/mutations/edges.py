@@ -176,4 +176,18 @@ MUTATIONS: tuple[Mutation, ...] = (
             f"{OPENING}::test_a_session_that_was_given_back_during_a_close_that_failed_makes_place_for_another",
         ),
     ),
+    Mutation(
+        "host tasks: an error that cannot be copied becomes another",
+        "actors/turns/pending.py:again",
+        "call_host(*...)",
+        "copy(error)",
+        (f"{TASKS}::test_an_error_of_a_close_that_cannot_be_copied_reaches_its_caller_as_it_is",),
+    ),
+    Mutation(
+        "host tasks: a frame and its error keep each other",
+        "actors/hosting/host_task.py:HostTask.result",
+        "del error",
+        "pass",
+        (f"{TASKS}::test_an_error_of_work_does_not_keep_the_frame_that_raised_it_to_the_caller",),
+    ),
 )
