@@ -452,12 +452,15 @@ class Session:
     async def _submit(
         self, words: Words, sink: Sink, output: Any, settings: AskSettings, variables: Context | None = None
     ) -> None:
-        await self._activation.host.begin(self._activation.tenant)
-        form = None if output is None else output_of(output)
-        self._activation.configuration.check(said := asked(settings, None if form is None else form.schema))
-        packed, variables = packed_words(words), variables or copy_context()
-        sink = self._activation.audience(sink, variables)
-        await self._hand_in(Submit(packed, sink, variables, asked=said, output=form))
+        with self._activation.submitting():
+            await self._activation.host.begin(self._activation.tenant)
+            form = None if output is None else output_of(output)
+            self._activation.configuration.check(
+                said := asked(settings, None if form is None else form.schema)
+            )
+            packed, variables = packed_words(words), variables or copy_context()
+            sink = self._activation.audience(sink, variables)
+            await self._hand_in(Submit(packed, sink, variables, asked=said, output=form))
 
     async def _bring(self, brought: Brought, sink: Sink) -> None:
         variables = copy_context()

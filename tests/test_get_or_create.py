@@ -14,6 +14,7 @@ from actors.core.events import Closed
 from actors.errors import ConfigError, HostFull, JournalUnavailable, SessionClosed, SessionExists
 from actors.handle import Session
 from actors.hosting.activation import Activation
+from actors.hosting.session_host import SessionHost
 from actors.storage import Appended, Entry, Storage
 from actors.storage.sqlite import SqliteStorage
 from actors.testing import Call, Say, Turn
@@ -286,6 +287,35 @@ async def test_a_session_that_is_read_hides_none_that_nobody_has(
                 await runtime.open("a", id="three", resume=True)
             await runtime.open("a", id="three", resume=True)
             assert list(runtime.sessions) == ["one", "three"]
+
+
+async def test_a_session_that_was_looked_up_keeps_its_place_while_its_ask_waits_to_begin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, begins, answers = anyio.Event(), anyio.Event(), list[str]()
+
+    async def begin(_: SessionHost, tenant: str) -> None:
+        begun.set()
+        await begins.wait()
+
+    async def ask(session: Session) -> None:
+        answers.append((await session.ask("Hello.")).text)
+
+    storage, limits = FILES["sqlite-process"](tmp_path), RuntimeLimits(sessions=1)
+    async with hosting(a=openai(Turn(Say("Hi."))), storage=storage, limits=limits) as runtime:
+        async with runtime.open("a", id="one", resume=True):
+            pass
+        async with anyio.create_task_group() as tasks:
+            with monkeypatch.context() as patched:
+                patched.setattr(SessionHost, "begin", begin)
+                tasks.start_soon(ask, runtime.sessions["one"])
+                await begun.wait()
+            with pytest.raises(HostFull):
+                await runtime.open("a", id="two", resume=True)
+            begins.set()
+        assert answers == ["Hi."]
+        await until(lambda: runtime.stats().active == 0)
+        await runtime.open("a", id="two", resume=True)
 
 
 class Failing(SqliteStorage):

@@ -11,8 +11,8 @@ was doing: what it knows is dropped, and its actors begin from the log when it i
 be read.
 """
 
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from contextvars import Context
 from functools import partial
 from types import EllipsisType
@@ -91,6 +91,7 @@ class Activation:
     __slots__ = (
         "_closing",
         "_now",
+        "_submitting",
         "_target",
         "_waits",
         "above",
@@ -132,7 +133,7 @@ class Activation:
         self._now: Passive | SessionActors | Suspended | Over = LOGGED
         self._target = opened.target
         self.record = AskRecord(self.name, host.asks, lambda result: host.ask_failed(result).advice)
-        self.handles, self.is_given_back = 0, False
+        self.handles, self.is_given_back, self._submitting = 0, False, 0
         self.holding = Holding(host.held)
         if not host.is_durable:
             self.holding.count("messages", sum(map(size_of, opened.messages)))
@@ -364,11 +365,20 @@ class Activation:
         elif self._closing is None and not self.busy:
             await self.close()
 
+    @contextmanager
+    def submitting(self) -> Iterator[None]:
+        """Keep the session from being let go while an ask of a caller who may not have it waits to be accepted."""
+        self._submitting += 1
+        try:
+            yield
+        finally:
+            self._submitting -= 1
+
     def let_go(self) -> bool:
         """End the session here, its log as it is, if nobody has it and it has nothing to do; say whether it has."""
         if self.handles or self._closing is not None or self.name in self.host.readers.following:
             return False
-        if self.waits or not self.passivate():
+        if self._submitting or self.waits or not self.passivate():
             return False
         if self.is_over or (isinstance(self._now, Suspended) and self._now.actors.runs_tools):
             return False

@@ -190,4 +190,11 @@ MUTATIONS: tuple[Mutation, ...] = (
         "pass",
         (f"{TASKS}::test_an_error_of_work_does_not_keep_the_frame_that_raised_it_to_the_caller",),
     ),
+    Mutation(
+        "open: a session whose ask waits to begin makes place for another",
+        "actors/hosting/activation.py:Activation.let_go",
+        "self._submitting",
+        "False",
+        (f"{OPENING}::test_a_session_that_was_looked_up_keeps_its_place_while_its_ask_waits_to_begin",),
+    ),
 )
