@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from functools import partial
 from itertools import chain
@@ -16,9 +16,12 @@ import pytest
 from actors import Runtime, telemetry
 from actors.config import Config, FileSettings, RuntimeLimits
 from actors.config.settings import JournalSettings
-from actors.errors import HostFull, JournalDamaged, SessionElsewhere
+from actors.core.events import Failed
+from actors.core.identity import CallId
+from actors.errors import HostFull, JournalDamaged, JournalUnavailable, SessionElsewhere
 from actors.hosting.retention import Retention
 from actors.storage import Entry, Storage
+from actors.storage.deletion import RemainingData
 from actors.storage.memory import MemoryStorage
 from actors.storage.postgres import PostgresStorage
 from actors.storage.sqlite import SqliteStorage
@@ -261,6 +264,57 @@ async def test_data_that_a_sweep_cannot_remove_is_logged_and_tried_again_the_nex
     assert f"{path}-wal" in event.getMessage()
     assert "reads the file as it was before" in event.getMessage()
     assert "count=2" in event.getMessage()
+
+
+class Failing(MemoryStorage):
+    """Raises what stands for its vacuums and deletions, in order, and counts its vacuums."""
+
+    def __init__(self, vacuums: Sequence[bool] = (), deletions: Sequence[bool] = ()) -> None:
+        super().__init__()
+        self.vacuums, self._fails, self._keeps = 0, iter(vacuums), iter(deletions)
+
+    def vacuum(self, most: int | None = None) -> Sequence[RemainingData]:
+        self.vacuums += 1
+        if next(self._fails, False):
+            raise JournalUnavailable("the disk is slow")
+        return super().vacuum(most)
+
+    def delete(self, *sessions: str) -> None:
+        if next(self._keeps, False):
+            raise JournalUnavailable("the disk is slow")
+        super().delete(*sessions)
+
+
+async def test_data_that_an_outage_keeps_is_removed_the_next_day(
+    clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    storage = Failing(vacuums=[True])
+    at_rest(storage, "gone")
+    async with hosting(a=openai(), storage=storage) as runtime:
+        swept = retention(runtime, clock)
+        assert await months(clock, swept, 4) == [0, 0, 0, 1]
+        assert "the disk is slow" in remaining_data(caplog)[0].getMessage()
+        assert await hours(clock, swept, 50) == [0] * 50
+    assert storage.vacuums == 2
+
+
+async def test_a_batch_that_cannot_be_deleted_leaves_nothing_of_those_before_it(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("actors.hosting.retention.BATCH", 1)
+    storage = Failing(deletions=[False, True])
+    at_rest(storage, "s0")
+    at_rest(storage, "s1")
+    async with hosting(a=openai(), storage=storage) as runtime:
+        swept = retention(runtime, clock)
+        await months(clock, swept, 3)
+        with pytest.raises(JournalUnavailable):
+            await months(clock, swept, 1)
+        (left,) = kept(storage)
+        fence = storage.claim(left).fence
+        storage.append([Entry(left, fence, (Failed(CallId("c")),))])  # it is used, so it has not expired
+        storage.release(left, fence)
+        assert (await hours(clock, swept, 1), storage.vacuums) == ([0], 1)
 
 
 def remaining_data(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:

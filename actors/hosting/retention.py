@@ -136,7 +136,7 @@ async def vacuum(journal: Ref[JournalCommand], most: int | None = None) -> tuple
                 await anyio.sleep(PAUSE)
                 found = await journal.ask(Vacuum(most=most))
     except JournalUnavailable as error:
-        return (RemainingData("the journal", str(error)),)
+        return (RemainingData("the journal", str(error), is_temporary=True),)
     return tuple(found)
 
 
@@ -214,7 +214,6 @@ class Retention(Struct):
             telemetry.retention_waits(examples, waiting, clock.doubt)
         if count:
             telemetry.retention_deleted(count)
-            self._is_vacuum_due = True
         await self._vacuum_daily()
         return count
 
@@ -231,6 +230,7 @@ class Retention(Struct):
         count = 0
         while alone := [each for each in sessions if await goes_with(self.journal, each.id) is None]:
             deleted = {*await self.delete(alone)}
+            self._is_vacuum_due |= bool(deleted)
             count += len(deleted & {each.id for each in sessions})
             sessions = [each for each in sessions if each not in alone and each.id not in deleted]
             await anyio.sleep(PAUSE)
@@ -239,7 +239,8 @@ class Retention(Struct):
     async def _vacuum_daily(self) -> None:
         """Remove what is left of deleted sessions in the files, at most once a day; log data that remains, and why.
 
-        Data that a reader keeps is tried again the next day, whether or not more sessions have expired by then.
+        Data that a reader or an outage keeps is tried again the next day, whether or not more sessions have expired by
+        then.
         """
         now = self.steady()
         if not self._is_vacuum_due or (self._vacuumed is not None and now - self._vacuumed <= REWRITES):

@@ -10,7 +10,7 @@ class RemainingData(Struct, frozen=True):
         place: A file, or a table of a database.
         reason: Why it is still there, and how to remove it.
         bytes: The size of the place; None if it is not known.
-        is_temporary: Whether the data goes with the next write after a reader of the place has ended.
+        is_temporary: Whether another attempt may remove the data: a reader of the place, or an outage, has ended then.
     """
 
     place: str

@@ -96,4 +96,18 @@ MUTATIONS = (
         "entry.removeprefix('*').removeprefix('.')",
         ("tests/transport/test_proxy.py::test_hosts_that_are_excepted_are_reached_without_a_proxy",),
     ),
+    Mutation(
+        "edges: what an outage keeps of deleted sessions is never removed",
+        "actors/hosting/retention.py:vacuum",
+        "RemainingData('the journal', str(error), is_temporary=True)",
+        "RemainingData('the journal', str(error))",
+        ("tests/test_sweeps.py::test_data_that_an_outage_keeps_is_removed_the_next_day",),
+    ),
+    Mutation(
+        "edges: a sweep that fails forgets what it has deleted",
+        "actors/hosting/retention.py:Retention._expire",
+        "self._is_vacuum_due |= bool(deleted)",
+        "self._is_vacuum_due |= False",
+        ("tests/test_sweeps.py::test_a_batch_that_cannot_be_deleted_leaves_nothing_of_those_before_it",),
+    ),
 )
