@@ -14,7 +14,7 @@ from typing import ClassVar, NoReturn, Protocol
 from actors.adapters.arriving import Words
 from actors.adapters.assembly import Assembly
 from actors.adapters.classify import in_answer, unfinished
-from actors.adapters.document import LongText, load_document, loaded
+from actors.adapters.document import MAX_VALUES, LongText, TooManyValues, load_document, loaded
 from actors.adapters.failure import AnswerFault, broken
 from actors.adapters.sse import DONE, EventParser, ServerEvent
 from actors.adapters.wire import Fields, Long, LongJson, argument_text
@@ -210,6 +210,8 @@ def _is_whole(data: str) -> bool:
     """Return whether the event at the end of a stream is more than the beginning of one."""
     try:
         return data == DONE or loaded(data) is not None
+    except TooManyValues:
+        return True  # whoever reads it says so
     except ValueError:
         return False
 
@@ -220,11 +222,13 @@ def _document(text: str | bytes, what: str) -> Fields:
     A large one may hold long texts.
 
     Raises:
-        StreamFault: It is something else. The message quotes nothing of it.
+        StreamFault: It is something else, or holds too many values. The message quotes nothing of it.
     """
     try:
         is_short = isinstance(text, str) and len(text) < _LARGE
         value = loaded(text) if is_short else load_document(text.encode() if isinstance(text, str) else text)
+    except TooManyValues:
+        raise broken(f"{what} holds more than {MAX_VALUES} values", "too_long") from None
     except ValueError:
         raise broken(f"{what} is not JSON (of length {len(text)})") from None
     if type(value) is list and len(value) == 1:

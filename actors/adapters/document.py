@@ -2,6 +2,7 @@
 
 In:  a JSON text, in UTF-8 where it is bytes.
 Out: its value. In a large document each long string beyond ASCII is a `LongText`.
+A document of too many values is refused before it is parsed: it would hold up the event loop for seconds.
 
 An answer that is almost right must still be read, so this parser is more tolerant than `actors.core.jsonio`: it takes
 duplicate keys and half surrogate pairs, which some servers cut between two deltas.
@@ -23,16 +24,29 @@ _LARGE = 1024 * 1024  # bytes of a document below which its strings may take wha
 _LONG = 64 * 1024  # bytes of a string
 SLICE = 8 * 1024
 """Bytes of a slice of a long text, at most."""
+MAX_VALUES = 300_000
+"""Values of a document, and strings of one, names included. Words and images are few values, however long they are."""
+_NO_SEPARATORS = bytes(set(range(256)) - set(b",[{"))
 _ESCAPE = 6  # bytes of the longest
 _KEY = re.compile(rb"\s*:")
+
+
+class TooManyValues(ValueError):
+    """A document holds more than `MAX_VALUES` values or strings."""
 
 
 def loaded(text: str | bytes) -> object:
     """Return the value of a JSON text, in UTF-8 where it is bytes.
 
     Raises:
+        TooManyValues: It would take too long to parse.
         ValueError: It is not JSON, or nested too deep to read.
     """
+    _check_values(text)
+    return _parsed(text)
+
+
+def _parsed(text: str | bytes) -> object:
     try:
         value: object = jiter.from_json(text if isinstance(text, bytes) else text.encode(), cache_mode="keys")
     except ValueError:  # it has no half pairs and less depth, so the slower parser has the last word
@@ -67,7 +81,7 @@ class LongText:
             at = end
 
     def _text(self, begin: int, end: int) -> str:
-        return str(loaded(b'"%b"' % self._document[begin:end]))
+        return str(_parsed(b'"%b"' % self._document[begin:end]))
 
     def _cut(self, begin: int, end: int) -> int:
         """Return the last place up to `end` that is neither inside a character nor inside an escape, as `begin` is."""
@@ -86,10 +100,12 @@ def load_document(data: bytes) -> object:
     """Return the value of a JSON document in UTF-8, with its long texts where it is large.
 
     Raises:
+        TooManyValues: It would take too long to parse.
         ValueError: It is not JSON, or nested too deep to read.
     """
+    _check_values(data)
     if len(data) < _LARGE or _is_narrow(data):
-        return loaded(data)
+        return _parsed(data)
     texts: dict[str, LongText] = {}
     kept, at = list[memoryview | bytes](), 0
     mark = blake2b(data, digest_size=16).hexdigest()  # no document can hold its own
@@ -101,22 +117,61 @@ def load_document(data: bytes) -> object:
         kept += [memoryview(data)[at : begin - 1], quote(name)]
         at = end + 1
     if not texts:
-        return loaded(data)
-    return _with_texts(loaded(b"".join((*kept, memoryview(data)[at:]))), texts)
+        return _parsed(data)
+    return _with_texts(_parsed(b"".join((*kept, memoryview(data)[at:]))), texts)
+
+
+def _check_values(text: str | bytes) -> None:
+    """Refuse a document of too many values. Commas and brackets are counted in strings too, if that is enough."""
+    if len(text) <= MAX_VALUES:
+        return
+    data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
+    if sum(_separators(data[at : at + SLICE]) for at in range(0, len(data), SLICE)) <= MAX_VALUES:
+        return
+    separators = quotes = 0
+    for _, part in _without_escaped_quotes(data):
+        pieces = part.split(b'"')
+        separators += _separators(b"".join(pieces[quotes % 2 :: 2]))  # every other piece is in a string
+        quotes += len(pieces) - 1
+        if separators > MAX_VALUES or quotes > 2 * MAX_VALUES:
+            raise TooManyValues
+
+
+def _separators(data: bytes) -> int:
+    """Return how many characters there are of which each stands in front of one value at most."""
+    return len(data.translate(None, _NO_SEPARATORS))
+
+
+def _without_escaped_quotes(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield a document in pieces, and where each begins; every quote in them begins or ends a string."""
+    begin = 0
+    while begin < len(data):
+        end = min(begin + SLICE, len(data))
+        end += _backslashes(data, begin, end) % 2
+        yield begin, data[begin:end].replace(b"\\\\", b"__").replace(b'\\"', b"__")
+        begin = end
+
+
+def _quotes(data: bytes) -> Iterator[int]:
+    """Yield where strings begin and end."""
+    count = 0
+    for begin, part in _without_escaped_quotes(data):
+        count += part.count(b'"')
+        if count > 2 * MAX_VALUES:
+            raise TooManyValues
+        at = part.find(b'"')
+        while at >= 0:
+            yield begin + at
+            at = part.find(b'"', at + 1)
 
 
 def _long_strings(data: bytes) -> Iterator[tuple[int, int]]:
     """Yield where the texts of long strings beyond ASCII begin and end. Keys of objects are none of them."""
-    begin = data.find(b'"') + 1
-    while begin:
-        end = data.find(b'"', begin)
-        while end >= 0 and _backslashes(data, begin, end) % 2:
-            end = data.find(b'"', end + 1)
-        if end < 0:
-            return
+    quotes = _quotes(data)
+    for before, end in zip(quotes, quotes, strict=False):
+        begin = before + 1
         if end - begin >= _LONG and not (_is_narrow(data[begin:end]) or _KEY.match(data, end + 1)):
             yield begin, end
-        begin = data.find(b'"', end + 1) + 1
 
 
 def _backslashes(data: bytes, begin: int, end: int) -> int:

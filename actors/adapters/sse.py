@@ -17,6 +17,11 @@ from actors.adapters.failure import broken
 MAX_OTHER = 1024 * 1024
 """Bytes of a line that is no data, and of all lines outside any event: no server has a reason to write more."""
 
+MAX_LINES = 100_000
+"""Lines of data of one event: each takes memory of its own, however short it is."""
+
+_MARK = b"\xef\xbb\xbf"  # the byte order mark
+
 DONE = "[DONE]"
 """The data of an event that says nothing but that the stream ends."""
 
@@ -50,7 +55,7 @@ class EventParser:
         """Return the events that `chunk` completes.
 
         Raises:
-            StreamFault: An event is larger than its cap.
+            StreamFault: An event is larger than its cap, or has too many lines.
         """
         if not chunk:
             return []
@@ -68,6 +73,9 @@ class EventParser:
                 self._dispatch(events)
         if rest:
             self._begun += rest
+            if self._at_start and self._begun.startswith(_MARK):
+                self._at_start = False
+                del self._begun[: len(_MARK)]
             self._check(self._begun)
         return events
 
@@ -88,7 +96,7 @@ class EventParser:
         self._begun.clear()
         if self._at_start:
             self._at_start = False
-            line = line.removeprefix(b"\xef\xbb\xbf")
+            line = line.removeprefix(_MARK)
         return line
 
     def _check(self, line: bytes | bytearray) -> None:
@@ -106,6 +114,8 @@ class EventParser:
             return  # keep-alives inside an event do not make it larger
         self._size += len(line)
         if field == b"data":
+            if len(self._data) == MAX_LINES:
+                raise broken(f"an event of the stream has more than {MAX_LINES} lines")
             self._data.append(value.removeprefix(b" ").decode("utf-8", "replace"))
         elif field == b"event":
             self._name = value.removeprefix(b" ").decode("utf-8", "replace")

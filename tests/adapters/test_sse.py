@@ -78,6 +78,22 @@ def test_a_flood_of_empty_data_lines_is_bounded() -> None:
         parser.feed(b"data\n" * 200)
 
 
+def test_an_event_has_a_bounded_number_of_lines_of_data() -> None:
+    data = b"data:a\n" * 100_000
+    (event,) = EventParser(MEBIBYTE).feed(data + b"\n")
+    assert len(event.data) == 199_999
+    with pytest.raises(StreamFault, match="has more than 100000 lines"):
+        EventParser(MEBIBYTE).feed(data + b"data:a\n")
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 64 * 1024])
+def test_a_byte_order_mark_may_stand_before_a_large_line_of_data(size: int) -> None:
+    data = b"\xef\xbb\xbfdata: " + b"x" * 2 * MEBIBYTE
+    chunks = [data[:size], *(data[at : at + 64 * 1024] for at in range(size, len(data), 64 * 1024))]
+    (event,) = parsed(chunks, EventParser(3 * MEBIBYTE))
+    assert len(event.data) == 2 * MEBIBYTE
+
+
 def test_a_flood_of_json_that_is_no_event_is_bounded() -> None:
     parser = EventParser(max_event=100)
     with pytest.raises(StreamFault, match="larger than 100 bytes"):

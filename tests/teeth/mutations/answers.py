@@ -218,9 +218,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "documents: an escaped quote ends a long text",
-        "actors/adapters/document.py:_long_strings",
-        "end >= 0 and _backslashes(data, begin, end) % 2",
-        "False",
+        "actors/adapters/document.py:_without_escaped_quotes",
+        "....replace(b'\\\\\"', b'__')",
+        "...",
         (DOCUMENT,),
     ),
     Mutation(

@@ -5,6 +5,7 @@ from tests.teeth.mutations.mutation import Mutation
 FROM_THREADS = "tests/test_from_threads.py"
 EXITS = f"{FROM_THREADS}::test_an_exit_exception_on_the_event_loop_fails_the_call_of_its_tool_only"
 HANDLES = "tests/test_get_or_create.py"
+LARGE = "tests/adapters/test_large_events.py"
 
 MUTATIONS = (
     Mutation(
@@ -109,5 +110,47 @@ MUTATIONS = (
         "self._is_vacuum_due |= bool(deleted)",
         "self._is_vacuum_due |= False",
         ("tests/test_sweeps.py::test_a_batch_that_cannot_be_deleted_leaves_nothing_of_those_before_it",),
+    ),
+    Mutation(
+        "large events: a document may hold any number of values",
+        "actors/adapters/document.py:_check_values",
+        "raise TooManyValues",
+        "return",
+        (f"{LARGE}::test_a_document_of_so_many_values_that_it_would_stop_the_loop_is_refused",),
+    ),
+    Mutation(
+        "large events: a document may hold any number of quotes",
+        "actors/adapters/document.py:_quotes",
+        "raise TooManyValues",
+        "pass",
+        (f"{LARGE}::test_a_document_of_so_many_values_that_it_would_stop_the_loop_is_refused",),
+    ),
+    Mutation(
+        "large events: commas in a text separate values",
+        "actors/adapters/document.py:_check_values",
+        "_separators(b''.join(...))",
+        "_separators(part)",
+        (f"{LARGE}::test_a_text_of_many_brackets_and_commas_is_one_value",),
+    ),
+    Mutation(
+        "large events: a last event of too many values is the beginning of one",
+        "actors/adapters/base.py:_is_whole",
+        "return True",
+        "return False",
+        (f"{LARGE}::test_a_document_of_so_many_values_that_it_would_stop_the_loop_is_refused",),
+    ),
+    Mutation(
+        "events: an event may have any number of lines",
+        "actors/adapters/sse.py:EventParser._take",
+        "len(self._data) == MAX_LINES",
+        "False",
+        ("tests/adapters/test_sse.py::test_an_event_has_a_bounded_number_of_lines_of_data",),
+    ),
+    Mutation(
+        "events: a byte order mark before a line that has not ended is a part of its field",
+        "actors/adapters/sse.py:EventParser.feed",
+        "del self._begun[:len(_MARK)]",
+        "pass",
+        ("tests/adapters/test_sse.py::test_a_byte_order_mark_may_stand_before_a_large_line_of_data",),
     ),
 )

@@ -55,9 +55,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "a stream may begin with a byte order mark",
         "actors/adapters/sse.py:EventParser._whole_line",
-        r'line = line.removeprefix(b"\xef\xbb\xbf")',
+        "line = line.removeprefix(_MARK)",
         "",
-        (f"{_STREAMS}::test_a_stream_that_is_written_oddly_is_read_as_any_other",),
+        ("tests/adapters/test_sse.py",),
     ),
     Mutation(
         "an event without its blank line is read at the end",
