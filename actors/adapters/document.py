@@ -24,7 +24,7 @@ _LARGE = 1024 * 1024  # bytes of a document below which its strings may take wha
 _LONG = 64 * 1024  # bytes of a string
 SLICE = 8 * 1024
 """Bytes of a slice of a long text, at most."""
-MAX_VALUES = 300_000
+MAX_VALUES = 1_000_000
 """Values of a document, and strings of one, names included. Words and images are few values, however long they are."""
 _NO_SEPARATORS = bytes(set(range(256)) - set(b",[{"))
 _ESCAPE = 6  # bytes of the longest
