@@ -26,6 +26,7 @@ from typing import Any
 
 import anyio
 from msgspec import Struct
+from msgspec.structs import replace
 from trio._core._run import GLOBAL_RUN_CONTEXT
 
 from actors import Compaction, Runtime, tool
@@ -181,11 +182,20 @@ class Endurance:
         self.turns += 1
 
 
+def containing_tasks() -> int:
+    """Return how many tasks are kept on trio for tools to come: as many as tools ever ran at once."""
+    runner = getattr(GLOBAL_RUN_CONTEXT, "runner", None)
+    names = () if runner is None else [task.name for task in runner.tasks]
+    return sum(name.endswith("Containment._contain") for name in names)
+
+
 async def looked(runtime: Runtime, turns: int, first: Held | None) -> Lap:
     """Look at what the process holds, once what is just ending has. What is free is given back first."""
+    kept = containing_tasks()
     if first is not None:
-        await leaked(first)
+        await leaked(replace(first, tasks=first.tasks + kept))
     held = Held.now()
+    held = replace(held, tasks=held.tasks - kept)
     if (runner := getattr(GLOBAL_RUN_CONTEXT, "runner", None)) is not None:
         runner.deadlines._prune()  # trio keeps those that were moved until there are a thousand
     gc.collect()
