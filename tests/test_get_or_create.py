@@ -150,7 +150,7 @@ async def test_giving_back_cancels_no_turn_that_runs(kept: str, tmp_path: Path) 
         assert (session.busy, results) == (True, [])
         gate.open("a")
         await assert_put_away(runtime, kept)
-        assert results == ["complete"]
+    assert results == ["complete"]
 
 
 @KEPT

@@ -4,8 +4,8 @@ Each request counts when it has been answered, and until then as what it is esti
 leaves nothing waits until another has been answered and gives it the room: who waits for longer first, unless another
 budget keeps it. So what is used exceeds a budget by one request, as in a session alone, as far as estimates are right.
 
-A request waits in the line of one budget that has no room for it, so a budget with room has nobody in its line. One
-that ends wakes those that go next, and nobody else: with thousands in a line, to wake all each time takes minutes.
+A request waits in the line of one budget that has no room for it, so the line of a budget with room is empty. When a
+request ends, it wakes only the requests that go next: waking thousands each time would take minutes.
 """
 
 from bisect import bisect_left, insort
@@ -143,7 +143,7 @@ class SharedBudget:
 
     @property
     def is_open(self) -> bool:
-        """Whether nobody need wait for it: it has room, or is used up."""
+        """Whether no request has to wait for it: it has room, or is used up."""
         return self.is_roomy() or self.why_over() is not None
 
     def reserve(self, demand: Demand) -> None:
@@ -253,7 +253,7 @@ class Share:
         wake(self._waiter)
 
     def _leave(self) -> None:
-        """Leave the line that the request waits in, if it does. Nobody else has more room by that."""
+        """Leave the line that the request waits in, if any. This gives no other request more room."""
         if (budget := self._waits_for) is not None:
             self._waits_for = None
             del budget.line[bisect_left(budget.line, self.arrived, key=_arrived)]

@@ -367,7 +367,7 @@ class Activation:
 
     @contextmanager
     def submitting(self) -> Iterator[None]:
-        """Keep the session from being let go while an ask of a caller who may not have it waits to be accepted."""
+        """Keep the session on this host while an ask waits to be accepted, also if its caller holds no handle."""
         self._submitting += 1
         try:
             yield

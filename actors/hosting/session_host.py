@@ -226,9 +226,10 @@ class SessionHost(Struct):
         self.unused[activation.name] = activation
 
     def let_one_go(self) -> bool:
-        """Let others have the session that nobody here had for longest; say whether there is one.
+        """Release the session without a handle that was unused for longest. Return True if one was released.
 
-        One that is not let go now is looked at again after all others, unless somebody has it.
+        At most `TRIES` sessions are tried. A session that cannot be released now goes to the end of the order; one that
+        has a handle again leaves it.
         """
         for candidate in tuple(islice(self.unused.values(), TRIES)):
             if candidate.let_go():
