@@ -15,12 +15,12 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from random import Random
 from statistics import median
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -31,7 +31,7 @@ from msgspec.structs import asdict, replace
 from actors.handle import Session
 from actors.runtime import Runtime
 from actors.testing.bench import by_hand
-from actors.testing.bench.canned import Canned
+from actors.testing.bench.canned import ANSWERING, CALLING, Canned
 from actors.testing.bench.figures import Extent, Figure, Library, Loop, Measure, Peer
 from actors.testing.bench.http import configured
 from actors.testing.bench.others import Others
@@ -56,7 +56,7 @@ class TurnFigures(Struct, frozen=True):
 
     Args:
         ms: CPU milliseconds of a turn; in rotation, of a late one.
-        early_ms: CPU milliseconds of an early turn in rotation.
+        early_ms: CPU milliseconds of an early turn in rotation, on the machine as it was later.
         lag_ms: Milliseconds by which 99 of 100 looks at the event loop were late at most.
         first, middle, last: Seconds until the first turn ended, half of them, and all.
         failed: ConcurrentTurns that failed.
@@ -80,27 +80,62 @@ _NEAR = 2
 """Rounds before and after an early or a late one that are measured too."""
 
 
+EVERY = 10
+"""Turns of sessions for each turn by hand."""
+
+
 async def rotation(count: int) -> TurnFigures:
-    """Let sessions take turns in random order until each has had `LATE` and a few more."""
+    """Let sessions take turns in random order until each has had `LATE` and a few more.
+
+    The loop by hand takes a turn after every tenth, and the early figure is scaled by what that costs later: minutes
+    lie between the two, and a machine whose speed changes meanwhile would decide otherwise.
+    """
     config = configured("http://127.0.0.1:9/v1", stream=True)
-    random, took = Random(1), dict[int, float]()
+    random, rounds = Random(1), dict[int, RoundCost]()
     async with Runtime(config, transport=Canned(), gc="tuned") as runtime:
         sessions = [await runtime.open("stub", tools=[SEARCH]) for _ in range(count)]
         for number in range(1, LATE + _NEAR + 1):
             random.shuffle(sessions)
-            took[number] = await async_cpu_ms(partial(_each, sessions)) / count
-        return TurnFigures(
-            ms=_around(took, LATE), early_ms=_around(took, EARLY), rebuilds=runtime.stats().reuse.rebuilds
+            rounds[number] = await _round(sessions)
+        early, late = (_around(rounds, number) for number in (EARLY, LATE))
+        scaled = early.ours * late.by_hand / early.by_hand
+        return TurnFigures(ms=late.ours, early_ms=scaled, rebuilds=runtime.stats().reuse.rebuilds)
+
+
+class RoundCost(NamedTuple):
+    """CPU milliseconds of a turn in a round: of a session, and by hand."""
+
+    ours: float
+    by_hand: float
+
+
+def _around(rounds: Mapping[int, RoundCost], number: int) -> RoundCost:
+    near = [rounds[each] for each in range(number - _NEAR, number + _NEAR + 1)]
+    return RoundCost(*(median(column) for column in zip(*near, strict=True)))
+
+
+async def _round(sessions: Sequence[Session]) -> RoundCost:
+    """Let each session ask once."""
+    costs = [
+        RoundCost(
+            await async_cpu_ms(partial(_each, sessions[start : start + EVERY])),
+            await async_cpu_ms(_turn_by_hand),
         )
-
-
-def _around(took: dict[int, float], number: int) -> float:
-    return median(took[each] for each in range(number - _NEAR, number + _NEAR + 1))
+        for start in range(0, len(sessions), EVERY)
+    ]
+    return RoundCost(sum(cost.ours for cost in costs) / len(sessions), median(cost.by_hand for cost in costs))
 
 
 async def _each(sessions: Sequence[Session]) -> None:
     for session in sessions:
         assert (await session.ask(by_hand.QUESTION)).status == "complete"
+
+
+async def _turn_by_hand() -> None:
+    async def post(body: bytes) -> bytes:
+        return ANSWERING if b'"role": "tool"' in body else CALLING
+
+    await by_hand.turn(post, stream=True)
 
 
 class ConcurrentTurns:
