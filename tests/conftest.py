@@ -23,9 +23,9 @@ from hypothesis import HealthCheck, settings
 
 from actors.backends.retries import Retries
 from actors.kernel.system import GRACE
-from tests.alternation import alternate
 from tests.postgres import postgres as postgres  # a fixture, for every test
 from tests.readings import compare_readings
+from tests.sampling import sample
 from tests.short_waits import short_wait
 
 for _profile, _examples in (
@@ -199,8 +199,8 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Run alternating cases on one event loop each, and mark the tests of long files."""
-    if dropped := alternate(items):
+    """Run a sample of large matrices, and mark the tests of long files."""
+    if dropped := sample(items, config.args):
         config.hook.pytest_deselected(items=dropped)
     for item in items:
         if item.path in _LONG:

@@ -1,0 +1,66 @@
+"""Large matrices run the cases that their markers choose, other tests run all cases."""
+
+from itertools import product
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from tests.sampling import LOOP, LOOPS, sample
+
+NAMES, SIZES = ("a", "b", "c"), ("large", "small")
+ALTERNATING = pytest.mark.alternating.mark
+
+
+def items(*markers: pytest.Mark) -> list[pytest.Item]:
+    """Return the items of a test with two parameters, on both event loops."""
+    by_name = {marker.name: marker for marker in markers}
+
+    def item(loop: str, name: str, size: str) -> Any:  # Any: what is read of an item
+        params = {LOOP: loop, "name": name, "size": size}
+        return SimpleNamespace(
+            nodeid=f"test_x.py::test_x[{loop}-{name}-{size}]",
+            callspec=SimpleNamespace(params=params),
+            get_closest_marker=by_name.get,
+        )
+
+    return cast(list[pytest.Item], [item(*case) for case in product(LOOPS, NAMES, SIZES)])
+
+
+def ids(found: list[pytest.Item]) -> list[str]:
+    return [item.nodeid.partition("[")[2].removesuffix("]") for item in found]
+
+
+def chosen(*markers: pytest.Mark) -> list[str]:
+    kept = items(*markers)
+    dropped = sample(kept)
+    assert {*ids(kept), *ids(dropped)} == {*ids(items())}
+    return ids(kept)
+
+
+def test_alternating_cases_run_on_one_loop_and_their_neighbours_on_the_other() -> None:
+    assert chosen(ALTERNATING) == [
+        *("asyncio-a-large", "asyncio-b-small", "asyncio-c-large"),
+        *("trio-a-small", "trio-b-large", "trio-c-small"),
+    ]
+
+
+def test_a_sample_runs_on_both_loops_and_has_every_value_of_each_parameter() -> None:
+    cases = ("a-large", "b-small", "c-large")
+    assert chosen(pytest.mark.sampled(2).mark) == [f"{loop}-{case}" for loop in LOOPS for case in cases]
+
+
+def test_the_cases_of_an_alternating_sample_alternate() -> None:
+    assert chosen(ALTERNATING, pytest.mark.sampled(2).mark) == [
+        *("asyncio-a-large", "trio-b-small", "trio-c-large"),
+    ]
+
+
+def test_a_case_runs_if_the_command_line_contains_its_id() -> None:
+    kept = items(ALTERNATING, pytest.mark.sampled(3).mark)
+    sample(kept, ["/x/tests/test_x.py::test_x[asyncio-a-small]"])
+    assert "asyncio-a-small" in ids(kept)
+
+
+def test_tests_without_a_marker_run_all_cases() -> None:
+    assert chosen() == ids(items())
