@@ -110,6 +110,7 @@ async def test_twenty_sessions_over_hosts_of_all_dialects_are_never_refused() ->
     assert set(ends) <= {"complete", "cancelled"}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.alternating
 @pytest.mark.parametrize("policy", ["drop", "text"])
 @pytest.mark.parametrize("name", NAMES)

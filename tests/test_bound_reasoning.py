@@ -36,6 +36,7 @@ def host(name: str, *turns: Turn) -> LoopbackServer:
     return strict_host(name, Script(list(turns)), bound=True, interleaved=True)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.alternating
 @pytest.mark.requirement("PROMISE-1", "PROMISE-4", "PROMISE-11")
 @pytest.mark.parametrize("name", ["anthropic", "bedrock", "openai_responses"])

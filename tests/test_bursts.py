@@ -293,6 +293,7 @@ def test_a_rate_limit_that_does_not_end_costs_no_more_than_the_attempts() -> Non
     assert virtual(main) == ({"rate_limit"}, 40)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("asks", "capacity"), [(80, 4), (400, 2), (300, 40)])
 @pytest.mark.parametrize("repeat", range(5))
 def test_a_host_that_serves_few_at_a_time_serves_everybody(asks: int, capacity: int, repeat: int) -> None:

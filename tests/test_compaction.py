@@ -273,6 +273,7 @@ async def test_without_a_summary_marks_are_all_and_nothing_is_lost() -> None:
     assert "was left out here" in str(bodies(server)[-1])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.alternating
 @pytest.mark.requirement("REQ-915-026", "PROMISE-2")
 @pytest.mark.parametrize("name", ["openai_chat", "anthropic", "openai_responses", "gemini", "bedrock"])

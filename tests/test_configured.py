@@ -95,6 +95,7 @@ def test_every_kind_of_backend_has_a_strict_server() -> None:
     assert SERVERS.keys() == PROVIDERS.keys()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.alternating
 @pytest.mark.requirement("U-02", "U-09", "U-11", "U-12")
 @pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])

@@ -31,6 +31,7 @@ REASONS = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.alternating
 @pytest.mark.parametrize("is_streamed", [True, False], ids=["streamed", "whole"])
 @pytest.mark.parametrize("name", REASONS)
@@ -80,6 +81,7 @@ FILTERS = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.alternating
 @pytest.mark.requirement("PROMISE-13")
 @pytest.mark.parametrize("is_streamed", [True, False], ids=["streamed", "whole"])

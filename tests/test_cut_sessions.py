@@ -9,6 +9,7 @@ from tests.cut_sessions import BEHIND, ENDED_BY_THE_RESPONSE, FAMILIES, How, cut
 pytestmark = pytest.mark.anyio
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.alternating
 @pytest.mark.parametrize("how", get_args(How))
 @pytest.mark.parametrize("name", FAMILIES)

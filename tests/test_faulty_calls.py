@@ -67,6 +67,7 @@ def refused(runtime: Runtime, session: Session) -> list[dict[str, Any]]:  # Any:
     return [json.loads(event.error.decode())["tool_error"] for event in events]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.alternating
 @pytest.mark.requirement("U-05", "U-06")
 @pytest.mark.parametrize("name", WRITTEN)
@@ -147,6 +148,7 @@ COMES: dict[str, Turn] = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.alternating
 @pytest.mark.requirement("PROMISE-5", "REQ-915-005")
 @pytest.mark.parametrize("name", FAMILIES)
@@ -175,6 +177,7 @@ async def test_arguments_without_a_name_reach_no_tool_and_the_answer_says_so(nam
     assert server.refusals == []
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.alternating
 @pytest.mark.long
 @pytest.mark.requirement("PROMISE-9")

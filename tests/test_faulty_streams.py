@@ -84,6 +84,7 @@ STATUSES = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.alternating
 @over_families
 @pytest.mark.parametrize("status", STATUSES)
@@ -154,6 +155,7 @@ ODD: dict[str, Fault] = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.alternating
 @over_event_streams
 @pytest.mark.parametrize("how", ODD)
@@ -180,6 +182,7 @@ WRONG: dict[str, Fault] = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.alternating
 @over_event_streams
 @pytest.mark.parametrize("how", WRONG)

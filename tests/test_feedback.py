@@ -66,6 +66,7 @@ async def weather(city: str, days: int, unit: Literal["C", "F"] = "C") -> str:
     return f"{city}: {days} days, {unit}"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.alternating
 @pytest.mark.parametrize("made", [OpenAIServer, AnthropicServer])
 @pytest.mark.parametrize("fault", FAULTS)

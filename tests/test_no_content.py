@@ -119,6 +119,7 @@ def vars_of(result: TurnResult) -> dict[str, object]:
     return {name: getattr(result, name) for name in result.__struct_fields__}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.alternating
 @over_ways
 @over_hosts
@@ -146,6 +147,7 @@ async def test_an_empty_answer_is_asked_for_again_and_both_requests_are_counted(
         assert host.requests[0].body == host.requests[1].body
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.alternating
 @over_ways
 @over_hosts
@@ -175,6 +177,7 @@ async def test_an_answer_that_is_empty_twice_is_asked_of_the_pools_next_member()
     assert [attempt.status for attempt in result.attempts] == ["retried", "handed_over", "complete"]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.alternating
 @over_ways
 @over_hosts
@@ -192,6 +195,7 @@ async def test_an_empty_answer_behind_tool_results_is_told_once_and_then_reporte
     assert (after.text, after.cut, reader.ran) == ("Done.", None, 1)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.alternating
 @over_ways
 @over_hosts
@@ -210,6 +214,7 @@ async def test_a_model_that_is_told_of_its_empty_answer_may_go_on(name: str, is_
     )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.alternating
 @over_ways
 @over_hosts
@@ -227,6 +232,7 @@ async def test_a_call_as_text_is_told_once_and_never_run(name: str, is_streamed:
     assert [message.text for message in history][:3] == ["Go.", raw, UNPARSED]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.alternating
 @over_ways
 @over_families

@@ -88,6 +88,7 @@ async def assert_in_log(session: Session, events: Sequence[SessionEvent]) -> Non
     assert all(getattr(event, "seq", 0) <= last for event in told)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.alternating
 @pytest.mark.requirement("PROMISE-2", "PROMISE-6", "PROMISE-7", "PROMISE-8")
 @pytest.mark.parametrize(("blocking", "in_doubt"), [(False, False), (True, False), (False, True)])
@@ -237,6 +238,7 @@ INTAKE: dict[str, Callable[[Session, str], Awaitable[object]]] = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.alternating
 @pytest.mark.requirement("PROMISE-6")
 @pytest.mark.parametrize("blocking", [False, True])

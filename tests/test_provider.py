@@ -492,6 +492,7 @@ async def test_a_bug_in_one_round_is_that_rounds_failure_and_disturbs_no_other()
         assert restarted(runtime) == []
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.alternating
 @EVERYWHERE
 @pytest.mark.parametrize("name", PROFILES)

@@ -104,6 +104,7 @@ def sent(server: LoopbackServer) -> list[str]:
     return [exchange.body.decode() for exchange in server.requests]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.alternating
 @pytest.mark.requirement("PROMISE-2", "PROMISE-4")
 @pytest.mark.parametrize("stream", [True, False])
@@ -175,6 +176,7 @@ def camera() -> Sequence[object]:
     return ["A picture:", BAD]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.alternating
 @pytest.mark.requirement("PROMISE-2")
 @pytest.mark.parametrize("stream", [True, False])

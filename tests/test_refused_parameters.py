@@ -244,6 +244,7 @@ UNSUPPORTED: Mapping[str, tuple[str, str, Status, dict[str, Any], str]] = {  # A
 """How hosts refuse parameters: the dialect, where the body has it, the refusal, the settings of the ask, the loss."""
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.alternating
 @STREAMED
 @pytest.mark.parametrize("case", UNSUPPORTED)

@@ -166,6 +166,7 @@ async def hours(clock: Clock, swept: Retention, count: int) -> list[int]:
     return counts
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.alternating
 @pytest.mark.parametrize("kind", ["memory", "sqlite-process", "postgres"])
 @pytest.mark.parametrize("while_it_runs", [True, False])

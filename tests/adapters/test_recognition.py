@@ -227,6 +227,7 @@ def run(path: Path, value: Json, command: str) -> int:
     return main([command, str(file), "--to", "openai"])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("command", ["convert", "preview"])
 @pytest.mark.parametrize("name", FOREIGN)
 def test_a_file_in_the_format_of_another_tool_is_refused_with_the_values_of_from(

@@ -114,6 +114,7 @@ def results(message: Json) -> list[Json]:
 VENDORS = [vendor for vendor in COMPATIBLE_RULES if vendor != "mistral"]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.alternating
 @pytest.mark.parametrize("streamed", [False, True])
 @pytest.mark.parametrize("vendor", VENDORS)

@@ -133,6 +133,7 @@ async def asked(server: GeminiServer, vertex: bool, streamed: bool, is_async: bo
             await client.aio.aclose()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.alternating
 @pytest.mark.parametrize("vertex", [False, True], ids=["api", "vertex"])
 @pytest.mark.parametrize("streamed", [False, True], ids=["plain", "streamed"])

@@ -144,6 +144,7 @@ async def test_a_script_may_answer_by_what_it_was_asked() -> None:
     assert (await post(server)).json()["choices"][0]["message"]["content"] == "m"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.alternating
 @pytest.mark.parametrize("reset", [False, True])
 @pytest.mark.parametrize("cut", [None, 0, 30])

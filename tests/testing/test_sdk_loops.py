@@ -21,6 +21,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.alternating
 @pytest.mark.parametrize("mode", ["strict", "hosted"])
 @pytest.mark.parametrize("dialect", LOOPS)

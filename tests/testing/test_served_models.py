@@ -174,6 +174,7 @@ def hosts(row: ModelRow) -> tuple[str, ...]:
 CELLS = [(name, host) for row in ROWS for name in row.sample for host in hosts(row)]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("name", "host"), CELLS)
 def test_no_setting_of_any_model_meets_a_refusal(name: str, host: str) -> None:
     """A third of the combinations for each model on a host, another third for the next one."""
