@@ -4,7 +4,7 @@ import pytest
 
 from tests.model_matrix import Cell, cells, refusals
 
-SAMPLE = [*cells()][::11]
+SAMPLE = [*cells()][::23]
 
 
 @pytest.mark.alternating

@@ -24,6 +24,7 @@ from actors.errors import StreamFault
 from actors.pure import render
 from actors.testing import Call, Say, Script, Think, Turn
 from tests.adapters.wire_streams import cut_at_random, run
+from tests.at_scale import share
 from tests.strict_hosts import asked, endpoint, strict_host
 
 WORDS = "I look at \u65e5\u672c \U0001f600."
@@ -55,17 +56,17 @@ def called(message: Message) -> list[tuple[str, object]]:
 
 
 def places(name: str) -> list[int]:
-    """Where to cut a stream: Bedrock's frames at every byte; text around every line's end, and at every 23rd byte.
+    """Return the places to cut a stream at: around every line's end, and a sample of the bytes in between.
 
     Within a line a cut changes nothing but the number of pieces that one parser, the same for all dialects, joins at
     the line's end (`EventParser`). `tests/adapters/test_decode_cuts.py` cuts a stream of each family at every byte.
-    Of the dialects whose frames one parser reads, one is cut at every byte.
+    The dialects that send frames are read by one parser, which is cut at every byte in one of them.
     """
     data = stream(name)
     if data[0] == 0:
-        return list(range(0, len(data), 1 if name == "bedrock" else 5))
+        return list(range(0, len(data), 1 if name == "bedrock" else 23))
     ends = {at + step for at, byte in enumerate(data) if byte == ord("\n") for step in (-1, 0, 1, 2)}
-    return [at for at in range(len(data)) if at in ends or at % 23 == 0]
+    return [at for at in range(len(data)) if at in ends or at % 71 == 0]
 
 
 CALLS = [("read", arguments) for arguments in ARGUMENTS]
@@ -81,7 +82,7 @@ def test_in_whatever_pieces_it_comes_it_is_the_same_answer(name: str) -> None:
         events, message = run(decoder(name), [data[:place], data[place:]])
         assert message == whole, place
         assert "".join(event.text for event in events if isinstance(event, TextDelta)) == WORDS, place
-    for seed in range(20):
+    for seed in range(share(16 * 6)):
         assert run(decoder(name), list(cut_at_random(data, Random(seed))))[1] == whole, seed
 
 
