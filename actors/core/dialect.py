@@ -27,7 +27,7 @@ class Profile(Demands):
         family: The wire family: which adapter encodes and decodes, which fold checks.
         makers: Makers of models whose rows of the table of model facts hold on this host.
         model: What the model accepts. In a profile, this describes a model of which nothing is known;
-            `actors.core.models.for_model` narrows the profile to one model.
+            `actors.core.models.narrow.for_model` narrows the profile to one model.
         narrowed_to: Name of the model that the profile was narrowed to; empty for the profile itself.
     """
 
