@@ -208,7 +208,6 @@ def test_what_is_whole_behind_a_damaged_page_is_saved_too(tmp_path: Path) -> Non
 ROOTS = ("sqlite_schema", "meta", "host", "session", "record", "blob", "blob_count", "blob_use")
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("table", ROOTS)
 @pytest.mark.parametrize("damage", [bytes(4096), b"\xff" * 4096])
 def test_every_log_is_saved_whole_whatever_becomes_of_the_root_of_a_table(
