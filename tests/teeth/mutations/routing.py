@@ -231,15 +231,6 @@ MUTATIONS = (
         (POOLS,),
     ),
     Mutation(
-        "compact: nobody else is asked",
-        "actors/turns/steps.py:TurnSteps._broke",
-        'failure.action != "give_up"',
-        'failure.action in ("retry", "next_backend")',
-        (
-            "tests/test_compaction.py::test_a_request_that_is_too_long_even_when_made_shorter_is_another_members",
-        ),
-    ),
-    Mutation(
         "reproduction: arguments are written down as they were",
         "actors/core/reproduction.py:_Veil._text",
         'return "{}"',
