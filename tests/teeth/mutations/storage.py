@@ -387,13 +387,6 @@ MUTATIONS = (
         (FSCK,),
     ),
     Mutation(
-        "storage: a record that says it is of another log hides the one that is, when that is saved",
-        f"{SALVAGE}:SavedLogs._events",
-        "{each[0]: each for each in found if row.is_right(*each)}",
-        "{each[0]: each for each in found}",
-        (FSCK,),
-    ),
-    Mutation(
         "storage: fsck counts no blobs' users",
         f"{CHECK}:JournalFile._blobs",
         "not users or users != count",
