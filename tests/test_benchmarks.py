@@ -8,7 +8,7 @@ import pytest
 
 from actors.adapters.adapter import adapter
 from actors.core.profiles import PROFILES, dialect
-from actors.testing.bench import dialects, many, memory, waking
+from actors.testing.bench import dialects, many, memory, render, waking
 from actors.testing.bench.dialects import decoding, encoding
 from actors.testing.bench.figures import Extent, Figure, table
 from actors.testing.bench.turn import hosted
@@ -36,7 +36,10 @@ def test_the_repository_has_rows_of_its_own_in_the_same_table(capsys: pytest.Cap
 @pytest.mark.parametrize("goal", ["A3", "A4", "D2", "E2", "P2D"])
 def test_a_measurement_gives_figures_beside_their_goal(goal: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dialects, "ANSWERS", 1)
-    monkeypatch.setattr(waking, "measured", lambda what, _, backend: memory.measured(what, 200, backend))
+    monkeypatch.setattr(render, "MESSAGES", 100)
+    monkeypatch.setattr(memory, "_BEFORE", 50)
+    monkeypatch.setattr(waking, "ASKS", 2)
+    monkeypatch.setattr(waking, "measured", lambda *_: anyio.run(memory.hibernated, 100, backend="asyncio"))
     measure = next(measure for measure in MEASURES if measure.goal == goal)
     measured = [row for row in measure.figures(QUICK) if row.value is not None]
     assert measured
@@ -50,6 +53,8 @@ def test_many_sessions_are_measured_to_the_end_of_every_turn(
     monkeypatch.setattr(many, "DELAY", 0.0001)
     monkeypatch.setattr(many, "NAP", 0.0001)
     monkeypatch.setattr(many, "CONNECTIONS", 4)
+    monkeypatch.setattr(many, "EARLY", 3)
+    monkeypatch.setattr(many, "LATE", 9)
     sample = anyio.run(many.WORKS[name], 3, backend="asyncio")
     assert sample.ms > 0
     assert sample.failed == 0
@@ -81,7 +86,7 @@ def test_the_figures_of_many_sessions_are_held_against_their_goals(monkeypatch: 
 
 def test_sessions_that_are_weighed_as_idle_have_no_actors() -> None:
     """An actor alone is more objects than that; each session had four."""
-    assert memory.measured("asked", 30, "asyncio").tracked < 10
+    assert memory.measured("asked", 10, "asyncio").tracked < 10
 
 
 def test_how_long_the_tests_take_is_what_the_last_run_of_everything_wrote_down(tmp_path: Path) -> None:

@@ -24,6 +24,8 @@ from actors.testing.bench.workload import DIALECTS, FAMILIES, Live, Step
 
 TURNS = 8
 """Turns that one sample of A1 takes the mean of."""
+MESSAGES = 2000
+"""Messages of a cold render."""
 
 
 def appended(live: Live, turns: int = TURNS) -> float:
@@ -130,7 +132,7 @@ def _a3(options: Extent) -> list[Figure]:
     orjson = needed("orjson")
     rows = []
     for name, origin in zip(DIALECTS, reversed(DIALECTS), strict=True):
-        live = Live(origin, name, 2000)
+        live = Live(origin, name, MESSAGES)
         dicts = wire(live.cold())
         repeats = 7 if options.quick else 15
         works = (
@@ -161,7 +163,7 @@ def _against_the_fastest(row: Figure) -> Figure:
 def _a4(options: Extent) -> list[Figure]:
     rows = []
     for name, origin in zip(DIALECTS, reversed(DIALECTS), strict=True):
-        live, dicts = Live(origin, name, 2000), wire(Live(origin, origin, 2000).cold())
+        live, dicts = Live(origin, name, MESSAGES), wire(Live(origin, origin, MESSAGES).cold())
         repeats = 5 if options.quick else 15
         convert = partial(_converted, dicts, origin, name)
         passes = interleaved(
