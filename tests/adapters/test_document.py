@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from actors.adapters import document
 from actors.adapters.document import LongText, load_document, loaded
 from actors.core.jsonio import sanitised
+from tests.at_scale import share
 
 Value = Any  # JSON
 
@@ -51,7 +52,7 @@ def long_texts(value: Value) -> int:
     return isinstance(value, LongText)
 
 
-@settings(max_examples=600, suppress_health_check=list(HealthCheck), deadline=None)
+@settings(max_examples=share(2400), suppress_health_check=list(HealthCheck), deadline=None)
 @given(VALUES, st.booleans(), st.sampled_from([(",", ":"), (" , ", "\n:\t")]))
 def test_a_document_holds_what_any_parser_finds_in_it(
     value: Value, escaped: bool, separators: tuple[str, str]
@@ -68,7 +69,7 @@ def test_only_long_texts_beyond_ascii_stay_in_the_document(escaped: bool) -> Non
     assert plain(load_document(data)) == value
 
 
-@settings(max_examples=300, suppress_health_check=list(HealthCheck), deadline=None)
+@settings(max_examples=share(1600), suppress_health_check=list(HealthCheck), deadline=None)
 @given(VALUES, st.data())
 def test_a_document_that_is_cut_or_broken_is_refused_or_read_as_before(
     value: Value, data: st.DataObject
