@@ -6,6 +6,7 @@ import sys
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager
+from functools import lru_cache
 from types import FunctionType, SimpleNamespace
 from typing import Any, Unpack, get_args, get_origin, get_type_hints, is_typeddict
 
@@ -88,15 +89,20 @@ def _constructor(kind: type) -> Any:  # Any: a function, or a class with annotat
 
 def _hints(function: Any) -> dict[str, Any]:  # Any: a function or a class; types
     module = inspect.getmodule(function)
-    known = _everywhere() | (vars(module) if module else {}) | _NAMES
+    known = _everywhere(len(sys.modules)) | (vars(module) if module else {}) | _NAMES
     if isinstance(function, type) or is_typeddict(function):
         return get_type_hints(function, known)
     taken = {name: hint for name, hint in function.__annotations__.items() if name != "return"}
     return get_type_hints(SimpleNamespace(__annotations__=taken), known)
 
 
-def _everywhere() -> dict[str, Any]:  # Any: whatever modules hold
-    """Return the names of all modules of the package: annotations may name what only type checkers import."""
+@lru_cache(maxsize=1)
+def _everywhere(loaded: int) -> dict[str, Any]:  # Any: whatever modules hold
+    """Return the names of all modules of the package: annotations may name what only type checkers import.
+
+    Args:
+        loaded: How many modules there are, so that the names are collected again after an import.
+    """
     modules = [module for name, module in sorted(sys.modules.items()) if name.partition(".")[0] == "actors"]
     return {name: value for module in modules for name, value in vars(module).items()}
 
