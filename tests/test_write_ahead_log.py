@@ -7,8 +7,10 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from functools import cache
 from pathlib import Path
 from shutil import copy
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -48,9 +50,19 @@ os._exit(0)
 """A host that writes twenty events, each in a transaction, and ends as by `kill -9`."""
 
 
+@cache
+def left_by_a_crash(level: Level) -> dict[str, bytes]:
+    """Have a host crash; return the files that it leaves, by their names."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "sessions.db"
+        subprocess.run([sys.executable, "-c", CRASH, str(path), level], check=True)
+        return {each.name: each.read_bytes() for each in Path(folder).iterdir()}
+
+
 def crashed(path: Path, level: Level, frame: int) -> tuple[bytes, bytes]:
-    """Have a host crash, and damage a frame of its write-ahead log; return the file and the log."""
-    subprocess.run([sys.executable, "-c", CRASH, str(path), level], check=True)
+    """Make the files that a crash leaves, and damage a frame of the write-ahead log; return the file and the log."""
+    for name, data in left_by_a_crash(level).items():
+        path.with_name(name).write_bytes(data)
     log = bytearray(log_of(path).read_bytes())
     log[32 + (frame - 1) * (24 + PAGE) + 100] ^= 1
     log_of(path).write_bytes(log)
