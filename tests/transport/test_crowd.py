@@ -1,4 +1,4 @@
-"""Four hundred sessions stream at once, each over its own connection. Five thousand are a command: see there."""
+"""Two hundred sessions stream at once, each over its own connection. Five thousand are a command: see there."""
 
 import anyio
 import pytest
@@ -7,7 +7,7 @@ from tests.transport.crowd import crowd, roomy
 
 pytestmark = pytest.mark.anyio
 
-SESSIONS = 400
+SESSIONS = 200
 
 
 @pytest.mark.skipif(not roomy(SESSIONS), reason="this process may not open enough sockets")
