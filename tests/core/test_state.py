@@ -38,6 +38,7 @@ from actors.core.render import RenderTarget
 from actors.core.state import Lanes, SessionState, opening, rebuilt
 from actors.core.transcript import Encoder
 from actors.testing.histories import READERS, history
+from tests.at_scale import share
 from tests.core.session_log import BINDINGS, Simulated, rules, simulated, text
 
 OPENAI, CLAUDE = BINDINGS[:2]
@@ -133,7 +134,7 @@ def test_a_lane_takes_up_what_the_history_held_at_its_request() -> None:
 
 @pytest.mark.requirement("PROMISE-3")
 def test_rebuilding_may_stop_and_go_on_anywhere() -> None:
-    for seed in range(100):
+    for seed in range(share(480)):
         session = simulated(*history(seed), seed)
         state, lanes = SessionState(), Lanes(rules)
         for number, event in enumerate(session.log):
