@@ -6,7 +6,7 @@ from tests.bad_tools import ASKS, LASTING, played
 
 pytestmark = pytest.mark.anyio
 
-SESSIONS = 5
+SESSIONS = 3
 ENDING = ("raises cancelled", "raises exit", "raises_in_a_thread group", "returns huge", "spoils [1, 2]")
 
 
