@@ -1,34 +1,43 @@
 """Processes that were forked share neither threads nor names with each other and with their parent."""
 
 import json
-import subprocess
+import os
 import sys
+from functools import partial
 from pathlib import Path
 
 import anyio
+import anyio.to_thread
 import pytest
 
 from actors import Runtime, ToolContext, tool
 from actors.testing import SERVER_ERROR, Call, OpenAIServer, Say, Turn, serve
+from tests.cli.command import Forked, environ
 from tests.postgres import Server
 
-ROOT = Path(__file__).parents[1]
-
-
 FORKS = pytest.mark.skipif(sys.platform == "win32", reason="processes are forked elsewhere")
+BEFORE = "import sys, warnings; warnings.resetwarnings(); sys.argv[1:] = {}"
+"""What a program runs before, which is forked from a process in which every warning is an error."""
+
+
+def output_of(program: str, *arguments: str, folder: Path) -> tuple[str, str]:
+    """Run a program of this folder in a process of its own; return what it wrote, and its errors."""
+    out, errors = folder / "out", folder / "errors"
+    for path in (out, errors):
+        path.touch()
+    script, before = Path(__file__).with_name(program), BEFORE.format(list(arguments))
+    Forked((Path(os.devnull), out, errors), (), environ(), script=str(script), before=before).wait()
+    return out.read_text(), errors.read_text()
+
+
 PAYING = [Turn(Call("pay", {})), Turn(Say("Paid."))]
 
 
 @FORKS
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
-def test_a_forked_child_has_threads_of_its_own(backend: str) -> None:
-    command = [sys.executable, "-m", "tests.forked_child", backend]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=300)
-    assert done.stdout.splitlines() == [
-        "blocking: ['complete']",
-        "large: ['complete']",
-        "stall seen: True",
-    ], done.stderr
+def test_a_forked_child_has_threads_of_its_own(backend: str, tmp_path: Path) -> None:
+    out, errors = output_of("forked_child.py", backend, folder=tmp_path)
+    assert out.splitlines() == ["blocking: ['complete']", "large: ['complete']", "stall seen: True"], errors
 
 
 @FORKS
@@ -47,10 +56,10 @@ async def test_workers_forked_after_their_runtime_was_made_are_two_hosts(
         where = [database.url(database.schema())]
     with anyio.fail_after(300):
         async with serve(server):
-            url = server.base_url
-            command = [sys.executable, "-m", "tests.forked_workers", anyio_backend_name, url, *where]
-            done = await anyio.run_process(command, cwd=ROOT, check=False)
-    first, second = [json.loads(line) for line in done.stdout.splitlines()] or [done.stderr.decode()] * 2
+            program = ("forked_workers.py", anyio_backend_name, server.base_url, *where)
+            run = partial(output_of, *program, folder=tmp_path)
+            out, errors = await anyio.to_thread.run_sync(run, abandon_on_cancel=True)
+    first, second = [json.loads(line) for line in out.splitlines()] or [errors] * 2
     assert first["session"] == "session-1"
     assert first["keys"][0] != second["keys"][0]
     assert first["waits"] != second["waits"]
