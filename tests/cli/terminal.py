@@ -4,7 +4,6 @@ import fcntl
 import os
 import signal
 import struct
-import subprocess
 import termios
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -15,7 +14,7 @@ import anyio
 import anyio.to_thread
 import pyte
 
-from tests.cli.command import Forked, command, environ
+from tests.cli.command import Forked, environ
 
 ROWS, COLUMNS = 30, 90
 CHAT = ("actors.cli.chat.terminal", "actors.cli.offline", "rich.text")
@@ -26,7 +25,7 @@ SECONDS = 60
 class Terminal:
     """A process on a pseudo-terminal. Everything it writes is drawn on a screen; nothing is waited for by the clock."""
 
-    def __init__(self, start: "Callable[[int], subprocess.Popen[bytes] | Forked]") -> None:
+    def __init__(self, start: Callable[[Path], Forked]) -> None:
         self._master, self._own = os.openpty()
         fcntl.ioctl(self._own, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
         self._screen = pyte.Screen(COLUMNS, ROWS)
@@ -34,7 +33,7 @@ class Terminal:
         self.written = b""
         self.before = termios.tcgetattr(self._own)
         self.is_closed = self.is_over = False
-        self._process = start(self._own)
+        self._process = start(Path(os.ttyname(self._own)))
 
     @property
     def shown(self) -> str:
@@ -125,15 +124,15 @@ async def terminal(
     *arguments: str,
     env: Mapping[str, str] | None = None,
     before: str = "",
-    anew: bool = False,
+    loaded: Sequence[str] = CHAT,
     term: str = "xterm-256color",
 ) -> AsyncIterator[Terminal]:
     """Run `actors` on a terminal of its own, which is its controlling one, for the time of the block.
 
-    `before` is Python that the process runs first; with `anew`, in an interpreter that has loaded nothing.
+    `before` is Python that the process runs first; `loaded` is what it has loaded besides `tests.cli.forking.LOADED`.
     """
     given = environ({"TERM": term, **(env or {})})
-    screen = Terminal(partial(_anew if anew else _forked, arguments, given, before))
+    screen = Terminal(lambda own: Forked([own], arguments, given, *loaded, before=before))
     try:
         yield screen
     finally:
@@ -141,24 +140,3 @@ async def terminal(
             screen.signal(signal.SIGKILL)
             screen.wait()
         screen.close()
-
-
-def _forked(arguments: Sequence[str], env: Mapping[str, str], before: str, own: int) -> Forked:
-    return Forked([Path(os.ttyname(own))], arguments, env, *CHAT, before=before)
-
-
-def _anew(
-    arguments: Sequence[str], env: Mapping[str, str], before: str, own: int
-) -> "subprocess.Popen[bytes]":
-    line = command(*arguments)
-    line[2] = f"{before}\n{line[2]}"
-    env = {**env, "PYTHONUNBUFFERED": ""}  # as a person has it
-    return subprocess.Popen(
-        line,
-        stdin=own,
-        stdout=own,
-        stderr=own,
-        env=env,
-        start_new_session=True,
-        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0) and None,
-    )

@@ -531,13 +531,23 @@ async def test_a_plain_chat_writes_whole_lines_and_moves_nothing(
         assert b"\x08" not in chat.written
 
 
+WITHOUT_THE_EXTRA = """
+import sys
+for name in [*sys.modules]:
+    if name.partition(".")[0] in ("prompt_toolkit", "rich"):
+        del sys.modules[name]
+assert not any(name.startswith("actors.cli.chat") for name in sys.modules)
+sys.modules["prompt_toolkit"] = sys.modules["rich"] = None
+"""
+"""Run in a process that has not loaded the chat: what it imports from now on does not find the extra's libraries."""
+
+
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])  # no server is served here
 async def test_without_the_extra_a_chat_says_how_to_get_it_and_plain_works(tmp_path: Path) -> None:
-    missing = "import sys; sys.modules['prompt_toolkit'] = None; sys.modules['rich'] = None"
-    async with terminal("chat", "--offline", before=missing, anew=True) as chat:
+    async with terminal("chat", "--offline", before=WITHOUT_THE_EXTRA, loaded=()) as chat:
         assert await chat.ended() == 3
         assert "pip install 'llm-actors[chat]', or give --plain" in " ".join(chat.shown.split())
-    async with terminal("chat", "--offline", "--plain", before=missing, anew=True) as chat:
+    async with terminal("chat", "--offline", "--plain", before=WITHOUT_THE_EXTRA, loaded=()) as chat:
         await chat.until(READY)
         chat.type("hello\n")
         await chat.until("You said: hello")
