@@ -3,6 +3,8 @@
 The runtime compares each session with its rebuilt log when it ends (`tests.runtime_support`).
 """
 
+import signal
+from collections.abc import Iterator
 from typing import Any
 
 import anyio
@@ -17,12 +19,28 @@ from actors.handle import Session
 from actors.storage.postgres import PostgresStorage
 from actors.testing import Call, OpenAIServer, Say, Turn
 from actors.tools import Tool
-from tests.postgres import PASSWORD, Server, made
+from tests.postgres import PASSWORD, Server, made, require
 from tests.runtime_support import assert_paired, bodies, hosting, restarted
 
 pytestmark = pytest.mark.anyio
 
-SESSIONS, ASKS, KILLS = 6, 8, 3
+SESSIONS, ASKS, KILLS = 4, 6, 2
+
+
+@pytest.fixture(scope="module")
+def made_server() -> Iterator[Server]:
+    """Give a server of these tests' own, which does not run."""
+    require()
+    with made() as server:
+        yield server
+
+
+@pytest.fixture
+def database(made_server: Server) -> Iterator[Server]:
+    """Give that server, running."""
+    made_server.start()
+    yield made_server
+    made_server.stop(signal.SIGQUIT)
 
 
 def _answer(request: dict[str, Any]) -> Turn:
@@ -57,7 +75,7 @@ class Work:
 
 @pytest.mark.requirement("PROMISE-6", "PROMISE-7")
 async def test_sessions_whose_database_is_killed_and_started_again_lose_no_answer_and_run_no_tool_twice(
-    postgres: Server,
+    database: Server,
 ) -> None:
     all_work = Work()
 
@@ -68,9 +86,8 @@ async def test_sessions_whose_database_is_killed_and_started_again_lose_no_answe
         return name
 
     server = OpenAIServer(_answer)
-    with made() as database, anyio.fail_after(300):
-        await anyio.to_thread.run_sync(database.start)
-        storage = PostgresStorage(database.url(), patience=0.05)
+    with anyio.fail_after(300):
+        storage = PostgresStorage(database.url(database.schema()), patience=0.05)
         async with hosting(a=server, storage=storage) as runtime:
             sessions = [await runtime.open("a", id=f"s{number}", tools=[work]) for number in range(SESSIONS)]
             async with anyio.create_task_group() as tasks:
@@ -96,14 +113,13 @@ async def test_sessions_whose_database_is_killed_and_started_again_lose_no_answe
 
 @pytest.mark.requirement("PROMISE-6", "PROMISE-8")
 async def test_while_a_database_is_stopped_each_use_is_refused_and_sessions_go_on_when_it_is_there_again(
-    postgres: Server,
+    database: Server,
 ) -> None:
     """What `tests/test_outages.py` shows with a storage that says it is down, with a server that is."""
     look = Tool.external("look", "Looks something up, elsewhere.", {"type": "object"})
     server = OpenAIServer([Turn(Call("look", {})), *[Turn(Say("Done."))] * 4])
-    with made() as database, anyio.fail_after(120):
-        await anyio.to_thread.run_sync(database.start)
-        storage = PostgresStorage(database.url(), patience=0.05)
+    with anyio.fail_after(120):
+        storage = PostgresStorage(database.url(database.schema()), patience=0.05)
         async with hosting(a=server, storage=storage) as runtime:
             waits = await runtime.open("a", id="waits", tools=[look])
             assert (await waits.ask("Hello.")).status == "awaiting"
