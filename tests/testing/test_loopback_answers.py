@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from actors.testing.rules import validate
 from actors.testing.rules.base import Mode
+from tests.at_scale import share
 from tests.testing.cases_answers import CASES, Case
 
 IDS = [f"{case.dialect}-{case.rule}-{number}" for number, case in enumerate(CASES)]
@@ -42,7 +43,7 @@ JUNK: st.SearchStrategy[Any] = st.sampled_from(
 )
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=share(2400), deadline=None)
 @given(st.sampled_from(CASES), st.data())
 def test_whatever_a_schema_holds_there_is_a_verdict_and_strict_is_the_stricter(
     case: Case, data: st.DataObject
