@@ -88,7 +88,7 @@ async def test_tenants_and_their_sessions_take_turns_with_the_threads(pool: Thre
 async def test_a_thread_that_becomes_free_wakes_one_call(
     pool: Threads, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    line, sessions, woken = Line(), 30, list[Waiter | None]()
+    line, sessions, woken = Line(), 12, list[Waiter | None]()
 
     def counting(waiter: Waiter | None, value: object = None) -> None:
         woken.append(waiter)
