@@ -2,38 +2,64 @@
 
 import json
 import os
+import select
 import signal
-import socket
-import subprocess
-import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import asynccontextmanager, contextmanager
+from importlib.resources import files
 from pathlib import Path
+from threading import Thread
 
 import anyio
 import anyio.to_thread
 from anyio.abc import SocketStream
 
-from tests.cli.command import environ
+from tests.cli.command import Forked, environ
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "examples" / "with_uvicorn"
+
+
+SECONDS = 60
+"""In which a process says where it listens, at most."""
+BEFORE = """
+import socket, sys, warnings
+warnings.resetwarnings()
+listening = socket.create_server(("127.0.0.1", 0))
+with open({port!r}, "w") as file:
+    file.write(str(listening.getsockname()[1]))
+sys.argv[1:] = [{app!r}, "--app-dir", {folder!r}, "--fd", str(listening.detach())]
+"""
+"""Run before uvicorn, in a process that is forked from one where warnings are errors."""
 
 
 class WebServer:
     """A uvicorn process, and the requests that it is sent."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]", port: int, log: Path) -> None:
-        self.process, self._port, self._log = process, port, log
+    def __init__(self, process: Forked, output: Sequence[Path]) -> None:
+        self.port = 0
+        self._process, self._output = process, output
+        self._over = Future[int]()
+        Thread(target=self._wait, daemon=True).start()
+
+    def _wait(self) -> None:
+        self._over.set_result(self._process.wait())
 
     async def end(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Send a signal, wait for the end of the process, and return its status."""
-        self.process.send_signal(number)
-        return await anyio.to_thread.run_sync(self.process.wait, abandon_on_cancel=True)
+        os.kill(self._process.pid, number)
+        return await anyio.to_thread.run_sync(self._over.result, abandon_on_cancel=True)
+
+    def kill(self) -> None:
+        """Kill the process if it has not ended."""
+        if not self._over.done():
+            os.kill(self._process.pid, signal.SIGKILL)
+        self._over.result()
 
     @property
     def log(self) -> str:
         """Everything that it has written."""
-        return self._log.read_text(encoding="utf-8")
+        return "".join(path.read_text(encoding="utf-8") for path in self._output)
 
     @asynccontextmanager
     async def request(
@@ -49,7 +75,7 @@ class WebServer:
         ]
         lines += ["Content-Type: application/json"] if data else []
         lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
-        async with await anyio.connect_tcp("127.0.0.1", self._port) as stream:
+        async with await anyio.connect_tcp("127.0.0.1", self.port) as stream:
             await stream.send("\r\n".join([*lines, "", ""]).encode() + data)
             response = WebResponse(stream)
             await response.until("\r\n\r\n")
@@ -96,24 +122,28 @@ class WebResponse:
 @contextmanager
 def uvicorn(app: str, base_url: str, folder: Path) -> Iterator[WebServer]:
     """Run an application of the documentation; with its journal in `folder`; kill it if it does not end."""
-    log = folder / f"{app}.log"
-    with socket.create_server(("127.0.0.1", 0)) as listening, log.open("ab") as output:
-        line = [sys.executable, "-m", "uvicorn", f"{app}:app", "--app-dir", str(FOLDER)]
-        process = subprocess.Popen(
-            [*line, "--fd", str(listening.fileno())],
-            pass_fds=[listening.fileno()],
-            stdout=output,
-            stderr=output,
-            env=environ({"OPENAI_BASE_URL": base_url, "JOURNAL": str(folder / "journal.db")}) | _path(),
-        )
-        port = listening.getsockname()[1]
+    output, port = (folder / "out", folder / "errors"), folder / "port"
+    for path in output:
+        path.write_bytes(b"")
+    os.mkfifo(port)
+    before = BEFORE.format(app=f"{app}:app", folder=str(FOLDER), port=str(port))
+    env = environ({"OPENAI_BASE_URL": base_url, "JOURNAL": str(folder / "journal.db")})
+    program = str(files("uvicorn") / "__main__.py")
+    process = Forked((Path(os.devnull), *output), (), env, script=program, before=before)
+    server = WebServer(process, output)
     try:
-        yield WebServer(process, port, log)
+        server.port = _written(port)
+        yield server
     finally:
-        if process.poll() is None:
-            process.kill()
-            process.wait()
+        server.kill()
+        port.unlink()
 
 
-def _path() -> dict[str, str]:
-    return {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+def _written(pipe: Path) -> int:
+    """Return the number that a process writes to a named pipe; it is an error if there is none in time."""
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        select.select([reader], [], [], SECONDS)
+        return int(os.read(reader, 16))
+    finally:
+        os.close(reader)
