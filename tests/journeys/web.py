@@ -6,7 +6,7 @@ import select
 import signal
 from collections.abc import AsyncIterator, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from importlib.resources import files
 from pathlib import Path
 from threading import Thread
@@ -18,8 +18,6 @@ from anyio.abc import SocketStream
 from tests.cli.command import Forked, environ
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "examples" / "with_uvicorn"
-
-
 SECONDS = 60
 """In which a process says where it listens, at most."""
 BEFORE = """
@@ -53,7 +51,8 @@ class WebServer:
     def kill(self) -> None:
         """Kill the process if it has not ended."""
         if not self._over.done():
-            os.kill(self._process.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.kill(self._process.pid, signal.SIGKILL)
         self._over.result()
 
     @property
