@@ -21,6 +21,8 @@ from tests.walks import Walk, gone, wrong
 
 COUNT = share(400)
 PARTS = 2
+RARE = (65,)
+"""Seeds of walks on which something rare happens: a host that is bound to its tools is told of others in mid-walk."""
 
 
 @cache
@@ -44,7 +46,7 @@ def gone_once(seed: int) -> tuple[list[str], Counter[str]]:
 @pytest.mark.parametrize("part", range(PARTS))
 def test_no_request_of_a_random_walk_is_refused_or_changes_what_was_sent(part: int) -> None:
     size = COUNT // PARTS
-    for seed in range(part * size, (part + 1) * size):
+    for seed in (*range(part * size, (part + 1) * size), *RARE[part::PARTS]):
         assert gone_once(seed)[0] == []
 
 
