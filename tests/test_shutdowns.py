@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+from tests.forked import Forked
 from tests.shutdowns import CASES, TOOLS, Calls, Program, descriptors, model, run
 
 TIMES = 30
@@ -72,5 +73,8 @@ def test_a_program_of_its_own_exits_and_says_nothing() -> None:
 @pytest.mark.requirement("PROMISE-12")
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_a_runtime_that_is_never_left_keeps_no_process_alive(backend: str) -> None:
-    line = [sys.executable, "-m", "tests.shutdowns", "--one", "never_left", backend, *TOOLS]
-    assert subprocess.run(line, timeout=30, check=False).returncode == 0
+    program = Forked("tests.shutdowns", "--one", "never_left", backend, *TOOLS)
+    try:
+        assert program.wait() == 0
+    finally:
+        program.end()

@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from itertools import chain, pairwise
@@ -24,6 +22,7 @@ from actors.storage.named import storage_at
 from actors.storage.postgres import PostgresStorage
 from actors.storage.sqlite.locks import is_held
 from actors.testing import Call, OpenAIServer, Say, Turn, serve
+from tests.forked import Forked
 from tests.postgres import Server, made
 from tests.storages import begin, to
 from tests.takeover_host import tools
@@ -36,9 +35,7 @@ class Child:
     """A host in a process of its own."""
 
     def __init__(self, where: str, *program: str) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", *program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
+        self._process = Forked(*program)
         self.tell(where)
 
     @property
@@ -48,12 +45,10 @@ class Child:
 
     def tell(self, *words: object) -> None:
         """Tell it to do something."""
-        assert self._process.stdin is not None
         print(*words, file=self._process.stdin, flush=True)
 
     def heard(self) -> list[str]:
         """Return the words of its next line; none when it has ended."""
-        assert self._process.stdout is not None
         return self._process.stdout.readline().split()
 
     def ask(self, *words: object) -> list[str]:
@@ -69,16 +64,14 @@ class Child:
         """Stop it, but not while it holds the lock of a file: then all others would wait until it goes on."""
         lock = Path(f"{where}-lock")
         while True:
-            self.signal(signal.SIGSTOP)
-            os.waitid(os.P_PID, self._process.pid, os.WSTOPPED)
+            self._process.stop()
             if not lock.exists() or not is_held(lock):
                 return
             self.signal(signal.SIGCONT)
 
     def end(self) -> None:
         """Kill it, if it lives."""
-        self._process.kill()
-        self._process.communicate()
+        self._process.end()
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -7,13 +7,11 @@ It prints where it listens as one line of JSON. At the line `answer` on its stan
 """
 
 import json
-import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from random import Random
 
 import anyio
@@ -28,9 +26,9 @@ from actors.testing.loopback import serve_connection
 from actors.testing.rules.base import Json
 from actors.testing.server import Exchange, LoopbackServer
 from actors.testing.standin import answer
+from tests.forked import Forked
 from tests.transport.crowd import roomy
 
-ROOT = Path(__file__).resolve().parents[2]
 SLOW_DOWN = Status(429, retry_after_ms="200")
 WEIGHTS: dict[Fault, float] = {
     SLOW_DOWN: 0.1,  # each makes everybody slower for a while, as it should
@@ -158,7 +156,7 @@ class StrictProcess:
     name: str
     dialect: str
     endpoint: str
-    process: "subprocess.Popen[str]"
+    process: Forked
 
     def answer(self) -> None:
         """Have it answer from now on."""
@@ -166,12 +164,10 @@ class StrictProcess:
 
     def seen(self) -> Seen:
         """Return what it has counted, once nobody is connected."""
-        assert self.process.stdout is not None
         self._tell("seen")
         return decode(self.process.stdout.readline(), type=Seen)
 
     def _tell(self, word: str) -> None:
-        assert self.process.stdin is not None
         self.process.stdin.write(f"{word}\n")
         self.process.stdin.flush()
 
@@ -182,14 +178,11 @@ def serving(name: str, seed: int, faults: float) -> Iterator[StrictProcess]:
 
     It fails a share of its requests, and answers none before it is told to.
     """
-    command = (sys.executable, "-m", "tests.soak.servers", name, str(seed), str(faults))
-    pipe = subprocess.PIPE
-    with subprocess.Popen(command, cwd=ROOT, stdin=pipe, stdout=pipe, text=True) as process:
-        assert process.stdout is not None
-        try:
-            yield StrictProcess(**json.loads(process.stdout.readline()), process=process)
-        finally:
-            process.kill()
+    process = Forked("tests.soak.servers", name, str(seed), str(faults))
+    try:
+        yield StrictProcess(**json.loads(process.stdout.readline()), process=process)
+    finally:
+        process.end()
 
 
 if __name__ == "__main__":
