@@ -15,6 +15,7 @@ from actors.core.profiles import ANTHROPIC, GEMINI, OPENAI_CHAT, OPENAI_RESPONSE
 from actors.core.stream import CallDone, CallStarted, StreamEvent, TextDelta
 from actors.errors import StreamFault
 from tests.adapters.wire_streams import RECORDINGS, Recording, cut_at_random, dumped, run, said
+from tests.at_scale import spread
 
 recordings = pytest.mark.parametrize("recording", RECORDINGS, ids=lambda recording: recording.name)
 profiles = pytest.mark.parametrize(
@@ -44,7 +45,7 @@ def test_an_answer_is_read_whole(recording: Recording) -> None:
 def test_where_the_bytes_are_cut_changes_nothing(recording: Recording) -> None:
     stream = recording.stream
     whole = run(recording.decoder(), [stream])
-    for place in range(len(stream)):
+    for place in spread(range(len(stream)), RECORDINGS.index(recording)):
         assert run(recording.decoder(), [stream[:place], stream[place:]]) == whole
     for seed in range(10):
         assert run(recording.decoder(), list(cut_at_random(stream, Random(seed)))) == whole
@@ -56,7 +57,7 @@ def test_a_stream_that_ends_early_is_a_fault_and_keeps_no_half_call(recording: R
     complete = {block for block in recording.blocks if block[0] == "call" or block[-1]}
     text = next(block[1] for block in recording.blocks if block[0] == "text")
     end = len(recording.stream.rstrip())
-    for place in range(end):
+    for place in spread(range(end), RECORDINGS.index(recording)):
         decoder = recording.decoder()
         _, fault = run(decoder, [recording.stream[:place]])
         assert isinstance(fault, AnswerFault), place
