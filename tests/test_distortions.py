@@ -5,13 +5,17 @@ from random import Random
 import pytest
 
 from tests import naming
+from tests.at_scale import share
 from tests.distortions import FAMILIES, LOSSLESS, Answer, Trial, main, trial
 
-SAMPLE = 1500
+SAMPLE = 12_000
+"""Answers, of which a test tries a share."""
+EACH = 320
+"""Of each distortion, likewise."""
 
 
 def test_a_distorted_answer_is_the_same_message_or_incomplete() -> None:
-    for seed in range(SAMPLE):
+    for seed in range(share(SAMPLE)):
         tried = trial(seed)
         with naming.case(f"seed {seed}: {tried.dialect}, {', '.join(tried.names)}"):
             assert tried.fault() == ""
@@ -24,7 +28,7 @@ def test_each_distortion_that_loses_nothing_leaves_the_message_as_it_was(dialect
         "So, {} it is.", (("write", '{"path":"a {} b","text":"é"}'), ("now", "{}"), ("read", '{"a": [1]}'))
     )
     for way in (way for way in ways if way in LOSSLESS):
-        for seed in range(40):
+        for seed in range(share(EACH)):
             stream = way(answer.pieces(random := Random(seed)), random)
             tried = Trial(dialect, answer, (way.__name__,), write(stream, reason), True, True)
             with naming.case(f"{way.__name__}, seed {seed}"):

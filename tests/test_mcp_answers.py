@@ -14,6 +14,7 @@ from actors.mcp.child import Lines
 from actors.mcp.limits import McpLimits
 from actors.mcp.results import ServerToolError, returned
 from actors.mcp.streams import OpenRequests
+from tests.at_scale import share
 
 Json = Any  # of a server
 
@@ -79,7 +80,7 @@ TOOLS = {
 
 
 def test_a_distorted_result_is_accepted_and_its_texts_reach_the_model() -> None:
-    for seed in range(2_000):
+    for seed in range(share(9600)):
         draw, result = Random(seed), RESULT
         for _ in range(draw.randint(0, 3)):
             result = distort(result, draw)
@@ -111,7 +112,7 @@ def fail(tool: str, why: str) -> None:
 
 
 def test_of_a_distorted_list_every_sound_tool_is_offered_and_every_other_one_is_named() -> None:
-    for seed in range(2_000):
+    for seed in range(share(9600)):
         draw, listing = Random(seed), dict(TOOLS)
         tools: list[Json] = list(TOOLS["tools"])
         bad = draw.randrange(3)
