@@ -16,6 +16,7 @@ from actors import Ledger, check, dialect, encode, from_wire, render
 from actors.core.content import Text
 from actors.core.events import result_of
 from actors.core.identity import RUNTIME
+from tests.at_scale import share
 
 Wire: TypeAlias = dict[str, object]
 IDS = ("call_0", "call_1")  # few, so that most repeat
@@ -215,7 +216,7 @@ def shown(ledger: Ledger) -> Iterator[tuple[str, str]]:
 @pytest.mark.requirement("REQ-915-014", "REQ-915-022", "PROMISE-2")
 @pytest.mark.parametrize("name", FORMATS)
 def test_each_imported_result_appears_once_and_never_as_that_of_another_call(name: str) -> None:
-    for seed in range(250):
+    for seed in range(share(1600)):
         source, body = transcript(name, seed)
         given = set(findall(r"R\d+\.[ab]\.", str(body)))
         history, ledger = from_wire(body, source)
@@ -245,7 +246,7 @@ def test_a_result_directly_behind_the_only_open_call_of_its_id_is_never_a_note(n
 @pytest.mark.requirement("PROMISE-1")
 @pytest.mark.parametrize("name", FORMATS)
 def test_an_import_with_repeated_ids_renders_without_a_refusal(name: str) -> None:
-    for seed in range(40):
+    for seed in range(share(256)):
         source, body = transcript(name, seed)
         history, ledger = from_wire(body, source)
         for target in ("openai_chat", "anthropic", "gemini", "bedrock"):
