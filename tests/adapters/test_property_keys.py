@@ -25,6 +25,7 @@ from actors.errors import ToolDefinitionError
 from actors.testing import AnthropicServer, Call, OpenAIServer, Say, Turn, validate
 from actors.testing.rules import DIALECTS
 from actors.testing.script import Script
+from tests.at_scale import share
 from tests.runtime_support import assert_prefixes, bodies, hosting
 
 KEYS = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
@@ -260,7 +261,7 @@ def arguments(schema: dict[str, Any]) -> Any:  # Any: as above
     return 'a key: "a b"' if schema.get("type") == "string" else 1
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=share(960), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(schema=schemas())
 def test_any_schema_is_taken_and_any_call_comes_back_and_goes_out_again_as_it_was(
     schema: dict[str, Any],

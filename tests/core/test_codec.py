@@ -25,6 +25,7 @@ from actors.core.packed import pack, unpack
 from actors.errors import JournalError
 from actors.testing.histories import history
 from actors.testing.strategies import events
+from tests.at_scale import share
 from tests.core.session_log import examples, simulated
 
 
@@ -38,7 +39,7 @@ def test_every_event_comes_back_as_it_was(event: Event) -> None:
 
 @pytest.mark.requirement("PROMISE-6")
 def test_the_log_of_a_generated_session_comes_back_as_it_was() -> None:
-    for seed in range(200):
+    for seed in range(share(960)):
         for event in simulated(*history(seed), seed).log:
             record = encode_event(event)
             assert encode_event(decode_event(record)) == record

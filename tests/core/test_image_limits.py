@@ -19,6 +19,7 @@ from actors.pure import encode
 from actors.testing import AnthropicServer, Call, OpenAIServer, Say, Turn, validate
 from actors.testing.images import png, png_base64
 from actors.tools import tool
+from tests.at_scale import share
 from tests.runtime_support import assert_prefixes, bodies, hosting
 
 LIMITED = ["anthropic", "bedrock"]
@@ -111,7 +112,7 @@ def test_where_no_limit_is_known_any_image_is_shown() -> None:
 SIDES = st.sampled_from([1, 900, 2000, 2001, 2500, 8000, 8001, 20_000])
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=share(640), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     turns=st.lists(
         st.tuples(st.booleans(), st.lists(st.tuples(SIDES, SIDES), max_size=16)), min_size=1, max_size=6

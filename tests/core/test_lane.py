@@ -101,11 +101,12 @@ def test_rendering_twice_is_rendering_once(
 
 
 DIGESTS = """
+import sys
 from hashlib import sha256
 from actors.testing.histories import history
 from tests.core.session_log import BINDINGS, cold, simulated, text
 digest = sha256()
-for seed in range(20):
+for seed in range(int(sys.argv[1])):
     messages, ledger = history(seed)
     for binding in BINDINGS:
         digest.update(text(cold(messages, ledger, binding)))
@@ -119,7 +120,7 @@ print(digest.hexdigest())
 def test_bytes_do_not_depend_on_the_hash_seed() -> None:
     digests = {
         subprocess.run(
-            [sys.executable, "-c", DIGESTS],
+            [sys.executable, "-c", DIGESTS, str(share(128))],
             env={**os.environ, "PYTHONHASHSEED": seed},
             capture_output=True,
             text=True,

@@ -13,6 +13,7 @@ from actors.core.jsonio import JsonValue, dump
 from actors.core.unchecked_patterns import without_patterns
 from actors.errors import ConfigError, ToolDefinitionError
 from actors.turns.output import Output
+from tests.at_scale import share
 
 Schema = dict[str, Any]  # Any: JSON
 
@@ -56,7 +57,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=500, suppress_health_check=list(HealthCheck), deadline=None)
+@settings(max_examples=share(3200), suppress_health_check=list(HealthCheck), deadline=None)
 @given(SCHEMAS, SCHEMAS, VALUES)
 def test_what_the_whole_schema_accepts_the_weaker_one_accepts(
     outer: Schema, inner: Schema, value: JsonValue
