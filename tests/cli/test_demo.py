@@ -69,6 +69,7 @@ class Narrow(io.StringIO):
         return True
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("columns", [60, 72, 100])
 def test_the_demo_fits_its_terminal(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))

@@ -155,7 +155,7 @@ def test_a_document_comes_back_from_every_dialect_that_can_hold_one(
     body: Json = json.loads(
         encode(render(History(said), Ledger(), PROFILES[source]), model="m", max_tokens=99)
     )
-    for target in DOCUMENTS:
+    for target in spread(DOCUMENTS, DOCUMENTS.index(source)):
         there, _ = convert(body, source, target, tmp_path, capsys)
         back, _ = convert(there, target, source, tmp_path, capsys)
         assert ("media", PDF) in facts(there, target), target
@@ -198,7 +198,7 @@ THOUGHT: dict[str, Json] = {
 def test_thinking_is_not_shown_to_another_provider_and_that_is_said(
     source: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for target in PROFILES:
+    for target in spread(tuple(PROFILES), tuple(THOUGHT).index(source)):
         made, said = convert(THOUGHT[source], source, target, tmp_path, capsys)
         assert "dropped: 1 thinking" in said, target
         assert "Hm." not in json.dumps(made)
