@@ -30,6 +30,7 @@ from actors.testing import (
     Turn,
 )
 from actors.testing.server import LoopbackServer
+from tests.at_scale import spread
 from tests.runtime_support import (
     Gate,
     Tap,
@@ -42,6 +43,7 @@ from tests.runtime_support import (
     log,
     openai,
 )
+from tests.sampling import LOOPS
 
 pytestmark = pytest.mark.anyio
 
@@ -351,8 +353,8 @@ async def test_a_hook_for_refusals_that_raises_disturbs_nobody(raised: BaseExcep
 
 
 @pytest.mark.requirement("PROMISE-10")
-async def test_a_cancel_at_any_moment_of_a_failover_ends_the_ask() -> None:
-    for steps in range(0, 80, 4):
+async def test_a_cancel_at_any_moment_of_a_failover_ends_the_ask(anyio_backend: str) -> None:
+    for steps in spread(range(0, 80, 2), LOOPS.index(anyio_backend)):
         one, two = openai(faults=lambda number, request: QUOTA), anthropic(faults={0: Stall()})
         async with hosting(a=one, b=two, pools=pool("a", "b")) as runtime:
             session = await runtime.open("pool")

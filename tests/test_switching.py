@@ -15,6 +15,7 @@ from actors.kernel import Command
 from actors.testing import Call, Say, Status, Think, Turn
 from actors.testing.server import LoopbackServer
 from actors.tools import Tool
+from tests.at_scale import spread
 from tests.marks import unmarked
 from tests.runtime_support import (
     Gate,
@@ -29,6 +30,7 @@ from tests.runtime_support import (
     openai,
     results,
 )
+from tests.sampling import LOOPS
 
 pytestmark = pytest.mark.anyio
 
@@ -155,8 +157,10 @@ async def test_an_unknown_target_fails_at_once_and_changes_nothing() -> None:
 
 
 @pytest.mark.requirement("REQ-915-002", "REQ-915-003", "PROMISE-5", "PROMISE-1")
-async def test_a_switch_at_any_moment_never_splits_a_turn_between_two_backends() -> None:
-    for steps in range(0, 90, 3):
+async def test_a_switch_at_any_moment_never_splits_a_turn_between_two_backends(
+    anyio_backend: str,
+) -> None:
+    for steps in spread(range(0, 90, 2), LOOPS.index(anyio_backend)):
         gate = Gate()
         gate.open("a", "b")
         one, two = openai(*WORK), anthropic(*WORK)
