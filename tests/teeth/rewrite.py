@@ -39,6 +39,8 @@ Captures: TypeAlias = list[tuple[type, Any]]
 """The form of each ellipsis, in order, and what it matched: a node, a list of neighbours, or characters."""
 
 _UNCOMPARED = {"ctx", "kind", "type_comment"}
+_BLOCKS = ("body", "handlers", "orelse", "finalbody", "cases")
+"""Fields of a statement that hold statements, or what holds some."""
 
 
 class EditError(Exception):
@@ -109,7 +111,8 @@ def _statements(body: Sequence[ast.AST]) -> Iterator[ast.stmt]:
             isinstance(node, ast.stmt)
             and not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
         ):
-            yield from _statements(list(ast.iter_child_nodes(node)))
+            for field in _BLOCKS:
+                yield from _statements(getattr(node, field, ()))
 
 
 def _names(statement: ast.stmt) -> list[str]:
@@ -157,14 +160,19 @@ def _tree(source: str) -> Nodes:
 
 def _occurrences(scope: ast.AST, old: Nodes) -> Iterator[tuple[ast.AST, str, slice | None, Captures]]:
     """Yield each occurrence of a pattern: the node that owns it, the field, the slice of a list, and the captures."""
-    has_rest = any(map(_is_rest, old))
+    has_rest, first = any(map(_is_rest, old)), old[0]
+    kind = (
+        None if _is_rest(first) or _is_ellipsis(first) else type(first)
+    )  # what cannot match is not looked into
     for owner in ast.walk(scope):
         for field, value in ast.iter_fields(owner):
             if not isinstance(value, list):
-                if (captures := _match_list(old, [value])) is not None:
+                if kind in (None, type(value)) and (captures := _match_list(old, [value])) is not None:
                     yield owner, field, None, captures
                 continue
             for start in range(len(value)):
+                if kind not in (None, type(value[start])):
+                    continue
                 stops = range(start + 1, len(value) + 1) if has_rest else (start + len(old),)
                 for stop in stops:
                     if (captures := _match_list(old, value[start:stop])) is not None:
