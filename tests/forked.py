@@ -14,10 +14,12 @@ import signal
 import socket
 import subprocess
 import sys
-from contextlib import suppress
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import import_module
-from threading import Lock
+from threading import Lock, Timer
 from typing import TextIO
 
 LOADED = (
@@ -93,6 +95,70 @@ class Forked:
                 stream.close()
 
 
+def run(module: str, *arguments: str, timeout: float = 300.0) -> tuple[int, str]:
+    """Run a program to its end, or until its time is over; return its status, and what it printed."""
+    program = Forked(module, *arguments)
+    end = Timer(timeout, program.kill)
+    end.start()
+    try:
+        printed = program.stdout.read()
+        return program.wait(), printed
+    finally:
+        end.cancel()
+        end.join()
+        program.end()
+
+
+@contextmanager
+def beside(function: Callable[[], object]) -> Iterator[TextIO]:
+    """Call a function in a fork of this process, which has no threads, and give what it prints.
+
+    It has to end when its standard input does, which is at the end of the block.
+
+    Raises:
+        AssertionError: It raised something, which it has printed as an error.
+    """
+    from_, out = os.pipe()
+    in_, to = os.pipe()
+    sys.stdout.flush()
+    if not (child := os.fork()):
+        os.close(to)
+        _call(function, in_, out)
+    os.close(in_)
+    os.close(out)
+    status, own = 0, os.getpid()
+    with os.fdopen(from_) as printed:
+        try:
+            yield printed
+        finally:
+            os.close(to)
+            if os.getpid() == own:  # the block may fork, too
+                printed.read()
+                _, status = os.waitpid(child, 0)
+    assert status == 0, f"what ran beside ended with {os.waitstatus_to_exitcode(status)}"
+
+
+def _call(function: Callable[[], object], *streams: int) -> None:
+    """Call a function with these streams, and end this process."""
+    status = 1
+    try:
+        _take(streams)
+        function()
+        sys.stdout.flush()
+        status = 0
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        os._exit(status)
+
+
+def _take(streams: Sequence[int]) -> None:
+    """Have these as the standard streams, in order."""
+    for number, descriptor in enumerate(streams):
+        os.dup2(descriptor, number)
+        os.close(descriptor)
+
+
 _ASKING = Lock()
 
 
@@ -145,9 +211,7 @@ def main() -> None:
             for each in descriptors:
                 os.close(each)
             caller.sendall(str(answer).encode())
-    for number, descriptor in enumerate(descriptors):
-        os.dup2(descriptor, number)
-        os.close(descriptor)
+    _take(descriptors)
     _be(*asked)
 
 

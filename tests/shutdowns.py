@@ -14,20 +14,21 @@ import gc
 import logging
 import os
 import signal
-import subprocess
 import sys
 import tempfile
 import threading
 import time
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import anyio
 import anyio.from_thread
+import anyio.to_thread
 
 from actors import Runtime
 from actors.config import load
@@ -36,6 +37,8 @@ from actors.core.segments import Segments
 from actors.testing import Call, OpenAIServer, Turn, serve
 from actors.tools import Tool
 from actors.transport import HttpTransport, Response, Timeouts, Transport
+from tests.forked import beside
+from tests.saying import say
 
 PATIENCE = 60.0
 """Seconds until a program that has not ended is taken for one that never will."""
@@ -301,12 +304,24 @@ CASES = [
 @contextmanager
 def model() -> Iterator[str]:
     """Serve a model that calls the tool, from a thread of its own; give its address."""
-    server = OpenAIServer(lambda _: Turn(Call("work", {})))
+    server = calling()
     with (
         anyio.from_thread.start_blocking_portal() as portal,
         portal.wrap_async_context_manager(serve(server)),
     ):
         yield server.base_url
+
+
+async def served() -> None:
+    """Serve such a model; print its address."""
+    async with serve(server := calling()):
+        say(server.base_url)
+        await anyio.to_thread.run_sync(sys.stdin.read)
+
+
+def calling() -> OpenAIServer:
+    """Return a server whose model calls the tool."""
+    return OpenAIServer(lambda _: Turn(Call("work", {})))
 
 
 class Calls:
@@ -370,27 +385,25 @@ def main() -> int:
     options.add_argument("--count", type=int, default=200, help="processes for each way and backend")
     options.add_argument("--workers", type=int, default=8, help="at the same time; they mostly wait")
     options.add_argument("--one", nargs="+", metavar="WAY BACKEND TOOL", help="be one of them")
-    options.add_argument("--url", help="where their model is")
     given = options.parse_args()
     logging.getLogger("actors").addHandler(logging.NullHandler())
     if given.one:
         way, backend, *kinds = given.one
-        with model() if given.url is None else nullcontext(given.url) as url:
+        with model() as url:
             run(way, backend, url, kinds)
         return 0
-    if given.url is None:
-        with model() as url:  # in a thread, and what forks must have none
-            return subprocess.run([sys.executable, *sys.orig_argv[1:], "--url", url], check=False).returncode
-    for way, backend in (("every_task_cancelled", "asyncio"), ("an_error", "trio")):
-        run(way, backend, given.url, ["waits"])
-    gc.collect()
-    gc.freeze()
     failures = list[str]()
-    for done in range(0, given.count, 10):
-        times = min(10, given.count - done)
-        failures += tried([(*case, given.url, TOOLS) for case in CASES] * times, given.workers)
-        sys.stdout.write(f"{done + times} of {given.count} times: {len(failures)} failed\n")
-        sys.stdout.flush()
+    with beside(partial(anyio.run, served)) as printed:  # `model` has a thread, and what forks must have none
+        url = printed.readline().strip()
+        for way, backend in (("every_task_cancelled", "asyncio"), ("an_error", "trio")):
+            run(way, backend, url, ["waits"])
+        gc.collect()
+        gc.freeze()
+        for done in range(0, given.count, 10):
+            times = min(10, given.count - done)
+            failures += tried([(*case, url, TOOLS) for case in CASES] * times, given.workers)
+            sys.stdout.write(f"{done + times} of {given.count} times: {len(failures)} failed\n")
+            sys.stdout.flush()
     sys.stdout.write(("\n".join(failures) or "every program ended as it should") + "\n")
     return int(bool(failures))
 

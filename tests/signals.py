@@ -15,14 +15,14 @@ import gc
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import traceback
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from random import Random
@@ -42,6 +42,7 @@ from actors.storage.sqlite.check import JournalFile
 from actors.testing import Call, OpenAIServer, Say, Turn, serve
 from actors.tools import Tool
 from tests.cli.forking import LOADED
+from tests.forked import beside
 from tests.runtime_support import Json
 from tests.saying import say
 
@@ -197,25 +198,13 @@ async def gone_on(journal: Path, url: str) -> None:
             await session.close()
 
 
-@contextmanager
-def model() -> Iterator[str]:
-    """Have a strict server in a process of its own, which says at last whether it refused anything."""
-    line = [sys.executable, "-m", "tests.signals", "--serve"]
-    with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            yield process.stdout.readline().strip()
-        finally:
-            said, _ = process.communicate()
-        assert said == "0 refused\n", f"Of the requests the server {said}"
-
-
 async def served() -> None:
+    """Be a strict server that refuses nothing."""
     server = OpenAIServer(spoken)
     async with serve(server):
         say(server.base_url)
         await anyio.to_thread.run_sync(sys.stdin.read)
-    say(f"{len(server.refusals)} refused")
+    assert server.refusals == []
 
 
 def tried(folder: Path, count: int, seed: int) -> Counter[str]:
@@ -225,7 +214,8 @@ def tried(folder: Path, count: int, seed: int) -> Counter[str]:
     gc.freeze()
     ends, journal = Counter[str](), folder / "sessions.db"
     trials = [Trial.at_random(seed + number) for number in range(count)]
-    with model() as url:
+    with beside(partial(anyio.run, served)) as server:
+        url = server.readline().strip()
         for start in range(0, count, TOGETHER):
             running = trials[start : start + TOGETHER]
             for trial in running:
@@ -250,11 +240,7 @@ def main() -> int:
     parser = argparse.ArgumentParser("python -m tests.signals", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.serve:
-        anyio.run(served)
-        return 0
     folder = Path(tempfile.mkdtemp(dir=MEMORY if MEMORY.is_dir() else None))
     try:
         ends = tried(folder, options.count, options.seed)

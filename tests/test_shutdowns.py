@@ -1,13 +1,11 @@
 """However a program ends while tools are in flight that do not want to, it ends, and nothing of it is left."""
 
 import gc
-import subprocess
-import sys
 import threading
 
 import pytest
 
-from tests.forked import Forked
+from tests import forked
 from tests.shutdowns import CASES, TOOLS, Calls, Program, descriptors, model, run
 
 TIMES = 30
@@ -62,19 +60,14 @@ def assert_left_nothing(program: Program, threads: list[threading.Thread], open_
 
 
 @pytest.mark.requirement("PROMISE-12")
-def test_a_program_of_its_own_exits_and_says_nothing() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.shutdowns", "--count", "1"], capture_output=True, text=True, check=False
-    )
+def test_a_program_of_its_own_exits_and_says_nothing(capfd: pytest.CaptureFixture[str]) -> None:
     said = "1 of 1 times: 0 failed\nevery program ended as it should\n"
-    assert (done.returncode, done.stdout, done.stderr) == (0, said, "")
+    assert forked.run("tests.shutdowns", "--count", "1") == (0, said)
+    assert capfd.readouterr().err == ""
 
 
 @pytest.mark.requirement("PROMISE-12")
 @pytest.mark.parametrize("backend", ["asyncio", "trio"])
 def test_a_runtime_that_is_never_left_keeps_no_process_alive(backend: str) -> None:
-    program = Forked("tests.shutdowns", "--one", "never_left", backend, *TOOLS)
-    try:
-        assert program.wait() == 0
-    finally:
-        program.end()
+    status, _ = forked.run("tests.shutdowns", "--one", "never_left", backend, *TOOLS, timeout=60)
+    assert status == 0

@@ -1,25 +1,19 @@
 """Commands that are told to end at any moment: a sample of `python -m tests.signals`."""
 
 import signal
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
+from tests.forked import run
 from tests.signals import Trial
 
 
 @pytest.mark.requirement("PROMISE-6", "PROMISE-12")
 def test_a_command_that_is_signalled_ends_with_its_code_and_leaves_a_journal_to_go_on_with(
-    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
-    line = [sys.executable, "-m", "tests.signals", "--count", "4", "--seed", "3"]
-    with (tmp_path / "said").open("w+") as said:  # a file, to which what it forks must not hold on
-        done = subprocess.run(line, stdout=said, stderr=subprocess.PIPE, text=True, timeout=300, check=False)
-        said.seek(0)
-        printed = said.read()
-    assert (done.returncode, done.stderr) == (0, ""), printed
+    status, printed = run("tests.signals", "--count", "4", "--seed", "3")
+    assert (status, capfd.readouterr().err) == (0, ""), printed
     assert any(word in printed for word in ("once", "twice")), printed
 
 

@@ -49,13 +49,10 @@ def main() -> int:
     parser.add_argument("--part", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.part is not None:
-        return _part(options)
+        sys.stdout.buffer.write(encode(_swept(options, options.part)))
+        return 0
     began, found, failures = monotonic(), dict[str, Counter[str]](), list[str]()
-    line = [sys.executable, "-m", "tests.killing", *sys.argv[1:], "--part"]
-    parts = [subprocess.Popen([*line, str(part)], stdout=subprocess.PIPE) for part in range(options.workers)]
-    for part in parts:
-        told, _ = part.communicate()
-        heard, failed = decode(told or b'[{}, ["a part of it ended early"]]', type=Told)
+    for heard, failed in [_swept(options, 0)] if options.workers == 1 else _parts(options.workers):
         for name, counted in heard.items():
             found.setdefault(name, Counter()).update(counted)
         failures += failed
@@ -72,25 +69,33 @@ def _said(count: Counter[str]) -> str:
     return first + ", ".join(f"{count[word]:,} {word}" for word in sorted(count) if word not in (KILLS, DONE))
 
 
-def _part(options: argparse.Namespace) -> int:
-    """Do every so many-th kill, and tell the others what was found."""
+def _parts(workers: int) -> Iterator[Told]:
+    """Yield what each of several processes finds."""
+    line = [sys.executable, "-m", "tests.killing", *sys.argv[1:], "--part"]
+    parts = [subprocess.Popen([*line, str(part)], stdout=subprocess.PIPE) for part in range(workers)]
+    for part in parts:
+        told, _ = part.communicate()
+        yield decode(told or b'[{}, ["a part of it ended early"]]', type=Told)
+
+
+def _swept(options: argparse.Namespace, part: int) -> Told:
+    """Do every so many-th kill, from this one on; return what was found."""
     found, failures = dict[str, Counter[str]](), list[str]()
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
         warm(Path(folder))
-        for name, kills in _kills(options, Path(folder)):
+        for name, kills in _kills(options, part, Path(folder)):
             counted = found.setdefault(name, Counter())
             for killed in kills:
                 counted.update(killed.found)
                 counted[KILLS if killed.status else DONE] += 1
                 failures += [killed.broken] if killed.broken else []
-    sys.stdout.buffer.write(encode((found, failures)))
-    return 0
+    return {name: dict(counted) for name, counted in found.items()}, failures
 
 
-def _kills(options: argparse.Namespace, folder: Path) -> Iterator[tuple[str, Iterable[Killed]]]:
+def _kills(options: argparse.Namespace, first: int, folder: Path) -> Iterator[tuple[str, Iterable[Killed]]]:
     """Yield the kills of each kind that are this part's to do."""
-    part = slice(options.part, None, options.workers)
+    part = slice(first, None, options.workers)
     ways = [*product(LEVELS, BACKENDS)]
     cases = zip(SCENARIOS, cycle(ways)) if options.mixed else product(SCENARIOS, ways)
     for name, (level, backend) in cases:
