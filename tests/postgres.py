@@ -3,6 +3,7 @@
 `python -m tests.postgres FOLDER` serves until nobody holds the folder's lock any more, however those who did ended.
 """
 
+import atexit
 import fcntl
 import os
 import pwd
@@ -14,6 +15,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, TextIO
@@ -187,12 +189,23 @@ def _user() -> pwd.struct_passwd:
 def made(*, synced: bool = False) -> Iterator[Server]:
     """Make a server, and remove it in the end. It is not started."""
     with empty(synced=synced) as server:
+        subprocess.run(["cp", "-a", _unused_data(), server.folder / "data"], check=True)
+        yield server
+
+
+@cache
+def _unused_data() -> Path:
+    """Return the data of a server that has never run: to copy it takes a tenth of what it takes to make."""
+    kept = Path(tempfile.mkdtemp(prefix="pg-data"))
+    atexit.register(shutil.rmtree, kept, ignore_errors=True)
+    with empty() as server:
         (server.folder / "password").write_text(PASSWORD)
         if not os.getuid():
             os.chown(server.folder / "password", _user().pw_uid, _user().pw_gid)
         options = [f"--pwfile={server.folder / 'password'}", "--no-sync", "--encoding=UTF8", "--locale=C"]
         run(server.folder, "initdb", "-D", "data", "-U", USER, "-A", "scram-sha-256", *options)
-        yield server
+        subprocess.run(["cp", "-a", server.folder / "data", kept], check=True)
+    return kept / "data"
 
 
 @contextmanager
