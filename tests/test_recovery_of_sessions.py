@@ -179,6 +179,7 @@ async def swept(which: str, at: int, *, after: bool) -> None:
     assert server.refusals == []
 
 
+@pytest.mark.alternating
 @pytest.mark.parametrize("which", VICTIMS)
 @pytest.mark.requirement("REQ-915-046", "PROMISE-1", "PROMISE-8")
 async def test_a_crash_at_any_append_ends_each_ask_and_each_turn_once(which: str) -> None:
