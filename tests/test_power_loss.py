@@ -6,13 +6,14 @@ from random import Random
 import pytest
 
 from actors.storage import Level
+from tests.at_scale import share
 from tests.powerloss.disk import Disk
 from tests.powerloss.judge import counted
 from tests.powerloss.layer import Step
 from tests.powerloss.workload import recorded
 
 
-@pytest.mark.parametrize(("level", "states"), [("power", 150), ("process", 40)])
+@pytest.mark.parametrize(("level", "states"), [("power", share(1024)), ("process", share(384))])
 def test_after_a_loss_of_power_logs_are_as_the_level_says(level: Level, states: int, tmp_path: Path) -> None:
     kept, found = tmp_path / "kept", tmp_path / "found"
     kept.mkdir()
