@@ -19,7 +19,7 @@ LEFT = 5
 def test_turns_that_are_cancelled_switched_and_compacted_leave_nothing_behind(
     tmp_path: Path, backend: str
 ) -> None:
-    laps, did = anyio.run(endured, tmp_path, 480, 48, 1, backend=backend)
+    laps, did = anyio.run(endured, tmp_path, 384, 48, 1, backend=backend)
     assert {"complete", "cancelled", "switched", "compacted"} <= did.keys()
     assert all(each.asleep > 10 for each in laps)
     assert not any(each.held.exceeds(early(laps)) for each in laps[EARLY:])

@@ -18,7 +18,7 @@ def test_sessions_under_faults_cancels_and_switches_leave_nothing_behind_and_fai
     backend: str,
 ) -> None:
     soaked = run(
-        Soak(sessions=12, seconds=3, think=0.05, faults=0.1, gather=0.3, cancelling=0.1, seed=3), backend
+        Soak(sessions=12, seconds=2, think=0.05, faults=0.1, gather=0.3, cancelling=0.1, seed=3), backend
     )
     assert soaked.problems == []
     assert soaked.faults.total() > 0
