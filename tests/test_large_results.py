@@ -56,7 +56,9 @@ def test_to_know_it_no_more_is_looked_at_than_that_much() -> None:
     assert is_large([*[endless] * LARGE_PARTS, object()])
 
 
-@pytest.mark.parametrize("value", [ROWS, "x" * 1_000_000, [1.5, None, True, {"a": {b"b"}}], {1: (2, 3)}])
+@pytest.mark.parametrize(
+    "value", [ROWS[:10_100], "x" * 1_000_000, [1.5, None, True, {"a": {b"b"}}], {1: (2, 3)}]
+)
 def test_plain_data_is_read_alike_wherever_it_is_read(value: object) -> None:
     assert ingest(value, plain_only=True) == ingest(value)
     assert parted(value, plain_only=True) == parted(value)
