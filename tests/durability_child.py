@@ -1,16 +1,15 @@
-"""Run one conversation on a durable journal, tell each durable event that is seen, and die at a given crossing.
+"""Hold one conversation on a durable journal, tell each durable event that is seen, and die at a given crossing.
 
-    python -m tests.durability_child FOLDER BACKEND CROSSING...
-
-A crossing is a step of an append (before the write, before the fsync, after it), counted from 1; 0 lives. Each has a
-process of its own, forked before there is an event loop, so that Python starts once; its log is `FOLDER/CROSSING.log`,
-and what it saw is in `FOLDER/CROSSING.seen`. A line of output says how each process ended.
+A crossing is a step of an append (before the write, before the fsync, after it), counted from 1; 0 lives. The log is
+`CROSSING.log` in a folder, and what was seen is in `CROSSING.seen`. `tests.cli.command.python` calls `live` for each
+crossing, in a process of its own.
 """
 
 import os
 import signal
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 import anyio
 
@@ -62,16 +61,7 @@ async def converse(folder: Path, crossing: int) -> None:
                             os.write(seen, b"%d\n" % seq)
 
 
-def ended(folder: Path, backend: str, crossing: int) -> int:
-    """Hold the conversation in a process of its own; return its exit status, or the signal it died of as a negative."""
-    child = os.fork()
-    if child == 0:
-        anyio.run(converse, folder, crossing, backend=backend)
-        os._exit(0)
-    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-
-
-if __name__ == "__main__":
-    for argument in sys.argv[3:]:
-        sys.stdout.write(f"{ended(Path(sys.argv[1]), sys.argv[2], int(argument))}\n")
-        sys.stdout.flush()  # or the next process would write it too
+def live(folder: str, backend: str, crossing: int) -> NoReturn:
+    """Hold the conversation, and end the process if it is still there."""
+    anyio.run(converse, Path(folder), crossing, backend=backend)
+    sys.exit()

@@ -1,8 +1,6 @@
 """What was seen is in the log, whatever happens next; and what ran is not run again."""
 
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import anyio
@@ -13,6 +11,7 @@ from actors.core.events import Returned, Scheduled
 from actors.core.state import SessionState
 from actors.kernel import Command
 from actors.testing import Call, OpenAIServer, Say, Turn, serve
+from tests.cli.command import python
 from tests.durability_child import SESSION
 from tests.file_storage import FileStorage
 
@@ -24,15 +23,13 @@ class Nonsense(Command, frozen=True):
 CROSSINGS = (2, 4, 6, 8, 10, 12, 14, 16, 18, 20)
 
 
-def _run(folder: Path, backend: str, *crossings: int) -> list[tuple[int, list[int]]]:
-    """Run a child for each crossing until it ends or dies; return exit status and durable events seen of each."""
-    command = [sys.executable, "-m", "tests.durability_child", str(folder), backend, *map(str, crossings)]
-    done = subprocess.run(command, capture_output=True, timeout=300, check=False)
-    ends = [int(line) for line in done.stdout.split()]
-    if len(ends) != len(crossings) or not {0, -signal.SIGKILL}.issuperset(ends):
-        raise AssertionError(done.stderr.decode())
-    seen = [(folder / f"{crossing}.seen").read_text().split() for crossing in crossings]
-    return [(end, [int(number) for number in numbers]) for end, numbers in zip(ends, seen, strict=True)]
+def _run(folder: Path, backend: str, crossing: int) -> tuple[int, list[int]]:
+    """Run a child until it ends or dies at a crossing; return its exit status and the durable events that it saw."""
+    child = f"from tests.durability_child import live; live({str(folder)!r}, {backend!r}, {crossing})"
+    done = python(child)
+    assert done.code in (0, -signal.SIGKILL), done.err
+    seen = (folder / f"{crossing}.seen").read_text().split()
+    return done.code, [int(number) for number in seen]
 
 
 @pytest.mark.requirement("PROMISE-6")
@@ -40,9 +37,9 @@ def _run(folder: Path, backend: str, *crossings: int) -> list[tuple[int, list[in
 def test_a_durable_event_that_was_seen_survives_kill_9_at_any_step_of_a_write(
     tmp_path: Path, backend: str
 ) -> None:
-    died, crossings = 0, CROSSINGS[backend == "trio" :: 2]
-    runs = _run(tmp_path, backend, *crossings)
-    for crossing, (status, seen) in zip(crossings, runs, strict=True):
+    died = 0
+    for crossing in CROSSINGS[backend == "trio" :: 2]:
+        status, seen = _run(tmp_path, backend, crossing)
         died += status == -signal.SIGKILL
         events = FileStorage(tmp_path / f"{crossing}.log").read(SESSION)
         assert max(seen, default=0) <= len(events)
@@ -54,7 +51,7 @@ def test_a_durable_event_that_was_seen_survives_kill_9_at_any_step_of_a_write(
 
 @pytest.mark.requirement("PROMISE-6")
 def test_a_conversation_that_nobody_kills_is_in_the_log_to_its_end(tmp_path: Path) -> None:
-    [(status, seen)] = _run(tmp_path, "asyncio", 0)
+    status, seen = _run(tmp_path, "asyncio", 0)
     events = FileStorage(tmp_path / "0.log").read(SESSION)
     assert status == 0
     assert seen[-1] == len(events)

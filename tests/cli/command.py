@@ -175,6 +175,11 @@ def script(path: Path) -> Done:
     return _ended((), environ(), "", script=str(path))
 
 
+def python(code: str) -> Done:
+    """Run some Python to its end, which it brings about itself, with all that `actors` needs loaded before."""
+    return _ended((), environ(), "", before=code)
+
+
 async def actors(
     *arguments: str,
     env: Mapping[str, str] | None = None,
