@@ -103,11 +103,11 @@ FIRST_STOPS = {"openai_chat", "anthropic", "openai_compatible"}
 
 TABLES: dict[str, tuple[Names, Callable[[], Names]]] = {
     "actors/core/door/attribute.py:SAID_BY": (named(Block), lambda: names(SAID_BY)),
-    "actors/testing/strategies.py:blocks": (named(Block), lambda: drawn(strategies.blocks(), 300)),
+    "actors/testing/strategies.py:blocks": (named(Block), lambda: drawn(strategies.blocks(), 100)),
     "actors/testing/histories.py:history": (named(Block), generated),
     "actors/__init__.py:__all__": (named(Block), lambda: set(actors.__all__) & named(Block)),
     "docs/reference/api.md:Block": (named(Block), lambda: headed("api.md", "###") & named(Block)),
-    "actors/testing/strategies.py:events": (named(Event), lambda: drawn(strategies.events(), 1000)),
+    "actors/testing/strategies.py:events": (named(Event), lambda: drawn(strategies.events(), 400)),
     "actors/core/events.py:__doc__": (
         named(Event),
         lambda: set(re.findall(r"[A-Z]\w+", str(events.__doc__))) & named(Event),
