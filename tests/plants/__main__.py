@@ -85,7 +85,9 @@ def failing(copy: Path) -> set[str]:
 
 
 def _run(copy: Path, *command: str) -> str:
-    environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
+    settings = {"PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
+    tables = {"HYPOTHESIS_STORAGE_DIRECTORY": str(ROOT / ".hypothesis")}  # of Unicode: seconds to make
+    environment = {**os.environ, **settings, **tables}
     done = subprocess.run(
         [sys.executable, *command], cwd=copy, env=environment, capture_output=True, text=True, check=False
     )
