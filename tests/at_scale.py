@@ -32,6 +32,11 @@ def spread(cases: Sequence[T], number: int) -> Sequence[T]:
     return cases if settings.get_current_profile_name() == "thorough" else cases[number % 4 :: 4]
 
 
+def size(usual: int, thorough: int) -> int:
+    """How large a case is: as large as a promise names it in `thorough` only."""
+    return thorough if settings.get_current_profile_name() == "thorough" else usual
+
+
 def judged(judge: Judge, seeds: range) -> tuple[int, list[str]]:
     """Judge a batch of seeds; a worker's job."""
     return len(seeds), [line for seed in seeds for line in judge(seed)]
