@@ -32,8 +32,8 @@ def spread(cases: Sequence[T], number: int) -> Sequence[T]:
     return cases if settings.get_current_profile_name() == "thorough" else cases[number % 4 :: 4]
 
 
-def size(usual: int, thorough: int) -> int:
-    """How large a case is: as large as a promise names it in `thorough` only."""
+def extent(usual: T, thorough: T) -> T:
+    """How much a test tries, or which cases: all that a promise names in `thorough` only."""
     return thorough if settings.get_current_profile_name() == "thorough" else usual
 
 

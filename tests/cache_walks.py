@@ -127,7 +127,7 @@ class Counts:
 
 
 @cache
-def counted(seeds: range, kind: type[CacheWalk] = CacheWalk) -> Counts:
+def counted(seeds: Sequence[int], kind: type[CacheWalk] = CacheWalk) -> Counts:
     """Go these walks and count; once, whoever asks."""
     counts = Counts()
     for seed in seeds:

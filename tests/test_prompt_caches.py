@@ -16,12 +16,15 @@ from actors.testing.bench import caches
 from actors.testing.bench.figures import Extent
 from actors.testing.server import LoopbackServer
 from actors.testing.simulation.world import DIALECTS
+from tests.at_scale import extent
 from tests.cache_walks import CACHED, MARKED, TirelessWalk, counted
 from tests.marks import marks
 from tests.strict_hosts import backend, strict_host
 
-WALKS, TIRELESS = range(28, 44), range(12, 16)
-"""Numbers of walks. Few have turns that all come to their limit; these come to Anthropic and OpenRouter."""
+WALKS = extent((20, 24, 29, 30, 31, 33, 38, 42, 43), (*range(28, 44),))
+"""Numbers of short walks that come to every host."""
+TIRELESS = extent((12, 14, 16), (*range(12, 16),))
+"""Walks whose turns all come to their limit, at Anthropic, OpenRouter and others."""
 WORDS = "word " * 1000
 MODELS = {"bedrock": "eu.anthropic.claude-sonnet-5-v1:0", "openrouter": "anthropic/claude-sonnet-5"}
 WRITES = {*MARKED}

@@ -15,7 +15,6 @@ from typing import Any
 
 import anyio
 import pytest
-from hypothesis import settings
 from msgspec import structs
 
 from actors.core.stats import (
@@ -37,7 +36,7 @@ from actors.testing.simulation.recount import EXCUSED, OF_A_BACKEND, OF_ALL, Rec
 from actors.testing.simulation.shrinking import shrink
 from actors.testing.simulation.world import World
 from actors.tools import tool
-from tests.at_scale import size
+from tests.at_scale import extent
 from tests.simulations import main
 
 ELSEWHERE = "from actors.testing import simulate; print(simulate(3, sessions=4, turns=3).digest)"
@@ -50,10 +49,9 @@ def sample(mode: Mode, seed: int) -> SimulationReport:
 
 
 MODES: tuple[Mode, ...] = ("safety", "liveness")
-RUNS: tuple[tuple[Mode, int], ...] = ("safety", 11), ("safety", 13), ("liveness", 18)
-"""In which every feature is met, by few seeds or by many."""
-if settings.get_current_profile_name() == "thorough":
-    RUNS = *RUNS, *product(MODES, range(11))
+FEW: tuple[tuple[Mode, int], ...] = ("safety", 11), ("safety", 13), ("liveness", 18)
+"""Runs in which every feature is met."""
+RUNS = extent(FEW, (*FEW, *product(MODES, range(11))))
 OFTEN = Odds(
     fault=0.06,
     cancel=0.5,
@@ -135,7 +133,7 @@ def test_a_summary_of_what_no_user_said_names_no_ask() -> None:
 
 
 def test_what_was_shown_is_not_said_again_where_answers_break_off_all_the_time() -> None:
-    sessions = size(16, 40)
+    sessions = extent(16, 40)
     report = simulate(1, sessions=sessions, turns=6, odds=replace(NOTHING, fault=0.25))
     assert report.problems == ()
     assert report.counts["faults"] > 2.5 * sessions
@@ -244,7 +242,7 @@ def test_tools_that_are_not_async_are_called_in_the_loop_in_place_of_a_thread() 
 @pytest.mark.requirement("U-06")
 def test_a_model_that_heeds_what_it_is_told_needs_one_correction_per_fault() -> None:
     wrong = Odds(fault=0, cancel=0, abandon=0, crash=0, busy=0, blunder=0.5)
-    report = simulate(3, sessions=size(6, 10), turns=5, odds=wrong)
+    report = simulate(3, sessions=extent(6, 10), turns=5, odds=wrong)
     counts = report.counts
     assert report.problems == ()
     assert counts["invalid_with_feedback"] == counts["rounds_with_feedback"] > 10

@@ -31,7 +31,7 @@ from benchmarks.storms import (
     shared,
     storm,
 )
-from tests.at_scale import size
+from tests.at_scale import extent
 
 T = TypeVar("T")
 
@@ -45,7 +45,7 @@ def virtual(function: Callable[[], Awaitable[T]]) -> T:
 
 @pytest.mark.long
 def test_a_thousand_sessions_do_not_multiply_an_outage_and_come_back_one_after_the_other() -> None:
-    alone, sessions = 25, size(250, 1000)
+    alone, sessions = 25, extent(250, 1000)
     naive = virtual(lambda: storm(alone, pace=UNGUARDED))
     kept = virtual(lambda: storm(sessions))
     assert kept.requests * 10 <= naive.requests * sessions / alone
@@ -58,7 +58,7 @@ def test_a_thousand_sessions_do_not_multiply_an_outage_and_come_back_one_after_t
 
 @pytest.mark.long
 def test_retries_of_an_outage_are_a_share_of_its_requests() -> None:
-    never_open, sessions = Pace(concurrency=1000, failures=1_000_000), size(500, 3000)
+    never_open, sessions = Pace(concurrency=1000, failures=1_000_000), extent(500, 3000)
 
     async def main() -> tuple[int, int]:
         backend = Backend(down=1e9, latency=0.1)
@@ -201,7 +201,7 @@ def test_a_probe_that_is_aborted_leaves_the_next_one_its_place() -> None:
 
 
 def test_what_is_beyond_the_queue_is_refused_at_once_and_what_was_accepted_is_served() -> None:
-    seconds = size(15, 60)
+    seconds = extent(15, 60)
     offered = virtual(lambda: overload(80, seconds=seconds, pace=Pace(concurrency=8, waiting=40)))
     assert offered.came.total() == 80 * seconds
     assert set(offered.came) == {"answered", "overloaded"}
