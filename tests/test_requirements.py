@@ -16,8 +16,8 @@ def _named() -> dict[str, list[str]]:
     """Return, for each requirement a test names, the tests that name it."""
     named: dict[str, list[str]] = defaultdict(list)
     for path in sorted(TESTS.rglob("test_*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        for node in _statements(tree.body):
+        text = path.read_text(encoding="utf-8")
+        for node in _statements(ast.parse(text).body) if "requirement" in text else ():
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
                 for identifier in _marks(node.decorator_list):
                     named[identifier].append(f"{path.relative_to(TESTS)}::{node.name}")
