@@ -24,6 +24,7 @@ from actors.handle import Session
 from actors.testing import Disconnect, Fault, OpenAIServer, Say, Status, Turn
 from actors.transport import HttpTransport, Response, Timeouts
 from benchmarks.storms import DOWN, WHOLE, Backend, Plain, ask, provided
+from tests.at_scale import extent
 from tests.hosting_cases import case
 from tests.runtime_support import hosting
 
@@ -94,6 +95,7 @@ RESET = Disconnect(after_bytes=0, reset=True)
 
 
 @EVERYWHERE
+@pytest.mark.alternating
 @pytest.mark.usefixtures("short_waits")
 @pytest.mark.parametrize("count", IN_FLIGHT)
 @pytest.mark.parametrize("fault", [RESET, Status(503)], ids=["reset", "503"])
@@ -115,7 +117,7 @@ async def test_one_cause_that_fails_all_that_is_in_flight_costs_each_request_one
 @EVERYWHERE
 @pytest.mark.usefixtures("short_waits")
 async def test_sessions_beside_a_burst_that_fails_notice_nothing() -> None:
-    count = IN_FLIGHT[0]
+    count = extent(IN_FLIGHT[1], IN_FLIGHT[0])
     server = OpenAIServer(answer, faults=Blip(RESET))
     ends, steady = Counter[str](), Counter[str]()
     async with hosting(a=server, transport=Together(count), backend=BackendLimits()) as runtime:

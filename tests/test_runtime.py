@@ -31,6 +31,7 @@ from actors.runtime import Runtime
 from actors.storage import Appended, Entry
 from actors.storage.memory import MemoryStorage
 from actors.testing import Call, Say, Stall, Turn, serve
+from tests.at_scale import extent
 from tests.runtime_support import (
     Gate,
     actors,
@@ -328,7 +329,7 @@ async def test_a_target_or_a_system_prompt_that_is_no_text_is_refused_and_change
 
 @pytest.mark.long
 async def test_many_sessions_open_and_talk_at_once() -> None:
-    server = openai()
+    server, count = openai(), extent(25, 50)
     async with hosting(a=server) as runtime:
 
         async def talk() -> None:
@@ -337,18 +338,19 @@ async def test_many_sessions_open_and_talk_at_once() -> None:
                 assert (await session.ask("Hello.")).status == "complete"
 
         async with anyio.create_task_group() as tasks:
-            for _ in range(50):
+            for _ in range(count):
                 tasks.start_soon(talk)
-        assert len(set(runtime.sessions)) == 50
-    assert server.received == 150
+        assert len(set(runtime.sessions)) == count
+    assert server.received == 3 * count
 
 
 @pytest.mark.long
 @pytest.mark.requirement("PROMISE-9")
 async def test_a_thousand_cancels_of_one_backend_at_once_overflow_nothing() -> None:
     server = openai(faults=lambda number, request: Stall())
+    count = extent(300, 600)  # more than a mailbox holds
     async with hosting(a=server) as runtime:
-        sessions = [await runtime.open("a") for _ in range(600)]
+        sessions = [await runtime.open("a") for _ in range(count)]
         ends: list[str] = []
 
         async def ask(session: Session, *, task_status: anyio.abc.TaskStatus[None]) -> None:
@@ -363,7 +365,7 @@ async def test_a_thousand_cancels_of_one_backend_at_once_overflow_nothing() -> N
                 await anyio.lowlevel.checkpoint()
             for session in sessions:
                 tasks.start_soon(session.cancel)
-        assert ends == ["cancelled"] * 600
+        assert ends == ["cancelled"] * count
         server.faults = {}
         assert (await sessions[0].ask("Hello.")).status == "complete"
 
@@ -404,8 +406,10 @@ async def test_a_session_whose_first_event_cannot_be_written_is_not_open() -> No
 
 
 @pytest.mark.requirement("PROMISE-6", "PROMISE-8")
-async def test_an_ask_whose_event_cannot_be_written_fails_and_the_session_goes_on_from_its_log() -> None:
-    for after in range(16):
+async def test_an_ask_whose_event_cannot_be_written_fails_and_the_session_goes_on_from_its_log(
+    anyio_backend: str,
+) -> None:
+    for after in extent(range(anyio_backend == "trio", 16, 2), range(16)):
         storage, gate = Failing(), Gate()
         gate.open("a")
         server, calm = openai(WORK, Turn(Say("Done."))), openai()
