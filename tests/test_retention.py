@@ -210,6 +210,7 @@ async def test_a_clock_that_goes_back_and_returns_deletes_nothing_for_an_observe
         assert kept(storage) == ["new"]
 
 
+@pytest.mark.alternating
 @pytest.mark.parametrize("kind", ["memory", "sqlite-process", "postgres"])
 async def test_a_jump_that_is_set_right_in_time_deletes_nothing(storage: Storage, clock: Clock) -> None:
     async with hosting(a=openai(), storage=storage) as runtime:
@@ -225,6 +226,7 @@ async def test_a_jump_that_is_set_right_in_time_deletes_nothing(storage: Storage
         assert kept(storage) == ["young"]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", ["memory", "sqlite-process"])
 @pytest.mark.parametrize("up", [2, 16, 23])
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])  # the clock is the test's own
