@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.at_scale import extent
 from tests.cli.command import SECONDS, actors_now, command, environ
 
 TRANSCRIPT = [{"role": "user", "content": "Grüße"}]
@@ -34,7 +35,10 @@ def test_an_actors_toml_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None
     assert "No backend 'b'" in done.complaint  # the file was read
 
 
-@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", ">&- 2>&-", "<&- >&- 2>&-"])
+CLOSED = (">&-", "2>&-", "<&- >&- 2>&-"), (">&-", "2>&-", "<&-", ">&- 2>&-", "<&- >&- 2>&-")
+
+
+@pytest.mark.parametrize("closed", extent(*CLOSED))
 def test_closed_descriptors_are_no_news(closed: str, tmp_path: Path) -> None:
     file = tmp_path / "transcript.json"
     file.write_text(json.dumps(TRANSCRIPT))
@@ -44,14 +48,14 @@ def test_closed_descriptors_are_no_news(closed: str, tmp_path: Path) -> None:
 
 def test_a_reader_that_leaves_early_is_no_news(tmp_path: Path) -> None:
     file = tmp_path / "transcript.json"
-    file.write_text(json.dumps(TRANSCRIPT * 20_000))  # more than a pipe holds
+    file.write_text(json.dumps(TRANSCRIPT * 5000))  # more than a pipe holds
     done = _shell('"$@" | head -c 10', "convert", str(file), "--from", "openai", "--to", "anthropic")
     assert (len(done.stdout), done.stderr) == (10, ASSUMED)
 
 
 @pytest.mark.parametrize("options", [[], ["--json"]])
 def test_a_reader_that_leaves_in_mid_answer_is_no_news(options: list[str], tmp_path: Path) -> None:
-    (tmp_path / "words").write_text("word " * 100_000)
+    (tmp_path / "words").write_text("word " * 30_000)
     done = _shell(f'"$@" < {tmp_path / "words"} | head -c 10', "run", "--offline", *options)
     assert (len(done.stdout), done.stderr) == (10, "")
 
