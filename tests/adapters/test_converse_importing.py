@@ -14,6 +14,7 @@ from actors.core.profiles import BEDROCK
 from actors.testing import BedrockSettings, validate
 from actors.testing.histories import READERS, history
 from actors.testing.images import png, png_base64
+from tests.at_scale import extent
 from tests.core.converse_rows import DOCUMENT, IMAGE, answer, model, redacted, text, thought, use, user
 from tests.core.session_log import body, cold, refused
 
@@ -95,7 +96,7 @@ def test_blocks_are_read_wherever_they_stand() -> None:
 
 
 def test_what_we_send_is_read_again_as_what_it_was() -> None:
-    for seed in range(300):
+    for seed in range(extent(100, 300)):
         messages, ledger = history(seed)
         sent = json.loads(body(cold(messages, ledger, READERS["bedrock"])))
         found, ledger = from_wire(sent, "converse")
