@@ -19,6 +19,7 @@ from actors.core.jsonio import Json, JsonValue, dump, parse
 from actors.core.segments import Segments
 from actors.testing import validate
 from actors.testing.rules import DIALECTS
+from tests.at_scale import extent
 
 STRING: JsonValue = {"type": "string"}
 NUMBER: JsonValue = {"type": "number"}
@@ -159,7 +160,9 @@ CHOICES = st.dictionaries(
 )
 
 
-@settings(suppress_health_check=list(HealthCheck))  # how many fit their schema is a matter of luck
+@settings(
+    max_examples=extent(25, 100), suppress_health_check=list(HealthCheck)
+)  # how many fit their schema is a matter of luck
 @given(arm=ARM, choices=CHOICES, arguments=st.dictionaries(st.sampled_from("abc"), VALUES))
 def test_arguments_that_a_tool_takes_fit_what_the_model_is_told(
     arm: dict[str, JsonValue], choices: dict[str, JsonValue], arguments: dict[str, JsonValue]
