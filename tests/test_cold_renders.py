@@ -21,12 +21,13 @@ from actors.errors import CompactionFailed
 from actors.renderer import LONG
 from actors.testing import SERVER_ERROR, Say, Turn
 from actors.turns import imported, shrinking
+from tests.at_scale import extent
 from tests.polls import counting_polls
 from tests.runtime_support import bodies, hosting, openai
 
 pytestmark = pytest.mark.anyio
 
-MANY = 20_000
+MANY = extent(5000, 20_000)
 
 
 @cache
