@@ -25,6 +25,7 @@ from actors.errors import ProviderFailed
 from actors.kernel import System
 from actors.provider import ProviderActor
 from actors.transport import Response, Timeouts
+from tests.at_scale import spread
 
 BINDING = Binding("a", "openai_chat", "http://127.0.0.1:9/v1", "", "gpt")
 PIECE = b'data: {"choices":[{"index":0,"delta":{"content":"Here "}}]}\n\n'
@@ -127,11 +128,14 @@ def headers_of(asked: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("body", [REFUSED, b"", b"<html>no</html>", b'{"error":'])
+BODIES = (REFUSED, b"", b"<html>no</html>", b'{"error":')
+
+
+@pytest.mark.parametrize("body", BODIES)
 def test_a_refusal_before_any_output_is_tried_again_when_it_was_asked_for_and_never_shown(
     body: bytes,
 ) -> None:
-    for status, (asked, seconds) in product(STATUSES, ASKED):
+    for status, (asked, seconds) in spread(list(product(STATUSES, ASKED)), BODIES.index(body)):
         ended, text, times = generated(Told(status, headers_of(asked), body))
         if seconds is not None and seconds > Retries().budget:
             assert isinstance(ended, Broken), (status, asked)
