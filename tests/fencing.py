@@ -2,18 +2,19 @@
 
     python -m tests.fencing --opens 1000 --races 50 --stops 20
 
-The other process of a race is `python -m tests.fencing --other JOURNAL SERVER BACKEND`: a line of its input is
-`open ID` or `resume ID`, or, once it has the session, `leave`.
+The two processes of a race are `python -m tests.fencing --others JOURNAL SERVER BACKEND STREAMS`: a line of the input
+of one is `open ID` or `resume ID`, or, once it has the session, `leave`.
 """
 
 import argparse
+import os
 import signal
 import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager, closing
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
 from random import Random
 from time import sleep
@@ -76,34 +77,53 @@ async def opened_at_once(folder: Path, count: int) -> None:
 
 
 class Other:
-    """A runtime in another process."""
+    """A runtime in another process, at the other ends of two pipes: `streams`, its input and its output."""
 
-    def __init__(self, path: Path, server: str, backend: str) -> None:
-        line = [sys.executable, "-m", "tests.fencing", "--other", str(path), server, backend]
-        self.process = subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    def __init__(self) -> None:
+        (reads, words), (said, writes) = os.pipe(), os.pipe()
+        self.streams = reads, writes
+        self._words, self._said = os.fdopen(words, "w"), os.fdopen(said)
 
     def tell(self, words: str) -> None:
         """Tell it what to do."""
-        assert self.process.stdin is not None
-        self.process.stdin.write(f"{words}\n".encode())
-        self.process.stdin.flush()
+        self._words.write(f"{words}\n")
+        self._words.flush()
 
     def heard(self) -> str:
         """Return what it says."""
-        assert self.process.stdout is not None
-        return self.process.stdout.readline().decode().strip()
+        return self._said.readline().strip()
+
+    def close(self) -> None:
+        """Let it end, as it has no more input."""
+        self._words.close()
+        self._said.close()
+
+
+@contextmanager
+def forked(path: Path, server: str, backend: str) -> Iterator[list[Other]]:
+    """Give two processes, of which one is forked from the other: so what they need is imported once."""
+    others = Other(), Other()
+    streams = [stream for each in others for stream in each.streams]
+    line = [sys.executable, "-m", "tests.fencing", "--others", str(path), server, backend]
+    process = subprocess.Popen([*line, *map(str, streams)], pass_fds=streams)
+    for stream in streams:
+        os.close(stream)
+    try:
+        yield [*others]
+    finally:
+        for each in others:
+            each.close()
+        assert process.wait() == 0
 
 
 @asynccontextmanager
 async def two(folder: Path, backend: str) -> AsyncIterator[list[Other]]:
     """Give two processes that share a file."""
-    async with AsyncExitStack() as stack:
-        (server,) = await stack.enter_async_context(serve(OpenAIServer()))
-        others = [Other(folder / "sessions.db", server.base_url, backend) for _ in range(2)]
-        for each in others:
-            stack.callback(each.process.communicate)
-            assert await anyio.to_thread.run_sync(each.heard) == "ready"
-        yield others
+    async with serve(OpenAIServer()) as (server,):
+        with forked(folder / "sessions.db", server.base_url, backend) as others:
+            for each in others:
+                assert await anyio.to_thread.run_sync(each.heard) == "ready"
+            yield others
 
 
 async def raced(folder: Path, races: int, backend: str) -> None:
@@ -135,6 +155,17 @@ async def other(path: Path, server: str) -> None:
             if session:
                 assert (await session.ask("Are you there?")).status == "complete"
         say("left")
+
+
+def be_two(path: Path, server: str, backend: str, streams: Sequence[int]) -> int:
+    """Be one of two processes and fork the other, before there is an event loop."""
+    child = os.fork()
+    for number, stream in enumerate(streams[:2] if child else streams[2:]):
+        os.dup2(stream, number)
+    for stream in streams:
+        os.close(stream)  # or one would keep open what the other leaves
+    anyio.run(other, path, server, backend=backend)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) if child else 0
 
 
 def stopped(folder: Path, seed: int) -> None:
@@ -175,12 +206,11 @@ def main() -> int:
         "--races", type=int, default=50, help="of two processes, half of them on each backend"
     )
     parser.add_argument("--stops", type=int, default=20, help="of a process that is taken over and goes on")
-    parser.add_argument("--other", nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("--others", nargs=7, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.other:
-        path, server, backend = options.other
-        anyio.run(other, Path(path), server, backend=backend)
-        return 0
+    if options.others:
+        path, server, backend, *streams = options.others
+        return be_two(Path(path), server, backend, [int(stream) for stream in streams])
     with tempfile.TemporaryDirectory() as root:
         for backend in ("asyncio", "trio"):
             folder = Path(root, backend)
