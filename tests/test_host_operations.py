@@ -6,9 +6,9 @@ import random
 import sys
 import threading
 import weakref
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
-from functools import cache, partial
+from functools import partial
 from types import CodeType, FrameType, ModuleType
 from typing import Any
 
@@ -142,9 +142,12 @@ OURS = {"actors", "anyio", "h11", "jiter", "jsonschema_rs", "msgspec", "pydantic
 """Whose modules, and Python's own, words of a session come to; not those that other tests have loaded."""
 
 
-@cache
-def is_elsewhere(kind: type) -> bool:
-    return issubclass(kind, ELSEWHERE)
+ATOMS = frozenset({str, bytes, int, float, bool, type(None)})
+"""Kinds of value that hold no other."""
+
+
+def is_ours(each: object) -> bool:
+    return not issubclass(type(each), ELSEWHERE)
 
 
 def held_by_modules() -> list[object]:
@@ -154,9 +157,8 @@ def held_by_modules() -> list[object]:
     found: dict[int, object] = {id(each): each for each in others}
     left: list[object] = [vars(module) for name, module in sys.modules.items() if name.startswith("actors")]
     while left:
-        kinds: Iterable[type] = map(type, left)
-        ours = {id(each): each for each, kind in zip(left, kinds, strict=True) if not is_elsewhere(kind)}
-        new = {key: each for key, each in ours.items() if key not in found}
+        some = {id(each): each for each in left if type(each) not in ATOMS}
+        new = {key: some[key] for key in some.keys() - found.keys() if is_ours(some[key])}
         found |= new
         left = gc.get_referents(*new.values())
     return list(found.values())
