@@ -2,7 +2,9 @@
 
 import codecs
 import json
+import os
 import re
+import select
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.at_scale import extent
-from tests.cli.command import SECONDS, actors_now, command, environ
+from tests.cli.command import SECONDS, Forked, actors_now, command, environ
 
 TRANSCRIPT = [{"role": "user", "content": "Grüße"}]
 ASSUMED = "actors: assumed: max_tokens 8192\nactors: assumed: model 'model'\n"
@@ -55,9 +57,16 @@ def test_a_reader_that_leaves_early_is_no_news(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("options", [[], ["--json"]])
 def test_a_reader_that_leaves_in_mid_answer_is_no_news(options: list[str], tmp_path: Path) -> None:
-    (tmp_path / "words").write_text("word " * 30_000)
-    done = _shell(f'"$@" < {tmp_path / "words"} | head -c 10', "run", "--offline", *options)
-    assert (len(done.stdout), done.stderr) == (10, "")
+    words, out, err = (tmp_path / name for name in ("words", "out", "err"))
+    words.write_text("word " * 100_000)  # more than a pipe holds
+    err.touch()
+    os.mkfifo(out)
+    reader = os.open(out, os.O_RDONLY | os.O_NONBLOCK)
+    process = Forked([words, out, err], ["run", "--offline", *options], environ())
+    assert select.select([reader], [], [], SECONDS)[0]
+    assert os.read(reader, 10)
+    os.close(reader)
+    assert (process.wait(), err.read_text()) == (0, "")
 
 
 CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
