@@ -32,7 +32,7 @@ def said(seed: int) -> tuple[History, Ledger]:
     return History(messages, ledger), ledger
 
 
-HISTORIES = [said(seed) for seed in range(5)]
+HISTORIES = [said(seed) for seed in range(8)]
 OTHERWISE = {"style"}  # of ids, which their pattern goes with
 STAND_IN = "c3RhbmQtaW4="
 KINDS: tuple[list[str], ...] = ([], ["image"], ["document"], ["image", "document"])
