@@ -105,8 +105,8 @@ class WebResponse:
         return self.text
 
     async def begun(self) -> None:
-        """Wait until a part of its body is there."""
-        while self.text.endswith("\r\n\r\n"):
+        """Wait until a part of its body is there, or all of it, which ends as the head does."""
+        while not self.text.partition("\r\n\r\n")[2]:
             self.text += (await self._stream.receive()).decode()
 
     async def rest(self) -> str:
