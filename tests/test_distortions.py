@@ -10,7 +10,7 @@ from tests.distortions import FAMILIES, LOSSLESS, Answer, Trial, main, trial
 
 SAMPLE = 12_000
 """Answers, of which a test tries a share."""
-EACH = 320
+EACH = 128
 """Of each distortion, likewise."""
 
 
