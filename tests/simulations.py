@@ -12,6 +12,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
 from multiprocessing import get_context
 from typing import NamedTuple
 
@@ -30,15 +31,15 @@ class Played(NamedTuple):
     seconds: float
 
 
-def run(seed: int) -> SimulationReport:
+def run(seed: int, sessions: int = SESSIONS) -> SimulationReport:
     """Play a seed: the odd ones come to rest at the end."""
-    return simulate(seed, sessions=SESSIONS, turns=TURNS, mode="liveness" if seed % 2 else "safety")
+    return simulate(seed, sessions=sessions, turns=TURNS, mode="liveness" if seed % 2 else "safety")
 
 
-def played(seed: int) -> Played:
+def played(seed: int, *, sessions: int) -> Played:
     """Play a seed; a worker's job."""
     began = time.process_time()
-    report = run(seed)
+    report = run(seed, sessions)
     return Played(seed, report.line, report.problems, dict(report.counts), time.process_time() - began)
 
 
@@ -59,10 +60,10 @@ def table(counts: Counter[str], seconds: float, seeds: int) -> Iterator[str]:
     yield f"{'seconds of one core per seed':42}{seconds / max(1, seeds):>10.2f}\n"
 
 
-def last_line(done: int, count: int, failed: int, seconds: float) -> str:
-    """Return what came of all, in one line."""
-    left = f", {count - done} NOT PLAYED" if done < count else ""
-    return f"{done} seeds of {SESSIONS} sessions x {TURNS} turns: {failed} failed{left}, {seconds:.0f} s; "
+def last_line(done: int, options: argparse.Namespace, failed: int, seconds: float) -> str:
+    """Return the result of all seeds, in one line."""
+    left = f", {options.count - done} NOT PLAYED" if done < options.count else ""
+    return f"{done} seeds of {options.sessions} sessions x {TURNS} turns: {failed} failed{left}, {seconds:.0f} s; "
 
 
 def main() -> int:
@@ -70,14 +71,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.test_simulation", description="Play seeds.")
     parser.add_argument("--count", type=int, default=200, help="how many")
     parser.add_argument("--seed", type=int, default=0, help="the first")
+    parser.add_argument("--sessions", type=int, default=SESSIONS, help="sessions of each")
     parser.add_argument("--workers", type=int, default=1, help="processes")
     parser.add_argument("--minutes", type=float, default=600, help="stop after this time")
     parser.add_argument("--shrink", action="store_true", help="make the first that fails small")
     options = parser.parse_args()
     began, done, failed = time.perf_counter(), 0, list[int]()
-    counts, busy = Counter[str](), 0.0
+    counts, busy, play = Counter[str](), 0.0, partial(played, sessions=options.sessions)
     with get_context("spawn").Pool(options.workers) as pool:
-        for one in pool.imap(played, range(options.seed, options.seed + options.count)):
+        for one in pool.imap(play, range(options.seed, options.seed + options.count)):
             done, busy = done + 1, busy + one.seconds
             counts.update(one.counts)
             failed += [one.seed] if one.problems else []
@@ -87,7 +89,7 @@ def main() -> int:
                 break
     sys.stdout.writelines(table(counts, busy, done))
     if failed and options.shrink:
-        sys.stdout.write(f"{run(failed[0]).shrunk()}\n")
-    sys.stdout.write(last_line(done, options.count, len(failed), time.perf_counter() - began))
+        sys.stdout.write(f"{run(failed[0], options.sessions).shrunk()}\n")
+    sys.stdout.write(last_line(done, options, len(failed), time.perf_counter() - began))
     sys.stdout.write(f"go on with --seed {options.seed + done}\n")
     return 1 if failed or done < options.count else 0
