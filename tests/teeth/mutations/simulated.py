@@ -130,7 +130,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/execution/calls.py:Running._has_ended",
         "self._subagents.over(partial(self.site.ended, self, event))",
         "self.site.ended(self, event)",
-        SEEDS,
+        ("tests/subagents/test_ends.py",),
     ),
     Mutation(
         "simulated: who hands over keeps the conversation",
