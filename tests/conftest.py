@@ -54,6 +54,7 @@ gc.disable()  # until all is collected: a million objects that stay would be loo
 LONG = (
     "adapters/test_decode_cuts.py",
     "adapters/test_every_dialect_cut.py",
+    "adapters/test_memory.py",
     "cli/test_bad_input.py",
     "cli/test_chat_terminal.py",
     "cli/test_demo.py",
@@ -65,6 +66,7 @@ LONG = (
     "core/test_check_readings.py",
     "core/test_codec.py",
     "core/test_conservation.py",
+    "core/test_families.py",
     "core/test_lane.py",
     "live/test_stand_ins.py",
     "plants/test_plants.py",
