@@ -159,7 +159,7 @@ class TerminalFace:
         """Put the terminal's settings back, as far as there still is one, once nothing draws any more."""
         self._drawing.end()
         if self._thread.is_alive():
-            self._thread.join(_AT_ONCE)
+            self._drawing.ended.wait(_AT_ONCE)
         with suppress(OSError, termios.error):
             termios.tcsetattr(self._descriptor, termios.TCSADRAIN, self._saved)
         with suppress(OSError):
@@ -182,6 +182,8 @@ class _Drawing:
         self._prompt = PROMPT
         self._loop: asyncio.AbstractEventLoop | None = None
         self._ready, self._over = Event(), False
+        self.ended = Event()
+        """Set once nothing is drawn any more; the thread may still wait for our loop, to hand over the end."""
         self.error: BaseException | None = None
         """What broke it, unless that was the end of the terminal."""
         self._buffer = Buffer(
@@ -196,8 +198,8 @@ class _Drawing:
             pass  # the terminal is gone
         except BaseException as error:
             self.error = error
-        self._loop = None
         self._ready.set()
+        self.ended.set()
         self._give(Control.END if self._over else Control.GONE)
 
     async def _run(self) -> None:
@@ -205,7 +207,10 @@ class _Drawing:
         self._loop = asyncio.get_running_loop()
         if self._over:
             return
-        await self._app.run_async(pre_run=self._begun, handle_sigint=False)
+        try:
+            await self._app.run_async(pre_run=self._begun, handle_sigint=False)
+        finally:
+            self._loop = None  # what is said of a failure to draw would be drawn, too
 
     def _begun(self) -> None:
         self._ready.set()
@@ -253,9 +258,10 @@ class _Drawing:
     def _flush(self) -> None:
         lines = [self._lines.popleft() for _ in range(len(self._lines))]
         if lines:
-            self._app.renderer.erase()
-            self._app.output.write_raw("".join(lines))
-            self._app.output.flush()
+            with suppress(OSError):  # the terminal is gone, which its reader is told
+                self._app.renderer.erase()
+                self._app.output.write_raw("".join(lines))
+                self._app.output.flush()
             self._app.invalidate()
 
     def _accept(self, buffer: Buffer) -> bool:
