@@ -3,7 +3,7 @@
 import json
 import os
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -101,13 +101,18 @@ async def _chat(
 
 @asynccontextmanager
 async def _chatting(
-    scene: Scene, tmp_path: Path, *options: str, before: str = "", term: str = "xterm-256color"
+    scene: Scene,
+    tmp_path: Path,
+    *options: str,
+    before: str = "",
+    term: str = "xterm-256color",
+    env: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Terminal]:
     """Run a chat whose backends `a` and `b` are a scene's server, which is served."""
     (tmp_path / "tools.py").write_text(TOOLS)
     kind = "anthropic" if scene.server.dialect == "anthropic" else "openai"
     table = f'kind = "{kind}"\nmodel = "m"\nbase_url = "{scene.server.endpoint}"\n'
-    key = {"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k"}
+    key = {"OPENAI_API_KEY": "k", "ANTHROPIC_API_KEY": "k", **(env or {})}
     (tmp_path / "actors.toml").write_text(f"[backends.a]\n{table}[backends.b]\n{table}")
     line = ("chat", "--config", str(tmp_path / "actors.toml"), "--tools", str(tmp_path / "tools.py"))
     target = () if "--continue" in options else ("-m", "a")
@@ -216,13 +221,17 @@ async def test_sigterm_leaves_and_the_terminal_is_as_it_was(
         chat.check_restored()
 
 
+PATIENT = "import actors.cli.chat.terminal as face; face._SECONDS = face._AT_ONCE = 1000.0"
+"""Have a chat wait for its drawing thread longer than a test does, so that the thread has to end by itself."""
+
+
 @each_phase(2)
 async def test_a_window_that_is_closed_ends_the_chat(
     phase: str, tmp_path: Path, anyio_backend_name: str
 ) -> None:
     make, reach = PHASES[phase]
     scene = make()
-    async with _chat(scene, tmp_path, "--backend", anyio_backend_name) as chat:
+    async with _chat(scene, tmp_path, "--backend", anyio_backend_name, before=PATIENT) as chat:
         await reach(chat, scene)
         chat.close()
         assert await chat.ended() == 129
@@ -295,7 +304,7 @@ async def test_an_approval_that_a_program_left_open_is_asked_for_in_a_chat(
         async with Runtime(environ=environ, journal=tmp_path / "kept.db") as runtime:
             session = await runtime.open("openai:m", tools=[book])
             assert (await session.ask("hello")).status == "awaiting"
-        async with _chatting(scene, tmp_path, *options, "--continue", "-m", "a") as chat:
+        async with _chatting(scene, tmp_path, *options, "--continue", "-m", "a", env=environ) as chat:
             await chat.until("wants an approval: book(hotel='Astoria')")
             await chat.until(QUESTION)  # only now are keys the chat's own
             chat.type("\x03" if answer == "ctrl-c" else f"{answer}\r")
