@@ -89,6 +89,7 @@ async def test_a_query_goes_with_every_request_beside_one_that_the_path_has(
     assert [exchange.query for exchange in gemini.requests] == [f"alt=sse&{QUERY}" if stream else QUERY]
 
 
+@pytest.mark.usefixtures("short_waits")
 async def test_no_error_log_or_journal_shows_a_query(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
