@@ -5,6 +5,7 @@ process that forks, and lives as long as the server that it has for them, so tha
 A server whose program is gone is killed.
 """
 
+import gc
 import json
 import os
 import select
@@ -61,7 +62,9 @@ def _serve(program: socket.socket) -> None:
     from tests.mcp_servers import reference
 
     reference.main()
-    sys.exit()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)  # to take down all that is loaded would take half a second, for which every test would wait
 
 
 def _keep(program: socket.socket) -> None:
@@ -88,6 +91,8 @@ def main() -> None:
 
     from tests.mcp_servers import reference  # noqa: F401
 
+    gc.collect()
+    gc.freeze()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(sys.argv[1])
