@@ -15,6 +15,8 @@ from tempfile import TemporaryDirectory, mkdtemp
 import anyio
 import anyio.to_thread
 
+from tests.at_scale import extent
+
 SECONDS = 300
 SHORT_WAITS = "from tests.short_waits import shorten; shorten()"
 """What a command runs before, so that it does not wait long for a retry."""
@@ -68,6 +70,7 @@ class Forked:
             "streams": where,
             "script": script,
             "before": before,
+            "is_taken_apart": extent(False, True),
         }
         assert self._from.stdin is not None
         self._from.stdin.write(f"{json.dumps(asked)}\n")

@@ -6,6 +6,7 @@ an environment of its own, which begins before there is an event loop. What is i
 waits for it, is loaded here before; that it is imported late is seen in processes that are not forked.
 """
 
+import atexit
 import fcntl
 import gc
 import json
@@ -14,6 +15,7 @@ import runpy
 import stat
 import sys
 import termios
+import threading
 from importlib import import_module
 from io import TextIOWrapper
 
@@ -58,11 +60,17 @@ _FLAGS = (os.O_RDONLY, os.O_WRONLY, os.O_WRONLY)
 
 
 def run(
-    env: dict[str, str], streams: list[str], arguments: list[str], script: str = "", before: str = ""
+    env: dict[str, str],
+    streams: list[str],
+    arguments: list[str],
+    script: str = "",
+    before: str = "",
+    is_taken_apart: bool = True,
 ) -> None:
     """Be `actors` with these arguments, or a script, where its output goes to; on one stream, that is its terminal.
 
-    What runs `before` it runs with the streams of a person's process, in which half a line waits for its end.
+    What runs `before` it runs with the streams of a person's process, in which half a line waits for its end. If it is
+    not taken apart, a command that writes to files ends when its threads have (`_end`).
     """
     if len(streams) == 1:
         _take(streams[0], is_buffered=bool(before))
@@ -75,10 +83,26 @@ def run(
     os.environ.update(env)
     exec(before, {})
     if not script:
-        sys.exit(actors.cli.main(arguments))
+        code = actors.cli.main(arguments)
+        if is_taken_apart or not stat.S_ISREG(os.fstat(1).st_mode):
+            sys.exit(code)
+        _end(code)
     os.chdir(os.path.dirname(streams[-1]))
     runpy.run_path(script, run_name="__main__")
     sys.exit()
+
+
+def _end(code: int) -> None:
+    """End as Python does, but leave out that it takes apart all that is loaded: most of what a command takes.
+
+    What nobody refers to any more is still found, and said if it was left open.
+    """
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    gc.collect()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def _take(terminal: str, *, is_buffered: bool) -> None:
