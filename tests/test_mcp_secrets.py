@@ -17,13 +17,13 @@ import anyio
 import pytest
 
 from actors import Runtime, ToolSource, mcp
+from actors.cli import main
 from actors.config import load
 from actors.core.codec import encode_event
 from actors.core.event_json import event_json
 from actors.errors import ActorsError
 from actors.testing import Call, Say, Turn
-from tests.cli.command import actors, actors_now
-from tests.cli.test_mcp_servers import SDK
+from tests.cli.command import environ
 from tests.mcp_servers.forking import command as forked
 from tests.runtime_support import hosting, openai
 from tests.test_mcp import environment, noting, served
@@ -192,22 +192,33 @@ headers = {{ x-key = "{CANARY}" }}
 """
 
 
-async def test_a_configuration_and_what_the_command_line_says_of_it(
-    tmp_path: Path, gathered: Gathered
+def said(capfd: pytest.CaptureFixture[str], seen: Gathered, *line: str) -> int:
+    """Have the command line see to it, in this process, and see what it writes and raises; return how it ends."""
+    try:
+        code = main(line)
+    except Exception as error:  # as Python shows it when a command is run with --debug
+        seen.saw(error)
+        code = 1
+    seen.saw(*capfd.readouterr())
+    return code
+
+
+def test_a_configuration_and_what_the_command_line_says_of_it(
+    tmp_path: Path, gathered: Gathered, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
+    for name, value in (("propagate", True), ("handlers", []), ("level", logging.NOTSET)):
+        monkeypatch.setattr(logging.getLogger("actors"), name, value)
     file, env = tmp_path / "actors.toml", {"NEAR_TOKEN": CANARY, "FAR_TOKEN": CANARY, "OPENAI_API_KEY": "k"}
     file.write_text(FILE)
+    for variable, given in environ(env).items():
+        monkeypatch.setenv(variable, given)
     config = load(file, env)
     gathered.saw(config, config.settings, *config.settings.mcp.values())
     for command in (["doctor"], ["doctor", "--network"], ["models"]):
-        done = actors_now(*command, "--config", str(file), env=env)
-        gathered.saw(done.out, done.err)
+        said(capfd, gathered, *command, "--config", str(file))
     for name in ("near", "far"):
         for debug in ([], ["--debug"]):
             asked = ("run", "hi", "--config", str(file), "-m", "a", "--mcp", name, "--json", *debug)
-            done = await actors(*asked, env=env, loaded=SDK)
-            assert done.code != 0
-            gathered.saw(done.out, done.err)
-    done = actors_now("explain", "ToolsetFailed", env=env)
-    gathered.saw(done.out, done.err)
+            assert said(capfd, gathered, *asked) != 0
+    said(capfd, gathered, "explain", "ToolsetFailed")
     gathered.check()
