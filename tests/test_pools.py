@@ -56,9 +56,9 @@ async def test_a_backend_that_answers_somebody_is_passed_over_no_longer() -> Non
         assert (await session.ask("Two.")).served_by.backend == "a"
 
 
-async def test_every_request_that_failed_is_in_the_attempts_with_its_reason_and_what_was_waited_before_it() -> (
-    None
-):
+async def test_every_request_that_failed_is_in_the_attempts_with_its_reason_and_what_was_waited_before_it(
+    short_waits: None,
+) -> None:
     one, two = openai(faults=lambda number, request: SERVER_ERROR), anthropic(Turn(Say("Here.")))
     limits = BackendLimits(attempts=3)
     async with hosting(a=one, b=two, pools=pool("a", "b"), backend=limits) as runtime:
