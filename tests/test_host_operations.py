@@ -6,9 +6,9 @@ import random
 import sys
 import threading
 import weakref
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from contextvars import ContextVar
-from functools import partial
+from functools import cache, partial
 from types import CodeType, FrameType, ModuleType
 from typing import Any
 
@@ -146,8 +146,9 @@ ATOMS = frozenset({str, bytes, int, float, bool, type(None)})
 """Kinds of value that hold no other."""
 
 
-def is_ours(each: object) -> bool:
-    return not issubclass(type(each), ELSEWHERE)
+@cache
+def is_ours(kind: Any) -> bool:  # Any: a type
+    return not issubclass(kind, ELSEWHERE)
 
 
 def held_by_modules() -> list[object]:
@@ -158,19 +159,23 @@ def held_by_modules() -> list[object]:
     left: list[object] = [vars(module) for name, module in sys.modules.items() if name.startswith("actors")]
     while left:
         some = {id(each): each for each in left if type(each) not in ATOMS}
-        new = {key: some[key] for key in some.keys() - found.keys() if is_ours(some[key])}
+        kinds: dict[int, Any] = {key: type(each) for key, each in some.items()}  # Any: a type
+        new = {key: some[key] for key in some.keys() - found.keys() if is_ours(kinds[key])}
         found |= new
         left = gc.get_referents(*new.values())
     return list(found.values())
 
 
-def holding(secret: str) -> list[str]:
-    """Every text in memory that has a secret in it, whoever keeps it."""
+def holding(secret: str) -> Iterator[str]:
+    """Every text in memory that has a secret in it, whoever keeps it; what modules keep comes last."""
     forget()  # what the servers read, who are somebody else
-    holders = [*gc.get_objects(), *held_by_modules()]
-    texts = {id(each): each for each in gc.get_referents(*holders) if type(each) in (str, bytes)}
-    said = [each.decode("latin-1") if isinstance(each, bytes) else each for each in texts.values()]
-    return [text for text in said if secret in text and text != secret]
+    raw = secret.encode()
+    for holders in (gc.get_objects, held_by_modules):
+        for each in gc.get_referents(*holders()):
+            if type(each) is str and secret in each and each != secret:
+                yield each
+            elif type(each) is bytes and raw in each and each != raw:
+                yield each.decode("latin-1")
 
 
 CALLER: ContextVar[str] = ContextVar("caller")
@@ -194,12 +199,12 @@ async def test_no_word_of_a_session_that_is_deleted_stays_in_memory() -> None:
         session = await runtime.open("a", tools=[work], system=f"You are {secret}.", id="one")
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(asked_for, secret, session)  # its variables go with it
-        assert holding(secret)
+        assert next(holding(secret))
         await runtime.journal.delete("one")
         del session
         await other.ask("Anything?")  # by the same connection, so that its server forgets too
         gc.collect()
-        assert holding(secret) == []
+        assert [*holding(secret)] == []
         await other.close()
 
 
