@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -9,12 +10,22 @@ import pytest
 
 from actors import History, Ledger, from_wire
 from actors.cli import main
+from actors.cli.options import parser
 from actors.core.check import check
 from actors.core.content import Media, Message, Text, ToolCall, ToolResult
 from actors.core.profiles import PROFILES, dialect
 from actors.pure import encode, render
 from actors.testing import validate
 from tests.at_scale import spread
+
+PARSER = cache(parser)
+
+
+@pytest.fixture(autouse=True)
+def _one_parser(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make the parser of the command line once: that takes longer than what is asked of it here."""
+    monkeypatch.setattr("actors.cli.options.parser", PARSER)
+
 
 PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 RICH = (
