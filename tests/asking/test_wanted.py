@@ -8,7 +8,7 @@ from actors.core.profiles import PROFILES, dialect
 from actors.testing.histories import READERS, history
 from actors.testing.rules import validate
 from tests import wanted
-from tests.at_scale import share
+from tests.at_scale import extent
 from tests.core.session_log import TRUSTING
 
 MODELS = {"anthropic": "claude-sonnet-5", "bedrock": "anthropic.claude-sonnet-4-5"}
@@ -17,11 +17,12 @@ MODELS = {"anthropic": "claude-sonnet-5", "bedrock": "anthropic.claude-sonnet-4-
 @pytest.mark.requirement("PROMISE-1", "REQ-915-036")
 @pytest.mark.parametrize("name", PROFILES)
 def test_no_server_refuses_what_is_asked_for_whatever_was_said(name: str) -> None:
-    forms = 0
-    for seed in range(share(800)):
+    forms, count = 0, extent(25, 800)
+    for seed in range(count):
         body = wanted.body(history, seed, dialect(name), READERS[name], model=MODELS.get(name, "m"))
-        refusal = validate(json.dumps(body).encode(), name, settings=TRUSTING.get(name))
+        data = json.dumps(body)
+        refusal = validate(data.encode(), name, settings=TRUSTING.get(name))
         assert refusal is None, f"history({seed}): {refusal}"
-        forms += any(key in str(body) for key in ("json_schema", "responseSchema", "give_final_answer"))
+        forms += any(key in data for key in ("json_schema", "responseSchema", "give_final_answer"))
     told_in_words = PROFILES[name].request.output == "prompt"
-    assert (forms > share(80) // 2) is not told_in_words
+    assert (forms > count // 20) is not told_in_words
