@@ -206,7 +206,7 @@ WHOLE = [
 ]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("kind", "text", "escaped"),
     [
