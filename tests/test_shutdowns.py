@@ -6,10 +6,12 @@ import threading
 import pytest
 
 from tests import forked
+from tests.at_scale import extent
 from tests.shutdowns import CASES, TOOLS, Calls, Program, descriptors, model, run
 
 TIMES = 30
-"""Runtimes for each way, in one process and at the same time, so that they wait for their tools together."""
+"""Runtimes for each way, in one process and at the same time, so that they wait for their tools together. By default
+there are fewer."""
 
 
 @pytest.fixture(autouse=True)
@@ -22,7 +24,7 @@ def _short_waits(short_graces: None, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(("way", "backend"), CASES, ids=["-".join(case) for case in CASES])
 def test_a_program_that_ends_leaves_no_task_thread_or_descriptor(way: str, backend: str) -> None:
     threads, open_before = threading.enumerate(), descriptors()
-    program = run(way, backend, "http://127.0.0.1:9", TOOLS * (TIMES // len(TOOLS)), Calls)
+    program = run(way, backend, "http://127.0.0.1:9", TOOLS * (extent(12, TIMES) // len(TOOLS)), Calls)
     assert_left_nothing(program, threads, open_before)
 
 
