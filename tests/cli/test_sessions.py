@@ -45,6 +45,7 @@ def kept(tmp_path: Path, *words: str) -> Done:
     return actors_now("sessions", *words, "--journal", str(tmp_path / "kept.db"))
 
 
+@pytest.mark.alternating
 @pytest.mark.anyio
 async def test_a_conversation_goes_on_in_another_process_and_can_be_read_carried_and_deleted(
     tmp_path: Path,
@@ -100,6 +101,7 @@ def _carried(tmp_path: Path) -> None:
     assert set(names) == {"copy", "other", "early"}
 
 
+@pytest.mark.alternating
 @pytest.mark.anyio
 async def test_a_chat_goes_on_with_the_last_conversation_one_by_its_id_and_a_copy(tmp_path: Path) -> None:
     server = OpenAIServer([Turn(Say(text)) for text in ("One.", "Two.", "Three.", "Four.", "Five.")])
@@ -181,6 +183,7 @@ def test_a_fork_that_took_the_prompt_for_an_id_says_so(tmp_path: Path) -> None:
     assert (done.code, "--fork took 'Why?' for an id" in done.complaint) == (2, True)
 
 
+@pytest.mark.alternating
 @pytest.mark.anyio
 async def test_a_command_asks_nothing_of_a_conversation_that_waits_for_a_result_and_a_chat_asks_for_it(
     tmp_path: Path,
@@ -200,6 +203,7 @@ async def test_a_command_asks_nothing_of_a_conversation_that_waits_for_a_result_
     assert [b"it is dry" in each.body for each in server.requests] == [False, True]
 
 
+@pytest.mark.alternating
 @pytest.mark.anyio
 async def test_a_chat_whose_input_ends_with_an_answer_goes_on_to_the_end_of_its_turn(tmp_path: Path) -> None:
     server = OpenAIServer([Turn(Call("weather", {"city": "Oslo"})), Turn(Say("Dry."))])
@@ -210,6 +214,7 @@ async def test_a_chat_whose_input_ends_with_an_answer_goes_on_to_the_end_of_its_
     assert (chat.code, chat.out.splitlines()[-1]) == (0, "Dry."), chat.out
 
 
+@pytest.mark.alternating
 @pytest.mark.anyio
 async def test_what_was_said_is_asked_anew_of_another_and_the_record_answers_its_calls(
     tmp_path: Path,
@@ -317,6 +322,7 @@ def test_what_the_journal_refuses_is_an_exit_code_of_its_own(tmp_path: Path) -> 
     assert "it is no journal, or its beginning has changed; name another file" in refused.complaint
 
 
+@pytest.mark.alternating
 @pytest.mark.anyio
 async def test_a_conversation_is_kept_in_a_file_of_the_user_s_unless_something_else_is_said(
     tmp_path: Path,
