@@ -41,6 +41,7 @@ async def assert_told_is_listed(runtime: Runtime, name: str) -> None:
         assert sum(isinstance(event, CompleteEvent) for event in events) == number
 
 
+@pytest.mark.alternating
 @pytest.mark.anyio
 @pytest.mark.requirement("PROMISE-6")
 async def test_what_was_acknowledged_to_a_caller_is_found_and_listed_at_once(storage: Storage) -> None:

@@ -74,6 +74,7 @@ class Work:
             return False
 
 
+@pytest.mark.alternating
 @pytest.mark.requirement("PROMISE-6", "PROMISE-7")
 async def test_sessions_whose_database_is_killed_and_started_again_lose_no_answer_and_run_no_tool_twice(
     database: Server,

@@ -138,6 +138,7 @@ class Endless(OpenAIServer):
         return LoopbackAnswer(503, headers, (ERROR, b" "), streamed=True, then="repeat")
 
 
+@pytest.mark.alternating
 @pytest.mark.anyio
 async def test_a_pool_goes_on_although_an_errors_body_never_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rounds, "ERROR_TIME", 1.0)

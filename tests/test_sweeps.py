@@ -62,6 +62,7 @@ def deletions(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> list[tuple[s
     return calls
 
 
+@pytest.mark.alternating
 @KINDS
 async def test_a_sweep_deletes_many_sessions_in_one_transaction(
     storage: Storage, clock: Clock, deletions: list[tuple[str, ...]]
