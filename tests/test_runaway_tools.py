@@ -23,12 +23,20 @@ from tests.test_toolsets import Bench
 pytestmark = pytest.mark.anyio
 
 PATIENCE = 30.0
+SHORT = STALL / 5
+
+
+@pytest.fixture
+def short_stalls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tell of a tool that has held up the loop for a fifth of the time."""
+    monkeypatch.setattr("actors.execution.watchdog.STALL", SHORT)
 
 
 def told(caplog: pytest.LogCaptureFixture, event: str) -> list[str]:
     return [record.getMessage() for record in caplog.records if f"event='{event}'" in record.getMessage()]
 
 
+@pytest.mark.usefixtures("short_stalls")
 async def test_a_tool_that_blocks_the_loop_is_named_with_its_place_while_it_does(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -55,9 +63,10 @@ async def test_a_tool_that_blocks_the_loop_is_named_with_its_place_while_it_does
     assert f"{__file__}:" in line
     assert "blocks" in line.split("place=")[1]
     assert stalls.count == 1
-    assert stalls.seconds >= 1.0
+    assert stalls.seconds >= SHORT
 
 
+@pytest.mark.alternating  # a second and a half, and the thread that looks knows no loop
 async def test_a_tool_that_waits_is_no_stall_and_the_thread_that_looks_ends_by_itself() -> None:
     looked = threading.Event()
 
@@ -87,6 +96,7 @@ def watchers() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name == "actors watchdog"]
 
 
+@pytest.mark.usefixtures("short_stalls")
 async def test_nobody_looks_while_a_toolset_is_open_and_no_tool_runs() -> None:
     for thread in watchers():  # another test's
         thread.join(PATIENCE)
@@ -118,6 +128,7 @@ async def test_the_next_look_is_when_something_can_be_due(
         watch.close()
 
 
+@pytest.mark.usefixtures("short_graces")
 async def test_a_tool_whose_calls_run_on_gets_no_more_until_they_have_ended(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
