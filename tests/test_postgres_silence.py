@@ -1,6 +1,6 @@
 """A Postgres server that takes everything and says nothing: how long it is waited for, and who is told."""
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 
 import anyio
 import pytest
@@ -25,6 +25,7 @@ def proxy(postgres: Server) -> Iterator[Proxy]:
 
 
 @pytest.mark.anyio
+@pytest.mark.alternating  # seconds pass until a thread gives up, which knows no loop
 @pytest.mark.requirement("PROMISE-8", "PROMISE-9")
 async def test_a_silent_server_is_waited_for_no_longer_than_the_lease_lasts(
     postgres: Server, proxy: Proxy
@@ -37,13 +38,10 @@ async def test_a_silent_server_is_waited_for_no_longer_than_the_lease_lasts(
         await _ready(runtime)
         proxy.fall_silent()
         with anyio.fail_after(90):  # of two rounds: a statement, and then a connection
-            for use in (
-                lambda: session.ask("Again?"),
-                lambda: runtime.resume("other"),
-                lambda: runtime.journal.list(),
-            ):
-                with pytest.raises(JournalUnavailable):
-                    await use()
+            async with anyio.create_task_group() as tasks:  # two connections, which wait at the same time
+                tasks.start_soon(_refused, lambda: session.ask("Again?"))
+                tasks.start_soon(_refused, lambda: runtime.resume("other"))
+                tasks.start_soon(_refused, lambda: runtime.journal.list())
         assert not runtime.stats().is_ready
         proxy.speak()
         with anyio.fail_after(60):
@@ -51,6 +49,11 @@ async def test_a_silent_server_is_waited_for_no_longer_than_the_lease_lasts(
         await _ready(runtime)
         assert restarted(runtime) == []
     storage.close()
+
+
+async def _refused(use: Callable[[], Awaitable[object]]) -> None:
+    with pytest.raises(JournalUnavailable):
+        await use()
 
 
 async def _ready(runtime: Runtime) -> None:
