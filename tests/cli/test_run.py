@@ -52,6 +52,7 @@ def book(hotel: str) -> str:
 WEATHER = Call("weather", {"city": "Oslo"})
 
 
+@pytest.mark.alternating
 async def test_the_answer_is_on_standard_output_and_nothing_else_is() -> None:
     server = OpenAIServer([Turn(Say("It is\n21 C."))], api_key="secret")
     async with serve(server):
@@ -62,6 +63,7 @@ async def test_the_answer_is_on_standard_output_and_nothing_else_is() -> None:
     assert [message["content"] for message in sent] == ["Be brief.", "Weather?"]
 
 
+@pytest.mark.alternating
 @pytest.mark.parametrize(
     ("arguments", "sent"),
     [
@@ -99,6 +101,7 @@ def test_a_pipe_is_read_once_it_speaks_or_ends_and_left_alone_while_it_says_noth
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.alternating
 @pytest.mark.parametrize(
     "name", ["openai_responses", "gemini_2", "vertex", "converse", "openrouter", "mistral"]
 )
@@ -137,6 +140,7 @@ def test_any_dialect_makes_a_backend_of_its_provider(name: str, monkeypatch: pyt
     assert PROVIDERS[backend.kind].dialect in (backend.dialect, "gemini")
 
 
+@pytest.mark.alternating
 async def test_a_person_is_told_that_the_answer_was_empty() -> None:
     server = OpenAIServer([Turn(), Turn(Think("I could read."))])
     async with serve(server):
@@ -156,6 +160,7 @@ def test_a_person_is_told_that_a_call_was_not_parsed() -> None:
     assert line.endswith(": the answer holds a tool call as text, which was not run")
 
 
+@pytest.mark.alternating
 @pytest.mark.requirement("PROMISE-13")
 async def test_a_person_is_told_that_the_answer_was_cut_and_what_is_not_in_it() -> None:
     turn = Turn(Say("It is"), Call("weather", raw=""), stop="length")
@@ -175,6 +180,7 @@ async def test_a_person_is_told_that_the_answer_was_cut_and_what_is_not_in_it() 
     assert (said["message"]["cut"], said["message"]["left_out"]) == ("length", {"cut_call": 1})
 
 
+@pytest.mark.alternating
 @pytest.mark.requirement("REQ-915-039", "REQ-915-040")
 @pytest.mark.parametrize("debug", [False, True])
 async def test_a_refusal_is_told_and_with_debug_its_class_and_its_calls_are(
@@ -194,6 +200,7 @@ async def test_a_refusal_is_told_and_with_debug_its_class_and_its_calls_are(
     assert ("faults=['rendering OAC-01 hist_tool_1']" in done.err) is debug
 
 
+@pytest.mark.alternating
 async def test_a_stand_in_answers_without_a_key_or_a_network() -> None:
     said = await actors("run", "hello", "--offline")
     rolled = await actors("run", "please roll", "--offline", "-m", "claude", "--json")
@@ -203,6 +210,7 @@ async def test_a_stand_in_answers_without_a_key_or_a_network() -> None:
     assert json.loads(rolled.out.splitlines()[-1])["text"].startswith("The result is: ")
 
 
+@pytest.mark.alternating
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
@@ -225,11 +233,13 @@ async def test_who_has_no_key_is_told_the_way_out(arguments: list[str], code: in
     assert says in done.complaint
 
 
+@pytest.mark.alternating
 async def test_tools_may_be_those_that_a_module_has_under_a_name() -> None:
     done = await actors("run", "the weather please", "--offline", "--tools", "tests.cli.stressed:good")
     assert (done.code, done.out, done.err) == (0, "The result is: text: 21 C\n", "")
 
 
+@pytest.mark.alternating
 async def test_a_configured_backend_is_used_by_name(tmp_path: Path) -> None:
     server = OpenAIServer([Turn(Say("ok"))])
     async with serve(server):
@@ -240,6 +250,7 @@ async def test_a_configured_backend_is_used_by_name(tmp_path: Path) -> None:
     assert (named.code, named.out, alone.code, alone.out) == (0, "ok\n", 0, "ok\n")
 
 
+@pytest.mark.alternating
 async def test_json_gives_each_event_as_a_line_and_the_last_has_the_exit_code(tmp_path: Path) -> None:
     (tmp_path / "tools.py").write_text(TOOLS)
     server = OpenAIServer([Turn(Call("weather", {"city": "Oslo"})), Turn(Say("21 C."))])
@@ -261,6 +272,7 @@ async def test_json_gives_each_event_as_a_line_and_the_last_has_the_exit_code(tm
     assert (call["id"], call["name"], call["arguments"]) == ("hist_tool_1", "weather", {"city": "Oslo"})
 
 
+@pytest.mark.alternating
 @pytest.mark.parametrize(
     ("options", "code", "told"),
     [
@@ -301,6 +313,7 @@ def test_the_answer_is_printed_whole_though_deltas_are_missing(
     assert capsys.readouterr().out == "One two three."
 
 
+@pytest.mark.alternating
 async def test_what_a_model_says_cannot_reach_the_terminal_as_an_escape_sequence() -> None:
     server = OpenAIServer([Turn(Say("a\x1b]52;c;eA==\x07b\r\x9bc"))])
     async with serve(server):
@@ -369,6 +382,7 @@ def work() -> str:
 '''
 
 
+@pytest.mark.alternating
 async def test_what_a_tool_raises_is_shown_with_its_traceback_for_debugging_only(tmp_path: Path) -> None:
     (tmp_path / "tools.py").write_text(RAISES)
     server = OpenAIServer([Turn(Call("work", {})), Turn(Say("ok"))] * 2)
@@ -401,6 +415,7 @@ async def test_a_turn_that_takes_too_long_is_cancelled_with_exit_code_124(anyio_
     assert done.complaint == "stopped: the ask took longer than 0.2 s, as its setting total says"
 
 
+@pytest.mark.alternating
 @pytest.mark.parametrize(
     ("limit", "turns", "code", "out", "says"),
     [
@@ -457,6 +472,7 @@ look = Tool.external("look", "Look it up.", {"type": "object"}, read_only=True)
 """
 
 
+@pytest.mark.alternating
 async def test_a_call_whose_result_nobody_can_bring_is_named_with_exit_code_8(tmp_path: Path) -> None:
     (tmp_path / "tools.py").write_text(EXTERNAL)
     server = OpenAIServer([Turn(Say("Wait."), Call("look", {"n": 1}), Call("look", {"n": 2}))] * 2)
@@ -470,6 +486,7 @@ async def test_a_call_whose_result_nobody_can_bring_is_named_with_exit_code_8(tm
     assert [call["arguments"] for call in last["awaiting"]] == [{"n": 1}, {"n": 2}]
 
 
+@pytest.mark.alternating
 @pytest.mark.parametrize(
     ("fault", "code"),
     [
