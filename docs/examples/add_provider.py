@@ -31,10 +31,10 @@ LEFT_BEHIND = [
 
 
 def refused_by(profile: Dialect) -> set[str]:
-    """Return the rules that refuse what this profile makes of 400 conversations in which everything went wrong."""
+    """Return the rules that refuse what this profile makes of 100 conversations in which everything went wrong."""
     reader = Binding("house", profile.name, "http://house.example/v1", "account-1", "ours")
     rules: set[str] = set()
-    for number in range(400):
+    for number in range(100):
         messages, ledger = history(number)
         body = encode(render(History(messages, ledger), ledger, profile, binding=reader), model="ours")
         if refusal := validate(body, "vllm", settings=TEMPLATED):

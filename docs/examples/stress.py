@@ -11,7 +11,7 @@ async def weather(city: str) -> str:
 
 
 async def main() -> None:
-    report = await stress(tools=[weather], sessions=50, turns=4, cancelling=0)
+    report = await stress(tools=[weather], sessions=20, turns=4, cancelling=0)
     print(report.asks, "in", report.rounds, "rounds")
     print("refused:", report.refusals, "leaks:", dict(report.leaks))
     assert report.is_sound, report
