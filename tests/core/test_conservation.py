@@ -22,6 +22,7 @@ from actors.testing import validate
 from actors.testing.histories import READERS, history
 from actors.testing.images import png_base64
 from actors.testing.strategies import conversations
+from tests.at_scale import spread
 from tests.core.answers import told as told_in
 from tests.core.session_log import (
     BINDINGS,
@@ -398,7 +399,7 @@ def test_a_result_of_any_size_is_told_whole_and_as_what_it_was(name: str, failed
 @pytest.mark.requirement("PROMISE-2", "REQ-915-008", "REQ-915-012")
 @every_dialect
 def test_each_result_of_a_generated_history_says_in_the_body_what_was_recorded(name: str) -> None:
-    for seed in range(80):
+    for seed in spread(range(80), [*PROFILES].index(name)):
         messages, ledger = history(seed)
         said = History(messages, ledger)
         rendered = cold(said, ledger, READERS[name])

@@ -199,7 +199,10 @@ async def test_the_anthropic_client_reads_refusals_as_its_own_errors() -> None:
     assert [refusal.rule for refusal in server.refusals] == ["ANT-01"]
 
 
-async def test_a_client_that_retries_gets_the_turn_the_fault_kept_from_it() -> None:
+async def test_a_client_that_retries_gets_the_turn_the_fault_kept_from_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("openai._base_client.INITIAL_RETRY_DELAY", 0.01)
     server = OpenAIServer(Script([ANSWER]), faults={0: Status(429, retry_after="0"), 1: Status(500)})
     async with openai_client(server, retries=2) as client:
         response = await client.chat.completions.create(
