@@ -254,6 +254,7 @@ async def nothing_but_this_runs() -> None:
 
 @pytest.mark.parametrize("work", [swallows, shields, leaves_a_group_open_and_goes_on])
 @pytest.mark.requirement("PROMISE-12")
+@pytest.mark.usefixtures("short_graces")
 async def test_leaving_does_not_wait_for_foreign_code_that_will_not_end(work: Work) -> None:
     """A41."""
     with anyio.fail_after(60):
