@@ -538,6 +538,7 @@ async def test_a_question_whose_time_is_over_is_not_sent() -> None:
         assert system.counts().sent == 0
 
 
+@pytest.mark.alternating  # half a second each
 @pytest.mark.parametrize("own", [None, 60.0])
 async def test_a_child_inherits_the_deadline_of_the_ask_it_works_for(own: float | None) -> None:
     """A17: the earlier of its own and the inherited one holds."""
