@@ -581,6 +581,7 @@ async def test_an_exit_of_the_hook_for_failures_ends_nothing_though_a_timer_call
     assert "did not return within" in str(results(bodies(server)[1]))
 
 
+@pytest.mark.alternating  # it waits for another test's watchdog
 @pytest.mark.parametrize("name", ["actors tool", "actors watchdog"])
 async def test_where_the_system_gives_no_more_threads_no_place_and_no_session_is_lost(
     name: str, monkeypatch: pytest.MonkeyPatch
