@@ -122,6 +122,7 @@ async def quiet(session: Session, words: str) -> None:
 
 
 @pytest.mark.anyio
+@pytest.mark.usefixtures("short_waits")
 async def test_every_figure_that_an_alert_needs_is_in_the_stats_and_in_prometheus(tmp_path: Path) -> None:
     async with busy(tmp_path) as (runtime, stats, samples):
         assert stats.asks == {**AskCounts().outcomes, "complete": 4, "failed": 1, "refused": 1}
@@ -167,6 +168,7 @@ async def test_every_figure_that_an_alert_needs_is_in_the_stats_and_in_prometheu
 
 
 @pytest.mark.anyio
+@pytest.mark.usefixtures("short_waits")
 async def test_the_dashboard_and_the_alerts_ask_for_what_a_scrape_has(tmp_path: Path) -> None:
     queries = {**dict(dashboard_queries()), **dict(alert_queries())}
     async with busy(tmp_path) as (_, _, samples):
