@@ -20,7 +20,7 @@ from actors.core.ledger import Ledger
 from actors.core.profiles import PROFILES
 from actors.pure import render
 from actors.testing.histories import READERS, history
-from tests.at_scale import share, spread
+from tests.at_scale import extent, spread
 
 Table = dict[str, dict[str, Any]]  # Any: each field has its own type
 
@@ -127,7 +127,7 @@ def test_fields_changed_together_are_written_and_judged_sound(name: str) -> None
     random, tried = Random(name), 0
     for _ in range(300):
         tables = random.sample(VARIANTS, 3)
-        if tried < share(16 * 16) and (house := possible(name, *tables)) is not None:
+        if tried < extent(8, 256) and (house := possible(name, *tables)) is not None:
             tried += 1
             judged(house, name, [said(random.randrange(1000))], *tables)
     assert tried > 5
