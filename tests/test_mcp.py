@@ -475,6 +475,7 @@ async def until_progress(events: AsyncIterator[SessionEvent]) -> AsyncIterator[S
                 return
 
 
+@pytest.mark.alternating
 @pytest.mark.parametrize("over", ["stdio", "http"])
 async def test_a_cancelled_call_is_cancelled_at_the_server(over: str) -> None:
     model = openai(Turn(Call("look", {})), Turn(Say("ok")))
