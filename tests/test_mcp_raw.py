@@ -273,6 +273,7 @@ async def test_an_answer_above_a_limit_is_a_typed_error_and_the_next_call_works(
         assert await call(offer, "small") == "fine"
 
 
+@pytest.mark.alternating
 @WAYS
 async def test_an_answer_below_the_limits_is_read(way: str) -> None:
     async with connect(table(t={"$blocks": 1_000}, u={"$bytes": 2_000_000}), way) as offer:
@@ -282,6 +283,7 @@ async def test_an_answer_below_the_limits_is_read(way: str) -> None:
         assert await call(offer, "u") == "x" * 2_000_000
 
 
+@pytest.mark.alternating
 @WAYS
 async def test_a_list_of_tools_above_a_limit_is_an_error_that_names_it(way: str) -> None:
     with pytest.raises(
