@@ -207,6 +207,7 @@ async def test_a_session_whose_event_is_being_written_keeps_its_actors() -> None
         assert (await session.ask("Who?")).served_by.backend == "b"
 
 
+@pytest.mark.alternating
 @pytest.mark.parametrize("which", ["session", "ledger", "renderer", "scheduler"])
 async def test_after_a_crash_a_session_is_put_away_and_woken_like_any_other(which: str) -> None:
     server = openai(WORK, Turn(Say("Done.")))

@@ -288,6 +288,7 @@ async def test_the_stream_of_the_ask_ends_awaiting_and_another_goes_on_with_its_
         assert numbers == sorted(numbers)
 
 
+@pytest.mark.alternating
 @pytest.mark.parametrize("when", ["before", "half", "all"])
 @pytest.mark.parametrize("which", ["session", "ledger"])
 async def test_a_crash_of_the_actors_while_a_turn_waits_loses_nothing_of_it(when: str, which: str) -> None:
