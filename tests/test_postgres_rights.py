@@ -138,6 +138,7 @@ def test_a_host_of_an_older_version_writes_nothing_in_newer_tables(
 # Errors that nobody expects
 
 
+@pytest.mark.alternating
 @pytest.mark.anyio
 @pytest.mark.parametrize("code", ["22000", "P0001", "42P01", "XX000", "25P02", "0A000"])
 async def test_whatever_the_server_says_no_session_ends_for_it(
