@@ -59,6 +59,7 @@ def is_asleep(session: Session) -> bool:
     return isinstance(now, Passive) and now.made is None and session._activation.holding.total == 0
 
 
+@pytest.mark.alternating
 @pytest.mark.requirement("PROMISE-3", "PROMISE-4", "PROMISE-6")
 async def test_a_session_that_sleeps_between_its_asks_sends_the_same_bytes(storage: Storage) -> None:
     async def stays_awake(session: Session) -> None:
@@ -69,6 +70,7 @@ async def test_a_session_that_sleeps_between_its_asks_sends_the_same_bytes(stora
     assert asleep == awake
 
 
+@pytest.mark.alternating
 @pytest.mark.requirement("PROMISE-6")
 async def test_all_that_is_read_of_a_session_that_sleeps_is_as_it_was(storage: Storage) -> None:
     gate = Gate()
@@ -99,6 +101,7 @@ async def _events(session: Session) -> list[object]:
     return [event async for event in session.events(follow=False)]
 
 
+@pytest.mark.alternating
 async def test_reading_the_events_of_a_session_that_sleeps_does_not_wake_it(storage: Storage) -> None:
     async with hosting(storage=storage, a=openai()) as runtime:
         session = await runtime.open("a")
@@ -108,6 +111,7 @@ async def test_reading_the_events_of_a_session_that_sleeps_does_not_wake_it(stor
         assert is_asleep(session)
 
 
+@pytest.mark.alternating
 @pytest.mark.requirement("PROMISE-6")
 @pytest.mark.parametrize("brought", ["results", "a decision", "a cancel", "an end"])
 async def test_a_turn_that_waits_sleeps_and_is_gone_on_with(storage: Storage, brought: str) -> None:
@@ -143,6 +147,7 @@ async def test_a_turn_that_waits_sleeps_and_is_gone_on_with(storage: Storage, br
         assert session.pending == ()
 
 
+@pytest.mark.alternating
 async def test_a_session_that_sleeps_is_still_this_hosts(storage: Storage) -> None:
     async with hosting(storage=storage, a=openai()) as runtime:
         session = await runtime.open("a", id="one")
@@ -155,6 +160,7 @@ async def test_a_session_that_sleeps_is_still_this_hosts(storage: Storage) -> No
         assert session._activation.fence == fence
 
 
+@pytest.mark.alternating
 async def test_where_caches_are_warm_and_what_form_an_answer_takes_outlive_its_sleep(
     storage: Storage,
 ) -> None:
@@ -199,6 +205,7 @@ async def test_a_session_whose_log_cannot_be_read_says_why_and_wakes_when_it_can
         assert (await session.ask("And now?")).text == "Here."
 
 
+@pytest.mark.alternating
 async def test_after_a_burst_of_asks_sessions_give_their_actors_back(storage: Storage) -> None:
     gate, names = Gate(), [f"n{number}" for number in range(8)]
     limits = RuntimeLimits(active=2)
@@ -241,6 +248,7 @@ async def crowded(storage: Storage, limits: RuntimeLimits) -> AsyncIterator[tupl
         yield runtime, gate
 
 
+@pytest.mark.alternating
 @pytest.mark.requirement("PROMISE-9")
 @pytest.mark.parametrize("storage", ["memory", "sqlite-process", "postgres"], indirect=True)
 async def test_as_many_sessions_are_open_as_may_be(storage: Storage) -> None:
@@ -253,6 +261,7 @@ async def test_as_many_sessions_are_open_as_may_be(storage: Storage) -> None:
         await runtime.open("a", id="three")
 
 
+@pytest.mark.alternating
 @pytest.mark.requirement("PROMISE-9")
 async def test_what_was_not_used_for_longest_is_put_away_when_there_is_no_memory(storage: Storage) -> None:
     limits = RuntimeLimits(memory=100_000)
@@ -265,6 +274,7 @@ async def test_what_was_not_used_for_longest_is_put_away_when_there_is_no_memory
         assert 60_000 < runtime.stats().memory < 100_000
 
 
+@pytest.mark.alternating
 @pytest.mark.requirement("PROMISE-9")
 async def test_while_busy_sessions_hold_all_the_memory_nothing_new_is_taken_in(storage: Storage) -> None:
     async with crowded(storage, RuntimeLimits(memory=70_000)) as (runtime, gate):
@@ -310,6 +320,7 @@ async def test_logs_in_memory_count_and_sleeping_frees_only_what_was_made_of_the
         assert runtime.stats().memory == 0
 
 
+@pytest.mark.alternating
 async def test_what_is_kept_of_sessions_that_sleep_is_bounded(storage: Storage) -> None:
     limits = RuntimeLimits(active=1, memory=210_000)
     async with (
