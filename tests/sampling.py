@@ -1,13 +1,14 @@
 """Choose the cases of large matrices that run by default. The profile `thorough` runs all of them.
 
 Two markers choose. `alternating` runs each case on one of the two event loops: half of the cases on asyncio, the
-others on trio. `sampled(n)` runs one case in n. Both go along the diagonals of a matrix, so neighbouring cases, in
-every parameter, differ in their loop, and a sample has every value of a parameter if another parameter has at least n
-values. A case always runs if the command line contains its whole id.
+others on trio; a test without other parameters runs on one of them. `sampled(n)` runs one case in n. Both go along the
+diagonals of a matrix, so neighbouring cases, in every parameter, differ in their loop, and a sample has every value of
+a parameter if another parameter has at least n values. A case always runs if the command line contains its whole id.
 """
 
 from collections.abc import Iterable
 from typing import NamedTuple
+from zlib import crc32
 
 import pytest
 from hypothesis import settings
@@ -54,7 +55,8 @@ def _is_chosen(item: pytest.Item, case: Case) -> bool:
         return False
     loop = _parameters(item).get(LOOP)
     is_alternating = item.get_closest_marker("alternating") is not None
-    return not is_alternating or loop is None or loop == LOOPS[diagonal // size % len(LOOPS)]
+    number = diagonal // size if case.places else crc32(case.test.encode())
+    return not is_alternating or loop is None or loop == LOOPS[number % len(LOOPS)]
 
 
 def _case(item: pytest.Item, axes: dict[tuple[str, str], list[int]]) -> Case | None:

@@ -28,7 +28,7 @@ from tests.postgres import Server, made
 from tests.storages import begin, to
 from tests.takeover_host import tools
 
-LEASE = 0.9
+LEASE = 1.5
 """Seconds. A test waits for it to be over."""
 
 
