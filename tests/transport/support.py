@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import anyio
 import anyio.abc
+import anyio.lowlevel
 from anyio.streams.tls import TLSListener
 
 from actors.core.segments import Segments
@@ -80,7 +81,8 @@ class Peer:
         """Send these bytes one by one, each in a packet of its own."""
         for byte in data:
             await self.stream.send(bytes([byte]))
-            await anyio.sleep(0.002)
+            for _ in range(3):  # passes of the loop, in which the client reads it
+                await anyio.lowlevel.checkpoint()
 
     async def drip(self, data: bytes) -> None:
         """Send these bytes again and again, slowly, until the client has had enough."""
