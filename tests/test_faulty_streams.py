@@ -113,8 +113,9 @@ REPORTED = [(name, status) for name in FAMILIES for status in (429, 500, 503) if
 @pytest.mark.alternating
 @pytest.mark.parametrize(("name", "status"), REPORTED)
 async def test_an_error_inside_a_stream_of_status_200_is_what_the_status_is(name: str, status: int) -> None:
-    plain = await asked(saying(name, Status(status)), TWICE)
-    inside = await asked(saying(name, ErrorInStream(0, status)), TWICE)
+    message = "Please try again in 10ms." if status == 429 else None  # OpenAI's own says a second
+    plain = await asked(saying(name, Status(status, message=message)), TWICE)
+    inside = await asked(saying(name, ErrorInStream(0, status, message)), TWICE)
     causes = [result.attempts[0].cause for result in (plain, inside)]
     assert causes[0] is not None
     assert causes[1] is not None
