@@ -168,6 +168,7 @@ async def test_an_open_that_is_cancelled_at_any_await_leaves_nothing_claimed(sto
             await runtime.journal.delete("one")
 
 
+@pytest.mark.alternating
 @KEPT
 @pytest.mark.requirement("PROMISE-12", "PROMISE-11")
 async def test_a_resume_that_is_cancelled_at_any_await_leaves_nothing_claimed(storage: Storage) -> None:
@@ -184,6 +185,7 @@ async def test_a_resume_that_is_cancelled_at_any_await_leaves_nothing_claimed(st
             await runtime.journal.import_session(exported, id="one")
 
 
+@pytest.mark.alternating
 @KEPT
 @pytest.mark.requirement("PROMISE-12", "PROMISE-11")
 async def test_a_get_or_create_that_is_cancelled_at_any_await_leaves_nothing_claimed(
@@ -252,6 +254,7 @@ async def test_an_import_that_is_cancelled_at_any_await_leaves_nothing_claimed_a
             await runtime.journal.delete("two")
 
 
+@pytest.mark.alternating
 @KEPT
 @pytest.mark.requirement("PROMISE-12", "PROMISE-11")
 async def test_a_runtime_that_is_cancelled_at_any_await_of_its_life_leaves_nothing_open(
