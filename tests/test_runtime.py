@@ -344,6 +344,7 @@ async def test_many_sessions_open_and_talk_at_once() -> None:
     assert server.received == 3 * count
 
 
+@pytest.mark.alternating
 @pytest.mark.long
 @pytest.mark.requirement("PROMISE-9")
 async def test_a_thousand_cancels_of_one_backend_at_once_overflow_nothing() -> None:
