@@ -22,7 +22,6 @@ from actors.storage.named import storage_at
 from actors.storage.postgres import PostgresStorage
 from actors.storage.sqlite.locks import is_held
 from actors.testing import Call, OpenAIServer, Say, Turn, serve
-from tests.at_scale import extent
 from tests.forked import Forked
 from tests.postgres import Server, made
 from tests.storages import begin, to
@@ -175,7 +174,7 @@ def test_of_a_thousand_concurrent_claims_each_has_a_number_of_its_own_and_no_log
 
     threads = [Thread(target=hear, args=pair) for pair in zip(children, heard, strict=True)]
     for seed, (child, thread) in enumerate(zip(children, threads, strict=True)):
-        child.tell("race", seed, extent(200, 500), *sessions)
+        child.tell("race", seed, 500, *sessions)
         thread.start()
     for thread in threads:
         thread.join()
