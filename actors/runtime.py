@@ -447,7 +447,7 @@ class Runtime:
         waiting, now = host.journal.waiting, self.system.now()
         journal = meters.journal.stats(storage.level, storage.lease, storage.sizes, waiting, BATCH, now)
         counted = backends, open_, active, host.held.total, self.refused, held, slow, self.stalls, journal
-        of_host = host.most.memory, host.reuse.stats, host.loop_lag, *meters.work
+        of_host = host.most.memory, host.reuse.stats, host.loop_lag, *meters.work, THREADS.waiting
         return RuntimeStats(*counted, self._budgets.stats, self._learned.stats(), *of_host)
 
     @property

@@ -9,7 +9,6 @@ from actors.core.measures import AskCounts, RequestCounts, ToolMeasures, bounded
 from actors.core.spending import total
 from actors.core.stats import BackendStats, ModelStats, ToolCounts, ToolStats
 from actors.core.stream import Usage
-from actors.execution.threads import THREADS
 from actors.logs.outage import JournalMeter
 from actors.provider import Meter
 
@@ -47,12 +46,12 @@ class Meters(Struct):
         self.on_slow(actor, message, seconds)
 
     @property
-    def work(self) -> tuple[dict[str, int], int, int, int, dict[str, ToolStats], int]:
+    def work(self) -> tuple[dict[str, int], int, int, int, dict[str, ToolStats]]:
         """What sessions do, in the order in which the stats have it."""
         asks, stages = self.asks, self.asks.stages
         outcomes = {str(outcome): count for outcome, count in asks.outcomes.items()}
         queues = asks.queued, stages["asking"], stages["waiting"]
-        return outcomes, *queues, self.calls.stats, THREADS.waiting
+        return outcomes, *queues, self.calls.stats
 
     def backends(self, cost: Callable[[Binding, Usage], float | None]) -> dict[str, BackendStats]:
         """Return the stats of each backend that was used. `cost`: of usage; None where a price is not known."""
