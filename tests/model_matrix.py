@@ -18,7 +18,7 @@ from actors import Runtime
 from actors.config import Config
 from actors.config.providers import kind_of
 from actors.config.settings import BackendSettings, FileSettings
-from actors.core.models.lookup import ModelRow
+from actors.core.models.row import ModelRow
 from actors.core.models.table import ROWS
 from actors.core.profiles import dialect
 from actors.errors import ConfigError

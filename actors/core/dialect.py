@@ -12,7 +12,7 @@ from actors.core.concerns import Demands, Ids, Kind, MediaRules, ReasoningRules,
 from actors.core.form import replace
 from actors.core.identity import Binding
 from actors.core.models.facts import ModelFacts
-from actors.core.models.lookup import Maker
+from actors.core.models.row import Maker
 
 Family: TypeAlias = Literal["openai_chat", "responses", "anthropic", "gemini", "converse"]
 

@@ -38,7 +38,7 @@ from actors.core.dialect import (
 )
 from actors.core.form import replace
 from actors.core.models.facts import CLAUDE_KEYS, ModelFacts
-from actors.core.models.lookup import Maker
+from actors.core.models.row import Maker
 from actors.errors import UnknownTarget, nearest
 
 _MAKERS: tuple[Maker, ...] = ("openai", "anthropic", "google")

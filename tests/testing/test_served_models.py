@@ -15,8 +15,8 @@ from actors.core.content import Message, Text
 from actors.core.identity import Binding
 from actors.core.jsonio import Json
 from actors.core.models.facts import ModelFacts
-from actors.core.models.lookup import ModelRow
 from actors.core.models.narrow import for_model
+from actors.core.models.row import ModelRow
 from actors.core.models.table import ROWS
 from actors.errors import ConfigError
 from actors.pure import render

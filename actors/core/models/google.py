@@ -5,7 +5,7 @@ The last row is the newest generation, and matches every other name of the famil
 
 from actors.core.form import replace
 from actors.core.models.facts import ModelFacts
-from actors.core.models.lookup import ModelRow
+from actors.core.models.row import ModelRow
 
 _GEMINI_1 = ModelFacts(
     efforts=(),

@@ -5,7 +5,7 @@ The last row of each maker is its newest generation.
 
 from actors.core.form import replace
 from actors.core.models.facts import ModelFacts
-from actors.core.models.lookup import ModelRow
+from actors.core.models.row import ModelRow
 
 _MOONSHOT = ModelFacts(efforts=(), thinking=())
 _KIMI_K2 = ModelFacts(

@@ -6,7 +6,7 @@ published in public issues.
 """
 
 from actors.core.models import anthropic, google, open_weights, openai
-from actors.core.models.lookup import ModelRow
+from actors.core.models.row import ModelRow
 
 ROWS: tuple[ModelRow, ...] = (*openai.ROWS, *anthropic.ROWS, *google.ROWS, *open_weights.ROWS)
 """Every row; the first whose pattern matches a model's base name describes it."""
