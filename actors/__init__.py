@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from actors.core.history import History
     from actors.core.identity import Binding
     from actors.core.ledger import Ledger
+    from actors.core.preview import Preview
     from actors.core.profiles import dialect
     from actors.core.reproduction import Reproduction
     from actors.core.spending import Budget, Price
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from actors.execution.executor import ToolFailure
     from actors.handle import Session
     from actors.once import run
-    from actors.preview import Preview
     from actors.pure import encode, from_wire, render
     from actors.runtime import Runtime
     from actors.subagents import handoff, subagent
@@ -109,6 +109,7 @@ _HOMES = {
     "core.compaction": ("Compaction", "CompactionResult"),
     "core.dialect": ("Dialect",),
     "core.event_json": ("event_json", "sse_frame"),
+    "core.preview": ("Preview",),
     "core.profiles": ("dialect",),
     "core.feed": ("Applied", "Deferred", "SessionEvent", "TurnResult"),
     "core.history": ("History",),
@@ -121,7 +122,6 @@ _HOMES = {
     "execution.executor": ("ToolFailure",),
     "handle": ("Session",),
     "once": ("run",),
-    "preview": ("Preview",),
     "pure": ("encode", "from_wire", "render"),
     "runtime": ("Runtime",),
     "subagents": ("handoff", "subagent"),

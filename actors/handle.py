@@ -16,6 +16,7 @@ from actors.core.history import History
 from actors.core.jsonio import JsonValue
 from actors.core.ledger import Ledger
 from actors.core.packed import pack
+from actors.core.preview import Preview
 from actors.core.state import SessionState
 from actors.errors import (
     ActorFailed,
@@ -35,7 +36,6 @@ from actors.hosting.session_actors import SessionActors
 from actors.kernel import Query, Ref
 from actors.ledger import DurableLedger
 from actors.logs.session_events import SessionEvents
-from actors.preview import Preview, preview_of
 from actors.renderer import Render
 from actors.toolsets import Item
 from actors.turns.brought import Brought, checked_results, decision, host_call
@@ -43,6 +43,7 @@ from actors.turns.commands import Cancel, Configure, Look, SessionCommand, Switc
 from actors.turns.inflight import SessionRefs
 from actors.turns.output import output_of
 from actors.turns.pending import Bring, HostCall, HostCompaction, HostRewind, Submit, again
+from actors.turns.preview import preview_of
 from actors.turns.streams import AnswerSink, AskStream, TextStream
 from actors.turns.words import Words, packed_words
 

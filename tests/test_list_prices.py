@@ -18,8 +18,8 @@ from actors import Budget, Compaction, Price, Runtime, TurnResult, tool
 from actors.backends import list_prices
 from actors.backends.list_prices import UNLISTED, listing
 from actors.config.providers import PRICE_LISTS, PROVIDERS
+from actors.core.preview import Preview
 from actors.errors import ConfigError
-from actors.preview import Preview
 from actors.testing import AnthropicServer, Call, OpenAIServer, Say, Turn, serve
 
 pytestmark = pytest.mark.anyio

@@ -77,14 +77,14 @@ MUTATIONS = (
     ),
     Mutation(
         "budgets: a preview does not say that one is used up",
-        "actors/preview.py:preview_of",
+        "actors/turns/preview.py:preview_of",
         'equipment.why_over(state, target) or ""',
         '""""""',
         (USED_UP,),
     ),
     Mutation(
         "budgets: a preview does not say that an ask makes room first",
-        "actors/preview.py:preview_of",
+        "actors/turns/preview.py:preview_of",
         "too_full(*...) is not None",
         "False",
         (SUMMARY,),

@@ -1,16 +1,10 @@
-"""A preview: what would be sent to a target now."""
+"""A preview: the request that a target would get now, as a value."""
 
 from msgspec import Struct
 
-from actors.backends.backend import ResolvedBackend, too_full
-from actors.core.asking import Asked
 from actors.core.diagnostics import Report
 from actors.core.identity import Binding
-from actors.core.lane import Rendered
-from actors.core.ledger import Ledger
 from actors.core.routing import SkippedMember
-from actors.core.state import SessionState
-from actors.turns.configuration import Equipment
 
 
 class Preview(Struct, frozen=True):
@@ -45,30 +39,3 @@ class Preview(Struct, frozen=True):
     def size(self) -> int:
         """Bytes of the body."""
         return len(self.body)
-
-
-def preview_of(
-    rendered: Rendered,
-    backend: ResolvedBackend,
-    target: str,
-    session: tuple[SessionState, Ledger, Equipment],
-    settings: Asked | None,
-) -> Preview:
-    """Return the preview of an ask with these settings, of which the transcript has been rendered."""
-    state, ledger, equipment = session
-    resolver = equipment.resolver
-    choice = settings.tool_choice if settings else None
-    omitted = backend.omissions(choice, settings)
-    request = backend.request(rendered, state.session, choice, settings, omitted)
-    return Preview(
-        backend.binding,
-        request.body,
-        rendered.report,
-        dict(rendered.report.losses) | dict.fromkeys(request.losses, 1),
-        rendered.before,
-        request.assumed,
-        too_full(resolver, state, ledger, backend.binding, state.history.length) is not None,
-        equipment.why_over(state, target) or "",
-        resolver.pool(target).skipped,
-        resolver.known_window(backend.binding),
-    )
