@@ -42,7 +42,7 @@ from actors.errors import (
 )
 from actors.execution.children import Above
 from actors.hosting.passive import LOGGED, Closing, Over, Passive, logged
-from actors.hosting.session_actors import SessionActors
+from actors.hosting.session_actors import SessionActors, SessionSetup
 from actors.hosting.session_host import SessionHost
 from actors.logs.holding import Holding
 from actors.tools import Toolset
@@ -171,12 +171,34 @@ class Activation:
         """Return actors that are made of what is kept, or of the log."""
         self.host.taken_up(self)
         self.holding.count("objects", OBJECTS)
-        self._now = SessionActors(self, kept)
+        self._now = SessionActors(self._setup, kept, self._waits, self.pending)
         if kept.made is not None:
             self.host.reuse.hits += 1
         elif kept.dropped:
             self.host.reuse.rebuild()
         return self._now
+
+    @property
+    def _setup(self) -> SessionSetup:
+        """The values that its actors are made with."""
+        return SessionSetup(
+            self.name,
+            self.key,
+            self.tenant,
+            self.fence,
+            self.host,
+            self.configuration,
+            self.holding,
+            self.record,
+            self.bounds,
+            self.approve,
+            self.deps,
+            self.depth,
+            self.change,
+            self.rested,
+            self.ended,
+            self.suspend,
+        )
 
     def recall(self, state: SessionState, lanes: Lanes) -> None:
         """Take what was made of the session's log elsewhere: nothing is open in it but a turn that waits."""
@@ -207,6 +229,7 @@ class Activation:
         if isinstance(self._now, SessionActors):
             self._target, self._waits = self.target, self.waits
             if (kept := self._now.passivate()) is not None:
+                self.pending = self._now.resumable
                 self._sleep(kept)
         return not isinstance(self._now, SessionActors)
 

@@ -1,12 +1,16 @@
 """The actors that a session has while it is used: made together from its log, restarted together, put away together."""
 
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Never
 
 import anyio
+from msgspec import Struct
 
 from actors.backends.choosing import Affinity
+from actors.core.batch import Approve
+from actors.core.bounds import Bounds
 from actors.core.feed import PendingCall
 from actors.core.form import replace
 from actors.core.spending import Used
@@ -14,18 +18,20 @@ from actors.core.state import UNREAD, Lanes, SessionState
 from actors.errors import ActorStopped, Draining, Fenced, JournalError
 from actors.execution.executor import Executor
 from actors.hosting.passive import Passive, logged
+from actors.hosting.session_host import SessionHost
 from actors.kernel import Group, Ref, Restart
 from actors.ledger import LedgerActor, LedgerCommand
+from actors.logs.holding import Holding
 from actors.logs.log import Generation
 from actors.renderer import RendererActor
 from actors.scheduler import SchedulerActor
 from actors.turns.commands import Cancel, SessionCommand
-from actors.turns.configuration import Equipment
+from actors.turns.configuration import Configuration, Equipment, Prepare
 from actors.turns.inflight import SessionRefs
 from actors.turns.pending import PendingAsks
+from actors.turns.records import AskRecord
 
 if TYPE_CHECKING:
-    from actors.hosting.activation import Activation
     from actors.session import SessionActor
 
 RESTART = Restart(ends=(JournalError,))
@@ -33,36 +39,87 @@ RESTART = Restart(ends=(JournalError,))
 none."""
 
 
-class SessionActors:
-    """A session's actors. They are made from its log, and restart together."""
+class SessionSetup(Struct, frozen=True):
+    """The values that the actors of a session are made with, and the functions that they call.
 
-    def __init__(self, activation: "Activation", kept: Passive) -> None:
-        host = activation.host
-        self._activation, self._host, self._name = activation, host, activation.name
-        self._state, self._lanes = kept.made or host.recalled(activation.name)
+    Args:
+        name, key, tenant: The session's id, its opaque key, and the tenant that it belongs to.
+        fence: The number with which the session was claimed.
+        host: What the session shares with the other sessions of the runtime.
+        configuration: The session's system prompt and tools.
+        holding: Counts the bytes that the session holds.
+        record: Counts the session's asks.
+        bounds: The limits of a turn.
+        approve: Asked before calls of some tools.
+        deps: The value that the host gave its tools.
+        depth: The place of the actors in the order of asks.
+        change: Opens the tools of a configuration change that a call asks for.
+        on_rested: Called when an ask has ended, or its turn begins to wait.
+        on_ended: Called when the actors have ended for good, with the error if another writer has the session.
+        on_suspended: Called when the journal has ended the actors.
+    """
+
+    name: str
+    key: str
+    tenant: str
+    fence: int
+    host: SessionHost
+    configuration: Configuration
+    holding: Holding
+    record: AskRecord
+    bounds: Bounds
+    approve: Approve | None
+    deps: object
+    depth: int
+    change: Prepare
+    on_rested: Callable[[], None]
+    on_ended: Callable[[Fenced | None], None]
+    on_suspended: Callable[[], None]
+
+
+class SessionActors:
+    """A session's actors. They are made from its log, and restart together.
+
+    Args:
+        setup: The values that they are made with.
+        kept: What is left of those before them.
+        waits: The calls that a turn in flight waits for.
+        pending: The asks of that turn, if its answer has a form.
+    """
+
+    def __init__(
+        self,
+        setup: SessionSetup,
+        kept: Passive,
+        waits: tuple[PendingCall, ...],
+        pending: PendingAsks | None,
+    ) -> None:
+        host = setup.host
+        self._host, self._name, self._approve, self._bounds = host, setup.name, setup.approve, setup.bounds
+        self._on_ended, self._on_suspended = setup.on_ended, setup.on_suspended
+        self._state, self._lanes = kept.made or host.recalled(setup.name)
         self._affinity = kept.affinity or Affinity()
-        self._waits = activation.waits
+        self._waits = waits
         self._made: SessionActor | None = None
-        self.equipment = Equipment(activation.configuration, host.resolver, activation.change)
-        self._pending = activation.pending or PendingAsks(host.most_waiting)
-        self._pending.rested, self._pending.record = activation.rested, activation.record
+        self.equipment = Equipment(setup.configuration, host.resolver, setup.change)
+        self._pending = pending or PendingAsks(host.most_waiting)
+        self._pending.rested, self._pending.record = setup.on_rested, setup.record
         self._executor = Executor(
             host.system,
             self._name,
             host.limits,
             host.quarantine,
             host.tool_failed,
-            activation.deps,
-            activation.key,
-            activation.tenant,
+            setup.deps,
+            setup.key,
+            setup.tenant,
             host.open_below,
             host.tools,
         )
-        fence, holding = activation.fence, activation.holding
-        self._generation = Generation(self._name, fence, host.journal, host.rules, holding)
+        self._generation = Generation(self._name, setup.fence, host.journal, host.rules, setup.holding)
         self.refs: SessionRefs
         self.session: Ref[SessionCommand]
-        self.begin_anew(activation.depth)
+        self.begin_anew(setup.depth)
 
     @property
     def _acting(self) -> "SessionActor":
@@ -115,10 +172,14 @@ class SessionActors:
         assert isinstance(renderer, RendererActor)
         assert isinstance(ledger, LedgerActor)
         affinity = session.affinity or None
-        self._activation.pending = self._pending if session.waits and self._pending.form is not None else None
         if not (renderer.lanes.bindings() or self._host.is_durable):
             return logged(affinity)
         return Passive((replace(session.state, ledger=ledger.known.ledger), renderer.lanes), affinity)
+
+    @property
+    def resumable(self) -> PendingAsks | None:
+        """The asks of a turn that waits for its caller, if its answer has a form: the next actors take them on."""
+        return self._pending if self._acting.waits and self._pending.form is not None else None
 
     def forget(self) -> Used | None:
         """Drop what the log says: they begin anew from it. Return what the session had used."""
@@ -174,12 +235,12 @@ class SessionActors:
         return RendererActor(self._lanes, self._generation)
 
     def _scheduler_actor(self, ledger: Ref[LedgerCommand]) -> SchedulerActor:
-        return SchedulerActor(self.equipment.tools, ledger, self._executor, self._activation.approve)
+        return SchedulerActor(self.equipment.tools, ledger, self._executor, self._approve)
 
     def _session_actor(self) -> "SessionActor":
         from actors.session import SessionActor  # and all that drives its turns: with the first session
 
-        bounds, pending, made = self._activation.bounds, self._pending, self._generation
+        bounds, pending, made = self._bounds, self._pending, self._generation
         if self._made is not None:
             self._waits = self.waits
         self._made = SessionActor(
@@ -191,7 +252,7 @@ class SessionActors:
         """End the streams of a session whose actors have ended, and have it forgotten or put away."""
         why = self._group.ended if isinstance(self._group.ended, JournalError) else None
         if why is None or isinstance(why, Fenced):
-            self._activation.ended(why)
+            self._on_ended(why)
         else:
-            self._activation.suspend()
+            self._on_suspended()
         self._pending.clear(why)

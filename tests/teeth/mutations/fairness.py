@@ -85,7 +85,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "places: all tenants are one",
         "actors/hosting/session_actors.py:SessionActors.__init__",
-        "activation.tenant",
+        "setup.tenant",
         "''",
         (TURNS,),
     ),

@@ -264,8 +264,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "awaiting: the type that was asked for goes with the actors",
-        "actors/hosting/session_actors.py:SessionActors.passivate",
-        "self._pending if session.waits and self._pending.form is not None else None",
+        "actors/hosting/session_actors.py:SessionActors.resumable",
+        "self._pending if self._acting.waits and self._pending.form is not None else None",
         "None",
         (f"{AFTER}::test_the_answer_is_a_value_of_the_type_that_was_asked_for",),
     ),
