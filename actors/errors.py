@@ -59,10 +59,7 @@ or a secret. Expected ends, such as a cancelled call or a failed tool, are value
 """
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from actors.core.feed import TurnResult
+from typing import Any
 
 
 class ActorsError(Exception):
@@ -168,19 +165,19 @@ class AskFailed(ActorsError):
 
     Args:
         message: One line: who gave no answer, why, and what to try.
-        result: How the ask came out, as it is returned with `check=False`.
+        result: The `TurnResult` of the ask, as it is returned with `check=False`.
         kind: What kind of failure ended it, as `Cause.kind` has it; empty if it is none of them.
         status: HTTP status, if a response ended it.
         can_retry: Whether the same ask may succeed later, though nothing is changed.
         advice: What to try, which is in the message too; empty if nothing is known to help.
     """
 
-    result: "TurnResult[Any]"  # Any: its value, of the type that was asked for
+    result: Any  # a TurnResult: errors stand below it, and an exception cannot be generic where it is caught
 
     def __init__(
         self,
         message: str,
-        result: "TurnResult[Any] | None" = None,  # Any: as above. A session always gives it
+        result: Any = None,  # Any: as above. A session always gives it
         *,
         kind: str = "",
         status: int | None = None,
