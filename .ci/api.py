@@ -18,13 +18,16 @@ from typing import Any, get_args
 
 import actors
 from actors import errors, sync
-from actors.core import diagnostics, events, feed, intake, progress, stream
-from actors.core.concerns import Demands
-from actors.core.dialect import Profile
-from actors.core.feed import SessionEvent
-from actors.hosting.journal_admin import JournalAdmin
-from actors.storage.deletion import Deletion, RemainingData
-from actors.storage.directory import StoredSession
+from actors.core.dialects.dialect import Profile
+from actors.core.log import events
+from actors.core.models.concerns import Demands
+from actors.core.stream_events import feed
+from actors.core.stream_events.feed import SessionEvent
+from actors.core.transcript import diagnostics
+from actors.core.values import intake, progress, stream
+from actors.journal.storage.deletion import Deletion, RemainingData
+from actors.journal.storage.directory import StoredSession
+from actors.runtime.journal_admin import JournalAdmin
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "api.md"
 

@@ -17,20 +17,20 @@ from typing import Any
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Settings, ToolSpec
 from actors.config.providers import PROVIDERS, Provider
-from actors.core.asking import Choose
-from actors.core.content import Block, Media, Message, Seal, Text, Thinking, ToolCall, ToolResult
-from actors.core.dialect import ChatDialect, Dialect, ResponsesDialect
-from actors.core.form import replace
-from actors.core.history import History
-from actors.core.identity import Binding
-from actors.core.jsonio import Json, quote
-from actors.core.lane import Rendered
+from actors.core.data.form import replace
+from actors.core.data.jsonio import Json, quote
+from actors.core.data.segments import Segments
+from actors.core.dialects.dialect import ChatDialect, Dialect, ResponsesDialect
+from actors.core.dialects.profiles import PROFILES
+from actors.core.history.history import History
+from actors.core.lanes.lane import Rendered
 from actors.core.ledger import Ledger
-from actors.core.profiles import PROFILES
 from actors.core.rulebook import PREFIXES
-from actors.core.segments import Segments
-from actors.pure import render
+from actors.core.settings.asking import Choose
+from actors.core.values.content import Block, Media, Message, Seal, Text, Thinking, ToolCall, ToolResult
+from actors.core.values.identity import Binding
 from actors.testing.histories import READERS
+from actors.transcripts import render
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "dialects.md"
 

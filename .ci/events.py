@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from actors.core.event_json import VERSION
-from actors.core.event_schema import KINDS, SCHEMA
-from actors.core.feed import STATUSES
+from actors.core.stream_events.event_json import VERSION
+from actors.core.stream_events.event_schema import KINDS, SCHEMA
+from actors.core.stream_events.feed import STATUSES
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "events.md"
 

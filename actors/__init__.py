@@ -12,31 +12,41 @@ TYPE_CHECKING = False  # as type checkers know it; the module `typing` is not ne
 if TYPE_CHECKING:
     from actors import sync
     from actors.adapters.codec import decode
-    from actors.core.allowances import Allowance
-    from actors.core.asking import AskSettings, Choose
     from actors.core.check import check
-    from actors.core.compaction import Compaction, CompactionResult
-    from actors.core.content import Code, Media, Message, Native, Seal, Text, Thinking, ToolCall, ToolResult
-    from actors.core.dialect import Dialect
-    from actors.core.event_json import event_json, sse_frame
-    from actors.core.events import Interaction
-    from actors.core.feed import Applied, Deferred, SessionEvent, TurnResult
-    from actors.core.history import History
-    from actors.core.identity import Binding
+    from actors.core.dialects.dialect import Dialect
+    from actors.core.dialects.profiles import dialect
+    from actors.core.history.compaction import Compaction, CompactionResult
+    from actors.core.history.history import History
+    from actors.core.lanes.preview import Preview
+    from actors.core.lanes.reproduction import Reproduction
     from actors.core.ledger import Ledger
-    from actors.core.preview import Preview
-    from actors.core.profiles import dialect
-    from actors.core.reproduction import Reproduction
-    from actors.core.spending import Budget, Price
+    from actors.core.log.events import Interaction
+    from actors.core.policy.allowances import Allowance
+    from actors.core.settings.asking import AskSettings, Choose
+    from actors.core.settings.spending import Budget, Price
+    from actors.core.stream_events.event_json import event_json, sse_frame
+    from actors.core.stream_events.feed import Applied, Deferred, SessionEvent, TurnResult
+    from actors.core.values.content import (
+        Code,
+        Media,
+        Message,
+        Native,
+        Seal,
+        Text,
+        Thinking,
+        ToolCall,
+        ToolResult,
+    )
+    from actors.core.values.identity import Binding
     from actors.errors import ActorsError, AskFailed
-    from actors.execution.executor import ToolFailure
-    from actors.handle import Session
-    from actors.once import run
-    from actors.pure import encode, from_wire, render
-    from actors.runtime import Runtime
-    from actors.subagents import handoff, subagent
+    from actors.runtime.handle import Session
+    from actors.runtime.once import run
+    from actors.runtime.runtime import Runtime
+    from actors.runtime.subagents import handoff, subagent
+    from actors.scheduler.executor import ToolFailure
     from actors.tools import Tool, ToolContext, tool
-    from actors.toolsets import LiveTools, ToolSource
+    from actors.tools.toolsets import LiveTools, ToolSource
+    from actors.transcripts import encode, from_wire, render
 
 __all__ = [
     "ActorsError",
@@ -92,9 +102,9 @@ __all__ = [
 
 _HOMES = {
     "adapters.codec": ("decode",),
-    "core.asking": ("AskSettings", "Choose"),
+    "core.settings.asking": ("AskSettings", "Choose"),
     "core.check": ("check",),
-    "core.content": (
+    "core.values.content": (
         "Code",
         "Media",
         "Message",
@@ -105,28 +115,28 @@ _HOMES = {
         "ToolCall",
         "ToolResult",
     ),
-    "core.allowances": ("Allowance",),
-    "core.compaction": ("Compaction", "CompactionResult"),
-    "core.dialect": ("Dialect",),
-    "core.event_json": ("event_json", "sse_frame"),
-    "core.preview": ("Preview",),
-    "core.profiles": ("dialect",),
-    "core.feed": ("Applied", "Deferred", "SessionEvent", "TurnResult"),
-    "core.history": ("History",),
-    "core.identity": ("Binding",),
-    "core.events": ("Interaction",),
+    "core.policy.allowances": ("Allowance",),
+    "core.history.compaction": ("Compaction", "CompactionResult"),
+    "core.dialects.dialect": ("Dialect",),
+    "core.stream_events.event_json": ("event_json", "sse_frame"),
+    "core.lanes.preview": ("Preview",),
+    "core.dialects.profiles": ("dialect",),
+    "core.stream_events.feed": ("Applied", "Deferred", "SessionEvent", "TurnResult"),
+    "core.history.history": ("History",),
+    "core.values.identity": ("Binding",),
+    "core.log.events": ("Interaction",),
     "core.ledger": ("Ledger",),
-    "core.reproduction": ("Reproduction",),
-    "core.spending": ("Budget", "Price"),
+    "core.lanes.reproduction": ("Reproduction",),
+    "core.settings.spending": ("Budget", "Price"),
     "errors": ("ActorsError", "AskFailed"),
-    "execution.executor": ("ToolFailure",),
-    "handle": ("Session",),
-    "once": ("run",),
-    "pure": ("encode", "from_wire", "render"),
-    "runtime": ("Runtime",),
-    "subagents": ("handoff", "subagent"),
+    "scheduler.executor": ("ToolFailure",),
+    "runtime.handle": ("Session",),
+    "runtime.once": ("run",),
+    "transcripts": ("encode", "from_wire", "render"),
+    "runtime.runtime": ("Runtime",),
+    "runtime.subagents": ("handoff", "subagent"),
     "tools": ("Tool", "ToolContext", "tool"),
-    "toolsets": ("LiveTools", "ToolSource"),
+    "tools.toolsets": ("LiveTools", "ToolSource"),
 }
 _OTHERS = ("errors", "testing")
 """Modules whose public names are imported from them."""

@@ -1,6 +1,7 @@
 """Interrupts: tell those that a signal delivered to the process from errors that code raised itself.
 
-Used wherever code of the program is called (`actors.kernel.host_code`) or its values are read (`actors.core.ingest`).
+Used wherever code of the program is called (`actors.kernel.host_code`) or its values are read
+(`actors.core.data.ingest`).
 """
 
 import inspect

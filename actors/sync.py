@@ -22,18 +22,18 @@ from types import TracebackType
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar, Unpack, overload
 from weakref import finalize
 
-from actors import once
-from actors.core.asking import AskSettings
-from actors.core.feed import CompleteEvent, ErrorEvent, PendingCall, SessionEvent, TurnResult
-from actors.core.labels import Scalar
-from actors.core.stats import RuntimeStats
+from actors.core.settings.asking import AskSettings
+from actors.core.settings.labels import Scalar
+from actors.core.stats.stats import RuntimeStats
+from actors.core.stream_events.feed import CompleteEvent, ErrorEvent, PendingCall, SessionEvent, TurnResult
 from actors.errors import ActorsError
-from actors.handle import Session
-from actors.hosting.handles import SessionOpening
 from actors.kernel.loop_thread import Backend, LoopThread
-from actors.runtime import Runtime
-from actors.turns.streams import AskStream
-from actors.turns.words import Words
+from actors.runtime import once
+from actors.runtime.handle import Session
+from actors.runtime.handles import SessionOpening
+from actors.runtime.runtime import Runtime
+from actors.session.streams import AskStream
+from actors.session.words import Words
 
 __all__ = ["BlockingRuntime", "BlockingSession", "Steps", "run"]
 

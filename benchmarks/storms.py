@@ -21,14 +21,14 @@ import anyio
 
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Request
-from actors.backends.admission import Pace
-from actors.backends.retries import Retries
-from actors.backends.rounds import Answer, Broken, Endpoint, Generate, Generated
-from actors.core.identity import Binding
-from actors.core.profiles import dialect
-from actors.core.segments import Segments
+from actors.core.data.segments import Segments
+from actors.core.dialects.profiles import dialect
+from actors.core.values.identity import Binding
 from actors.kernel import Ref, System
-from actors.provider import ProviderActor, ProviderCommand
+from actors.provider.admission import Pace
+from actors.provider.provider_actor import ProviderActor, ProviderCommand
+from actors.provider.retries import Retries
+from actors.provider.rounds import Answer, Broken, Endpoint, Generate, Generated
 from actors.transport import Response, Timeouts
 
 BINDING = Binding("a", "openai_chat", "http://127.0.0.1:9/v1", "", "gpt")

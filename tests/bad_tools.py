@@ -21,11 +21,11 @@ import anyio
 import anyio.lowlevel
 
 from actors.config import RuntimeLimits
-from actors.core.codec import encode_event
-from actors.core.events import Event, Opened
-from actors.core.form import replace
-from actors.handle import Session
-from actors.runtime import Runtime
+from actors.core.data.form import replace
+from actors.core.log.codec import encode_event
+from actors.core.log.events import Event, Opened
+from actors.runtime.handle import Session
+from actors.runtime.runtime import Runtime
 from actors.testing import Call, OpenAIServer, Say, Turn
 from actors.tools import Tool, tool
 from tests.runtime_support import hosting

@@ -1,6 +1,6 @@
 """Random walks over hosts with prompt caches, and how much of what an ideal cache could have read is read.
 
-Each host has a stand-in cache by its provider's rules (`actors.testing.cache`), whose clock the walk moves: time passes
+Each host has a stand-in cache by its provider's rules (`actors.strict.cache`), whose clock the walk moves: time passes
 between requests, now and then so much that what was cached is gone. In a shell, for a line per dialect:
 
     python -m tests.cache_walks --count 400
@@ -17,14 +17,14 @@ from typing import ClassVar
 from msgspec.structs import replace
 
 from actors.adapters.request import Settings
-from actors.core.content import Message, Text, ToolCall
-from actors.core.events import Returned, Scheduled, Started, Submitted
-from actors.core.identity import Binding
-from actors.core.jsonio import quote
-from actors.core.packed import pack
+from actors.core.data.jsonio import quote
+from actors.core.log.events import Returned, Scheduled, Started, Submitted
+from actors.core.values.content import Message, Text, ToolCall
+from actors.core.values.identity import Binding
+from actors.core.values.packed import pack
+from actors.strict.rules.prompts import AUTOMATIC
+from actors.strict.script import Call, Redacted, Say, Think, Turn
 from actors.testing import PromptCache
-from actors.testing.rules.prompts import AUTOMATIC
-from actors.testing.script import Call, Redacted, Say, Think, Turn
 from tests.walks import MODELS, TOOLS, Walk
 
 MARKED = ("anthropic", "bedrock", "openrouter")

@@ -23,12 +23,12 @@ import anyio
 import anyio.lowlevel
 
 from actors.config import BackendLimits, Config, FileSettings, RuntimeLimits
-from actors.core.segments import Segments
-from actors.execution.threads import THREADS
-from actors.handle import Session
-from actors.runtime import Runtime
-from actors.storage import Appended, Entry
-from actors.storage.memory import MemoryStorage
+from actors.core.data.segments import Segments
+from actors.journal.storage import Appended, Entry
+from actors.journal.storage.memory import MemoryStorage
+from actors.runtime.handle import Session
+from actors.runtime.runtime import Runtime
+from actors.scheduler.threads import THREADS
 from actors.testing import Call, Fault, OpenAIServer, Say, Stall, Turn, serve
 from actors.tools import tool
 from actors.transport import HttpTransport, Response, Timeouts

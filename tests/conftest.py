@@ -21,8 +21,8 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import HealthCheck, settings
 
-from actors.backends.retries import Retries
 from actors.kernel.system import GRACE
+from actors.provider.retries import Retries
 from tests.postgres import postgres as postgres  # a fixture, for every test
 from tests.readings import compare_readings
 from tests.sampling import sample
@@ -133,7 +133,7 @@ def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def short_graces(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give a tool that was told to end a fifth of its time. For one that goes on past either."""
-    for place in ("execution.calls", "scheduler", "kernel.system"):
+    for place in ("scheduler.calls", "scheduler.scheduler_actor", "kernel.system"):
         monkeypatch.setattr(f"actors.{place}.GRACE", GRACE / 5)
 
 

@@ -17,11 +17,11 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import anyio
 
-from actors.core.feed import TextEvent
-from actors.handle import Session
+from actors.core.stream_events.feed import TextEvent
+from actors.runtime.handle import Session
+from actors.strict.loopback import HttpRequest, LoopbackAnswer
+from actors.strict.server import LoopbackServer
 from actors.testing import Call, Disconnect, Say, Script, Turn, strict_server
-from actors.testing.loopback import HttpRequest, LoopbackAnswer
-from actors.testing.server import LoopbackServer
 from actors.tools import Tool, tool
 from tests.runtime_support import gathered, hosting
 

@@ -31,11 +31,11 @@ from trio._core._run import GLOBAL_RUN_CONTEXT
 
 from actors import Compaction, Runtime, tool
 from actors.config import BackendSettings, Config, FileSettings, RuntimeLimits
-from actors.core.feed import CompleteEvent, ErrorEvent, TurnResult
-from actors.core.segments import Segments
+from actors.core.data.segments import Segments
+from actors.core.stream_events.feed import CompleteEvent, ErrorEvent, TurnResult
 from actors.errors import CompactionFailed, JournalUnavailable
-from actors.handle import Session
-from actors.storage.sqlite import SqliteStorage
+from actors.journal.storage.sqlite import SqliteStorage
+from actors.runtime.handle import Session
 from actors.testing.bench.canned import CALLING, worded
 from actors.testing.bench.memory import resident
 from actors.testing.stressing.resources import Held, leaked

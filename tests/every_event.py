@@ -5,13 +5,23 @@ from typing import Any, Literal, Union, get_args, get_origin
 
 from msgspec.structs import fields
 
-from actors.core.asking import Choose, ToolChoice
-from actors.core.content import Code, Media, Message, Native, Seal, Text, Thinking, ToolCall, ToolResult
-from actors.core.events import Event
-from actors.core.form import Form, kept
-from actors.core.identity import Binding
-from actors.core.jsonio import Json, JsonObject, Quoted, quote
-from actors.core.packed import Packed, pack
+from actors.core.data.form import Form, kept
+from actors.core.data.jsonio import Json, JsonObject, Quoted, quote
+from actors.core.log.events import Event
+from actors.core.settings.asking import Choose, ToolChoice
+from actors.core.values.content import (
+    Code,
+    Media,
+    Message,
+    Native,
+    Seal,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+from actors.core.values.identity import Binding
+from actors.core.values.packed import Packed, pack
 
 MADE = Binding("b", "anthropic")
 SAID = pack(

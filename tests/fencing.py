@@ -23,11 +23,11 @@ import anyio
 import anyio.to_thread
 
 from actors import Runtime
-from actors.core.events import Opened, Submitted, SwitchApplied, TurnEnded
+from actors.core.log.events import Opened, Submitted, SwitchApplied, TurnEnded
 from actors.errors import SessionElsewhere, SessionExists
-from actors.handle import Session
-from actors.storage import Entry
-from actors.storage.sqlite import SqliteStorage
+from actors.journal.storage import Entry
+from actors.journal.storage.sqlite import SqliteStorage
+from actors.runtime.handle import Session
 from actors.testing import OpenAIServer, serve
 from tests.saying import say
 from tests.storages import to

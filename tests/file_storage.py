@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from struct import Struct
 
-from actors.core.events import Event
-from actors.storage import PAGE, Appended, Entry, Level, LogPage, decoded
-from actors.storage.memory import MemoryStorage
+from actors.core.log.events import Event
+from actors.journal.storage import PAGE, Appended, Entry, Level, LogPage, decoded
+from actors.journal.storage.memory import MemoryStorage
 
 _LENGTHS = Struct(">II")
 """Bytes of a session's id and of a record, which follow."""

@@ -23,9 +23,9 @@ from threading import Lock, Timer
 from typing import TextIO
 
 LOADED = (
-    "actors.runtime",
-    "actors.storage.sqlite",
-    "actors.testing.dialects",
+    "actors.runtime.runtime",
+    "actors.journal.storage.sqlite",
+    "actors.strict.dialects",
     "actors.transport.exchange",
     "actors.transport.pool",
     "anyio._backends._asyncio",

@@ -21,12 +21,12 @@ import anyio
 import anyio.abc
 
 from actors import ToolSource, mcp
-from actors.core.content import Media
+from actors.core.values.content import Media
 from actors.errors import ToolsetDown
 from actors.kernel import System
 from actors.tools import ToolContext
 from actors.tools.context import NoDoor
-from actors.toolsets import Offer, Toolsets
+from actors.tools.toolsets import Offer, Toolsets
 
 PACKAGE = "@modelcontextprotocol/server-everything"
 LONG = "trigger-long-running-operation"

@@ -18,9 +18,9 @@ from actors import Runtime
 from actors.config import Config
 from actors.config.providers import kind_of
 from actors.config.settings import BackendSettings, FileSettings
+from actors.core.dialects.profiles import dialect
 from actors.core.models.row import ModelRow
 from actors.core.models.table import ROWS
-from actors.core.profiles import dialect
 from actors.errors import ConfigError
 from actors.testing import serve, standin, strict_server
 

@@ -4,7 +4,7 @@ import pytest
 
 from actors.core import check
 from actors.core.check import CheckState
-from actors.core.jsonio import JsonRefused
+from actors.core.data.jsonio import JsonRefused
 
 accepted = check.accepted
 

@@ -14,29 +14,29 @@ from typing import Any
 import anyio
 import anyio.lowlevel
 
-from actors.backends.dumps import OnRefusal
 from actors.config import BackendLimits, BackendSettings, Config, FileSettings, PoolSettings, RuntimeLimits
 from actors.config.providers import kind_of
-from actors.core.codec import decode_event, encode_event
-from actors.core.compaction import Compaction
-from actors.core.content import Message
-from actors.core.events import Closed, Event, Interaction
-from actors.core.feed import SessionEvent
-from actors.core.form import replace
-from actors.core.identity import CallId
-from actors.core.profiles import dialect
-from actors.core.segments import Segments
-from actors.core.state import Lanes, SessionState, rebuilt
-from actors.execution.executor import ToolFailure
-from actors.handle import Session
-from actors.renderer import AdoptedLanes
-from actors.runtime import Runtime
-from actors.storage import Storage
+from actors.core.data.form import replace
+from actors.core.data.segments import Segments
+from actors.core.dialects.profiles import dialect
+from actors.core.history.compaction import Compaction
+from actors.core.log.codec import decode_event, encode_event
+from actors.core.log.events import Closed, Event, Interaction
+from actors.core.session.state import Lanes, SessionState, rebuilt
+from actors.core.stream_events.feed import SessionEvent
+from actors.core.values.content import Message
+from actors.core.values.identity import CallId
+from actors.journal.storage import Storage
+from actors.provider.dumps import OnRefusal
+from actors.renderer.renderer_actor import AdoptedLanes
+from actors.runtime.handle import Session
+from actors.runtime.runtime import Runtime
+from actors.scheduler.executor import ToolFailure
+from actors.session.commands import Look
+from actors.strict.server import LoopbackServer, serve
 from actors.testing import AnthropicProfile, AnthropicServer, AnthropicSettings, OpenAIServer
-from actors.testing.server import LoopbackServer, serve
 from actors.tools import Tool, tool
 from actors.transport import HttpTransport, Response, Timeouts, Transport
-from actors.turns.commands import Look
 from tests.marks import unmarked
 
 Json = dict[str, Any]  # Any: a request body under test

@@ -2,7 +2,7 @@
 
 from random import Random
 
-from actors.backends.retries import Retries
+from actors.provider.retries import Retries
 
 _wait = Retries.wait
 

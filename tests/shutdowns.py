@@ -32,8 +32,8 @@ import anyio.to_thread
 
 from actors import Runtime
 from actors.config import load
-from actors.core.jsonio import dump
-from actors.core.segments import Segments
+from actors.core.data.jsonio import dump
+from actors.core.data.segments import Segments
 from actors.testing import Call, OpenAIServer, Turn, serve
 from actors.tools import Tool
 from actors.transport import HttpTransport, Response, Timeouts, Transport

@@ -34,11 +34,11 @@ import anyio.to_thread
 
 import actors.cli
 from actors import Runtime, tool
-from actors.core.events import Event, Submitted, TurnEnded
-from actors.core.packed import unpack
-from actors.core.state import SessionState
-from actors.storage.sqlite import SqliteStorage
-from actors.storage.sqlite.check import JournalFile
+from actors.core.log.events import Event, Submitted, TurnEnded
+from actors.core.session.state import SessionState
+from actors.core.values.packed import unpack
+from actors.journal.storage.sqlite import SqliteStorage
+from actors.journal.storage.sqlite.check import JournalFile
 from actors.testing import Call, OpenAIServer, Say, Turn, serve
 from actors.tools import Tool
 from tests.cli.forking import LOADED

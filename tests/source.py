@@ -1,7 +1,7 @@
 """Find what the names in a module's source refer to, whatever they are called there.
 
-A reference is a dotted name of the definition: `actors.core.events.Returned`, also where a module imports it by another
-name, through its package, from a module that only passes it on, or gives it another name by an assignment.
+A reference is a dotted name of the definition: `actors.core.log.events.Returned`, also where a module imports it by
+another name, through its package, from a module that only passes it on, or gives it another name by an assignment.
 """
 
 import ast

@@ -6,12 +6,12 @@ from typing import TypeAlias
 
 import pytest
 
-from actors.core.events import Event, Opened, SwitchApplied
-from actors.core.labels import Metadata
-from actors.storage import Claim, Entry, Storage
-from actors.storage.memory import MemoryStorage
-from actors.storage.postgres import PostgresStorage
-from actors.storage.sqlite import SqliteStorage
+from actors.core.log.events import Event, Opened, SwitchApplied
+from actors.core.settings.labels import Metadata
+from actors.journal.storage import Claim, Entry, Storage
+from actors.journal.storage.memory import MemoryStorage
+from actors.journal.storage.postgres import PostgresStorage
+from actors.journal.storage.sqlite import SqliteStorage
 from tests.postgres import Server
 
 MakeStorage: TypeAlias = Callable[[Path], Storage]

@@ -9,7 +9,11 @@ from urllib.parse import urlsplit
 from actors.adapters.request import Request
 from actors.config import BackendLimits, BackendSettings
 from actors.config.providers import PROVIDERS
-from actors.core.identity import Binding
+from actors.core.values.identity import Binding
+from actors.strict.loopback import HttpRequest, LoopbackAnswer
+from actors.strict.rules.base import CompatibleProfile
+from actors.strict.rules.compatible import HOSTS
+from actors.strict.server import LoopbackServer
 from actors.testing import (
     AnthropicProfile,
     AnthropicServer,
@@ -31,10 +35,6 @@ from actors.testing import (
     Script,
     VertexAnthropicServer,
 )
-from actors.testing.loopback import HttpRequest, LoopbackAnswer
-from actors.testing.rules.base import CompatibleProfile
-from actors.testing.rules.compatible import HOSTS
-from actors.testing.server import LoopbackServer
 
 _THINKING = ("kimi", "deepseek")
 """Vendors whose models think unless told not to, and then want their reasoning back."""

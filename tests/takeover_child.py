@@ -23,8 +23,8 @@ from contextlib import suppress
 from itertools import count
 
 from actors.errors import Fenced, JournalError, JournalUnavailable, SessionElsewhere
-from actors.storage import Entry, Storage
-from actors.storage.named import storage_at
+from actors.journal.storage import Entry, Storage
+from actors.journal.storage.named import storage_at
 from tests.storages import to
 
 

@@ -21,8 +21,8 @@ import anyio.to_thread
 
 from actors import Runtime, tool
 from actors.errors import ActorsError
-from actors.handle import Session
-from actors.storage.named import storage_at
+from actors.journal.storage.named import storage_at
+from actors.runtime.handle import Session
 from actors.tools import Tool
 
 

@@ -8,8 +8,8 @@ import anyio
 import pytest
 
 from actors.config import PoolSettings
-from actors.core.feed import Applied
-from actors.runtime import Runtime
+from actors.core.stream_events.feed import Applied
+from actors.runtime.runtime import Runtime
 from actors.testing import OVERLOADED, Call, Say, Think, Turn
 from tests.runtime_support import (
     Gate,

@@ -8,13 +8,13 @@ import anyio.lowlevel
 import pytest
 
 from actors.config import RuntimeLimits
-from actors.core.content import Message, Text, ToolCall, ToolResult
-from actors.core.events import Closed, SwitchApplied
+from actors.core.log.events import Closed, SwitchApplied
+from actors.core.values.content import Message, Text, ToolCall, ToolResult
 from actors.errors import SessionClosed
-from actors.handle import Session
-from actors.hosting import passive
-from actors.runtime import Runtime
-from actors.storage import Storage
+from actors.journal.storage import Storage
+from actors.runtime import passive
+from actors.runtime.handle import Session
+from actors.runtime.runtime import Runtime
 from actors.testing import Call, Say, Think, Turn
 from tests.runtime_support import (
     Gate,

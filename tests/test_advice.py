@@ -2,14 +2,14 @@
 
 import pytest
 
-from actors.backends.advice import advice, no_answer
 from actors.config import BackendSettings, Config, FileSettings, PoolSettings
 from actors.config.settings import Auth
-from actors.core.feed import TurnResult
-from actors.core.form import replace
-from actors.core.identity import Binding
-from actors.core.progress import Attempt, Cause
-from actors.core.stream import Usage
+from actors.core.data.form import replace
+from actors.core.stream_events.feed import TurnResult
+from actors.core.values.identity import Binding
+from actors.core.values.progress import Attempt, Cause
+from actors.core.values.stream import Usage
+from actors.provider.advice import advice, no_answer
 from actors.testing import AnthropicServer, OpenAIServer, Say, Turn, serve
 from tests.cli.command import actors
 

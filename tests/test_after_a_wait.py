@@ -10,11 +10,11 @@ from anyio.lowlevel import checkpoint
 
 from actors import Budget, Price, Runtime, event_json
 from actors.config import Config, FileSettings, PoolSettings
-from actors.core.events import ApprovalDecided, Awaited, TurnEnded
-from actors.core.feed import SessionEvent, StatusEvent, TextEvent, ToolCallEvent
+from actors.core.log.events import ApprovalDecided, Awaited, TurnEnded
+from actors.core.stream_events.feed import SessionEvent, StatusEvent, TextEvent, ToolCallEvent
 from actors.errors import SessionClosed, SessionError
-from actors.handle import Session
-from actors.storage.memory import MemoryStorage
+from actors.journal.storage.memory import MemoryStorage
+from actors.runtime.handle import Session
 from actors.testing import SERVER_ERROR, Call, Say, Turn, serve
 from actors.tools import tool
 from tests.runtime_support import Gate, backend_at, bodies, hosting, log, openai

@@ -8,12 +8,12 @@ import anyio
 import pytest
 
 from actors.config import Config, FileSettings, PoolSettings
-from actors.core.profiles import PROFILES
-from actors.handle import Session
-from actors.runtime import Runtime
+from actors.core.dialects.profiles import PROFILES
+from actors.runtime.handle import Session
+from actors.runtime.runtime import Runtime
+from actors.strict.rules.base import Json
+from actors.strict.server import LoopbackServer, serve
 from actors.testing import Call, Say, Script, Think, Turn
-from actors.testing.rules.base import Json
-from actors.testing.server import LoopbackServer, serve
 from actors.tools import Tool, tool
 from tests.at_scale import share
 from tests.runtime_support import assert_rebuilds

@@ -12,16 +12,16 @@ from actors.adapters.codec import decode
 from actors.adapters.request import Settings
 from actors.config.dialects import derived
 from actors.core.check import check
-from actors.core.content import Message, Text, ToolResult
-from actors.core.form import replace
-from actors.core.identity import Binding
-from actors.core.jsonio import dump
+from actors.core.data.form import replace
+from actors.core.data.jsonio import dump
+from actors.core.dialects.profiles import PROFILES
 from actors.core.ledger import Ledger
-from actors.core.profiles import PROFILES
-from actors.pure import encode, render
+from actors.core.values.content import Message, Text, ToolResult
+from actors.core.values.identity import Binding
+from actors.strict.rules import AnthropicProfile, AnthropicSettings, validate
 from actors.testing import AnthropicServer, Call, OpenAIServer, Say, Think, Turn, serve
 from actors.testing.histories import READERS, history
-from actors.testing.rules import AnthropicProfile, AnthropicSettings, validate
+from actors.transcripts import encode, render
 from tests.adapters.wire_streams import anthropic_stream, delta, dumped, run, start, stop
 from tests.at_scale import share
 

@@ -5,10 +5,18 @@ import json
 import anyio
 import pytest
 
-from actors.core.events import ApprovalAsked, ApprovalDecided, Awaited, Cancelled, Denied, Resumed, Started
-from actors.core.feed import CompleteEvent, TurnResult
-from actors.core.identity import CallId
-from actors.core.jsonio import JsonValue
+from actors.core.data.jsonio import JsonValue
+from actors.core.log.events import (
+    ApprovalAsked,
+    ApprovalDecided,
+    Awaited,
+    Cancelled,
+    Denied,
+    Resumed,
+    Started,
+)
+from actors.core.stream_events.feed import CompleteEvent, TurnResult
+from actors.core.values.identity import CallId
 from actors.errors import DecisionRefused, NotAwaited
 from actors.testing import Call, Say, Turn
 from actors.tools import Tool, tool

@@ -9,13 +9,13 @@ import pytest
 
 import actors
 from actors.cli.exits import Exit, of_error
-from actors.core.events import Failed
-from actors.core.feed import ErrorEvent, TurnResult
-from actors.core.identity import CallId
-from actors.core.jsonio import Json
+from actors.core.data.jsonio import Json
+from actors.core.log.events import Failed
+from actors.core.stream_events.feed import ErrorEvent, TurnResult
+from actors.core.values.identity import CallId
 from actors.errors import AskFailed, ConfigError, OverBudget
-from actors.handle import Session
-from actors.runtime import Runtime
+from actors.runtime.handle import Session
+from actors.runtime.runtime import Runtime
 from actors.testing import Call, OpenAIServer, Say, Status, Turn, serve
 from actors.tools import Tool, ToolContext, tool
 from tests.runtime_support import Gate, hosting, log, openai

@@ -7,17 +7,17 @@ from typing import Any
 import pytest
 from anyio import create_task_group, wait_all_tasks_blocked
 
-from actors.core.events import Awaited, Bound, Resumed, Returned, TurnEnded
-from actors.core.feed import CompleteEvent, TurnResult
-from actors.core.identity import CallId
+from actors.core.log.events import Awaited, Bound, Resumed, Returned, TurnEnded
+from actors.core.stream_events.feed import CompleteEvent, TurnResult
+from actors.core.values.identity import CallId
 from actors.errors import SessionError
-from actors.handle import Session
+from actors.journal.storage import Appended, Entry
+from actors.journal.storage.memory import MemoryStorage
 from actors.kernel import Ref
-from actors.storage import Appended, Entry
-from actors.storage.memory import MemoryStorage
+from actors.runtime.handle import Session
+from actors.session.deadline import Deadline
 from actors.testing import Call, Say, Turn
 from actors.tools import Tool
-from actors.turns.deadline import Deadline
 from tests.runtime_support import Gate, assert_paired, bodies, hosting, log, openai
 from tests.test_rebuild import Nonsense
 

@@ -14,15 +14,15 @@ import anyio.from_thread
 import pytest
 
 from actors.cli import main
-from actors.core.events import Failed
-from actors.core.identity import CallId
-from actors.core.jsonio import Json
+from actors.core.data.jsonio import Json
+from actors.core.log.events import Failed
+from actors.core.values.identity import CallId
 from actors.errors import ConfigError, JournalDamaged, JournalError, JournalUnavailable
-from actors.storage import Entry
-from actors.storage.memory import MemoryStorage
-from actors.storage.postgres import PostgresStorage
-from actors.storage.sqlite import SqliteStorage, backup
-from actors.storage.sqlite.check import JournalFile
+from actors.journal.storage import Entry
+from actors.journal.storage.memory import MemoryStorage
+from actors.journal.storage.postgres import PostgresStorage
+from actors.journal.storage.sqlite import SqliteStorage, backup
+from actors.journal.storage.sqlite.check import JournalFile
 from actors.testing import Say, Turn
 from tests.postgres import Server
 from tests.runtime_support import hosting, openai
@@ -237,7 +237,7 @@ def without_links(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
     def refuse(*_: object) -> None:
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr("actors.storage.sqlite.backup.os.link", refuse)
+    monkeypatch.setattr("actors.journal.storage.sqlite.backup.os.link", refuse)
 
 
 @pytest.mark.usefixtures("without_links")

@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from actors.adapters.adapter import adapter
-from actors.core.profiles import PROFILES, dialect
+from actors.core.dialects.profiles import PROFILES, dialect
 from actors.testing.bench import dialects, many, memory, render, waking
 from actors.testing.bench.dialects import decoding, encoding
 from actors.testing.bench.figures import Extent, Figure, table

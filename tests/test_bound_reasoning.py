@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from actors.core.events import EpochBegan
+from actors.core.log.events import EpochBegan
+from actors.strict.script import Part
+from actors.strict.server import LoopbackServer
 from actors.testing import Call, Say, Script, Think, Turn
-from actors.testing.script import Part
-from actors.testing.server import LoopbackServer
 from tests.runtime_support import Gate, bodies, hosting, log
 from tests.strict_hosts import strict_host
 

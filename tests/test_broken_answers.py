@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 import pytest
 
-from actors.core.broken_answer import INTERRUPTED, interrupted_message
-from actors.core.content import Message, Text, Thinking
-from actors.core.feed import ErrorEvent, TextEvent
+from actors.core.stream_events.feed import ErrorEvent, TextEvent
+from actors.core.turn.broken_answer import INTERRUPTED, interrupted_message
+from actors.core.values.content import Message, Text, Thinking
+from actors.strict.server import LoopbackServer
 from actors.testing import Disconnect, Say, Turn
-from actors.testing.server import LoopbackServer
 from tests.runtime_support import anthropic, gathered, hosting, openai
 
 Made = Callable[..., LoopbackServer]

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from actors.core.content import Native
+from actors.core.values.content import Native
+from actors.strict.server import LoopbackServer
 from actors.testing import (
     Builtin,
     Call,
@@ -19,7 +20,6 @@ from actors.testing import (
     Think,
     Turn,
 )
-from actors.testing.server import LoopbackServer
 from tests.runtime_support import Gate, Json, anthropic, bodies, hosting, openai
 
 pytestmark = pytest.mark.anyio

@@ -15,12 +15,12 @@ import pytest
 import trio
 import trio.testing
 
-from actors.backends.admission import Pace
-from actors.backends.retries import Retries
-from actors.backends.rounds import Answer, Broken, Generated
 from actors.config import BackendLimits
-from actors.core.segments import Segments
-from actors.handle import Session
+from actors.core.data.segments import Segments
+from actors.provider.admission import Pace
+from actors.provider.retries import Retries
+from actors.provider.rounds import Answer, Broken, Generated
+from actors.runtime.handle import Session
 from actors.testing import Disconnect, Fault, OpenAIServer, Say, Status, Turn
 from actors.transport import HttpTransport, Response, Timeouts
 from benchmarks.storms import DOWN, WHOLE, Backend, Plain, ask, provided

@@ -11,8 +11,8 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from actors.core.content import ToolCall
-from actors.core.events import (
+from actors.core.data.form import replace
+from actors.core.log.events import (
     Bound,
     Opened,
     RequestSent,
@@ -22,19 +22,19 @@ from actors.core.events import (
     Submitted,
     TurnEnded,
 )
-from actors.core.feed import StatusEvent, TextEvent
-from actors.core.form import replace
-from actors.core.identity import Binding, CallId
-from actors.handle import Session
+from actors.core.stream_events.feed import StatusEvent, TextEvent
+from actors.core.values.content import ToolCall
+from actors.core.values.identity import Binding, CallId
 from actors.kernel import Query, Ref
 from actors.kernel.message import R, Reply, asked
 from actors.kernel.parking import parking
-from actors.ledger import LedgerCommand, Record, SealResults, Snapshot
-from actors.renderer import Render, RendererCommand
-from actors.scheduler import BatchEnded, CloseCalls, RunBatch, StopBatch
-from actors.session import SessionActor
+from actors.ledger.ledger_actor import LedgerCommand, Record, SealResults, Snapshot
+from actors.renderer.renderer_actor import Render, RendererCommand
+from actors.runtime.handle import Session
+from actors.scheduler.scheduler_actor import BatchEnded, CloseCalls, RunBatch, StopBatch
+from actors.session.session_actor import SessionActor
+from actors.strict.server import LoopbackServer
 from actors.testing import Call, Fault, Say, Stall, Think, Turn
-from actors.testing.server import LoopbackServer
 from actors.tools import Tool, tool
 from tests.at_scale import spread
 from tests.runtime_support import (

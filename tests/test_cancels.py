@@ -4,7 +4,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from actors.core.events import Scheduled
+from actors.core.log.events import Scheduled
 from actors.testing import Call, Say, Turn
 from tests.cancels import FRESH, PHASES, Storm
 from tests.runtime_support import Gate, hosting, openai

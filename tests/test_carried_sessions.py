@@ -8,14 +8,14 @@ from contextlib import asynccontextmanager
 import pytest
 
 from actors import ToolContext, tool
-from actors.core.codec import encode_event
-from actors.core.events import Closed, Opened, Started
-from actors.core.exported import imported
-from actors.core.identity import CallId
+from actors.core.log.codec import encode_event
+from actors.core.log.events import Closed, Opened, Started
+from actors.core.session.exported import imported
+from actors.core.values.identity import CallId
 from actors.errors import SessionExists, SessionUnknown, TranscriptError, UnknownSeq
-from actors.handle import Session
-from actors.runtime import Runtime
-from actors.storage.memory import MemoryStorage
+from actors.journal.storage.memory import MemoryStorage
+from actors.runtime.handle import Session
+from actors.runtime.runtime import Runtime
 from actors.testing import Call, Say, Turn
 from actors.tools import Tool
 from tests.runtime_support import assert_prefixes, assert_rebuilds, hosting, log, openai

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from actors.testing.rules import CompatibleProfile, CompatibleSettings, validate
-from actors.testing.rules.base import dumped
+from actors.strict.rules import CompatibleProfile, CompatibleSettings, validate
+from actors.strict.rules.base import dumped
 from tests.chat_templates import missing, refusal
 from tests.template_files import DIRECTORY, WHY_SKIPPED
 

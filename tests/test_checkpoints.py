@@ -6,11 +6,11 @@ from typing import Literal
 
 import pytest
 
-from actors.core.content import Message, Text
-from actors.core.events import Submitted
-from actors.core.packed import pack
-from actors.storage import Entry
-from actors.storage.sqlite import SqliteStorage, connection
+from actors.core.log.events import Submitted
+from actors.core.values.content import Message, Text
+from actors.core.values.packed import pack
+from actors.journal.storage import Entry
+from actors.journal.storage.sqlite import SqliteStorage, connection
 from tests.storages import begin, to
 
 SECRET = "what the user wants deleted"

@@ -16,6 +16,8 @@ from actors.adapters.base import Decoder
 from actors.adapters.codec import decode
 from actors.config import load
 from actors.errors import StreamFault
+from actors.strict.server import LoopbackServer
+from actors.strict.wires.bedrock import frame
 from actors.testing import (
     AnthropicServer,
     AwsKey,
@@ -30,8 +32,6 @@ from actors.testing import (
     strict_server,
     validate,
 )
-from actors.testing.server import LoopbackServer
-from actors.testing.wires.bedrock import frame
 
 pytestmark = pytest.mark.anyio
 

@@ -13,13 +13,13 @@ import pytest
 
 import actors
 from actors import Runtime
-from actors.core.segments import Segments
-from actors.credentials.outgoing import Outgoing
-from actors.credentials.tokens import Tokens
+from actors.core.data.segments import Segments
 from actors.errors import SessionElsewhere
-from actors.storage.sqlite import SqliteStorage
+from actors.journal.storage.sqlite import SqliteStorage
+from actors.provider.credentials.outgoing import Outgoing
+from actors.provider.credentials.tokens import Tokens
+from actors.strict.server import LoopbackServer
 from actors.testing import OpenAIServer, serve
-from actors.testing.server import LoopbackServer
 from tests.killing.scenarios import COMPACTION, OTHER, TARGET, acted, spoken, tools
 from tests.source import references
 
@@ -29,7 +29,7 @@ CLOCKS: dict[str, Callable[[], Iterator[float]]] = {
     "goes backwards": lambda: (NOW - 60.0 * step for step in count()),
     "jumps": lambda: (NOW + Random(step).uniform(-YEARS, YEARS) for step in count()),
 }
-WALL = Path(actors.__file__).parent / "wall.py"
+WALL = Path(actors.__file__).parent / "kernel" / "wall.py"
 OF_TIME = ("time", "time_ns", "localtime", "gmtime", "ctime", "strftime", "clock_gettime")
 MENTIONED = re.compile(r"import time|from time|datetime")
 READINGS = {
@@ -93,7 +93,7 @@ async def test_whatever_the_wall_clock_does_a_log_is_the_same(
             for name, folder in folders.items():
                 folder.mkdir()
                 if name in CLOCKS:
-                    monkeypatch.setattr("actors.wall.time", Clock(CLOCKS[name]()))
+                    monkeypatch.setattr("actors.kernel.wall.time", Clock(CLOCKS[name]()))
                 logs.append(await logged(server, folder))
             assert server.refusals == []
     assert logs == [logs[0]] * len(folders)
@@ -106,7 +106,7 @@ def test_whatever_the_wall_clock_does_a_session_stays_with_its_host(
     path = tmp_path / "sessions.db"
     with closing(SqliteStorage(path, lease=600)) as one, closing(SqliteStorage(path, lease=600)) as other:
         claim = one.claim("one")
-        monkeypatch.setattr("actors.wall.time", Clock(CLOCKS[clock]()))
+        monkeypatch.setattr("actors.kernel.wall.time", Clock(CLOCKS[clock]()))
         for _ in range(5):
             one.beat()
             with pytest.raises(SessionElsewhere) as refused:
@@ -124,7 +124,7 @@ async def test_a_token_lasts_as_long_as_it_was_said_to_wherever_the_wall_clock_j
     said = f'{{"token": "t", "expires_at": {NOW + 3600}}}'
     program.write_text(f"#!/bin/sh\necho x >> {tmp_path}/runs\necho '{said}'\n")
     program.chmod(0o700)
-    monkeypatch.setattr("actors.wall.time", clock := Clock(repeat(NOW)))
+    monkeypatch.setattr("actors.kernel.wall.time", clock := Clock(repeat(NOW)))
     tokens = Tokens([str(program)], 600.0)
     for jump in (0.0, YEARS, -YEARS):
         clock.readings = repeat(NOW + jump)

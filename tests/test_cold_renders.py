@@ -9,18 +9,19 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from actors.core import compaction, exported
 from actors.core.check import extend
-from actors.core.content import Message, Text
-from actors.core.history import History
-from actors.core.lane import Rendered
+from actors.core.data.slices import Slices
+from actors.core.history import compaction
+from actors.core.history.history import History
+from actors.core.lanes.lane import Rendered
 from actors.core.render import STRIDE
-from actors.core.slices import Slices
-from actors.core.state import Lanes
+from actors.core.session import exported
+from actors.core.session.state import Lanes
+from actors.core.values.content import Message, Text
 from actors.errors import CompactionFailed
-from actors.renderer import LONG
+from actors.renderer.renderer_actor import LONG
+from actors.session import imported, shrinking
 from actors.testing import SERVER_ERROR, Say, Turn
-from actors.turns import imported, shrinking
 from tests.at_scale import extent
 from tests.polls import counting_polls
 from tests.runtime_support import bodies, hosting, openai
@@ -55,7 +56,7 @@ async def test_a_cold_render_of_many_messages_lets_the_loop_come_round_after_eac
                 polls.note()
                 return judge(*arguments, **more)  # type: ignore[arg-type]  # as it was called
 
-            monkeypatch.setattr("actors.core.lane.extend", noted)
+            monkeypatch.setattr("actors.core.lanes.lane.extend", noted)
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(beat)
                 before = beats
@@ -74,7 +75,7 @@ async def test_what_is_sent_is_the_same_as_if_it_had_been_rendered_at_once(
 ) -> None:
     many, sent = 2 * LONG, list[object]()
     for long in (LONG, 10 * many):
-        monkeypatch.setattr("actors.renderer.LONG", long)
+        monkeypatch.setattr("actors.renderer.renderer_actor.LONG", long)
         server = openai(Turn(Say("No.")), Turn(Say("Never.")))
         async with hosting(a=server) as runtime:
             session = await runtime.open("a", messages=history(many))

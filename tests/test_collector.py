@@ -13,8 +13,8 @@ import pytest
 from actors import Runtime
 from actors.cli import simulate
 from actors.errors import ConfigError
-from actors.hosting import session_host
-from actors.hosting.collector import CROWD, TUNED, CollectorTuning
+from actors.runtime import session_host
+from actors.runtime.collector import CROWD, TUNED, CollectorTuning
 from actors.testing import Call, OpenAIServer, Say, Turn, serve
 from actors.testing.bench.turn import TARGET, hosted
 from tests.cli.command import actors, actors_now
@@ -38,7 +38,7 @@ def thresholds() -> str:
 
 FORKING = """
 import gc, os
-from actors.hosting.collector import TUNED, TUNING
+from actors.runtime.collector import TUNED, TUNING
 
 before = gc.get_threshold()
 TUNING.enter("tuned")

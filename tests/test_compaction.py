@@ -13,20 +13,20 @@ from msgspec.structs import fields
 from actors import Compaction, CompactionResult, Media, Runtime, Tool, tool
 from actors.config import Config, FileSettings
 from actors.config.settings import PoolSettings
-from actors.core.events import Compacted, RequestSent, Shortened, TurnEnded
-from actors.core.feed import StatusEvent
-from actors.core.progress import Cause
-from actors.core.stream import Usage
-from actors.core.turn import Outcome
+from actors.core.log.events import Compacted, RequestSent, Shortened, TurnEnded
+from actors.core.stream_events.feed import StatusEvent
+from actors.core.turn.turn import Outcome
+from actors.core.values.progress import Cause
+from actors.core.values.stream import Usage
 from actors.errors import CompactionFailed
-from actors.handle import Session
-from actors.storage.memory import MemoryStorage
+from actors.journal.storage.memory import MemoryStorage
+from actors.runtime.handle import Session
+from actors.session.inflight import stopped
+from actors.strict.rules.base import Json
+from actors.strict.server import LoopbackServer, serve
+from actors.strict.windows import DIALECTS, window
 from actors.testing import SERVER_ERROR, Call, OpenAIServer, Say, Script, Stall, Status, Think, Turn
 from actors.testing.images import png
-from actors.testing.rules.base import Json
-from actors.testing.server import LoopbackServer, serve
-from actors.testing.windows import DIALECTS, window
-from actors.turns.inflight import stopped
 from tests.runtime_support import (
     assert_paired,
     assert_rebuilds,

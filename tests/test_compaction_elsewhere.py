@@ -9,11 +9,11 @@ import pytest
 
 from actors import Compaction, Media, Price, Runtime, Tool
 from actors.config import Config, FileSettings, load
-from actors.core.content import Message, Text
-from actors.core.events import Compacted, RequestSent, Shortened, TurnEnded
+from actors.core.log.events import Compacted, RequestSent, Shortened, TurnEnded
+from actors.core.values.content import Message, Text
 from actors.errors import ConfigError
-from actors.handle import Session
-from actors.storage.memory import MemoryStorage
+from actors.journal.storage.memory import MemoryStorage
+from actors.runtime.handle import Session
 from actors.testing import Call, Say, Script, Turn, serve
 from tests.runtime_support import (
     assert_paired,

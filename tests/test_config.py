@@ -22,10 +22,10 @@ from actors.config import (
 from actors.config.complaints import hint
 from actors.config.dialects import derived
 from actors.config.settings import FileSettings
-from actors.core.dialect import AnthropicCaching, ConverseCaching
-from actors.core.form import replace
-from actors.core.identity import Binding
-from actors.core.profiles import OPENAI_CHAT, PROFILES
+from actors.core.data.form import replace
+from actors.core.dialects.dialect import AnthropicCaching, ConverseCaching
+from actors.core.dialects.profiles import OPENAI_CHAT, PROFILES
+from actors.core.values.identity import Binding
 from actors.errors import ConfigError, MissingKey, UnknownTarget
 
 CANARY = "sk-ant-CANARY0123456789"

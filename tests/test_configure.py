@@ -7,12 +7,12 @@ import pytest
 
 from actors import Applied, Deferred, tool
 from actors.config import PoolSettings
-from actors.core.events import Configured, EpochBegan, RequestSent, Submitted
-from actors.core.feed import SessionEvent, StatusEvent
+from actors.core.log.events import Configured, EpochBegan, RequestSent, Submitted
+from actors.core.stream_events.feed import SessionEvent, StatusEvent
 from actors.errors import ConfigError, OwnSession, SessionError, ToolDefinitionError
-from actors.handle import Session
+from actors.runtime.handle import Session
+from actors.strict.server import LoopbackServer
 from actors.testing import Call, Say, Script, Think, Turn
-from actors.testing.server import LoopbackServer
 from actors.tools import Tool
 from tests.runtime_support import Gate, anthropic, assert_prefixes, bodies, hosting, log, openai, results
 from tests.strict_hosts import strict_host

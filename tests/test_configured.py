@@ -11,6 +11,7 @@ import pytest
 
 from actors import Runtime
 from actors.config.providers import PROVIDERS
+from actors.strict.server import LoopbackServer
 from actors.testing import (
     AnthropicServer,
     AzureServer,
@@ -32,7 +33,6 @@ from actors.testing import (
     VertexAnthropicServer,
     serve,
 )
-from actors.testing.server import LoopbackServer
 
 pytestmark = pytest.mark.anyio
 

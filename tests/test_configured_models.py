@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from actors.config import load
-from actors.core.identity import Binding
 from actors.core.models.facts import ModelFacts
+from actors.core.values.identity import Binding
 from actors.errors import ConfigError
-from actors.runtime import Runtime
+from actors.runtime.runtime import Runtime
 from actors.testing import OpenAIServer, Say, Turn, serve
 
 BACKEND = '[backends.gpt]\nkind = "openai"\nmodel = "gpt-6-nova"\nbase_url = "https://a.example/v1"\n'

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 import pytest
 
 from actors.adapters.codec import decode
-from actors.backends.rounds import CONTINUATIONS
 from actors.config import Config, FileSettings
-from actors.core.content import Message
-from actors.core.feed import TurnResult
-from actors.core.profiles import GEMINI
-from actors.runtime import Runtime
+from actors.core.dialects.profiles import GEMINI
+from actors.core.stream_events.feed import TurnResult
+from actors.core.values.content import Message
+from actors.provider.rounds import CONTINUATIONS
+from actors.runtime.runtime import Runtime
+from actors.strict.loopback import HttpRequest
+from actors.strict.server import LoopbackServer, serve
 from actors.testing import Call, GeminiServer, Say, Script, Turn
-from actors.testing.loopback import HttpRequest
-from actors.testing.server import LoopbackServer, serve
 from actors.tools import tool
 from tests.adapters.wire_streams import gemini_chunk, gemini_stream, run
 from tests.runtime_support import assert_rebuilds

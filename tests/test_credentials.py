@@ -9,10 +9,10 @@ import anyio
 import pytest
 
 from actors import Runtime
-from actors.core.segments import Segments
-from actors.credentials import Keys, Outgoing
-from actors.credentials.tokens import Tokens
+from actors.core.data.segments import Segments
 from actors.errors import CredentialFailed
+from actors.provider.credentials import Keys, Outgoing
+from actors.provider.credentials.tokens import Tokens
 from actors.testing import OpenAIServer, Status, serve
 
 pytestmark = pytest.mark.anyio

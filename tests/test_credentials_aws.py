@@ -16,18 +16,18 @@ from pydantic import SecretStr
 from actors import History, dialect, render
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Settings
-from actors.backends.rounds import Answer, Broken, Endpoint, Generate, Generated
 from actors.config import AwsKeys
 from actors.config.providers import aws_region
-from actors.core.content import Message, Text
-from actors.core.identity import Binding
+from actors.core.data.segments import Segments
 from actors.core.ledger import Ledger
-from actors.core.segments import Segments
-from actors.credentials import Credentials, Headers, Keys, Outgoing, aws
-from actors.credentials.aws import AwsSigner, signed
+from actors.core.values.content import Message, Text
+from actors.core.values.identity import Binding
 from actors.errors import ConfigError, MissingKey
 from actors.kernel import System
-from actors.provider import ProviderActor
+from actors.provider.credentials import Credentials, Headers, Keys, Outgoing, aws
+from actors.provider.credentials.aws import AwsSigner, signed
+from actors.provider.provider_actor import ProviderActor
+from actors.provider.rounds import Answer, Broken, Endpoint, Generate, Generated
 from actors.testing import AwsKey, BedrockProfile, BedrockServer, Call, Say, Turn, serve
 from actors.transport import HttpTransport
 
@@ -115,7 +115,7 @@ async def test_without_botocore_the_error_names_the_extra(monkeypatch: pytest.Mo
     def absent(name: str) -> Any:  # Any: a module
         raise ImportError(name)
 
-    monkeypatch.setattr("actors.credentials.aws.import_module", absent)
+    monkeypatch.setattr("actors.provider.credentials.aws.import_module", absent)
     with pytest.raises(ConfigError, match=r"pip install \"llm-actors\[bedrock\]\""):
         await AwsSigner("us-east-1", lambda: KEYS).headers(REQUEST)
 
@@ -233,5 +233,6 @@ async def test_credentials_see_the_request_that_goes_out() -> None:
 
 
 def test_nothing_imports_botocore_before_a_signature_is_asked_for() -> None:
-    code = "import sys, actors, actors.runtime, actors.credentials; sys.exit('botocore' in sys.modules)"
+    modules = "sys, actors, actors.runtime.runtime, actors.provider.credentials"
+    code = f"import {modules}; sys.exit('botocore' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=300).returncode == 0

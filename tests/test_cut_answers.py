@@ -8,13 +8,13 @@ from contextlib import asynccontextmanager
 import pytest
 
 from actors.config import Config, FileSettings
-from actors.core.events import RoundEnded
-from actors.core.feed import CompleteEvent, StatusEvent
-from actors.handle import Session
-from actors.provider import Counters
-from actors.runtime import Runtime
+from actors.core.log.events import RoundEnded
+from actors.core.stream_events.feed import CompleteEvent, StatusEvent
+from actors.provider.provider_actor import Counters
+from actors.runtime.handle import Session
+from actors.runtime.runtime import Runtime
+from actors.strict.server import serve
 from actors.testing import Call, Say, Script, Turn
-from actors.testing.server import serve
 from actors.tools import tool
 from tests.runtime_support import assert_rebuilds, gathered, log
 from tests.strict_hosts import backend, strict_host

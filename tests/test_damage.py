@@ -10,15 +10,15 @@ from traceback import format_exception
 
 import pytest
 
-from actors.core.codec import encode_event
-from actors.core.content import Message, Text
-from actors.core.events import Event, Opened, Returned, Submitted
-from actors.core.identity import CallId
-from actors.core.jsonio import Json
-from actors.core.packed import pack
+from actors.core.data.jsonio import Json
+from actors.core.log.codec import encode_event
+from actors.core.log.events import Event, Opened, Returned, Submitted
+from actors.core.values.content import Message, Text
+from actors.core.values.identity import CallId
+from actors.core.values.packed import pack
 from actors.errors import JournalDamaged, JournalError
-from actors.storage import Entry
-from actors.storage.sqlite import SqliteStorage
+from actors.journal.storage import Entry
+from actors.journal.storage.sqlite import SqliteStorage
 from tests.at_scale import share, spread
 from tests.storages import begin, to
 

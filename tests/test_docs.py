@@ -17,8 +17,8 @@ from actors import errors
 from actors.adapters.failure import ACTIONS, Kind
 from actors.cli.exits import of_error
 from actors.config import load
-from actors.core.events import EpochReason, Gap, TurnStatus
-from actors.core.intake import Dedupe
+from actors.core.log.events import EpochReason, Gap, TurnStatus
+from actors.core.values.intake import Dedupe
 from tests.cli.command import script
 
 ROOT = Path(__file__).resolve().parents[1]

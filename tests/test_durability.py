@@ -7,8 +7,8 @@ import anyio
 import pytest
 
 from actors import Runtime, tool
-from actors.core.events import Returned, Scheduled
-from actors.core.state import SessionState
+from actors.core.log.events import Returned, Scheduled
+from actors.core.session.state import SessionState
 from actors.kernel import Command
 from actors.testing import Call, OpenAIServer, Say, Turn, serve
 from tests.cli.command import python

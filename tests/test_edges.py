@@ -8,9 +8,9 @@ import pytest
 
 from actors import Runtime
 from actors.errors import KernelError, SessionExists
+from actors.journal.storage import Appended, Entry
+from actors.journal.storage.memory import MemoryStorage
 from actors.kernel import System
-from actors.storage import Appended, Entry
-from actors.storage.memory import MemoryStorage
 from actors.testing import OpenAIServer, Say, Stall, Turn, serve
 from tests.runtime_support import actors
 

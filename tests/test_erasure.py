@@ -14,16 +14,16 @@ import pytest
 from psycopg import sql
 
 from actors.cli import main
-from actors.core.events import Failed
-from actors.core.identity import CallId
-from actors.core.jsonio import Json
+from actors.core.data.jsonio import Json
+from actors.core.log.events import Failed
+from actors.core.values.identity import CallId
 from actors.errors import JournalUnavailable
-from actors.storage import Entry, Storage
-from actors.storage.deletion import RemainingData
-from actors.storage.memory import MemoryStorage
-from actors.storage.postgres import PostgresStorage
-from actors.storage.sqlite import SqliteStorage
-from actors.storage.sqlite.connection import Connections
+from actors.journal.storage import Entry, Storage
+from actors.journal.storage.deletion import RemainingData
+from actors.journal.storage.memory import MemoryStorage
+from actors.journal.storage.postgres import PostgresStorage
+from actors.journal.storage.sqlite import SqliteStorage
+from actors.journal.storage.sqlite.connection import Connections
 from tests.postgres import Server
 from tests.runtime_support import hosting, openai
 from tests.storages import begin
@@ -49,7 +49,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Wait for no reader."""
-    monkeypatch.setattr("actors.hosting.retention.READERS", 0)
+    monkeypatch.setattr("actors.runtime.retention.READERS", 0)
 
 
 def write(storage: Storage, session: str, mark: bytes = MARK, times: int = 200) -> None:
@@ -133,7 +133,7 @@ class Reread(SqliteStorage):
 async def test_a_deletion_waits_for_a_reader_that_ends_soon(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("actors.hosting.retention.READERS", 60)
+    monkeypatch.setattr("actors.runtime.retention.READERS", 60)
     storage = Reread(path)
     write(storage, "gone")
     async with hosting(a=openai(), storage=storage) as runtime:

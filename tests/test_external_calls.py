@@ -9,15 +9,15 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from actors.core.events import Awaited, Bound, Cancelled, Resumed, Returned, TurnEnded
-from actors.core.feed import Applied, CompleteEvent, Deferred, TurnResult
-from actors.core.identity import CallId
+from actors.core.log.events import Awaited, Bound, Cancelled, Resumed, Returned, TurnEnded
+from actors.core.stream_events.feed import Applied, CompleteEvent, Deferred, TurnResult
+from actors.core.values.identity import CallId
 from actors.errors import Busy, NotAwaited
-from actors.handle import Session
-from actors.logs.read_queue import ReadQueue
-from actors.storage.sqlite import SqliteStorage
+from actors.journal.read_queue import ReadQueue
+from actors.journal.storage.sqlite import SqliteStorage
+from actors.runtime.handle import Session
+from actors.strict.server import LoopbackServer
 from actors.testing import Call, Say, Turn
-from actors.testing.server import LoopbackServer
 from actors.tools import Tool
 from tests.runtime_support import Gate, anthropic, assert_paired, bodies, hosting, log, openai, results
 from tests.test_rebuild import crash

@@ -10,12 +10,13 @@ import anyio.abc
 import anyio.lowlevel
 import pytest
 
-from actors.backends import dumps
 from actors.config import BackendLimits, PoolSettings
-from actors.core.events import EpochBegan, TurnEnded
-from actors.core.feed import CompleteEvent, Deferred, ErrorEvent, StatusEvent, TextEvent
-from actors.core.reproduction import Reproduction
-from actors.provider import Counters
+from actors.core.lanes.reproduction import Reproduction
+from actors.core.log.events import EpochBegan, TurnEnded
+from actors.core.stream_events.feed import CompleteEvent, Deferred, ErrorEvent, StatusEvent, TextEvent
+from actors.provider import dumps
+from actors.provider.provider_actor import Counters
+from actors.strict.server import LoopbackServer
 from actors.testing import (
     QUOTA,
     SERVER_ERROR,
@@ -29,7 +30,6 @@ from actors.testing import (
     Think,
     Turn,
 )
-from actors.testing.server import LoopbackServer
 from tests.at_scale import spread
 from tests.runtime_support import (
     Gate,

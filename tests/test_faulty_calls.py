@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 from actors.config import RuntimeLimits
-from actors.core.events import Refused, RoundEnded
-from actors.handle import Session
-from actors.runtime import Runtime
+from actors.core.log.events import Refused, RoundEnded
+from actors.runtime.handle import Session
+from actors.runtime.runtime import Runtime
+from actors.strict.server import LoopbackServer
 from actors.testing import Call, Garbage, Say, Script, Turn, strict_server
-from actors.testing.server import LoopbackServer
 from actors.tools import Tool, tool
 from tests.adapters.wire_streams import calls, chunk, fragment, openai_stream
 from tests.runtime_support import hosting, log, openai

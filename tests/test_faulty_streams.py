@@ -8,7 +8,8 @@ from typing import NamedTuple
 import pytest
 
 from actors.config import BackendLimits, PoolSettings
-from actors.core.feed import SessionEvent, TurnResult
+from actors.core.stream_events.feed import SessionEvent, TurnResult
+from actors.strict.server import LoopbackServer
 from actors.testing import (
     ErrorInStream,
     Fault,
@@ -20,7 +21,6 @@ from actors.testing import (
     Turn,
     strict_server,
 )
-from actors.testing.server import LoopbackServer
 from tests.runtime_support import NO_RETRIES, gathered, hosting, openai
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("short_waits")]

@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 import pytest
 
+from actors.strict.server import LoopbackServer
 from actors.testing import AnthropicServer, Call, OpenAIServer, Say, Turn
-from actors.testing.server import LoopbackServer
 from actors.tools import tool
 from tests.runtime_support import bodies, hosting, results
 

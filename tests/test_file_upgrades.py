@@ -8,11 +8,11 @@ from shutil import copy
 import pytest
 
 from actors.errors import JournalDamaged, JournalError, JournalUnavailable
-from actors.storage import Entry
-from actors.storage.sqlite import SqliteStorage
-from actors.storage.sqlite.check import JournalFile
-from actors.storage.sqlite.locks import HostLock
-from actors.storage.sqlite.salvage import salvage
+from actors.journal.storage import Entry
+from actors.journal.storage.sqlite import SqliteStorage
+from actors.journal.storage.sqlite.check import JournalFile
+from actors.journal.storage.sqlite.locks import HostLock
+from actors.journal.storage.sqlite.salvage import salvage
 from tests.storages import begin, to
 from tests.test_sqlite import GOLDEN, LOG
 

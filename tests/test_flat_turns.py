@@ -5,8 +5,8 @@ from types import FrameType
 
 import pytest
 
-from actors.core.profiles import PROFILES
-from actors.core.projection import mint
+from actors.core.dialects.profiles import PROFILES
+from actors.core.transcript.projection import mint
 from actors.testing.bench.workload import Live
 
 SHORT, LONG = 100, 2000

@@ -13,8 +13,8 @@ import pytest
 
 from actors import Runtime
 from actors.errors import SessionElsewhere
-from actors.storage import Claim, Entry, Level
-from actors.storage.sqlite import SqliteStorage
+from actors.journal.storage import Claim, Entry, Level
+from actors.journal.storage.sqlite import SqliteStorage
 from actors.testing import OpenAIServer, serve
 from tests.storages import to
 from tests.takeover_host import tools

@@ -10,10 +10,10 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from actors.errors import JournalDamaged, JournalError
-from actors.storage.damage import Damage
-from actors.storage.sqlite import SqliteStorage
-from actors.storage.sqlite.check import JournalFile
-from actors.storage.sqlite.salvage import salvage
+from actors.journal.storage.damage import Damage
+from actors.journal.storage.sqlite import SqliteStorage
+from actors.journal.storage.sqlite.check import JournalFile
+from actors.journal.storage.sqlite.salvage import salvage
 from tests.storages import begin
 from tests.test_damage import DAMAGE, OF_OTHERS, SESSIONS, log, written
 from tests.test_unavailable import nobody

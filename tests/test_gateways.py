@@ -7,7 +7,7 @@ import pytest
 
 from actors import Runtime
 from actors.config import BackendLimits, BackendSettings, Config, FileSettings
-from actors.core.events import EpochBegan
+from actors.core.log.events import EpochBegan
 from actors.testing import Call, OpenRouterServer, Say, Think, Turn, serve
 from tests.runtime_support import Gate, bodies, log
 

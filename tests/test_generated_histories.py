@@ -15,11 +15,11 @@ from functools import lru_cache, partial
 
 import pytest
 
-from actors.core.content import Message
-from actors.core.history import History
-from actors.core.identity import Binding
+from actors.core.dialects.profiles import PROFILES
+from actors.core.history.history import History
 from actors.core.ledger import Ledger
-from actors.core.profiles import PROFILES
+from actors.core.values.content import Message
+from actors.core.values.identity import Binding
 from actors.testing.histories import READERS, history
 from tests.at_scale import main, share
 from tests.core.session_log import broken, cold, refused, simulated

@@ -10,13 +10,13 @@ import pytest
 
 from actors import Runtime
 from actors.config import RuntimeLimits
-from actors.core.events import Closed
+from actors.core.log.events import Closed
 from actors.errors import ConfigError, HostFull, JournalUnavailable, SessionClosed, SessionExists
-from actors.handle import Session
-from actors.hosting.activation import Activation
-from actors.hosting.session_host import SessionHost
-from actors.storage import Appended, Entry, Storage
-from actors.storage.sqlite import SqliteStorage
+from actors.journal.storage import Appended, Entry, Storage
+from actors.journal.storage.sqlite import SqliteStorage
+from actors.runtime.activation import Activation
+from actors.runtime.handle import Session
+from actors.runtime.session_host import SessionHost
 from actors.testing import Call, Say, Turn
 from actors.tools import Tool
 from tests.every_await import cancels
@@ -275,7 +275,7 @@ async def test_a_session_that_waits_or_is_read_keeps_its_place(tmp_path: Path) -
 async def test_a_session_that_is_read_hides_none_that_nobody_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("actors.hosting.session_host.TRIES", 1)
+    monkeypatch.setattr("actors.runtime.session_host.TRIES", 1)
     storage, limits = FILES["sqlite-process"](tmp_path), RuntimeLimits(sessions=2)
     async with hosting(a=openai(), storage=storage, limits=limits) as runtime:
         for name in ("one", "two"):

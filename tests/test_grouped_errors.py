@@ -3,9 +3,9 @@
 import anyio
 import pytest
 
-from actors.core.identity import CallId
+from actors.core.values.identity import CallId
 from actors.errors import OwnSession
-from actors.execution.calls import MOST_SAID, for_model
+from actors.scheduler.calls import MOST_SAID, for_model
 from actors.testing import Call, Say, Turn
 from actors.tools import Tool, tool
 from tests.runtime_support import bodies, hosting, openai, results

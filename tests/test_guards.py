@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from actors.config import RuntimeLimits
-from actors.core.guards import NOTE, Repeats
-from actors.core.identity import CallId
+from actors.core.turn.guards import NOTE, Repeats
+from actors.core.values.identity import CallId
 from actors.errors import ConfigError
-from actors.handle import Session
+from actors.runtime.handle import Session
+from actors.strict.server import LoopbackServer
 from actors.testing import Call, OpenAIServer, Say, Turn
-from actors.testing.server import LoopbackServer
 from actors.tools import Tool, tool
 from tests.runtime_support import anthropic, assert_paired, bodies, hosting, openai, results
 

@@ -10,15 +10,15 @@ import pytest
 
 from actors import Runtime
 from actors.config import RuntimeLimits
-from actors.core.content import Message, Text
-from actors.core.packed import pack
-from actors.core.spending import Budget
+from actors.core.settings.spending import Budget
+from actors.core.values.content import Message, Text
+from actors.core.values.packed import pack
 from actors.errors import HostFull, JournalDamaged, JournalUnavailable
-from actors.handle import Session
-from actors.hosting.passive import Passive
+from actors.journal.storage import PAGE, Level, LogPage, Storage
+from actors.journal.storage.memory import MemoryStorage
 from actors.kernel.cell import Cell
-from actors.storage import PAGE, Level, LogPage, Storage
-from actors.storage.memory import MemoryStorage
+from actors.runtime.handle import Session
+from actors.runtime.passive import Passive
 from actors.testing import Call, OpenAIServer, Say, Think, Turn
 from actors.tools import Tool, tool
 from tests.runtime_support import Gate, anthropic, hosting, openai

@@ -1,10 +1,10 @@
 """Logs whose records are all there, and which say that events between them are not."""
 
-from actors.core.content import Message, Text
-from actors.core.events import Bound, Event, EventsLost, Opened, Submitted, TurnEnded
-from actors.core.identity import Binding
-from actors.core.packed import pack
-from actors.storage.holes import holes
+from actors.core.log.events import Bound, Event, EventsLost, Opened, Submitted, TurnEnded
+from actors.core.values.content import Message, Text
+from actors.core.values.identity import Binding
+from actors.core.values.packed import pack
+from actors.journal.storage.holes import holes
 
 BINDING = Binding("a", "openai", "http://127.0.0.1", "", "m")
 

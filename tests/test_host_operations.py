@@ -18,16 +18,16 @@ import anyio.to_thread
 import pytest
 
 from actors import Runtime
-from actors.core.events import Bound, Closed, Event, TurnEnded
+from actors.core.log.events import Bound, Closed, Event, TurnEnded
 from actors.errors import ForeignLoop, JournalError, SessionClosed, SessionExists
-from actors.execution.threads import THREADS
-from actors.handle import Session
-from actors.hosting.session_host import SessionHost
-from actors.journal import ReleaseSession
+from actors.journal.journal_actor import ReleaseSession
+from actors.journal.storage.memory import MemoryStorage
 from actors.kernel.tasks import Work
-from actors.storage.memory import MemoryStorage
+from actors.runtime.handle import Session
+from actors.runtime.session_host import SessionHost
+from actors.scheduler.threads import THREADS
+from actors.strict.rules.reading import forget
 from actors.testing import Call, Say, ServerLimits, Stall, Turn
-from actors.testing.rules.reading import forget
 from tests.runtime_support import Gate, actors, anthropic, gathered, hosting, log, openai
 from tests.test_recovery_of_sessions import Held
 

@@ -13,13 +13,13 @@ import pytest
 from actors import Runtime
 from actors.config import Config, FileSettings
 from actors.errors import ActorsError, Draining, JournalUnavailable
-from actors.hosting import sessions
-from actors.hosting.activation import Activation
-from actors.hosting.host_task import HostTask
-from actors.journal import JournalCommand
+from actors.journal.journal_actor import JournalCommand
+from actors.journal.storage import Storage
+from actors.journal.storage.sqlite import SqliteStorage
 from actors.kernel import Ref
-from actors.storage import Storage
-from actors.storage.sqlite import SqliteStorage
+from actors.runtime import sessions
+from actors.runtime.activation import Activation
+from actors.runtime.host_task import HostTask
 from tests.runtime_support import hosting, openai
 from tests.storages import begin
 from tests.test_backup import Deaf, Endless
@@ -212,7 +212,7 @@ class SlowBackup(SqliteStorage):
 async def test_a_half_written_backup_whose_caller_is_cancelled_natively_twice_is_removed_and_frees_its_locks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("actors.storage.sqlite.backup._STEPS", 20)
+    monkeypatch.setattr("actors.journal.storage.sqlite.backup._STEPS", 20)
     folder = tmp_path / "backups"
     folder.mkdir()
     storage = SlowBackup(tmp_path / "sessions.db")

@@ -16,8 +16,8 @@ from msgspec import Struct
 
 import actors
 from actors.config.providers import PROVIDERS
-from actors.core.events import Cancelled, Denied, Event, Failed, Refused, Returned
-from actors.core.profiles import ALIASES, PROFILES
+from actors.core.dialects.profiles import ALIASES, PROFILES
+from actors.core.log.events import Cancelled, Denied, Event, Failed, Refused, Returned
 from tests.source import names_in, nodes_of, references, tree_of
 
 ROOT = Path(actors.__file__).parent
@@ -49,24 +49,35 @@ RETIRED = {
 }
 """Words of this tree's own for what the field has named (docs/reference/glossary.md has those)."""
 KNOW_VENDORS = (
-    *("adapters/", "cli/", "config/", "credentials/", "testing/", "telemetry/otel.py", "tools/docstring.py"),
+    *(
+        "adapters/",
+        "cli/",
+        "config/",
+        "provider/credentials/",
+        "testing/",
+        "telemetry/otel.py",
+        "tools/docstring.py",
+    ),
+    "strict/",
     *("core/check/", "core/models/", "core/rulebook/"),
     *(
-        "core/concerns.py",
-        "core/dialect.py",
-        "core/profiles.py",
-        "core/projection.py",
-        "core/template_tokens.py",
+        "core/models/concerns.py",
+        "core/dialects/dialect.py",
+        "core/dialects/narrow.py",
+        "core/dialects/profiles.py",
+        "core/transcript/projection.py",
+        "core/turn/template_tokens.py",
     ),
 )
 """Rooms and modules that hold what differs between vendors, or that a user gives their names to; and a parser of
 docstrings in Google's style."""
 NAME_EXAMPLES = (
     *(
-        "pure.py",
-        "runtime.py",
-        "subagents.py",
-        "mcp/__init__.py",
+        "transcripts.py",
+        "runtime/runtime.py",
+        "runtime/subagents.py",
+        "mcp.py",
+        "tools/mcp/__init__.py",
         "transport/exchange.py",
         "transport/origin.py",
     ),
@@ -102,15 +113,20 @@ def _rooms(*left_out: str) -> list[tuple[str, Path]]:
 def test_only_the_scheduler_says_how_a_call_ended() -> None:
     """Its batch and its calls make the events, and it alone sends them to the ledger; a log is read back elsewhere.
 
-    What ran when a log was forked nobody can say any more: the fork says so of it (`actors.core.closing`).
+    What ran when a log was forked nobody can say any more: the fork says so of it (`actors.core.session.closing`).
     """
     assert {f"{event.__module__}.{event.__name__}" for event in Event.__args__} >= ENDS
     writers = {name for name, path in _rooms("testing/") if _ends_made(path)}
-    assert writers == {"execution/calls.py", "core/batch.py", "core/closing.py", "scheduler.py"}
-    reporters = {name for name, path in _rooms() if "actors.ledger.Record" in _used(path)}
-    assert reporters == {"scheduler.py"}
-    users = {name for name, path in _rooms() if "actors.core.batch.plan" in _used(path)}
-    assert users == {"scheduler.py"}
+    assert writers == {
+        "scheduler/calls.py",
+        "core/turn/batch.py",
+        "core/session/closing.py",
+        "scheduler/scheduler_actor.py",
+    }
+    reporters = {name for name, path in _rooms() if "actors.ledger.ledger_actor.Record" in _used(path)}
+    assert reporters == {"scheduler/scheduler_actor.py"}
+    users = {name for name, path in _rooms() if "actors.core.turn.batch.plan" in _used(path)}
+    assert users == {"scheduler/scheduler_actor.py"}
 
 
 def test_a_class_name_stands_in_one_module() -> None:
@@ -145,7 +161,7 @@ def test_no_name_has_a_retired_word() -> None:
     }
     heads = {
         (module, name)
-        for module, path in _rooms("transport/", "testing/loopback.py")
+        for module, path in _rooms("transport/", "strict/loopback.py")
         for name in _names(path)
         if _parts(name) & {"head", "heads"}
     }
@@ -170,7 +186,7 @@ def test_only_rooms_that_hold_the_differences_between_vendors_name_one() -> None
     """Not even in prose, but for examples: what a provider demands is data, and how it is written is an adapter's."""
     assert {"anthropic", "openai", "gemini", "bedrock", "mistral", "kimi"} <= VENDORS
     rooms = _rooms(*KNOW_VENDORS)
-    assert {"session.py", "turns/steps.py", "core/turn.py", "core/render/choose.py"} <= {
+    assert {"session/session_actor.py", "session/steps.py", "core/turn/turn.py", "core/render/choose.py"} <= {
         name for name, _ in rooms
     }
     named = {

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from actors import from_wire
-from actors.core.content import Message, Text, ToolResult
-from actors.core.profiles import PROFILES
-from actors.pure import encode, render
+from actors.core.dialects.profiles import PROFILES
+from actors.core.values.content import Message, Text, ToolResult
+from actors.strict.dialects import SERVERS, strict_server
 from actors.testing import Say, Turn
-from actors.testing.dialects import SERVERS, strict_server
+from actors.transcripts import encode, render
 from tests.adapters.test_custom_tools import ITEMS, PATCH
 from tests.runtime_support import bodies, folded, hosting, openai
 

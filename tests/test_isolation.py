@@ -12,8 +12,8 @@ import trio
 from pydantic import AfterValidator
 
 from actors.errors import OwnSession
+from actors.strict.server import LoopbackServer
 from actors.testing import Call, Say, Turn
-from actors.testing.server import LoopbackServer
 from actors.tools import Tool, tool
 from tests.runtime_support import (
     Gate,

@@ -13,17 +13,17 @@ from actors.adapters.adapter import adapter
 from actors.adapters.request import Settings
 from actors.config.dialects import derived
 from actors.core.check import check
-from actors.core.content import Block, Message, Native, Seal, Text, Thinking, ToolCall
-from actors.core.events import EpochBegan
-from actors.core.form import replace
-from actors.core.history import History
-from actors.core.jsonio import quote
-from actors.core.lane import empty
+from actors.core.data.form import replace
+from actors.core.data.jsonio import quote
+from actors.core.history.history import History
+from actors.core.lanes.lane import empty
 from actors.core.ledger import Ledger
-from actors.pure import render
+from actors.core.log.events import EpochBegan
+from actors.core.values.content import Block, Message, Native, Seal, Text, Thinking, ToolCall
+from actors.strict.rules import validate
 from actors.testing import Call, ResponsesProfile, ResponsesServer, ResponsesSettings, Say, Think, Turn, serve
 from actors.testing.histories import READERS, history
-from actors.testing.rules import validate
+from actors.transcripts import render
 from tests.at_scale import share
 from tests.runtime_support import bodies, log
 

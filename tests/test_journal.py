@@ -10,14 +10,14 @@ import anyio
 import anyio.from_thread
 import pytest
 
-from actors.core.events import Closed, Event, SwitchApplied
+from actors.core.log.events import Closed, Event, SwitchApplied
 from actors.errors import JournalError, JournalUnavailable, SessionElsewhere
-from actors.journal import BATCH, Append, ClaimSession, JournalActor, JournalCommand, ReadLog
+from actors.journal.journal_actor import BATCH, Append, ClaimSession, JournalActor, JournalCommand, ReadLog
+from actors.journal.prelude import Prelude
+from actors.journal.storage import Appended, Claim, Entry
+from actors.journal.storage.memory import MemoryStorage
 from actors.kernel import Query, Ref, System
 from actors.kernel.system import SHARED
-from actors.logs.prelude import Prelude
-from actors.storage import Appended, Claim, Entry
-from actors.storage.memory import MemoryStorage
 
 pytestmark = pytest.mark.anyio
 

@@ -7,10 +7,10 @@ import pytest
 
 from actors import Runtime, ToolContext, tool
 from actors.errors import ConfigError, JournalUnavailable, KernelError, SessionUnknown
-from actors.journal import Append, FindSession, JournalActor
+from actors.journal.journal_actor import Append, FindSession, JournalActor
+from actors.journal.storage import Appended, Entry, Storage
+from actors.journal.storage.memory import MemoryStorage
 from actors.kernel import SHARED, System
-from actors.storage import Appended, Entry, Storage
-from actors.storage.memory import MemoryStorage
 from actors.testing import Call, Say, Turn
 from tests.runtime_support import hosting, openai
 from tests.storages import STORAGES, begin, made, to

@@ -8,11 +8,11 @@ import pytest
 from pydantic import BaseModel
 
 from actors.config import RuntimeLimits
-from actors.core.content import Media
-from actors.core.ingest import DEFAULT_LIMITS, ForeignValue, ingest
-from actors.core.jsonio import Json
-from actors.core.returned import LARGE_PARTS, LARGE_TEXT, is_large, parted
-from actors.execution import calls
+from actors.core.data.ingest import DEFAULT_LIMITS, ForeignValue, ingest
+from actors.core.data.jsonio import Json
+from actors.core.turn.returned import LARGE_PARTS, LARGE_TEXT, is_large, parted
+from actors.core.values.content import Media
+from actors.scheduler import calls
 from actors.testing import Call, Say, Turn
 from actors.testing.images import png_base64
 from actors.tools import tool

@@ -15,11 +15,11 @@ from genai_prices import calc_price
 from genai_prices.data_snapshot import get_snapshot
 
 from actors import Budget, Compaction, Price, Runtime, TurnResult, tool
-from actors.backends import list_prices
-from actors.backends.list_prices import UNLISTED, listing
 from actors.config.providers import PRICE_LISTS, PROVIDERS
-from actors.core.preview import Preview
+from actors.core.lanes.preview import Preview
 from actors.errors import ConfigError
+from actors.provider import list_prices
+from actors.provider.list_prices import UNLISTED, listing
 from actors.testing import AnthropicServer, Call, OpenAIServer, Say, Turn, serve
 
 pytestmark = pytest.mark.anyio
@@ -135,7 +135,7 @@ async def test_a_listed_window_is_shown_and_triggers_nothing_by_itself(
     own = (await asked(tmp_path, "context = 5000"))[1]
     assert own.window == 5000
     small = list_prices.Listing(window=100)
-    monkeypatch.setattr("actors.backends.pricing.listing", lambda provider, model: small)
+    monkeypatch.setattr("actors.provider.pricing.listing", lambda provider, model: small)
     assert not (await asked(tmp_path))[1].compacts
     listed = Compaction(windows="listed", keep=0, large=256)
     assert (await asked(tmp_path, compaction=listed))[1].window == 100
@@ -146,7 +146,7 @@ async def test_the_configuration_lets_listed_windows_trigger_compaction(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str
 ) -> None:
     small = list_prices.Listing(window=100)
-    monkeypatch.setattr("actors.backends.pricing.listing", lambda provider, model: small)
+    monkeypatch.setattr("actors.provider.pricing.listing", lambda provider, model: small)
     server, file = OpenAIServer([Turn(Say("word " * 400))] * 3), tmp_path / "actors.toml"
     lines = '[compaction]\nwindows = "listed"\nkeep = 0\n' if by == "file" else ""
     options: dict[str, Any] = {} if by == "file" else {"compaction": Compaction(windows="listed", keep=0)}

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from actors.core.events import Awaited, Bound, Closed, Event, TurnEnded
-from actors.core.publishing import NOBODY
+from actors.core.log.events import Awaited, Bound, Closed, Event, TurnEnded
+from actors.core.session.publishing import NOBODY
 from actors.errors import ConfigError
-from actors.storage import Entry, Storage
-from actors.storage.directory import BUCKET, EVERY, Page, SessionFilter, State
-from actors.storage.postgres import PostgresStorage
-from actors.storage.postgres import statements as sql
-from actors.storage.sqlite import SqliteStorage
-from actors.storage.sqlite.check import JournalFile
-from actors.storage.sqlite.listing import query
+from actors.journal.storage import Entry, Storage
+from actors.journal.storage.directory import BUCKET, EVERY, Page, SessionFilter, State
+from actors.journal.storage.postgres import PostgresStorage
+from actors.journal.storage.postgres import statements as sql
+from actors.journal.storage.sqlite import SqliteStorage
+from actors.journal.storage.sqlite.check import JournalFile
+from actors.journal.storage.sqlite.listing import query
 from tests.postgres import Server
 from tests.runtime_support import hosting, openai
 from tests.storages import STORAGES, begin, made
@@ -29,10 +29,10 @@ ENDS: dict[State, tuple[Event, ...]] = {
     "closed": (Closed(),),
 }
 WALL = {
-    "sqlite-power": "actors.storage.sqlite.storage.wall",
-    "sqlite-process": "actors.storage.sqlite.storage.wall",
-    "memory": "actors.storage.memory.wall",
-    "postgres": "actors.storage.postgres.storage.wall",
+    "sqlite-power": "actors.journal.storage.sqlite.storage.wall",
+    "sqlite-process": "actors.journal.storage.sqlite.storage.wall",
+    "memory": "actors.journal.storage.memory.wall",
+    "postgres": "actors.journal.storage.postgres.storage.wall",
 }
 
 
@@ -119,7 +119,7 @@ def test_a_file_lists_a_session_by_its_last_use_also_when_its_log_grows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, now = tmp_path / "sessions.db", 10.0 * BUCKET
-    monkeypatch.setattr("actors.storage.sqlite.storage.wall", lambda: now)
+    monkeypatch.setattr("actors.journal.storage.sqlite.storage.wall", lambda: now)
     with closing(SqliteStorage(path)) as storage:
         claims = {name: begin(storage, name) for name in ("one", "two")}
         now += 3 * BUCKET
@@ -175,7 +175,7 @@ def test_events_of_a_turn_change_no_index_of_a_database(
     postgres: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Postgres writes only the row anew: its updates are heap-only tuples."""
-    monkeypatch.setattr("actors.storage.postgres.storage.wall", lambda: 1e9)
+    monkeypatch.setattr("actors.journal.storage.postgres.storage.wall", lambda: 1e9)
     schema, turns = postgres.schema(), 20
     with closing(PostgresStorage(postgres.url(schema))) as storage:
         fence = begin(storage, "one", tenant="t").fence

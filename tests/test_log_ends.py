@@ -2,10 +2,10 @@
 
 import pytest
 
-from actors.core.events import EventsLost
+from actors.core.log.events import EventsLost
 from actors.errors import JournalBehind
-from actors.logs.ends import LogEnds
-from actors.storage import Claim, Entry
+from actors.journal.ends import LogEnds
+from actors.journal.storage import Claim, Entry
 from tests.storages import to
 
 TWO = (to("a"), to("b"))

@@ -17,15 +17,15 @@ from hypothesis import strategies as st
 
 from actors import telemetry, tool
 from actors.adapters.failure import Failure
-from actors.backends.admission import Admission, Pace, Ticket
 from actors.config import BackendLimits, PoolSettings
-from actors.core.identity import Binding
-from actors.core.measures import AskCounts
-from actors.core.stream import Usage
+from actors.core.stats.measures import AskCounts
+from actors.core.values.identity import Binding
+from actors.core.values.stream import Usage
 from actors.errors import AskFailed, Busy, Fenced, SessionClosed, ToolsetFailed
+from actors.journal.ends import LogEnds
+from actors.journal.storage import Claim
 from actors.kernel.host_code import call_host
-from actors.logs.ends import LogEnds
-from actors.storage import Claim
+from actors.provider.admission import Admission, Pace, Ticket
 from actors.telemetry.emission import MARGIN, emit, escape, trace_of
 from actors.testing import SERVER_ERROR, Call, Say, Status, Turn
 from tests.log_capture import Written, events_in_source, named, printed, structlog_configured

@@ -12,12 +12,12 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from actors import Runtime, Session
-from actors.core.events import Event
-from actors.core.state import Folding, rebuilt
-from actors.core.stats import LoopLag
-from actors.hosting.sessions import Sessions
+from actors.core.log.events import Event
+from actors.core.session.state import Folding, rebuilt
+from actors.core.stats.stats import LoopLag
+from actors.journal.log import SLICE, folded
 from actors.kernel.turnstile import WIDTH
-from actors.logs.log import SLICE, folded
+from actors.runtime.sessions import Sessions
 from actors.telemetry.prometheus import PrometheusCollector
 from actors.testing.bench.turn import SEARCH, TARGET, hosted
 from actors.transport.connection import Connection

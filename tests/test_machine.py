@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from actors.hosting.limits import HostLimits, host_limits
-from actors.hosting.machine import usable_memory
+from actors.runtime.limits import HostLimits, host_limits
+from actors.runtime.machine import usable_memory
 from tests.naming import case
 
 GIB = 1024 * 1024 * 1024

@@ -25,18 +25,18 @@ from mcp_types import Tool as Listed
 
 from actors import Runtime, ToolSource, mcp
 from actors.config import RuntimeLimits, load
-from actors.core.content import Media
-from actors.core.feed import SessionEvent, StatusEvent
-from actors.core.identity import content_name
+from actors.core.stream_events.feed import SessionEvent, StatusEvent
+from actors.core.values.content import Media
+from actors.core.values.identity import content_name
 from actors.errors import ConfigError, MissingKey, ToolDefinitionError, ToolsetFailed, UnknownTarget
 from actors.kernel import System
-from actors.mcp.connection import ServerTools, connected, effects_of
-from actors.mcp.options import Answered, Elicitation, McpOptions, McpServer, Sampling, options_of
-from actors.mcp.results import ServerToolError, returned
-from actors.mcp.transports import Transport
 from actors.testing import Call, Say, Turn
 from actors.tools import ToolContext
-from actors.toolsets import Offer, Toolsets
+from actors.tools.mcp.connection import ServerTools, connected, effects_of
+from actors.tools.mcp.options import Answered, Elicitation, McpOptions, McpServer, Sampling, options_of
+from actors.tools.mcp.results import ServerToolError, returned
+from actors.tools.mcp.transports import Transport
+from actors.tools.toolsets import Offer, Toolsets
 from tests.mcp_servers import reference
 from tests.mcp_servers.forking import command
 from tests.runtime_support import bodies, hosting, openai, results, toolsets_left
@@ -59,7 +59,7 @@ def here(name: str = "ref", **options: Any) -> ToolSource:  # Any: of a server
 
 @pytest.fixture
 def spoken(monkeypatch: pytest.MonkeyPatch, mode: str) -> None:
-    monkeypatch.setattr("actors.mcp.connection.Client", partial(Client, mode=mode))
+    monkeypatch.setattr("actors.tools.mcp.connection.Client", partial(Client, mode=mode))
 
 
 @asynccontextmanager
@@ -254,7 +254,7 @@ def test_an_option_that_cannot_be_used_is_a_typed_error(options: dict[str, Any],
 
 
 def test_without_the_sdk_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("actors.mcp.options.find_spec", lambda _: None)
+    monkeypatch.setattr("actors.tools.mcp.options.find_spec", lambda _: None)
     with pytest.raises(ConfigError, match=r'install it: pip install "llm-actors\[mcp\]"'):
         mcp.http("http://127.0.0.1:9/mcp")
 

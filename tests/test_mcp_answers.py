@@ -8,12 +8,12 @@ import pytest
 from mcp_types import CallToolResult, ListToolsResult, methods
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, MODERN_PROTOCOL_VERSIONS
 
-from actors.core.content import Media
-from actors.mcp.answers import LeaveOut, accept_result
-from actors.mcp.child import Lines
-from actors.mcp.limits import McpLimits
-from actors.mcp.results import ServerToolError, returned
-from actors.mcp.streams import OpenRequests
+from actors.core.values.content import Media
+from actors.tools.mcp.answers import LeaveOut, accept_result
+from actors.tools.mcp.child import Lines
+from actors.tools.mcp.limits import McpLimits
+from actors.tools.mcp.results import ServerToolError, returned
+from actors.tools.mcp.streams import OpenRequests
 from tests.at_scale import share
 
 Json = Any  # of a server

@@ -10,7 +10,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from actors.mcp.sdk import SdkImport
+from actors.tools.mcp.sdk import SdkImport
 from tests.at_scale import extent
 from tests.hosting_cases import case
 
@@ -48,7 +48,7 @@ def test_the_loops_thread_imports_nothing_of_the_sdk(backend: str) -> None:
     seen = json.loads(ran.stdout)
     assert "imported in a thread" in CASE["expected"]
     assert seen["loop"] == []
-    assert {"mcp", "mcp_types", "actors.mcp.connection"} <= {*seen["thread"]}
+    assert {"mcp", "mcp_types", "actors.tools.mcp.connection"} <= {*seen["thread"]}
     assert len(seen["thread"]) == len({*seen["thread"]})
 
 

@@ -14,10 +14,10 @@ import pytest
 from actors import ToolSource, mcp
 from actors.config import load
 from actors.errors import AnswerTooLarge, ToolDefinitionError, ToolsetFailed
-from actors.mcp.configured import configured
-from actors.mcp.results import ServerToolError
 from actors.testing import Call, Say, Turn
-from actors.toolsets import Offer
+from actors.tools.mcp.configured import configured
+from actors.tools.mcp.results import ServerToolError
+from actors.tools.toolsets import Offer
 from tests.mcp_servers import raw
 from tests.mcp_servers.raw_http import RawHttp
 from tests.runtime_support import bodies, hosting, openai, results

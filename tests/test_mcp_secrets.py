@@ -19,8 +19,8 @@ import pytest
 from actors import Runtime, ToolSource, mcp
 from actors.cli import main
 from actors.config import load
-from actors.core.codec import encode_event
-from actors.core.event_json import event_json
+from actors.core.log.codec import encode_event
+from actors.core.stream_events.event_json import event_json
 from actors.errors import ActorsError
 from actors.testing import Call, Say, Turn
 from tests.cli.command import environ

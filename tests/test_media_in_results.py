@@ -9,13 +9,13 @@ import anyio
 import pytest
 
 from actors import History, Ledger, Media, ToolCall, check, dialect, encode, from_wire, render, tool
-from actors.core.content import Message, Text, ToolResult
-from actors.core.events import Returned
-from actors.core.profiles import PROFILES
+from actors.core.dialects.profiles import PROFILES
+from actors.core.log.events import Returned
+from actors.core.values.content import Message, Text, ToolResult
+from actors.strict.rules import validate
+from actors.strict.server import LoopbackServer
 from actors.testing import Call, ResponsesServer, Say, Turn
 from actors.testing.images import png_base64
-from actors.testing.rules import validate
-from actors.testing.server import LoopbackServer
 from tests.core.session_log import TRUSTING
 from tests.runtime_support import (
     Json,

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from actors import Media, tool
-from actors.core.content import Block, Message, Text
-from actors.handle import Session
-from actors.runtime import Runtime
+from actors.core.values.content import Block, Message, Text
+from actors.runtime.handle import Session
+from actors.runtime.runtime import Runtime
+from actors.strict.rules.base import Json
+from actors.strict.server import LoopbackServer
 from actors.testing import Call, Say, Script, Turn
 from actors.testing.images import png_base64
-from actors.testing.rules.base import Json
-from actors.testing.server import LoopbackServer
 from tests.runtime_support import bodies, hosting
 from tests.strict_hosts import strict_host
 

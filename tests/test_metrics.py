@@ -14,10 +14,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
 from actors import Allowance, Price, Runtime, Session, Tool, tool
-from actors.backends.meters import Meters
 from actors.config import BackendLimits, Config, FileSettings, PoolSettings, RuntimeLimits
-from actors.core.identity import Binding, CallId
-from actors.core.measures import (
+from actors.core.stats.measures import (
     BOUNDS,
     MOST_NAMES,
     AskCounts,
@@ -26,13 +24,15 @@ from actors.core.measures import (
     ToolMeasures,
     status_label,
 )
-from actors.core.stats import RuntimeStats
-from actors.core.stream import Usage
+from actors.core.stats.stats import RuntimeStats
+from actors.core.values.identity import Binding, CallId
+from actors.core.values.stream import Usage
 from actors.errors import AskFailed, Busy, Fenced
-from actors.storage.sqlite import SqliteStorage
+from actors.journal.storage.sqlite import SqliteStorage
+from actors.provider.meters import Meters
+from actors.strict.server import serve
 from actors.telemetry.prometheus import PrometheusCollector
 from actors.testing import SERVER_ERROR, Call, Disconnect, Say, Stall, Status, Turn
-from actors.testing.server import serve
 from tests.naming import case
 from tests.promql import unresolved
 from tests.runtime_support import Gate, anthropic, backend_at, hosting, openai

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from actors import Budget, Message, Price, Runtime, Thinking, ToolResult
-from actors.core.content import ToolCall
-from actors.core.identity import CallId
+from actors.core.values.content import ToolCall
+from actors.core.values.identity import CallId
 from actors.errors import (
     ConfigError,
     DecisionRefused,
@@ -20,9 +20,9 @@ from actors.errors import (
     ToolDefinitionError,
     TranscriptError,
 )
-from actors.storage import Storage
-from actors.storage.memory import MemoryStorage
-from actors.storage.sqlite import SqliteStorage
+from actors.journal.storage import Storage
+from actors.journal.storage.memory import MemoryStorage
+from actors.journal.storage.sqlite import SqliteStorage
 from actors.testing import Call, Say, Turn
 from actors.tools import Tool, tool
 from tests.runtime_support import hosting, log, openai

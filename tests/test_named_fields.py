@@ -8,9 +8,9 @@ import pytest
 from pydantic import BaseModel, ConfigDict
 
 from actors.config import load
-from actors.core import arguments
-from actors.core.arguments import MAX_ERRORS
-from actors.core.jsonio import JsonValue
+from actors.core.data.jsonio import JsonValue
+from actors.core.schemas import arguments
+from actors.core.schemas.arguments import MAX_ERRORS
 from actors.errors import AskFailed, ConfigError
 from actors.testing import Say, Turn
 from actors.tools import tool

@@ -9,7 +9,9 @@ import pytest
 from actors import Runtime, tool
 from actors.config import Key, load
 from actors.config.providers import PROVIDERS
-from actors.core.content import Thinking
+from actors.core.values.content import Thinking
+from actors.strict.server import LoopbackServer
+from actors.strict.wires.compatible import Manner
 from actors.testing import (
     AzureServer,
     Call,
@@ -22,8 +24,6 @@ from actors.testing import (
     serve,
     validate,
 )
-from actors.testing.server import LoopbackServer
-from actors.testing.wires.compatible import Manner
 
 pytestmark = pytest.mark.anyio
 

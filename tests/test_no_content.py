@@ -10,18 +10,18 @@ import pytest
 
 from actors import Budget, Session, Tool, ToolContext, handoff, subagent, tool
 from actors.config import Config, FileSettings, PoolSettings
-from actors.core.events import Bound, Event, Instructed
-from actors.core.feed import CompleteEvent, ErrorEvent, SessionEvent, StatusEvent, TurnResult
-from actors.core.no_content import EMPTY, NUDGE, UNPARSED, UNPARSED_TOOLS_OFF
-from actors.core.packed import unpack
-from actors.core.progress import Cause
-from actors.core.publishing import Publisher
-from actors.core.stream import Usage
-from actors.runtime import Runtime
-from actors.storage.memory import MemoryStorage
+from actors.core.log.events import Bound, Event, Instructed
+from actors.core.session.publishing import Publisher
+from actors.core.stream_events.feed import CompleteEvent, ErrorEvent, SessionEvent, StatusEvent, TurnResult
+from actors.core.turn.no_content import EMPTY, NUDGE, UNPARSED, UNPARSED_TOOLS_OFF
+from actors.core.values.packed import unpack
+from actors.core.values.progress import Cause
+from actors.core.values.stream import Usage
+from actors.journal.storage.memory import MemoryStorage
+from actors.runtime.runtime import Runtime
+from actors.strict.script import Part
+from actors.strict.server import LoopbackServer, serve
 from actors.testing import Builtin, Call, Garbage, Say, Script, Think, Turn
-from actors.testing.script import Part
-from actors.testing.server import LoopbackServer, serve
 from tests.raw_calls import ABOUT_CALLS, RAW_CALLS
 from tests.runtime_support import (
     anthropic,

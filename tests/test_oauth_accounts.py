@@ -16,9 +16,10 @@ import pytest
 from actors import Runtime, tool
 from actors.config import load
 from actors.core.check import check
-from actors.core.profiles import dialect
-from actors.core.segments import Segments
+from actors.core.data.segments import Segments
+from actors.core.dialects.profiles import dialect
 from actors.errors import ConfigError, MissingKey
+from actors.strict.server import LoopbackServer
 from actors.testing import (
     AnthropicServer,
     Call,
@@ -31,7 +32,6 @@ from actors.testing import (
     Turn,
     serve,
 )
-from actors.testing.server import LoopbackServer
 from actors.tools import Tool
 from actors.transport import HttpTransport, Response, Timeouts
 

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from actors import tool
-from actors.core import packed
-from actors.core.content import Message
-from actors.core.events import RoundEnded, Submitted
+from actors.core.log.events import RoundEnded, Submitted
+from actors.core.values import packed
+from actors.core.values.content import Message
+from actors.session.commands import Look
 from actors.testing import Call, Say, Turn
-from actors.turns.commands import Look
 from tests.runtime_support import anthropic, hosting, openai
 
 pytestmark = pytest.mark.anyio

@@ -12,8 +12,9 @@ import anyio
 import pytest
 
 from actors import Session, subagent, tool
-from actors.core.events import CallHappening, Closed, Event, Failed, Opened, Returned
-from actors.scheduler import RunBatch, SchedulerActor, SchedulerCommand
+from actors.core.log.events import CallHappening, Closed, Event, Failed, Opened, Returned
+from actors.scheduler.scheduler_actor import RunBatch, SchedulerActor, SchedulerCommand
+from actors.strict.server import LoopbackServer
 from actors.testing import (
     AnthropicServer,
     BedrockServer,
@@ -24,7 +25,6 @@ from actors.testing import (
     Say,
     Turn,
 )
-from actors.testing.server import LoopbackServer
 from tests.runtime_support import gathered, hosting, openai
 
 pytestmark = pytest.mark.anyio

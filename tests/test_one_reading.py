@@ -7,20 +7,20 @@ import pydantic
 import pytest
 
 from actors.config import RuntimeLimits
-from actors.core.event_json import event_json
-from actors.core.events import ApprovalAsked, Refused, Scheduled, TurnEnded
-from actors.core.feed import CompleteEvent, StatusEvent, TurnResult
-from actors.core.jsonio import JsonValue
-from actors.core.publishing import Publisher
-from actors.core.repair import Repair, RepairMode
-from actors.core.retold import recount_events
-from actors.core.stats import recount
+from actors.core.data.jsonio import JsonValue
+from actors.core.log.events import ApprovalAsked, Refused, Scheduled, TurnEnded
+from actors.core.schemas.repair import Repair, RepairMode
+from actors.core.session.publishing import Publisher
+from actors.core.stats.retold import recount_events
+from actors.core.stats.stats import recount
+from actors.core.stream_events.event_json import event_json
+from actors.core.stream_events.feed import CompleteEvent, StatusEvent, TurnResult
 from actors.errors import AskFailed, ConfigError
-from actors.handle import Session
-from actors.runtime import Runtime
+from actors.runtime.handle import Session
+from actors.runtime.runtime import Runtime
+from actors.session.output import output_of
 from actors.testing import Call, Say, Turn
 from actors.tools import Tool, tool
-from actors.turns.output import output_of
 from tests.hosting_cases import case
 from tests.runtime_support import anthropic, bodies, gathered, hosting, log, openai, results
 from tests.test_external_calls import PUT_AWAY, leave
@@ -339,7 +339,7 @@ def test_looking_for_values_in_hostile_words_is_bounded() -> None:
 def test_an_answer_with_more_places_than_are_looked_at_has_no_value(monkeypatch: pytest.MonkeyPatch) -> None:
     words = f"[1] [2] [3] {OSLO}"
     assert output_of(City).read(words, "unambiguous")[0] == City(name="Oslo", people=7)
-    monkeypatch.setattr("actors.core.output._MOST_OPENINGS", 3)
+    monkeypatch.setattr("actors.core.turn.output._MOST_OPENINGS", 3)
     assert isinstance(output_of(City).read(words, "unambiguous"), list)
 
 
@@ -348,5 +348,5 @@ def test_text_behind_brackets_that_are_never_closed_is_read_a_bounded_number_of_
 ) -> None:
     words = f"{'[x ' * 5}{OSLO}"
     assert output_of(City).read(words, "unambiguous")[0] == City(name="Oslo", people=7)
-    monkeypatch.setattr("actors.core.output._MOST_SCANNED", 3 * len(words))
+    monkeypatch.setattr("actors.core.turn.output._MOST_SCANNED", 3 * len(words))
     assert isinstance(output_of(City).read(words, "unambiguous"), list)

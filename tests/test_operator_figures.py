@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from actors.core.stats import StorageSizes
+from actors.core.stats.stats import StorageSizes
 from actors.errors import JournalUnavailable
-from actors.logs.outage import JournalMeter
-from actors.storage import Entry
-from actors.storage.sqlite import SqliteStorage, connection
+from actors.journal.outage import JournalMeter
+from actors.journal.storage import Entry
+from actors.journal.storage.sqlite import SqliteStorage, connection
 from actors.testing import Say, Turn
 from tests.runtime_support import hosting, openai
 from tests.storages import begin, to

@@ -14,11 +14,11 @@ import anyio.lowlevel
 import pytest
 
 from actors import subagent
-from actors.core.feed import SessionEvent
+from actors.core.stream_events.feed import SessionEvent
 from actors.errors import Fenced, JournalUnavailable, SessionClosed
-from actors.handle import Session
-from actors.storage import Appended, Entry
-from actors.storage.memory import MemoryStorage
+from actors.journal.storage import Appended, Entry
+from actors.journal.storage.memory import MemoryStorage
+from actors.runtime.handle import Session
 from actors.testing import Call, Say, Turn
 from actors.tools import Tool, tool
 from tests.runtime_support import Gate, anthropic, assert_paired, bodies, hosting, openai, restarted

@@ -7,9 +7,9 @@ import anyio
 import pytest
 
 from actors import Runtime
-from actors.core.events import Closed
+from actors.core.log.events import Closed
 from actors.errors import JournalUnavailable
-from actors.storage.sqlite import SqliteStorage
+from actors.journal.storage.sqlite import SqliteStorage
 from actors.testing import Call, Turn
 from tests.runtime_support import Gate, anthropic, assert_paired, bodies, hosting, openai, restarted
 from tests.test_outages import DONE, assert_in_log, crashes

@@ -10,7 +10,7 @@ from botocore.eventstream import ChecksumMismatch, EventStreamBuffer
 from actors.adapters.converse.frames import END, FrameParser
 from actors.adapters.sse import ServerEvent
 from actors.errors import StreamFault
-from actors.testing.wires.bedrock import frame
+from actors.strict.wires.bedrock import frame
 
 MAX_FRAME = 1024 * 1024
 VALUES = (

@@ -9,8 +9,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from actors import dialect, from_wire
 from actors.adapters.request import ToolSpec
-from actors.core.content import Media, Thinking
-from actors.core.jsonio import JsonValue, dump
+from actors.core.data.jsonio import JsonValue, dump
+from actors.core.values.content import Media, Thinking
 from actors.testing.histories import READERS, history
 from actors.testing.images import png
 from tests import wanted

@@ -18,7 +18,7 @@ from openai.types.chat.completion_create_params import CompletionCreateParamsStr
 from openai.types.responses.response_create_params import ResponseCreateParamsStreaming
 
 from actors import dialect
-from actors.core.jsonio import dump
+from actors.core.data.jsonio import dump
 from actors.testing.histories import READERS, history
 from tests import wanted
 from tests.at_scale import share

@@ -20,7 +20,7 @@ from openai.types.chat.completion_create_params import CompletionCreateParamsStr
 from pydantic import ValidationError
 
 from actors import dialect
-from actors.core.profiles import PROFILES
+from actors.core.dialects.profiles import PROFILES
 from actors.core.render import ThinkingPolicy
 from actors.testing.histories import READERS, history
 from tests import wanted

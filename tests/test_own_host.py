@@ -9,9 +9,9 @@ import pytest
 
 from actors import Runtime, tool
 from actors.config import BackendSettings, Config, FileSettings, load
-from actors.core.events import Bound, RequestSent
-from actors.core.identity import CallId
-from actors.core.segments import Segments
+from actors.core.data.segments import Segments
+from actors.core.log.events import Bound, RequestSent
+from actors.core.values.identity import CallId
 from actors.testing import Call, OpenAIServer, ResponsesServer, Say, Turn, serve
 from actors.tools import Tool
 from actors.transport import HttpTransport, Response, Timeouts

@@ -7,11 +7,11 @@ import anyio
 import pytest
 
 from actors import Runtime
-from actors.core.feed import CompleteEvent
+from actors.core.stream_events.feed import CompleteEvent
 from actors.errors import JournalUnavailable
-from actors.storage import Entry, Storage
-from actors.storage.postgres import PostgresStorage
-from actors.storage.postgres.connection import Connection
+from actors.journal.storage import Entry, Storage
+from actors.journal.storage.postgres import PostgresStorage
+from actors.journal.storage.postgres.connection import Connection
 from actors.testing import OpenAIServer, Say, Turn
 from tests.postgres import Server
 from tests.postgres_replicas import copied, replicate

@@ -16,12 +16,12 @@ import pytest
 
 from actors import Runtime
 from actors.errors import JournalError
-from actors.handle import Session
-from actors.hosting.storage_owner import StorageOwner
-from actors.storage import Storage
-from actors.storage.memory import MemoryStorage
-from actors.storage.postgres import PostgresStorage
-from actors.storage.sqlite import SqliteStorage
+from actors.journal.storage import Storage
+from actors.journal.storage.memory import MemoryStorage
+from actors.journal.storage.postgres import PostgresStorage
+from actors.journal.storage.sqlite import SqliteStorage
+from actors.runtime.handle import Session
+from actors.runtime.storage_owner import StorageOwner
 from tests.every_await import Work, cancels
 from tests.postgres import Server
 from tests.runtime_support import actors

@@ -36,12 +36,12 @@ from actors import (
     from_wire,
     tool,
 )
-from actors.core.content import Block
-from actors.core.events import Interaction
-from actors.core.feed import Applied, Deferred, SessionEvent
-from actors.core.identity import CallId
-from actors.core.jsonio import Json
-from actors.core.profiles import PROFILES
+from actors.core.data.jsonio import Json
+from actors.core.dialects.profiles import PROFILES
+from actors.core.log.events import Interaction
+from actors.core.stream_events.feed import Applied, Deferred, SessionEvent
+from actors.core.values.content import Block
+from actors.core.values.identity import CallId
 from actors.testing import Call, Say, Turn
 from tests.runtime_support import hosting, openai
 

@@ -7,11 +7,11 @@ import anyio.lowlevel
 import pytest
 
 from actors import Price, Runtime
-from actors.backends.places import PoolPlaces
 from actors.config import BackendLimits, Config, PoolSettings
-from actors.core.routing import Policy
+from actors.core.policy.routing import Policy
 from actors.errors import ConfigError
-from actors.handle import Session
+from actors.provider.places import PoolPlaces
+from actors.runtime.handle import Session
 from actors.testing import QUOTA, SERVER_ERROR, Say, Stall, Status, Turn
 from tests.runtime_support import anthropic, hosting, openai
 

@@ -12,16 +12,16 @@ from psycopg import sql
 
 from actors import Runtime
 from actors.config import load
-from actors.core.codec import encode_event
-from actors.core.events import Closed, Returned
-from actors.core.identity import CallId
-from actors.core.jsonio import Json
+from actors.core.data.jsonio import Json
+from actors.core.log.codec import encode_event
+from actors.core.log.events import Closed, Returned
+from actors.core.values.identity import CallId
 from actors.errors import ConfigError, Fenced, JournalDamaged, JournalError, SessionElsewhere
-from actors.storage import Entry
-from actors.storage.directory import SessionFilter
-from actors.storage.named import storage_at
-from actors.storage.postgres import PostgresStorage, statements
-from actors.storage.postgres import format as tables
+from actors.journal.storage import Entry
+from actors.journal.storage.directory import SessionFilter
+from actors.journal.storage.named import storage_at
+from actors.journal.storage.postgres import PostgresStorage, statements
+from actors.journal.storage.postgres import format as tables
 from tests.postgres import PASSWORD, Server, made
 from tests.storages import begin, to
 from tests.test_sqlite import LOG

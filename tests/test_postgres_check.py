@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from actors.core.events import Returned
-from actors.core.identity import CallId
-from actors.core.jsonio import Json
-from actors.storage import Entry
-from actors.storage.postgres import PostgresStorage
+from actors.core.data.jsonio import Json
+from actors.core.log.events import Returned
+from actors.core.values.identity import CallId
+from actors.journal.storage import Entry
+from actors.journal.storage.postgres import PostgresStorage
 from tests.cli.command import actors_now
 from tests.postgres import PASSWORD, Server
 from tests.storages import begin, to

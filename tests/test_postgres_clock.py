@@ -10,12 +10,12 @@ from typing import Any
 import psycopg
 import pytest
 
-from actors.storage.clock import ObservedClock, clock_values
-from actors.storage.postgres import PostgresStorage
-from actors.wall import wall
+from actors.journal.storage.clock import ObservedClock, clock_values
+from actors.journal.storage.postgres import PostgresStorage
+from actors.kernel.wall import wall
 from tests.postgres import Server
 
-NOTING = "actors.storage.postgres.storage.clock_values"
+NOTING = "actors.journal.storage.postgres.storage.clock_values"
 SECONDS = 60.0
 WAITING = "SELECT count(*) FROM pg_stat_activity WHERE application_name = %s AND wait_event_type = 'Lock'"
 
@@ -66,7 +66,7 @@ def test_a_host_that_notes_the_clock_waits_for_another_that_does(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     later = int(wall()) + 10**6
-    monkeypatch.setattr("actors.storage.postgres.storage.server_time", lambda _: later)
+    monkeypatch.setattr("actors.journal.storage.postgres.storage.server_time", lambda _: later)
     has_dropped, goes_on, first = Event(), Event(), Lock()
 
     def values(clock: ObservedClock) -> dict[str, int]:

@@ -11,16 +11,16 @@ import psycopg
 import pytest
 
 from actors import Runtime
-from actors.core.events import EventsLost, Submitted
-from actors.core.feed import StatusEvent
+from actors.core.log.events import EventsLost, Submitted
+from actors.core.stream_events.feed import StatusEvent
 from actors.errors import Fenced, JournalBehind, JournalUnavailable
-from actors.handle import Session
-from actors.hosting.activation import Suspended
-from actors.journal import JournalActor, ReadLog
-from actors.storage import Entry, LogPage
-from actors.storage.postgres import PostgresStorage
+from actors.journal.journal_actor import JournalActor, ReadLog
+from actors.journal.storage import Entry, LogPage
+from actors.journal.storage.postgres import PostgresStorage
+from actors.runtime.activation import Suspended
+from actors.runtime.handle import Session
+from actors.strict.server import LoopbackServer
 from actors.testing import Say, Turn
-from actors.testing.server import LoopbackServer
 from tests.cli.command import actors_now
 from tests.postgres import Server
 from tests.runtime_support import hosting, openai, restarted

@@ -14,13 +14,13 @@ from typing import Any, TypeVar
 import psycopg
 import pytest
 
-from actors.core.events import Opened
+from actors.core.log.events import Opened
 from actors.errors import ActorsError, ConfigError, Fenced, JournalDamaged, JournalError, JournalUnavailable
-from actors.storage import Appended, Entry
-from actors.storage.postgres import PostgresStorage, statements
-from actors.storage.postgres.batch import Batch
-from actors.storage.postgres.connection import TRIES
-from actors.storage.postgres.faults import meaning_at_connect
+from actors.journal.storage import Appended, Entry
+from actors.journal.storage.postgres import PostgresStorage, statements
+from actors.journal.storage.postgres.batch import Batch
+from actors.journal.storage.postgres.connection import TRIES
+from actors.journal.storage.postgres.faults import meaning_at_connect
 from tests.postgres import PASSWORD, Server
 from tests.postgres_proxy import Loses, Proxy, proxied
 from tests.storages import begin, to

@@ -9,7 +9,7 @@ import pytest
 from actors import Runtime
 from actors.config import load
 from actors.errors import ConfigError
-from actors.storage.postgres import PostgresStorage
+from actors.journal.storage.postgres import PostgresStorage
 from tests.postgres import PASSWORD, Server
 from tests.postgres_pooler import Pooler, pooled
 from tests.postgres_proxy import proxied

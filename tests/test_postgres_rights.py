@@ -8,12 +8,12 @@ import pytest
 
 from actors import Runtime
 from actors.config import load
-from actors.core.events import SwitchApplied
+from actors.core.log.events import SwitchApplied
 from actors.errors import ConfigError, JournalError, JournalUnavailable
-from actors.storage import Entry
-from actors.storage.postgres import PostgresStorage
-from actors.storage.postgres import format as tables
-from actors.storage.postgres.faults import meaning
+from actors.journal.storage import Entry
+from actors.journal.storage.postgres import PostgresStorage
+from actors.journal.storage.postgres import format as tables
+from actors.journal.storage.postgres.faults import meaning
 from actors.testing import Say, Turn
 from tests.postgres import Server
 from tests.runtime_support import hosting, openai, restarted

@@ -13,10 +13,10 @@ import anyio.to_thread
 import pytest
 
 from actors import ToolContext, tool
-from actors.core.events import Submitted
+from actors.core.log.events import Submitted
 from actors.errors import JournalUnavailable
-from actors.handle import Session
-from actors.storage.postgres import PostgresStorage
+from actors.journal.storage.postgres import PostgresStorage
+from actors.runtime.handle import Session
 from actors.testing import Call, OpenAIServer, Say, Turn
 from actors.tools import Tool
 from tests.postgres import PASSWORD, Server, made, require

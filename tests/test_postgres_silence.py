@@ -6,12 +6,12 @@ import anyio
 import pytest
 
 from actors import Runtime
-from actors.core.stats import JournalStats, StorageSizes
+from actors.core.stats.stats import JournalStats, StorageSizes
 from actors.errors import JournalUnavailable
-from actors.handle import Session
-from actors.logs.outage import JournalMeter
-from actors.storage.postgres import PostgresStorage
-from actors.storage.postgres.address import parameters
+from actors.journal.outage import JournalMeter
+from actors.journal.storage.postgres import PostgresStorage
+from actors.journal.storage.postgres.address import parameters
+from actors.runtime.handle import Session
 from actors.testing import Say, Turn
 from tests.postgres import Server
 from tests.postgres_proxy import Proxy, proxied

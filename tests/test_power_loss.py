@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from actors.storage import Level
+from actors.journal.storage import Level
 from tests.at_scale import share
 from tests.powerloss.disk import Disk
 from tests.powerloss.judge import counted

@@ -9,12 +9,12 @@ import pytest
 
 from actors import Session, tool
 from actors.config import BackendSettings, Config, FileSettings, RuntimeLimits
-from actors.core.caching import Cache
-from actors.runtime import Runtime
+from actors.core.dialects.caching import Cache
+from actors.runtime.runtime import Runtime
+from actors.strict.server import LoopbackServer
 from actors.testing import Call, PromptCache, Say, Script, Turn, serve
 from actors.testing.bench import caches
 from actors.testing.bench.figures import Extent
-from actors.testing.server import LoopbackServer
 from actors.testing.simulation.world import DIALECTS
 from tests.at_scale import extent
 from tests.cache_walks import CACHED, MARKED, TirelessWalk, counted

@@ -15,22 +15,22 @@ import trio.testing
 
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Request, Settings, ToolSpec
-from actors.backends.admission import Pace
-from actors.backends.retries import Retries
-from actors.backends.rounds import LINGER, Answer, Broken, Endpoint, Generate, Generated
 from actors.config import BackendLimits
-from actors.core.content import Message, Text, ToolCall
-from actors.core.feed import CompleteEvent, ErrorEvent, TextEvent
-from actors.core.history import History
-from actors.core.identity import Binding
-from actors.core.jsonio import dump
+from actors.core.data.jsonio import dump
+from actors.core.data.segments import Segments
+from actors.core.dialects.profiles import PROFILES, dialect
+from actors.core.history.history import History
 from actors.core.ledger import Ledger
-from actors.core.profiles import PROFILES, dialect
-from actors.core.segments import Segments
+from actors.core.stream_events.feed import CompleteEvent, ErrorEvent, TextEvent
+from actors.core.values.content import Message, Text, ToolCall
+from actors.core.values.identity import Binding
 from actors.errors import ProviderFailed
 from actors.kernel.system import System
-from actors.provider import Abort, Counters, ProviderActor
-from actors.pure import render
+from actors.provider.admission import Pace
+from actors.provider.provider_actor import Abort, Counters, ProviderActor
+from actors.provider.retries import Retries
+from actors.provider.rounds import LINGER, Answer, Broken, Endpoint, Generate, Generated
+from actors.strict.server import LoopbackServer
 from actors.testing import (
     OVERLOADED,
     SERVER_ERROR,
@@ -47,7 +47,7 @@ from actors.testing import (
     Turn,
     strict_server,
 )
-from actors.testing.server import LoopbackServer
+from actors.transcripts import render
 from actors.transport import HttpTransport, Response, Timeouts, Transport
 from tests.runtime_support import Gate, anthropic, bodies, gathered, hosting, openai, restarted
 
@@ -553,7 +553,7 @@ async def breaks() -> None:
 async def test_an_answer_has_ended_at_its_end_marker_whatever_becomes_of_the_connection(
     made: Made, then: Callable[[], Awaitable[None]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("actors.backends.rounds.LINGER", 0.01)
+    monkeypatch.setattr("actors.provider.rounds.LINGER", 0.01)
     async with hosting(a=made(ANSWER), transport=Behind(then)) as runtime:
         answer = await (await runtime.open("a")).ask("Tell me.")
         assert (answer.status, answer.why) == ("complete", "")

@@ -8,7 +8,7 @@ import pytest
 
 import actors
 from actors import errors
-from actors.core.profiles import PROFILES
+from actors.core.dialects.profiles import PROFILES
 
 PUBLIC = """
     ActorsError Allowance Applied AskFailed AskSettings Binding Budget Choose Code Compaction CompactionResult Deferred
@@ -88,7 +88,7 @@ def test_a_runtime_imports_no_event_loop_and_nothing_that_only_its_use_needs() -
         "urllib",
         "hashlib",
         "anyio._core._synchronization",
-        "actors.session",
+        "actors.session.session_actor",
         "actors.core.rulebook",
         "actors.core.check.gemini",
     ]
@@ -101,7 +101,7 @@ def test_a_runtime_imports_no_event_loop_and_nothing_that_only_its_use_needs() -
 
 def test_nothing_in_the_runtime_imports_a_vendor_or_a_test_library() -> None:
     program = (
-        "import sys, actors.runtime, actors.pure, actors.adapters.codec, actors.testing.server\n"
+        "import sys, actors.runtime.runtime, actors.transcripts, actors.adapters.codec, actors.strict.server\n"
         "print([n for n in ('openai', 'anthropic', 'trio', 'pytest', 'hypothesis') if n in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

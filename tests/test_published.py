@@ -11,15 +11,15 @@ import pytest
 
 from actors import Session, tool
 from actors.config import BackendLimits, PoolSettings, RuntimeLimits
-from actors.core.ask_start import AskStart
-from actors.core.event_json import event_json, sse_frame
-from actors.core.event_schema import SCHEMA
-from actors.core.events import Event
-from actors.core.feed import SessionEvent
-from actors.core.publishing import Publisher
-from actors.runtime import Runtime
+from actors.core.log.events import Event
+from actors.core.session.ask_start import AskStart
+from actors.core.session.publishing import Publisher
+from actors.core.stream_events.event_json import event_json, sse_frame
+from actors.core.stream_events.event_schema import SCHEMA
+from actors.core.stream_events.feed import SessionEvent
+from actors.runtime.runtime import Runtime
+from actors.strict.server import LoopbackServer
 from actors.testing import SERVER_ERROR, Call, Disconnect, Say, Stall, Status, Think, Turn
-from actors.testing.server import LoopbackServer
 from actors.tools import Tool
 from tests.runtime_support import Gate, anthropic, gathered, hosting, log, openai
 

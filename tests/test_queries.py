@@ -8,8 +8,8 @@ import pytest
 
 from actors import Runtime
 from actors.config import load
-from actors.credentials import query_secrets, with_query
 from actors.errors import AskFailed, ConfigError
+from actors.provider.credentials import query_secrets, with_query
 from actors.testing import GeminiServer, OpenAIServer, Say, Status, Turn, serve
 
 pytestmark = pytest.mark.anyio

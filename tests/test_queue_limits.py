@@ -6,12 +6,12 @@ from functools import partial
 import anyio
 import pytest
 
-from actors.core.feed import TurnResult
+from actors.core.stream_events.feed import TurnResult
 from actors.errors import Busy
-from actors.handle import Session
+from actors.runtime.handle import Session
+from actors.session.queue_limits import QueueLimits
 from actors.testing import Call, Say, Turn
 from actors.tools import Tool, tool
-from actors.turns.queue_limits import QueueLimits
 from tests.runtime_support import Gate, bodies, hosting, openai
 
 pytestmark = pytest.mark.anyio

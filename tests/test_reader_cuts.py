@@ -6,14 +6,14 @@ from contextlib import asynccontextmanager
 import anyio
 import pytest
 
-from actors.core.feed import SessionEvent
+from actors.core.stream_events.feed import SessionEvent
 from actors.errors import ActorsError, SessionClosed
-from actors.journal import JournalCommand
+from actors.journal.journal_actor import JournalCommand
+from actors.journal.readers import Following, Readers
+from actors.journal.session_events import SessionEvents
+from actors.journal.storage import PAGE, LogPage
+from actors.journal.storage.memory import MemoryStorage
 from actors.kernel import Ref
-from actors.logs.readers import Following, Readers
-from actors.logs.session_events import SessionEvents
-from actors.storage import PAGE, LogPage
-from actors.storage.memory import MemoryStorage
 from tests.test_readers import journal_of, write_long
 
 pytestmark = pytest.mark.anyio

@@ -13,33 +13,33 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from actors import journal as journals
-from actors.core.content import Message, Text
-from actors.core.event_json import event_json
-from actors.core.events import Bound, Event, Opened, Submitted, TurnEnded
-from actors.core.feed import SessionEvent
-from actors.core.packed import pack
-from actors.core.publishing import NOBODY
+from actors.core.log.events import Bound, Event, Opened, Submitted, TurnEnded
+from actors.core.session.publishing import NOBODY
+from actors.core.stream_events.event_json import event_json
+from actors.core.stream_events.feed import SessionEvent
+from actors.core.values.content import Message, Text
+from actors.core.values.packed import pack
 from actors.errors import ActorsError, JournalDamaged, JournalError, JournalUnavailable
-from actors.hosting.storage_owner import StorageOwner
-from actors.journal import Append, JournalActor, JournalCommand, ReadLog
+from actors.journal import journal_actor as journals
+from actors.journal.journal_actor import Append, JournalActor, JournalCommand, ReadLog
+from actors.journal.outage import JournalMeter
+from actors.journal.pages import LogPages, read_log
+from actors.journal.session_events import BACK
+from actors.journal.storage import PAGE, PAGE_BYTES, Appended, Entry, LogPage, Storage
+from actors.journal.storage.memory import MemoryStorage
+from actors.journal.storage.sqlite import SqliteStorage
+from actors.journal.storage.sqlite.connection import CHECKPOINT, OVERDUE
 from actors.kernel import Ref, System
 from actors.kernel.system import SHARED
-from actors.logs.outage import JournalMeter
-from actors.logs.pages import LogPages, read_log
-from actors.logs.session_events import BACK
-from actors.storage import PAGE, PAGE_BYTES, Appended, Entry, LogPage, Storage
-from actors.storage.memory import MemoryStorage
-from actors.storage.sqlite import SqliteStorage
-from actors.storage.sqlite.connection import CHECKPOINT, OVERDUE
+from actors.runtime.storage_owner import StorageOwner
 from actors.testing import Call, Say, Turn
 from tests.runtime_support import Gate, anthropic, hosting, openai
 from tests.storages import STORAGES, begin, made, to
 from tests.test_ownership import files_open
 
 OPEN_PAGE = {
-    "sqlite-power": "actors.storage.sqlite.storage.decoded_page",
-    "postgres": "actors.storage.postgres.reading._blobs",
+    "sqlite-power": "actors.journal.storage.sqlite.storage.decoded_page",
+    "postgres": "actors.journal.storage.postgres.reading._blobs",
 }
 """What each storage calls while a page is open in its transaction."""
 SAID = pack(Message("human", (Text("Again."),)))
@@ -123,8 +123,8 @@ async def test_while_a_client_reads_exports_or_lists_another_session_answers(
 ) -> None:
     storage = SqliteStorage(tmp_path / "sessions.db")
     name = "decoded_page" if how != "list" else "listed"
-    hold = Hold(getattr(import_module("actors.storage.sqlite.storage"), name))
-    monkeypatch.setattr(f"actors.storage.sqlite.storage.{name}", hold)
+    hold = Hold(getattr(import_module("actors.journal.storage.sqlite.storage"), name))
+    monkeypatch.setattr(f"actors.journal.storage.sqlite.storage.{name}", hold)
     gate, there = Gate(), anthropic(Turn(Call("work", {"name": "a"})), Turn(Say("Done.")))
     async with hosting(storage=storage, a=openai(Turn(Say("Here."))), b=there) as runtime:
         long, other = await runtime.open("a", id="long"), await runtime.open("b", tools=[gate.tool])
@@ -154,8 +154,11 @@ async def test_a_runtime_that_is_left_while_a_page_is_read_leaves_no_descriptor(
 ) -> None:
     storage = SqliteStorage(tmp_path / "sessions.db")
     write_long(storage)
-    hold, owner = Hold(import_module("actors.storage.sqlite.storage").decoded_page), StorageOwner(storage)
-    monkeypatch.setattr("actors.storage.sqlite.storage.decoded_page", hold)
+    hold, owner = (
+        Hold(import_module("actors.journal.storage.sqlite.storage").decoded_page),
+        StorageOwner(storage),
+    )
+    monkeypatch.setattr("actors.journal.storage.sqlite.storage.decoded_page", hold)
 
     async def free() -> None:
         hold.freed.set()
@@ -368,13 +371,13 @@ def test_a_page_has_no_more_bytes_than_it_holds_but_for_its_last_event(
 def test_of_postgres_no_more_large_values_are_read_than_fit_a_page(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    counts, blobs = list[int](), import_module("actors.storage.postgres.reading")._blobs
+    counts, blobs = list[int](), import_module("actors.journal.storage.postgres.reading")._blobs
 
     def count(connection: Any, found: list[Any]) -> Any:  # Any: as the storage gives and takes them
         counts.append(len(found))
         return blobs(connection, found)
 
-    monkeypatch.setattr("actors.storage.postgres.reading._blobs", count)
+    monkeypatch.setattr("actors.journal.storage.postgres.reading._blobs", count)
     with closing(made("postgres", request)) as storage:
         claim = begin(storage, "one")
         large = [Submitted(n, pack(Message("human", (Text(f"{n}" * PAGE_BYTES),)))) for n in range(1, 4)]

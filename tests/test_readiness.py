@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from actors import Runtime
 from actors.errors import JournalDamaged
-from actors.storage.sqlite import SqliteStorage
+from actors.journal.storage.sqlite import SqliteStorage
 from actors.telemetry.prometheus import PrometheusCollector
 from tests.test_damage import DAMAGE, damaged, log
 

@@ -12,13 +12,13 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from actors.core.events import TurnEnded
-from actors.core.feed import ErrorEvent, SessionEvent
+from actors.core.log.events import TurnEnded
+from actors.core.stream_events.feed import ErrorEvent, SessionEvent
 from actors.errors import SessionError
-from actors.handle import Session
 from actors.kernel import Command, Ref
+from actors.runtime.handle import Session
+from actors.strict.server import LoopbackServer
 from actors.testing import Call, Say, Stall, Think, Turn
-from actors.testing.server import LoopbackServer
 from tests.at_scale import spread
 from tests.runtime_support import (
     Gate,

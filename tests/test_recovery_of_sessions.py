@@ -16,8 +16,8 @@ import pytest
 
 from actors import Runtime
 from actors.config import Config, FileSettings
-from actors.core.codec import encode_event
-from actors.core.events import (
+from actors.core.log.codec import encode_event
+from actors.core.log.events import (
     Bound,
     Cancelled,
     Closed,
@@ -31,19 +31,19 @@ from actors.core.events import (
     SwitchHeld,
     TurnEnded,
 )
-from actors.core.feed import CompleteEvent, Deferred, ErrorEvent, SessionEvent
-from actors.core.identity import CallId
+from actors.core.stream_events.feed import CompleteEvent, Deferred, ErrorEvent, SessionEvent
+from actors.core.values.identity import CallId
 from actors.errors import JournalError, SessionError
-from actors.handle import Session
-from actors.journal import JournalActor
+from actors.journal.holding import HeldBytes, Holding
+from actors.journal.journal_actor import JournalActor
+from actors.journal.log import Generation
+from actors.journal.storage import PAGE, Appended, Entry, LogPage, decoded_page
+from actors.journal.storage.memory import MemoryStorage
 from actors.kernel import Ref, System
 from actors.kernel.system import SHARED
-from actors.logs.holding import HeldBytes, Holding
-from actors.logs.log import Generation
-from actors.storage import PAGE, Appended, Entry, LogPage, decoded_page
-from actors.storage.memory import MemoryStorage
+from actors.runtime.handle import Session
+from actors.session.commands import EndWritten, Finished
 from actors.testing import Call, Say, Turn
-from actors.turns.commands import EndWritten, Finished
 from tests.runtime_support import Gate, anthropic, hosting, log, openai
 from tests.test_rebuild import Nonsense, crash
 

@@ -14,14 +14,14 @@ import pytest
 from actors.adapters.anthropic.encode import AnthropicWriter
 from actors.adapters.openai_chat.encode import OpenAIChatWriter
 from actors.config import Config, FileSettings
-from actors.core.feed import StatusEvent
-from actors.core.jsonio import Json, quote
-from actors.core.transcript import Titled
+from actors.core.data.jsonio import Json, quote
+from actors.core.stream_events.feed import StatusEvent
+from actors.core.transcript.transcript import Titled
 from actors.errors import ProjectionFault, RenderingFault
-from actors.handle import Session
-from actors.runtime import Runtime
+from actors.runtime.handle import Session
+from actors.runtime.runtime import Runtime
+from actors.strict.server import LoopbackServer, serve
 from actors.testing import Call, OpenAIServer, Say, Script, Turn
-from actors.testing.server import LoopbackServer, serve
 from actors.tools import Tool
 from tests.runtime_support import Gate, anthropic, backend_at, gathered, hosting, openai, recorded
 from tests.strict_hosts import backend, strict_host

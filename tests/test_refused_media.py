@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from actors import Media, tool
-from actors.core.content import Block, Message, Text
-from actors.core.events import EpochBegan
-from actors.core.feed import StatusEvent
+from actors.core.log.events import EpochBegan
 from actors.core.render import media_name
+from actors.core.stream_events.feed import StatusEvent
+from actors.core.values.content import Block, Message, Text
+from actors.strict.rules.base import Json
+from actors.strict.server import LoopbackServer
 from actors.testing import Call, ErrorInStream, Say, Script, Status, Turn
-from actors.testing.rules.base import Json
-from actors.testing.server import LoopbackServer
 from tests.runtime_support import gathered, hosting, log
 from tests.strict_hosts import strict_host
 from tests.test_failover import pool

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from actors.config import Config, FileSettings
-from actors.core.events import EpochBegan, Omission, RequestSent
-from actors.core.feed import StatusEvent
-from actors.runtime import Runtime
+from actors.core.log.events import EpochBegan, Omission, RequestSent
+from actors.core.stream_events.feed import StatusEvent
+from actors.runtime.runtime import Runtime
+from actors.strict.rules.base import Json
+from actors.strict.server import LoopbackServer, serve
 from actors.testing import Call, ErrorInStream, OpenAIServer, Say, Script, Status, Turn
-from actors.testing.rules.base import Json
-from actors.testing.server import LoopbackServer, serve
 from actors.tools import Tool, tool
 from tests.runtime_support import backend_at, hosting, log
 from tests.strict_hosts import strict_host

@@ -11,11 +11,11 @@ import pytest
 from actors.adapters.refused_parameters import refused_schema
 from actors.adapters.refused_tools import refused_tool
 from actors.adapters.request import Request
-from actors.core.events import EpochBegan, Omission, RequestSent
-from actors.core.segments import Segments
+from actors.core.data.segments import Segments
+from actors.core.log.events import EpochBegan, Omission, RequestSent
+from actors.strict.rules.base import Json
+from actors.strict.server import LoopbackServer
 from actors.testing import Call, OpenAIServer, Say, Script, Status, Turn
-from actors.testing.rules.base import Json
-from actors.testing.server import LoopbackServer
 from actors.tools import Tool
 from tests.runtime_support import hosting, log
 from tests.strict_hosts import strict_host

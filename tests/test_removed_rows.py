@@ -12,16 +12,16 @@ import psycopg
 import pytest
 
 from actors.errors import Fenced, JournalDamaged, JournalUnavailable, SessionElsewhere
-from actors.storage import NOTHING, Entry, Storage
-from actors.storage.memory import MemoryStorage
-from actors.storage.postgres import PostgresStorage
-from actors.storage.postgres import storage as module
-from actors.storage.postgres.check import JournalTables
-from actors.storage.postgres.connection import Link
-from actors.storage.sqlite import SqliteStorage
-from actors.storage.sqlite.check import JournalFile
-from actors.storage.sqlite.format import set_noted
-from actors.storage.sqlite.records import WRITTEN, PlacedRow
+from actors.journal.storage import NOTHING, Entry, Storage
+from actors.journal.storage.memory import MemoryStorage
+from actors.journal.storage.postgres import PostgresStorage
+from actors.journal.storage.postgres import storage as module
+from actors.journal.storage.postgres.check import JournalTables
+from actors.journal.storage.postgres.connection import Link
+from actors.journal.storage.sqlite import SqliteStorage
+from actors.journal.storage.sqlite.check import JournalFile
+from actors.journal.storage.sqlite.format import set_noted
+from actors.journal.storage.sqlite.records import WRITTEN, PlacedRow
 from tests.postgres import Server
 from tests.storages import STORAGES, begin, made, to
 

@@ -11,11 +11,11 @@ from typing import Any
 import anyio
 import pytest
 
-from actors.backends.admission import Pace
-from actors.backends.retries import Retries
-from actors.backends.rounds import Answer
 from actors.config import BackendLimits, PoolSettings
-from actors.core.segments import Segments
+from actors.core.data.segments import Segments
+from actors.provider.admission import Pace
+from actors.provider.retries import Retries
+from actors.provider.rounds import Answer
 from actors.testing import Say, Turn
 from actors.transport import HttpTransport, Response, Timeouts
 from benchmarks.storms import WHOLE, Backend, Plain, ask, provided

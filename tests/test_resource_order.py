@@ -8,10 +8,10 @@ import anyio
 import pytest
 
 from actors.config import RuntimeLimits
-from actors.core.jsonio import JsonValue, parse
+from actors.core.data.jsonio import JsonValue, parse
 from actors.errors import ResourceBusy
-from actors.execution.executor import ToolFailure
-from actors.execution.ordering import ResourceOrder
+from actors.scheduler.executor import ToolFailure
+from actors.scheduler.ordering import ResourceOrder
 from actors.testing import Call, Say, Turn
 from actors.tools import Tool, tool
 from tests.runtime_support import Gate, bodies, hosting, openai, results

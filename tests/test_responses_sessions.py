@@ -5,8 +5,8 @@ from itertools import pairwise
 import pytest
 
 from actors.config import BackendLimits
-from actors.core.content import Media
-from actors.core.events import EpochBegan
+from actors.core.log.events import EpochBegan
+from actors.core.values.content import Media
 from actors.errors import AskFailed
 from actors.testing import (
     Builtin,

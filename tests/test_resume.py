@@ -16,8 +16,9 @@ import pytest
 
 from actors import Runtime, ToolContext, tool
 from actors.config import Config, FileSettings
-from actors.core.codec import decode_event, encode_event
-from actors.core.events import (
+from actors.core.data.jsonio import Json
+from actors.core.log.codec import decode_event, encode_event
+from actors.core.log.events import (
     Bound,
     Configured,
     Effects,
@@ -29,9 +30,8 @@ from actors.core.events import (
     SwitchHeld,
     TurnEnded,
 )
-from actors.core.feed import CompleteEvent
-from actors.core.identity import CallId
-from actors.core.jsonio import Json
+from actors.core.stream_events.feed import CompleteEvent
+from actors.core.values.identity import CallId
 from actors.errors import (
     ConfigError,
     JournalDamaged,
@@ -40,12 +40,12 @@ from actors.errors import (
     SessionExists,
     SessionUnknown,
 )
-from actors.handle import Session
-from actors.storage import Entry, Storage
-from actors.storage.memory import MemoryStorage
-from actors.storage.sqlite import SqliteStorage
+from actors.journal.storage import Entry, Storage
+from actors.journal.storage.memory import MemoryStorage
+from actors.journal.storage.sqlite import SqliteStorage
+from actors.runtime.handle import Session
+from actors.strict.server import LoopbackServer
 from actors.testing import Call, Say, Think, Turn, serve
-from actors.testing.server import LoopbackServer
 from actors.tools import Tool
 from tests.runtime_support import (
     Gate,

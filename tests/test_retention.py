@@ -13,19 +13,19 @@ import pytest
 from actors import Runtime, ToolContext, tool
 from actors.config import Config, FileSettings
 from actors.config.settings import JournalSettings
-from actors.core.durations import duration
-from actors.core.events import Awaited, Bound, Event, Failed, Opened, Returned
-from actors.core.identity import Binding, CallId
-from actors.core.jsonio import Json
+from actors.core.data.jsonio import Json
+from actors.core.log.events import Awaited, Bound, Event, Failed, Opened, Returned
+from actors.core.settings.durations import duration
+from actors.core.values.identity import Binding, CallId
 from actors.errors import ConfigError, JournalDamaged, SessionElsewhere
-from actors.hosting.deletion import delete_unused
-from actors.hosting.retention import DeleteUnused, Retention, delete_all
-from actors.storage import Entry, Storage
-from actors.storage.clock import ObservedClock, observe
-from actors.storage.memory import MemoryStorage
-from actors.storage.sqlite import SqliteStorage
+from actors.journal.storage import Entry, Storage
+from actors.journal.storage.clock import ObservedClock, observe
+from actors.journal.storage.memory import MemoryStorage
+from actors.journal.storage.sqlite import SqliteStorage
+from actors.kernel.wall import wall
+from actors.runtime.deletion import delete_unused
+from actors.runtime.retention import DeleteUnused, Retention, delete_all
 from actors.testing import Call, Say, Turn
-from actors.wall import wall
 from tests.runtime_support import hosting, openai
 from tests.storages import begin, made
 
@@ -50,8 +50,8 @@ class Clock:
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.now, self.observed = 1_800_000_000.0, 0.0
         for kind in ("memory", "sqlite.storage", "postgres.storage"):
-            patch.setattr(f"actors.storage.{kind}.wall", self)
-        patch.setattr("actors.storage.postgres.storage.server_time", lambda _: int(self.now))
+            patch.setattr(f"actors.journal.storage.{kind}.wall", self)
+        patch.setattr("actors.journal.storage.postgres.storage.server_time", lambda _: int(self.now))
 
     def __call__(self) -> float:
         return self.now
@@ -68,7 +68,7 @@ class Clock:
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    monkeypatch.setattr("actors.hosting.retention.PAUSE", 0)
+    monkeypatch.setattr("actors.runtime.retention.PAUSE", 0)
     return Clock(monkeypatch)
 
 
@@ -283,7 +283,7 @@ async def test_a_host_whose_clock_is_behind_that_of_the_server_deletes_nothing_t
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     storage, behind = made("postgres", request), wall() - 400 * DAY
-    monkeypatch.setattr("actors.storage.postgres.storage.wall", lambda: behind)
+    monkeypatch.setattr("actors.journal.storage.postgres.storage.wall", lambda: behind)
     at_rest(storage, "young")
     steady = iter(range(0, 10 * DAY, DAY))
     async with hosting(a=openai(), storage=storage) as runtime:
@@ -329,7 +329,7 @@ async def test_a_runtime_whose_journal_is_kept_for_so_long_sweeps_by_itself(
     clock.now += 11 * DAY
     storage.look_at_clock(int(clock.now), 11 * DAY)
     storage.close()
-    monkeypatch.setattr("actors.runtime.Retention", partial(Retention, clock=clock))
+    monkeypatch.setattr("actors.runtime.runtime.Retention", partial(Retention, clock=clock))
     settings = FileSettings(journal=JournalSettings.model_validate({"keep": "30 days"}))
     with anyio.fail_after(60):
         async with Runtime(Config(settings, {}), journal=storage) as runtime:

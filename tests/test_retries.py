@@ -15,15 +15,15 @@ import trio.testing
 
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Request
-from actors.backends.retries import Retries
-from actors.backends.rounds import Answer, Broken, Endpoint, Generate, Generated
-from actors.core.feed import SessionEvent, TextEvent
-from actors.core.identity import Binding
-from actors.core.profiles import dialect
-from actors.core.segments import Segments
+from actors.core.data.segments import Segments
+from actors.core.dialects.profiles import dialect
+from actors.core.stream_events.feed import SessionEvent, TextEvent
+from actors.core.values.identity import Binding
 from actors.errors import ProviderFailed
 from actors.kernel import System
-from actors.provider import ProviderActor
+from actors.provider.provider_actor import ProviderActor
+from actors.provider.retries import Retries
+from actors.provider.rounds import Answer, Broken, Endpoint, Generate, Generated
 from actors.transport import Response, Timeouts
 from tests.at_scale import spread
 

@@ -10,18 +10,18 @@ import pytest
 
 from actors import Runtime
 from actors.config import RuntimeLimits
-from actors.core.compaction import Compaction
-from actors.core.events import Awaited, EpochBegan, Rewound
-from actors.core.feed import StatusEvent, TurnResult
-from actors.core.identity import CallId
-from actors.core.spending import Budget
+from actors.core.history.compaction import Compaction
+from actors.core.log.events import Awaited, EpochBegan, Rewound
+from actors.core.settings.spending import Budget
+from actors.core.stream_events.feed import StatusEvent, TurnResult
+from actors.core.values.identity import CallId
 from actors.errors import AskFailed, Busy, ConfigError, JournalUnavailable, OverBudget, SessionError
-from actors.handle import Session
-from actors.storage import Storage
-from actors.storage.memory import MemoryStorage
-from actors.storage.sqlite import SqliteStorage
+from actors.journal.storage import Storage
+from actors.journal.storage.memory import MemoryStorage
+from actors.journal.storage.sqlite import SqliteStorage
+from actors.runtime.handle import Session
+from actors.strict.server import LoopbackServer
 from actors.testing import Call, OpenAIServer, Say, Script, Status, Think, Turn
-from actors.testing.server import LoopbackServer
 from actors.tools import Tool
 from tests.runtime_support import Gate, anthropic, assert_paired, bodies, hosting, log, openai, recorded
 from tests.test_outages import Outage

@@ -10,11 +10,11 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from actors import Runtime, Session
 from actors.config import RuntimeLimits
-from actors.core.stats import ReuseStats
-from actors.hosting.machine import usable_memory
-from actors.hosting.reuse import HITS, REBUILDS
-from actors.storage import PAGE, LogPage
-from actors.storage.memory import MemoryStorage
+from actors.core.stats.stats import ReuseStats
+from actors.journal.storage import PAGE, LogPage
+from actors.journal.storage.memory import MemoryStorage
+from actors.runtime.machine import usable_memory
+from actors.runtime.reuse import HITS, REBUILDS
 from actors.telemetry.prometheus import PrometheusCollector
 from actors.testing.bench.turn import SEARCH, TARGET, hosted
 

@@ -7,10 +7,10 @@ import anyio
 import pytest
 
 from actors import ToolContext, tool
-from actors.core.events import Cancelled, Effects, Started, TurnEnded
-from actors.core.feed import ErrorEvent
-from actors.handle import Session
-from actors.runtime import Runtime
+from actors.core.log.events import Cancelled, Effects, Started, TurnEnded
+from actors.core.stream_events.feed import ErrorEvent
+from actors.runtime.handle import Session
+from actors.runtime.runtime import Runtime
 from actors.testing import Call, Turn
 from actors.tools import Tool
 from tests.runtime_support import bodies, hosting, log, openai, results

@@ -8,9 +8,10 @@ import pytest
 
 from actors import Budget, Price, Runtime, ToolContext
 from actors.config import Config, FileSettings
-from actors.core.events import Bound, Returned, Scheduled, Started, TurnEnded
-from actors.core.feed import StatusEvent
+from actors.core.log.events import Bound, Returned, Scheduled, Started, TurnEnded
+from actors.core.stream_events.feed import StatusEvent
 from actors.errors import SessionError
+from actors.strict.server import LoopbackServer
 from actors.testing import (
     AnthropicServer,
     BedrockServer,
@@ -22,7 +23,6 @@ from actors.testing import (
     Turn,
     serve,
 )
-from actors.testing.server import LoopbackServer
 from actors.tools import Tool, tool
 from tests.runtime_support import Gate, backend_at, bodies, hosting, log, openai, results
 

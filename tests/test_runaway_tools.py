@@ -11,10 +11,10 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 from actors.config import RuntimeLimits
-from actors.execution.watchdog import LOOK, STALL, LoopWatch
 from actors.kernel import System
 from actors.kernel.contained import Contained
-from actors.runtime import Runtime
+from actors.runtime.runtime import Runtime
+from actors.scheduler.watchdog import LOOK, STALL, LoopWatch
 from actors.testing import Call, Say, Turn
 from actors.tools import tool
 from tests.runtime_support import bodies, hosting, openai, results
@@ -29,7 +29,7 @@ SHORT = STALL / 5
 @pytest.fixture
 def short_stalls(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tell of a tool that has held up the loop for a fifth of the time."""
-    monkeypatch.setattr("actors.execution.watchdog.STALL", SHORT)
+    monkeypatch.setattr("actors.scheduler.watchdog.STALL", SHORT)
 
 
 def told(caplog: pytest.LogCaptureFixture, event: str) -> list[str]:
@@ -119,7 +119,7 @@ async def test_the_next_look_is_when_something_can_be_due(
 ) -> None:
     async with System() as system:
         watch = LoopWatch(system.containment)
-        monkeypatch.setattr("actors.execution.watchdog.monotonic", lambda: 100.0)
+        monkeypatch.setattr("actors.scheduler.watchdog.monotonic", lambda: 100.0)
         if age is not None:
             contained = Contained(system.containment, checkpoint, lambda error: None, "piece", None)
             system.containment.step = contained, 100.0 - age

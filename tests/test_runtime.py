@@ -12,11 +12,11 @@ import anyio.lowlevel
 import pytest
 
 from actors.config import Config, FileSettings, ReasoningSettings, RuntimeLimits
-from actors.core.content import Media, Message, Text, ToolCall, ToolResult
-from actors.core.events import Closed, Event, Opened, SwitchApplied, TurnEnded
-from actors.core.feed import SessionEvent
-from actors.core.history import History
-from actors.core.identity import CallId
+from actors.core.history.history import History
+from actors.core.log.events import Closed, Event, Opened, SwitchApplied, TurnEnded
+from actors.core.stream_events.feed import SessionEvent
+from actors.core.values.content import Media, Message, Text, ToolCall, ToolResult
+from actors.core.values.identity import CallId
 from actors.errors import (
     ConfigError,
     JournalError,
@@ -26,10 +26,10 @@ from actors.errors import (
     TranscriptError,
     UnknownTarget,
 )
-from actors.handle import Session
-from actors.runtime import Runtime
-from actors.storage import Appended, Entry
-from actors.storage.memory import MemoryStorage
+from actors.journal.storage import Appended, Entry
+from actors.journal.storage.memory import MemoryStorage
+from actors.runtime.handle import Session
+from actors.runtime.runtime import Runtime
 from actors.testing import Call, Say, Stall, Turn, serve
 from tests.at_scale import extent
 from tests.runtime_support import (

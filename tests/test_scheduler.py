@@ -9,10 +9,10 @@ import anyio
 import pytest
 
 from actors.config import RuntimeLimits
-from actors.core.content import ToolCall
-from actors.core.events import Scheduled, Started
+from actors.core.log.events import Scheduled, Started
+from actors.core.values.content import ToolCall
+from actors.strict.server import LoopbackServer
 from actors.testing import Call, OpenAIServer, Say, Turn
-from actors.testing.server import LoopbackServer
 from actors.tools import Tool, tool
 from tests.runtime_support import (
     Gate,

@@ -8,10 +8,10 @@ import anyio.lowlevel
 import pytest
 
 from actors import Session, event_json, tool
-from actors.core.feed import SessionEvent, StatusEvent
+from actors.core.stream_events.feed import SessionEvent, StatusEvent
 from actors.errors import OwnSession, SessionClosed, UnknownSeq
-from actors.logs import readers
-from actors.runtime import Runtime
+from actors.journal import readers
+from actors.runtime.runtime import Runtime
 from actors.testing import Call, Say, Stall, Think, Turn
 from tests.runtime_support import Gate, anthropic, gathered, hosting, openai
 

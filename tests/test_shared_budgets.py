@@ -12,17 +12,17 @@ from msgspec.structs import replace
 from prometheus_client import CollectorRegistry, generate_latest
 
 from actors import Allowance, Budget, Compaction, Price, Runtime, TurnResult, subagent
-from actors.backends.budgets import Demand, RuntimeBudgets, Share, SharedBudget, Window
 from actors.config import Config, FileSettings, PoolSettings, load
-from actors.core.allowances import allowances
-from actors.core.events import RequestSent
-from actors.core.identity import Binding
-from actors.core.spending import Used
-from actors.core.stats import BudgetStats
-from actors.core.stream import Usage
+from actors.core.log.events import RequestSent
+from actors.core.policy.allowances import allowances
+from actors.core.settings.spending import Used
+from actors.core.stats.stats import BudgetStats
+from actors.core.values.identity import Binding
+from actors.core.values.stream import Usage
 from actors.errors import CompactionFailed, ConfigError, OverBudget
-from actors.handle import Session
 from actors.kernel.parking import Waiter, parking
+from actors.provider.budgets import Demand, RuntimeBudgets, Share, SharedBudget, Window
+from actors.runtime.handle import Session
 from actors.telemetry.prometheus import PrometheusCollector
 from actors.testing import Call, OpenAIServer, Say, Stall, Turn, serve
 from tests.runtime_support import Gate, assert_paired, backend_at, bodies, log, openai

@@ -17,7 +17,7 @@ there are fewer."""
 @pytest.fixture(autouse=True)
 def _short_waits(short_graces: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the watchdog's thread, which is joined, look more often. Programs of their own have what users have."""
-    monkeypatch.setattr("actors.execution.watchdog.STALL", 0.1)
+    monkeypatch.setattr("actors.scheduler.watchdog.STALL", 0.1)
 
 
 @pytest.mark.requirement("PROMISE-12", "PROMISE-11")

@@ -13,12 +13,11 @@ from actors.adapters.codec import decode
 from actors.adapters.request import Settings
 from actors.config.dialects import derived
 from actors.core.check import check
-from actors.core.content import Block, Message, Seal, Text, Thinking
-from actors.core.form import replace
-from actors.core.jsonio import quote
+from actors.core.data.form import replace
+from actors.core.data.jsonio import quote
+from actors.core.dialects.profiles import PROFILES
 from actors.core.ledger import Ledger
-from actors.core.profiles import PROFILES
-from actors.pure import encode, render
+from actors.core.values.content import Block, Message, Seal, Text, Thinking
 from actors.testing import (
     AnthropicServer,
     Call,
@@ -32,6 +31,7 @@ from actors.testing import (
     validate,
 )
 from actors.testing.histories import READERS, history
+from actors.transcripts import encode, render
 from tests.adapters.wire_streams import chunk, dumped, openai_stream, run
 from tests.at_scale import share
 

@@ -9,16 +9,16 @@ import pytest
 
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Request
-from actors.backends import rounds
-from actors.backends.retries import Retries
-from actors.backends.rounds import Answer, Broken, Endpoint, Generate, Generated
 from actors.config import BackendLimits, PoolSettings
-from actors.core.profiles import dialect
-from actors.core.segments import Segments
+from actors.core.data.segments import Segments
+from actors.core.dialects.profiles import dialect
 from actors.kernel import System
-from actors.provider import ProviderActor
+from actors.provider import rounds
+from actors.provider.provider_actor import ProviderActor
+from actors.provider.retries import Retries
+from actors.provider.rounds import Answer, Broken, Endpoint, Generate, Generated
+from actors.strict.loopback import HttpRequest, LoopbackAnswer
 from actors.testing import Flood, OpenAIServer, Say, Turn
-from actors.testing.loopback import HttpRequest, LoopbackAnswer
 from actors.transport import Response, Timeouts
 from benchmarks.storms import BINDING
 from tests.runtime_support import NO_RETRIES, hosting, openai

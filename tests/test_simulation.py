@@ -17,7 +17,7 @@ import anyio
 import pytest
 from msgspec import structs
 
-from actors.core.stats import (
+from actors.core.stats.stats import (
     BackendStats,
     BudgetStats,
     Durations,
@@ -27,7 +27,7 @@ from actors.core.stats import (
     Stalls,
     ToolCounts,
 )
-from actors.core.stream import Usage
+from actors.core.values.stream import Usage
 from actors.testing import Odds, Say, SimulationReport, simulate
 from actors.testing.simulation import Mode, SimulationPlan, loop
 from actors.testing.simulation.model import Model

@@ -5,14 +5,14 @@ from collections.abc import Mapping
 import pytest
 from msgspec.structs import replace
 
-from actors.core import events
-from actors.core.content import Message, Text, ToolCall
-from actors.core.feed import TurnResult
-from actors.core.identity import Binding, CallId
-from actors.core.jsonio import Json
-from actors.core.packed import pack
-from actors.core.stream import Usage
-from actors.storage import Entry
+from actors.core.data.jsonio import Json
+from actors.core.log import events
+from actors.core.stream_events.feed import TurnResult
+from actors.core.values.content import Message, Text, ToolCall
+from actors.core.values.identity import Binding, CallId
+from actors.core.values.packed import pack
+from actors.core.values.stream import Usage
+from actors.journal.storage import Entry
 from actors.testing.simulation.invariants.below import EndedSubagents
 from actors.testing.simulation.invariants.content import AnswerContent
 from actors.testing.simulation.invariants.too_long import TooLongRequests

@@ -12,12 +12,12 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from actors import Runtime, Session, ToolResult
 from actors.errors import JournalUnavailable
-from actors.journal import BATCH, Beat, DeleteLog, JournalActor
+from actors.journal.journal_actor import BATCH, Beat, DeleteLog, JournalActor
+from actors.journal.log import SENT
+from actors.journal.outage import LAG, JournalMeter
+from actors.journal.storage import Appended, Entry
+from actors.journal.storage.memory import MemoryStorage
 from actors.kernel import SHARED, System
-from actors.logs.log import SENT
-from actors.logs.outage import LAG, JournalMeter
-from actors.storage import Appended, Entry
-from actors.storage.memory import MemoryStorage
 from actors.telemetry.prometheus import PrometheusCollector
 from actors.testing import Call, Say, Turn
 from tests.at_scale import extent

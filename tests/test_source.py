@@ -7,23 +7,23 @@ import pytest
 
 from tests.source import definition, references
 
-RETURNED = "actors.core.events.Returned"
+RETURNED = "actors.core.log.events.Returned"
 
 
 @pytest.mark.parametrize(
     "source",
     [
-        "from actors.core.events import Returned\nReturned()",
-        "from actors.core.events import Returned as End\nEnd()",
-        "from actors.core import events\nevents.Returned()",
-        "from actors.core import events as log\nlog.Returned()",
-        "import actors.core.events\nactors.core.events.Returned()",
-        "import actors.core.events as log\nlog.Returned()",
-        "import actors\nactors.core.events.Returned()",
-        "from actors.scheduler import Returned\nReturned()",
-        "from actors.core.events import Returned\nend = Returned\nend()",
-        "from actors.core import events\nend = events.Returned\nend()",
-        "def end():\n    from actors.core.events import Returned as End\n    return End()",
+        "from actors.core.log.events import Returned\nReturned()",
+        "from actors.core.log.events import Returned as End\nEnd()",
+        "from actors.core.log import events\nevents.Returned()",
+        "from actors.core.log import events as log\nlog.Returned()",
+        "import actors.core.log.events\nactors.core.log.events.Returned()",
+        "import actors.core.log.events as log\nlog.Returned()",
+        "import actors\nactors.core.log.events.Returned()",
+        "from actors.scheduler.scheduler_actor import Returned\nReturned()",
+        "from actors.core.log.events import Returned\nend = Returned\nend()",
+        "from actors.core.log import events\nend = events.Returned\nend()",
+        "def end():\n    from actors.core.log.events import Returned as End\n    return End()",
     ],
 )
 def test_a_call_is_found_by_any_name(tmp_path: Path, source: str) -> None:

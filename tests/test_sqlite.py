@@ -16,13 +16,13 @@ from msgspec.structs import replace
 
 from actors import Runtime
 from actors.config import load
-from actors.core import events
-from actors.core.codec import encode_event
-from actors.core.content import Message, Text
-from actors.core.events import Closed, Event, Opened, Returned, Scheduled, Submitted, SwitchApplied
-from actors.core.identity import CallId
-from actors.core.jsonio import Json
-from actors.core.packed import pack
+from actors.core.data.jsonio import Json
+from actors.core.log import events
+from actors.core.log.codec import encode_event
+from actors.core.log.events import Closed, Event, Opened, Returned, Scheduled, Submitted, SwitchApplied
+from actors.core.values.content import Message, Text
+from actors.core.values.identity import CallId
+from actors.core.values.packed import pack
 from actors.errors import (
     ConfigError,
     Fenced,
@@ -31,16 +31,16 @@ from actors.errors import (
     JournalUnavailable,
     SessionElsewhere,
 )
-from actors.journal import Append, ClaimSession, JournalActor
+from actors.journal.journal_actor import Append, ClaimSession, JournalActor
+from actors.journal.storage import Entry
+from actors.journal.storage.directory import SessionFilter
+from actors.journal.storage.sqlite import SqliteStorage, hosts
+from actors.journal.storage.sqlite import format as file_format
+from actors.journal.storage.sqlite import storage as sqlite_storage
+from actors.journal.storage.sqlite.check import JournalFile
+from actors.journal.storage.sqlite.faults import translated
+from actors.journal.storage.sqlite.locks import WriteLock
 from actors.kernel import System
-from actors.storage import Entry
-from actors.storage.directory import SessionFilter
-from actors.storage.sqlite import SqliteStorage, hosts
-from actors.storage.sqlite import format as file_format
-from actors.storage.sqlite import storage as sqlite_storage
-from actors.storage.sqlite.check import JournalFile
-from actors.storage.sqlite.faults import translated
-from actors.storage.sqlite.locks import WriteLock
 from tests.every_event import every_event
 from tests.storages import begin, to
 
@@ -258,9 +258,9 @@ def test_a_large_value_is_kept_once_and_goes_with_the_last_log_that_has_it(tmp_p
 DIES = """
 import os, sys
 from pathlib import Path
-from actors.storage import Entry
-from actors.storage.sqlite import SqliteStorage
-from actors.storage.sqlite.connection import Connections
+from actors.journal.storage import Entry
+from actors.journal.storage.sqlite import SqliteStorage
+from actors.journal.storage.sqlite.connection import Connections
 from tests.storages import begin, to
 
 storage = SqliteStorage(Path(sys.argv[1]))

@@ -9,18 +9,18 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from actors import subagent, tool
 from actors.config import PoolSettings, RuntimeLimits
-from actors.core.event_json import Fields, event_json
-from actors.core.events import Bound, EpochBegan, EpochReason, RequestSent
-from actors.core.guards import Repeats
-from actors.core.identity import Binding
-from actors.core.publishing import Publisher
-from actors.core.retold import recount_events
-from actors.core.state import WHY
-from actors.core.stats import COUNTERS, Stalls, ToolCounts, recount
-from actors.runtime import Runtime
+from actors.core.log.events import Bound, EpochBegan, EpochReason, RequestSent
+from actors.core.session.publishing import Publisher
+from actors.core.session.state import WHY
+from actors.core.stats.retold import recount_events
+from actors.core.stats.stats import COUNTERS, Stalls, ToolCounts, recount
+from actors.core.stream_events.event_json import Fields, event_json
+from actors.core.turn.guards import Repeats
+from actors.core.values.identity import Binding
+from actors.runtime.runtime import Runtime
+from actors.strict.server import LoopbackServer
 from actors.telemetry.prometheus import PrometheusCollector
 from actors.testing import SERVER_ERROR, Call, Disconnect, Say, Stall, Status, Turn
-from actors.testing.server import LoopbackServer
 from tests.runtime_support import Gate, anthropic, gathered, hosting, log, openai
 from tests.test_rebuild import crash
 

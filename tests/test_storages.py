@@ -5,12 +5,12 @@ from itertools import pairwise
 
 import pytest
 
-from actors.core.events import Awaited, Bound, Closed, Event, Opened, Resumed, SwitchApplied, TurnEnded
-from actors.core.identity import Binding
+from actors.core.log.events import Awaited, Bound, Closed, Event, Opened, Resumed, SwitchApplied, TurnEnded
+from actors.core.values.identity import Binding
 from actors.errors import Fenced
-from actors.storage import NOTHING, Entry, Storage
-from actors.storage.clock import ObservedClock, observe
-from actors.storage.directory import SessionFilter
+from actors.journal.storage import NOTHING, Entry, Storage
+from actors.journal.storage.clock import ObservedClock, observe
+from actors.journal.storage.directory import SessionFilter
 from tests.storages import STORAGES, begin, made, to
 
 BINDING = Binding("a", "openai_chat", "http://x", "", "m")
@@ -154,7 +154,7 @@ def test_a_journal_keeps_how_far_the_clock_is_trusted(
     storage: Storage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = 1_000
-    monkeypatch.setattr("actors.storage.postgres.storage.server_time", lambda _: now)
+    monkeypatch.setattr("actors.journal.storage.postgres.storage.server_time", lambda _: now)
     expected: ObservedClock | None = None
     for step, elapsed in (
         (0, 0),

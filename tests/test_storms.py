@@ -12,12 +12,12 @@ import pytest
 import trio
 import trio.testing
 
-from actors.backends.admission import Admission, Pace, Ticket
-from actors.backends.retries import Retries
-from actors.backends.rounds import Answer, Broken, Generated
-from actors.core.segments import Segments
-from actors.core.stream import Usage
-from actors.provider import Abort, Counters, Inspect
+from actors.core.data.segments import Segments
+from actors.core.values.stream import Usage
+from actors.provider.admission import Admission, Pace, Ticket
+from actors.provider.provider_actor import Abort, Counters, Inspect
+from actors.provider.retries import Retries
+from actors.provider.rounds import Answer, Broken, Generated
 from actors.transport import Response, Timeouts
 from benchmarks.storms import (
     UNGUARDED,

@@ -9,12 +9,12 @@ import anyio.to_thread
 import pytest
 
 from actors.config import PoolSettings
-from actors.core.asking import Choose
+from actors.core.settings.asking import Choose
 from actors.errors import AskFailed, Busy, ConfigError, ForeignLoop, SessionError
-from actors.handle import Session
+from actors.runtime.handle import Session
+from actors.session import streams
 from actors.testing import Call, Disconnect, OpenAIServer, Say, Stall, Status, Think, Turn
 from actors.tools import tool
-from actors.turns import streams
 from tests.runtime_support import Gate, anthropic, hosting, openai
 
 pytestmark = pytest.mark.anyio

@@ -4,8 +4,8 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from actors.core.events import Event, RequestSent, Returned, RoundEnded, Submitted, TurnEnded
-from actors.core.feed import (
+from actors.core.log.events import Event, RequestSent, Returned, RoundEnded, Submitted, TurnEnded
+from actors.core.stream_events.feed import (
     CompleteEvent,
     ErrorEvent,
     SessionEvent,
@@ -15,8 +15,8 @@ from actors.core.feed import (
     ToolCallEvent,
 )
 from actors.errors import Busy
+from actors.session import streams
 from actors.testing import SERVER_ERROR, Call, Disconnect, Say, Stall, Think, Turn
-from actors.turns import streams
 from tests.runtime_support import Gate, anthropic, bodies, gathered, hosting, log, openai
 
 pytestmark = pytest.mark.anyio

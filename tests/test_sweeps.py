@@ -16,15 +16,15 @@ import pytest
 from actors import Runtime, telemetry
 from actors.config import Config, FileSettings, RuntimeLimits
 from actors.config.settings import JournalSettings
-from actors.core.events import Failed
-from actors.core.identity import CallId
+from actors.core.log.events import Failed
+from actors.core.values.identity import CallId
 from actors.errors import HostFull, JournalDamaged, JournalUnavailable, SessionElsewhere
-from actors.hosting.retention import Retention
-from actors.storage import Entry, Storage
-from actors.storage.deletion import RemainingData
-from actors.storage.memory import MemoryStorage
-from actors.storage.postgres import PostgresStorage
-from actors.storage.sqlite import SqliteStorage
+from actors.journal.storage import Entry, Storage
+from actors.journal.storage.deletion import RemainingData
+from actors.journal.storage.memory import MemoryStorage
+from actors.journal.storage.postgres import PostgresStorage
+from actors.journal.storage.sqlite import SqliteStorage
+from actors.runtime.retention import Retention
 from tests.postgres import Server
 from tests.runtime_support import hosting, openai
 from tests.storages import begin, made, to
@@ -38,7 +38,7 @@ KINDS = pytest.mark.parametrize("kind", ["sqlite-process", "postgres"])
 
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
-    monkeypatch.setattr("actors.hosting.retention.PAUSE", 0)
+    monkeypatch.setattr("actors.runtime.retention.PAUSE", 0)
     return Clock(monkeypatch)
 
 
@@ -86,7 +86,7 @@ async def test_a_sweep_deletes_no_more_bytes_together_than_others_can_wait_for(
     for name in "abc":
         at_rest(storage, name)
     size = max(stored.bytes for stored in storage.sessions())
-    monkeypatch.setattr("actors.hosting.retention.BYTES", 2 * size)
+    monkeypatch.setattr("actors.runtime.retention.BYTES", 2 * size)
     async with hosting(a=openai(), storage=storage) as runtime:
         await months(clock, retention(runtime, clock), 4)
     assert sorted(map(len, deletions)) == [1, 2]
@@ -169,9 +169,11 @@ async def test_a_runtime_that_is_left_in_a_sweep_logs_no_crash(
     for _ in range(4):
         clock.advance(30 * DAY)
         storage.look_at_clock(int(clock.now), 30 * DAY)
-    monkeypatch.setattr("actors.hosting.retention.BATCH", 1)
-    monkeypatch.setattr("actors.hosting.retention.PAUSE", 0.01)
-    monkeypatch.setattr("actors.runtime.Retention", partial(Retention, clock=clock, steady=clock.steady))
+    monkeypatch.setattr("actors.runtime.retention.BATCH", 1)
+    monkeypatch.setattr("actors.runtime.retention.PAUSE", 0.01)
+    monkeypatch.setattr(
+        "actors.runtime.runtime.Retention", partial(Retention, clock=clock, steady=clock.steady)
+    )
     monkeypatch.setattr(storage, "delete", deleting)
     monkeypatch.setattr(storage, "close", closing_slowly)
     settings = FileSettings(journal=JournalSettings.model_validate({"keep": f"{KEEP // DAY} days"}))
@@ -241,7 +243,7 @@ async def test_a_sweep_remembers_no_more_doubtful_sessions_than_it_logs(
 async def test_data_that_a_sweep_cannot_remove_is_logged_and_tried_again_the_next_day(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("actors.hosting.retention.READERS", 0)
+    monkeypatch.setattr("actors.runtime.retention.READERS", 0)
     path = tmp_path / "sessions.db"
     storage = SqliteStorage(path)
     write(storage, "gone")
@@ -302,7 +304,7 @@ async def test_data_that_an_outage_keeps_is_removed_the_next_day(
 async def test_a_batch_that_cannot_be_deleted_leaves_nothing_of_those_before_it(
     clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("actors.hosting.retention.BATCH", 1)
+    monkeypatch.setattr("actors.runtime.retention.BATCH", 1)
     storage = Failing(deletions=[False, True])
     at_rest(storage, "s0")
     at_rest(storage, "s1")

@@ -7,13 +7,13 @@ import anyio.lowlevel
 import pytest
 
 from actors.config import PoolSettings
-from actors.core.events import SwitchApplied, SwitchFailed, SwitchHeld, SwitchSuperseded
-from actors.core.feed import Applied, Deferred, SessionEvent, StatusEvent
+from actors.core.log.events import SwitchApplied, SwitchFailed, SwitchHeld, SwitchSuperseded
+from actors.core.stream_events.feed import Applied, Deferred, SessionEvent, StatusEvent
 from actors.errors import ConfigError, ToolDefinitionError, UnknownTarget
-from actors.handle import Session
 from actors.kernel import Command
+from actors.runtime.handle import Session
+from actors.strict.server import LoopbackServer
 from actors.testing import Call, Say, Status, Think, Turn
-from actors.testing.server import LoopbackServer
 from actors.tools import Tool
 from tests.at_scale import spread
 from tests.marks import unmarked

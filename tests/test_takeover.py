@@ -15,12 +15,12 @@ import anyio.to_thread
 import pytest
 
 from actors import Runtime
-from actors.core.events import Event, SwitchApplied
+from actors.core.log.events import Event, SwitchApplied
 from actors.errors import JournalUnavailable, SessionElsewhere
-from actors.storage import Claim, Entry, Storage
-from actors.storage.named import storage_at
-from actors.storage.postgres import PostgresStorage
-from actors.storage.sqlite.locks import is_held
+from actors.journal.storage import Claim, Entry, Storage
+from actors.journal.storage.named import storage_at
+from actors.journal.storage.postgres import PostgresStorage
+from actors.journal.storage.sqlite.locks import is_held
 from actors.testing import Call, OpenAIServer, Say, Turn, serve
 from tests.forked import Forked
 from tests.postgres import Server, made

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from actors import ToolContext, tool
 from actors.config import RuntimeLimits
 from actors.errors import ThreadsBusy
-from actors.execution import calls
-from actors.execution.threads import Place, PlaceRequest, Threads
 from actors.kernel.parking import Waiter, wake
+from actors.scheduler import calls
+from actors.scheduler.threads import Place, PlaceRequest, Threads
 from actors.testing import Call, OpenAIServer, Say, Turn
 from tests.runtime_support import Json, hosting
 

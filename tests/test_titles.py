@@ -15,20 +15,20 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from actors import Runtime
 from actors.cli import main
-from actors.core.codec import encode_event
-from actors.core.events import Bound, Opened, TurnEnded
-from actors.core.labels import Metadata
-from actors.core.publishing import NOBODY
+from actors.core.log.codec import encode_event
+from actors.core.log.events import Bound, Opened, TurnEnded
+from actors.core.session.publishing import NOBODY
+from actors.core.settings.labels import Metadata
 from actors.errors import ConfigError, JournalDamaged
-from actors.storage import Entry, Storage
-from actors.storage.directory import SessionFilter
-from actors.storage.memory import MemoryStorage
-from actors.storage.postgres import PostgresStorage
-from actors.storage.postgres import statements as sql
-from actors.storage.postgres.batch import Batch
-from actors.storage.postgres.check import JournalTables
-from actors.storage.sqlite import SqliteStorage
-from actors.storage.sqlite.check import JournalFile
+from actors.journal.storage import Entry, Storage
+from actors.journal.storage.directory import SessionFilter
+from actors.journal.storage.memory import MemoryStorage
+from actors.journal.storage.postgres import PostgresStorage
+from actors.journal.storage.postgres import statements as sql
+from actors.journal.storage.postgres.batch import Batch
+from actors.journal.storage.postgres.check import JournalTables
+from actors.journal.storage.sqlite import SqliteStorage
+from actors.journal.storage.sqlite.check import JournalFile
 from actors.sync import BlockingRuntime
 from actors.telemetry.prometheus import PrometheusCollector
 from actors.testing import OpenAIServer, Say, Status, Turn

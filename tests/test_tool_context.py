@@ -12,15 +12,15 @@ import anyio
 import pytest
 
 from actors import ToolContext
-from actors.core.content import ToolCall
-from actors.core.events import Opened
-from actors.core.feed import SessionEvent, StatusEvent
-from actors.core.history import History
-from actors.core.jsonio import JsonValue
+from actors.core.data.jsonio import JsonValue
+from actors.core.history.history import History
+from actors.core.log.events import Opened
+from actors.core.stream_events.feed import SessionEvent, StatusEvent
+from actors.core.values.content import ToolCall
 from actors.errors import ToolDefinitionError
-from actors.execution.views import CallView, TurnView
+from actors.scheduler.views import CallView, TurnView
+from actors.strict.server import LoopbackServer
 from actors.testing import Call, Say, Turn
-from actors.testing.server import LoopbackServer
 from actors.tools import Tool, tool
 from actors.tools.context import NoDoor
 from tests.runtime_support import anthropic, bodies, hosting, log, openai, results

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from actors.core.events import Effects, Event, Started
-from actors.core.jsonio import JsonValue
+from actors.core.data.jsonio import JsonValue
+from actors.core.log.events import Effects, Event, Started
 from actors.errors import KernelError, ToolDefinitionError
 from actors.testing import Call, Turn
 from actors.tools import Tool, tool

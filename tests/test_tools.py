@@ -12,9 +12,9 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import BaseModel, Field, WithJsonSchema
 
-from actors.core.arguments import ArgumentError
-from actors.core.batch import BoundArguments
-from actors.core.jsonio import JsonValue, parse
+from actors.core.data.jsonio import JsonValue, parse
+from actors.core.schemas.arguments import ArgumentError
+from actors.core.turn.batch import BoundArguments
 from actors.errors import ConfigError, ToolDefinitionError
 from actors.tools import Tool, Toolset, tool
 

@@ -19,11 +19,11 @@ import pytest
 
 from actors import ToolCall, tool
 from actors.config import RuntimeLimits
-from actors.core.events import Started
+from actors.core.log.events import Started
 from actors.errors import ThreadsBusy
-from actors.execution.executor import ToolFailure
-from actors.execution.threads import THREADS, Threads
 from actors.kernel.parking import parking
+from actors.scheduler.executor import ToolFailure
+from actors.scheduler.threads import THREADS, Threads
 from actors.testing import Call, OpenAIServer, Say, Turn
 from actors.tools import Tool
 from tests.runtime_support import Gate, bodies, hosting, log, openai, recorded, results

@@ -13,11 +13,11 @@ from mcp import Client
 from actors import Choose, LiveTools, Runtime, ToolSource, mcp, tool
 from actors.config import Config, FileSettings, load
 from actors.config.settings import PoolSettings
-from actors.core.events import Configured, EpochBegan
-from actors.core.feed import StatusEvent
+from actors.core.log.events import Configured, EpochBegan
+from actors.core.stream_events.feed import StatusEvent
 from actors.errors import ToolDefinitionError
-from actors.mcp.configured import configured
-from actors.storage.memory import MemoryStorage
+from actors.journal.storage.memory import MemoryStorage
+from actors.strict.server import LoopbackServer
 from actors.testing import (
     SERVER_ERROR,
     Call,
@@ -30,8 +30,8 @@ from actors.testing import (
     Turn,
     serve,
 )
-from actors.testing.server import LoopbackServer
 from actors.tools import Tool
+from actors.tools.mcp.configured import configured
 from tests.mcp_servers.forking import command
 from tests.runtime_support import anthropic, backend_at, bodies, hosting, log, openai, results
 
@@ -338,7 +338,7 @@ async def test_a_cancel_ends_the_wait_for_a_list() -> None:
 async def test_a_tool_that_an_mcp_server_learns_in_a_call_is_declared_within_the_turn(
     mode: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("actors.mcp.connection.Client", partial(Client, mode=mode))
+    monkeypatch.setattr("actors.tools.mcp.connection.Client", partial(Client, mode=mode))
     learn, add = Turn(Call("learn", {"name": "subtract"})), Turn(Call("add", {"one": 1, "other": 2}))
     server = anthropic(learn, add, Turn(Call("subtract", {})), DONE)
     program, *args = command()

@@ -13,8 +13,8 @@ from actors.errors import ToolDefinitionError, ToolsetFailed
 from actors.kernel.parking import parking
 from actors.testing import Call, Say, Turn
 from actors.tools import Tool, Toolset
-from actors.toolsets.offer import Offer, fitting
-from actors.toolsets.owner import ToolsetOwner
+from actors.tools.toolsets.offer import Offer, fitting
+from actors.tools.toolsets.owner import ToolsetOwner
 from tests.runtime_support import actors, bodies, hosting, openai, results, toolsets_left
 
 pytestmark = pytest.mark.anyio
@@ -149,7 +149,7 @@ async def test_a_toolset_that_does_not_close_is_cancelled_and_holds_up_no_other(
             finally:
                 ends.append("cancelled")
 
-    monkeypatch.setattr("actors.toolsets.HOLD", 0.01)
+    monkeypatch.setattr("actors.tools.toolsets.HOLD", 0.01)
     bench = Bench(notes=ends)
     async with hosting(a=openai(), seconds=10) as runtime:
         session = await runtime.open("a", tools=[bench.source(), ToolSource(sticks, "sticks", closing=0.2)])
@@ -201,7 +201,7 @@ async def test_a_toolset_that_goes_on_when_it_is_cancelled_is_told_of_and_left_t
         with anyio.CancelScope(shield=True):
             await ended.wait()
 
-    monkeypatch.setattr("actors.toolsets.HOLD", 0.01)
+    monkeypatch.setattr("actors.tools.toolsets.HOLD", 0.01)
     monkeypatch.setattr("actors.telemetry.toolset_stuck", told.append)
     async with hosting(a=openai()) as runtime:
         session = await runtime.open("a", tools=[ToolSource(deaf, "deaf", closing=0.01)])

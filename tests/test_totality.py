@@ -22,18 +22,19 @@ from actors.cli.options import DIALECTS as OFFERED
 from actors.cli.world import STOPS
 from actors.config.providers import PROVIDERS
 from actors.config.providers import Kind as ProviderKind
-from actors.core import check, events
-from actors.core.content import Block, Speaker
-from actors.core.dialect import Dialect, Family
-from actors.core.door.attribute import SAID_BY
-from actors.core.events import EpochReason, Event, Gap, Reason
-from actors.core.feed import SessionEvent
-from actors.core.profiles import ALIASES, PROFILES
+from actors.core import check
+from actors.core.dialects.dialect import Dialect, Family
+from actors.core.dialects.profiles import ALIASES, PROFILES
+from actors.core.log import events
+from actors.core.log.events import EpochReason, Event, Gap, Reason
+from actors.core.normalize.attribute import SAID_BY
 from actors.core.render.choose import SYNTHETIC
 from actors.core.rulebook import PREFIXES
+from actors.core.stream_events.feed import SessionEvent
+from actors.core.values.content import Block, Speaker
+from actors.strict.rules import DIALECTS as RULED
 from actors.testing import strategies
 from actors.testing.histories import READERS, history
-from actors.testing.rules import DIALECTS as RULED
 from actors.testing.stock import REASONS
 from tests.scenarios import providers as scenarios
 from tests.scenarios.shape import READERS as SHAPES
@@ -102,13 +103,13 @@ FIRST_STOPS = {"openai_chat", "anthropic", "openai_compatible"}
 """Where the demo begins, and what is nowhere in particular."""
 
 TABLES: dict[str, tuple[Names, Callable[[], Names]]] = {
-    "actors/core/door/attribute.py:SAID_BY": (named(Block), lambda: names(SAID_BY)),
+    "actors/core/normalize/attribute.py:SAID_BY": (named(Block), lambda: names(SAID_BY)),
     "actors/testing/strategies.py:blocks": (named(Block), lambda: drawn(strategies.blocks(), 100)),
     "actors/testing/histories.py:history": (named(Block), generated),
     "actors/__init__.py:__all__": (named(Block), lambda: set(actors.__all__) & named(Block)),
     "docs/reference/api.md:Block": (named(Block), lambda: headed("api.md", "###") & named(Block)),
     "actors/testing/strategies.py:events": (named(Event), lambda: drawn(strategies.events(), 400)),
-    "actors/core/events.py:__doc__": (
+    "actors/core/log/events.py:__doc__": (
         named(Event),
         lambda: set(re.findall(r"[A-Z]\w+", str(events.__doc__))) & named(Event),
     ),
@@ -118,7 +119,7 @@ TABLES: dict[str, tuple[Names, Callable[[], Names]]] = {
         lambda: headed("api.md", "###") & named(SessionEvent),
     ),
     "actors/testing/histories.py:READERS": (VENDORS, READERS.keys),
-    "actors/testing/rules/__init__.py:DIALECTS": (VENDORS, lambda: RULED),
+    "actors/strict/rules/__init__.py:DIALECTS": (VENDORS, lambda: RULED),
     "actors/config/providers.py:PROVIDERS": (
         VENDORS,
         lambda: {provider.dialect for provider in PROVIDERS.values()} | MODELS_OLD,
@@ -132,8 +133,11 @@ TABLES: dict[str, tuple[Names, Callable[[], Names]]] = {
     "docs/reference/dialects.md:##": (VENDORS, lambda: headed("dialects.md", "##") - {"Overview"}),
     "actors/config/providers.py:Kind": (named(ProviderKind), PROVIDERS.keys),
     "tests/test_configured.py:SERVERS": (named(ProviderKind), SERVERS.keys),
-    "actors/core/dialect.py:Dialect": (named(Family), lambda: {kind.family for kind in get_args(Dialect)}),
-    "actors/core/profiles.py:PROFILES": (
+    "actors/core/dialects/dialect.py:Dialect": (
+        named(Family),
+        lambda: {kind.family for kind in get_args(Dialect)},
+    ),
+    "actors/core/dialects/profiles.py:PROFILES": (
         named(Family),
         lambda: {profile.family for profile in PROFILES.values()},
     ),

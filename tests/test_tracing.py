@@ -15,10 +15,10 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from actors import Budget, Session, tool
 from actors.config import Config, FileSettings, PoolSettings, RuntimeLimits
 from actors.errors import ActorsError, Busy, ConfigError, NotAwaited, OverBudget, SessionClosed
-from actors.runtime import Runtime
+from actors.runtime.runtime import Runtime
+from actors.strict.windows import window
 from actors.telemetry.otel import Tracing
 from actors.testing import SERVER_ERROR, AnthropicServer, Call, Disconnect, OpenAIServer, Say, Turn, serve
-from actors.testing.windows import window
 from tests.runtime_support import Gate, backend_at
 
 pytestmark = pytest.mark.anyio

@@ -10,9 +10,9 @@ from opentelemetry.trace import StatusCode
 
 from actors import Runtime, tool
 from actors.config import Config, FileSettings
+from actors.strict.faults import Fault
+from actors.strict.rules.base import Json
 from actors.testing import SERVER_ERROR, Call, Disconnect, OpenAIServer, Say, Status, Turn, serve
-from actors.testing.faults import Fault
-from actors.testing.rules.base import Json
 from tests.runtime_support import backend_at
 from tests.test_tracing import Seen, asked
 

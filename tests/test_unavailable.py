@@ -14,9 +14,9 @@ from typing import TypeAlias
 import pytest
 
 from actors.errors import JournalUnavailable
-from actors.storage import Entry
-from actors.storage.sqlite import SqliteStorage
-from actors.storage.sqlite.locks import WriteLock
+from actors.journal.storage import Entry
+from actors.journal.storage.sqlite import SqliteStorage
+from actors.journal.storage.sqlite.locks import WriteLock
 from tests.storages import begin, to
 from tests.test_takeover import Child
 
@@ -68,7 +68,7 @@ def failing(_: SqliteStorage) -> Iterator[None]:
         raise OSError(errno.EIO, "Input/output error")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("actors.storage.sqlite.locks._locked", fails)
+        patch.setattr("actors.journal.storage.sqlite.locks._locked", fails)
         yield
 
 

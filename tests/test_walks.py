@@ -13,8 +13,8 @@ from functools import cache
 
 import pytest
 
-from actors.core.events import EpochBegan
-from actors.core.profiles import PROFILES
+from actors.core.dialects.profiles import PROFILES
+from actors.core.log.events import EpochBegan
 from tests.at_scale import main, share
 from tests.core.session_log import text
 from tests.walks import Walk, gone, wrong

@@ -12,15 +12,15 @@ import anyio.lowlevel
 import pytest
 
 from actors.core.check import check
-from actors.core.content import Message, ToolCall, ToolResult
-from actors.core.history import History
-from actors.core.identity import CallId
+from actors.core.dialects.profiles import PROFILES
+from actors.core.history.history import History
 from actors.core.ledger import Ledger
-from actors.core.profiles import PROFILES
-from actors.handle import Session
-from actors.pure import encode, render
+from actors.core.values.content import Message, ToolCall, ToolResult
+from actors.core.values.identity import CallId
+from actors.runtime.handle import Session
+from actors.strict.server import LoopbackServer
 from actors.testing import Call, Say, Turn
-from actors.testing.server import LoopbackServer
+from actors.transcripts import encode, render
 from tests.runtime_support import Gate, anthropic, bodies, hosting, openai, results, synthetic
 
 pytestmark = pytest.mark.anyio

@@ -16,10 +16,10 @@ import pytest
 
 from actors import Runtime
 from actors.errors import JournalDamaged, JournalUnavailable
-from actors.storage import Entry, Level
-from actors.storage.sqlite import SqliteStorage
-from actors.storage.sqlite.check import JournalFile
-from actors.storage.sqlite.wal import check_wal
+from actors.journal.storage import Entry, Level
+from actors.journal.storage.sqlite import SqliteStorage
+from actors.journal.storage.sqlite.check import JournalFile
+from actors.journal.storage.sqlite.wal import check_wal
 from tests.storages import begin, to
 
 PAGE = 4096
@@ -38,8 +38,8 @@ def path(tmp_path: Path) -> Iterator[Path]:
 
 CRASH = """
 import os, sys
-from actors.storage import Entry
-from actors.storage.sqlite import SqliteStorage
+from actors.journal.storage import Entry
+from actors.journal.storage.sqlite import SqliteStorage
 from tests.storages import begin, to
 storage = SqliteStorage(sys.argv[1], level=sys.argv[2])
 claim = begin(storage, "one")
@@ -124,7 +124,7 @@ def test_a_journal_that_lost_acknowledged_events_is_not_opened_before_the_copy_i
 
     with closing(SqliteStorage(path, level="process")) as storage:
         with monkeypatch.context() as patch:
-            patch.setattr("actors.storage.sqlite.evidence.copyfileobj", fail)
+            patch.setattr("actors.journal.storage.sqlite.evidence.copyfileobj", fail)
             with pytest.raises(JournalUnavailable, match="No space left"):
                 storage.open()
         assert (path.read_bytes(), log_of(path).read_bytes()) == before

@@ -21,12 +21,16 @@ from typing import ClassVar, Literal, TypeVar, get_args
 from actors.adapters.adapter import Adapter, adapter
 from actors.adapters.codec import decode
 from actors.adapters.request import Request, Settings, ToolSpec
-from actors.core.broken_answer import interrupted_message
-from actors.core.caching import lane_key
-from actors.core.codec import decode_event, encode_event
-from actors.core.content import Media, Message, Text, ToolCall
-from actors.core.dialect import Dialect
-from actors.core.events import (
+from actors.core.data.form import replace as with_fields
+from actors.core.data.jsonio import Json, quote
+from actors.core.dialects.caching import lane_key
+from actors.core.dialects.dialect import Dialect
+from actors.core.dialects.profiles import PROFILES, dialect
+from actors.core.history.history import History
+from actors.core.history.turn_ends import end_of
+from actors.core.lanes.lane import Rendered
+from actors.core.log.codec import decode_event, encode_event
+from actors.core.log.events import (
     Cancelled,
     Compacted,
     Configured,
@@ -44,20 +48,16 @@ from actors.core.events import (
     Submitted,
     TurnEnded,
 )
-from actors.core.form import replace as with_fields
-from actors.core.history import History
-from actors.core.identity import Binding, CallId
-from actors.core.jsonio import Json, quote
-from actors.core.lane import Rendered
-from actors.core.packed import pack
-from actors.core.profiles import PROFILES, dialect
 from actors.core.render import RenderTarget
-from actors.core.state import Lanes, opening, rebuilt
-from actors.core.transcript import Encoder
-from actors.core.turn_ends import end_of
+from actors.core.session.state import Lanes, opening, rebuilt
+from actors.core.transcript.transcript import Encoder
+from actors.core.turn.broken_answer import interrupted_message
+from actors.core.values.content import Media, Message, Text, ToolCall
+from actors.core.values.identity import Binding, CallId
+from actors.core.values.packed import pack
+from actors.strict.script import Builtin, Call, Part, Redacted, Say, Script, Think, Turn
+from actors.strict.server import LoopbackServer
 from actors.testing.histories import history
-from actors.testing.script import Builtin, Call, Part, Redacted, Say, Script, Think, Turn
-from actors.testing.server import LoopbackServer
 from actors.testing.stock import ATTACHED, DOCUMENTS, MEDIA, OWN, REASONS, TEXTS
 from tests.core.session_log import Simulated, rules, seen, text
 from tests.marks import unmarked

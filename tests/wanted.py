@@ -7,17 +7,17 @@ from typing import Any, Literal
 import pydantic
 
 from actors.adapters.request import Settings, ToolSpec
-from actors.core.asking import ChoiceWord, Choose
-from actors.core.content import Media, Message, Text
-from actors.core.dialect import Dialect
-from actors.core.history import History
-from actors.core.identity import Binding
-from actors.core.jsonio import Json
+from actors.core.data.jsonio import Json
+from actors.core.dialects.dialect import Dialect
+from actors.core.history.history import History
 from actors.core.ledger import Ledger
 from actors.core.render import ThinkingPolicy
-from actors.pure import render, requested
+from actors.core.settings.asking import ChoiceWord, Choose
+from actors.core.values.content import Media, Message, Text
+from actors.core.values.identity import Binding
+from actors.session.output import output_of
 from actors.testing.images import png
-from actors.turns.output import output_of
+from actors.transcripts import render, requested
 
 READ = ToolSpec("read", "Read.", Json(b'{"type":"object","properties":{}}'))
 PNG = Media.from_bytes(png(), "image/png")

@@ -13,10 +13,10 @@ from actors.adapters.marks import marked, routed
 from actors.adapters.preamble import Preamble
 from actors.adapters.request import Request, Settings
 from actors.adapters.settings import fit
-from actors.core.dialect import Dialect
-from actors.core.models.narrow import for_model
-from actors.core.segments import Segments
-from actors.core.transcript import NO_FACTS, Encoder, TranscriptFacts
+from actors.core.data.segments import Segments
+from actors.core.dialects.dialect import Dialect
+from actors.core.dialects.narrow import for_model
+from actors.core.transcript.transcript import NO_FACTS, Encoder, TranscriptFacts
 
 
 class Prepared(Struct, frozen=True):

@@ -14,12 +14,12 @@ from typing import Literal, TypeAlias
 
 from actors.adapters.document import SLICE
 from actors.adapters.wire import Long, json_text
-from actors.core.content import FREE, Block, Media, Native, Seal, Text, Thinking, ToolCall
-from actors.core.dialect import Dialect
-from actors.core.identity import Binding, CallId
-from actors.core.jsonio import MAX_ARGUMENTS, Json, parse_object, quote, sanitised
-from actors.core.property_keys import with_keys
-from actors.core.stream import ArgumentsDelta, StreamEvent, TextDelta, ThinkingDelta
+from actors.core.data.jsonio import MAX_ARGUMENTS, Json, parse_object, quote, sanitised
+from actors.core.dialects.dialect import Dialect
+from actors.core.schemas.property_keys import with_keys
+from actors.core.values.content import FREE, Block, Media, Native, Seal, Text, Thinking, ToolCall
+from actors.core.values.identity import Binding, CallId
+from actors.core.values.stream import ArgumentsDelta, StreamEvent, TextDelta, ThinkingDelta
 
 _LARGE = 64 * 1024  # characters from which a text is written in slices
 

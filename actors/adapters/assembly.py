@@ -25,21 +25,13 @@ from actors.adapters.classify import cut
 from actors.adapters.failure import broken
 from actors.adapters.settling import AnswerCalls
 from actors.adapters.wire import Long, fields, items, number, string
-from actors.core.content import Block, Media, Message, Seal, Thinking
-from actors.core.dialect import Dialect
-from actors.core.form import replace
-from actors.core.identity import Binding, mint
-from actors.core.jsonio import quote, sanitised
-from actors.core.projection import tool_name
-from actors.core.stream import (
-    ArgumentsDelta,
-    CallDone,
-    CallStarted,
-    Cut,
-    Finish,
-    StreamEvent,
-    Usage,
-)
+from actors.core.data.form import replace
+from actors.core.data.jsonio import quote, sanitised
+from actors.core.dialects.dialect import Dialect
+from actors.core.transcript.projection import tool_name
+from actors.core.values.content import Block, Media, Message, Seal, Thinking
+from actors.core.values.identity import Binding, mint
+from actors.core.values.stream import ArgumentsDelta, CallDone, CallStarted, Cut, Finish, StreamEvent, Usage
 
 _KINDS = 64  # of what is left out or marked, that are told apart; and characters of a word for it
 

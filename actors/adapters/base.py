@@ -18,8 +18,8 @@ from actors.adapters.document import MAX_VALUES, LongText, TooManyValues, load_d
 from actors.adapters.failure import AnswerFault, broken
 from actors.adapters.sse import DONE, EventParser, ServerEvent
 from actors.adapters.wire import Fields, Long, LongJson, argument_text
-from actors.core.content import Message
-from actors.core.stream import StreamEvent
+from actors.core.values.content import Message
+from actors.core.values.stream import StreamEvent
 from actors.errors import StreamFault
 
 _LARGE = 1024 * 1024  # bytes of an answer from which no copy of an argument is made that need not be

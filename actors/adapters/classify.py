@@ -38,10 +38,10 @@ from actors.adapters.refusals import (
 from actors.adapters.refused_parameters import refused_parameter, refused_schema
 from actors.adapters.waits import retry_after, until_reset
 from actors.adapters.wire import Fields, fields, items, json_text, string
-from actors.core.dialect import Dialect
-from actors.core.jsonio import sanitised
+from actors.core.data.jsonio import sanitised
+from actors.core.dialects.dialect import Dialect
 from actors.core.rulebook import cited
-from actors.core.stream import Cut
+from actors.core.values.stream import Cut
 
 MAX_MESSAGE = 500
 """Characters of a provider's words that are kept."""

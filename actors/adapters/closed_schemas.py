@@ -10,8 +10,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from actors.adapters.schemas import Schema, listed, nodes
-from actors.core.json_schema import below
-from actors.core.jsonio import Json, JsonValue, dump, parse
+from actors.core.data.jsonio import Json, JsonValue, dump, parse
+from actors.core.schemas.json_schema import below
 
 _UNSAID = frozenset(
     """minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength pattern minItems maxItems

@@ -10,8 +10,8 @@ from actors.adapters.preamble import Preamble
 from actors.adapters.reading import Reading
 from actors.adapters.request import Settings
 from actors.adapters.writing import Writing
-from actors.core.dialect import Dialect, Family
-from actors.core.identity import Binding
+from actors.core.dialects.dialect import Dialect, Family
+from actors.core.values.identity import Binding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,10 +12,10 @@ from actors.adapters.recognition import HOLDERS
 from actors.adapters.request import TEXT, ToolSpec
 from actors.adapters.wire import number
 from actors.adapters.wire_object import WireObject
-from actors.core.ingest import ingest
-from actors.core.intake import NameTally
-from actors.core.jsonio import Json
-from actors.core.projection import flat_name
+from actors.core.data.ingest import ingest
+from actors.core.data.jsonio import Json
+from actors.core.transcript.projection import flat_name
+from actors.core.values.intake import NameTally
 
 
 class Declared(NamedTuple):

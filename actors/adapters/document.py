@@ -4,8 +4,8 @@ In:  a JSON text, in UTF-8 where it is bytes.
 Out: its value. In a large document each long string beyond ASCII is a `LongText`.
 A document of too many values is refused before it is parsed: it would hold up the event loop for seconds.
 
-An answer that is almost right must still be read, so this parser is more tolerant than `actors.core.jsonio`: it takes
-duplicate keys and half surrogate pairs, which some servers cut between two deltas.
+An answer that is almost right must still be read, so this parser is more tolerant than `actors.core.data.jsonio`: it
+takes duplicate keys and half surrogate pairs, which some servers cut between two deltas.
 
 A Python string takes for each of its characters as many bytes as its widest one needs: one emoji makes four million
 bytes of a million. So a long text stays in its document, and is decoded slice by slice where it can be used that way.
@@ -18,7 +18,7 @@ from hashlib import blake2b
 
 import jiter
 
-from actors.core.jsonio import quote
+from actors.core.data.jsonio import quote
 
 _LARGE = 1024 * 1024  # bytes of a document below which its strings may take what they take
 _LONG = 64 * 1024  # bytes of a string

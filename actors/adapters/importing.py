@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 
 from actors.adapters.recognition import GIVE_ONE, HOLDERS, recognise, refuse_foreign
 from actors.adapters.wire_object import WireObject, plain
-from actors.core.content import Message
-from actors.core.identity import Binding
-from actors.core.intake import Remarks
-from actors.core.profiles import dialect
+from actors.core.dialects.profiles import dialect
+from actors.core.values.content import Message
+from actors.core.values.identity import Binding
+from actors.core.values.intake import Remarks
 from actors.errors import TranscriptError
 
 INSTRUCTIONS = ("system", "instructions", "systemInstruction", "system_instruction")  # and its system prompt

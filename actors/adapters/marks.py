@@ -10,11 +10,11 @@ from functools import lru_cache
 
 from actors.adapters.preamble import Wire, written
 from actors.adapters.request import Settings
-from actors.core.caching import Cache
-from actors.core.dialect import Dialect
-from actors.core.jsonio import quote
-from actors.core.segments import Segments
-from actors.core.transcript import TranscriptFacts
+from actors.core.data.jsonio import quote
+from actors.core.data.segments import Segments
+from actors.core.dialects.caching import Cache
+from actors.core.dialects.dialect import Dialect
+from actors.core.transcript.transcript import TranscriptFacts
 
 _CONTENT = b'"content":'
 

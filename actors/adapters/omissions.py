@@ -20,8 +20,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from actors.adapters.request import Settings
-from actors.core.dialect import Dialect
-from actors.core.identity import content_name
+from actors.core.dialects.dialect import Dialect
+from actors.core.values.identity import content_name
 
 DEFAULTS: Mapping[str, Mapping[str, Any]] = {  # Any: each setting has its own type
     "effort": {"effort": None},

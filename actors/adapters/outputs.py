@@ -1,6 +1,6 @@
 """The form of an answer by a dialect's own means: a schema in the request, a tool that stands for the answer, or words.
 
-Words are the weakest, and every model takes them: they go with the user's message (`actors.core.output`), so the
+Words are the weakest, and every model takes them: they go with the user's message (`actors.core.turn.output`), so the
 prefix before it stands. A schema of the request is better where the provider has it. A tool that stands for the answer
 changes the tools, which reasoning may be bound to: it is for dialects that bind none. Whatever the means, the answer is
 validated against the whole schema, so what a provider's subset cannot say costs guidance and no safety.
@@ -14,13 +14,13 @@ from msgspec.structs import replace
 from actors.adapters.request import Settings, ToolSpec
 from actors.adapters.schemas import rooted
 from actors.adapters.thinking import will_think
-from actors.core.asking import Choose
-from actors.core.concerns import OutputMeans
-from actors.core.dialect import Dialect
-from actors.core.json_schema import below
-from actors.core.jsonio import Json, JsonValue, dump, parse
-from actors.core.models.narrow import for_model
-from actors.core.output import OUTPUT_TOOL
+from actors.core.data.jsonio import Json, JsonValue, dump, parse
+from actors.core.dialects.dialect import Dialect
+from actors.core.dialects.narrow import for_model
+from actors.core.models.concerns import OutputMeans
+from actors.core.schemas.json_schema import below
+from actors.core.settings.asking import Choose
+from actors.core.turn.output import OUTPUT_TOOL
 
 if TYPE_CHECKING:
     from actors.adapters.closed_schemas import Measures

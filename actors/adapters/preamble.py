@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple, TypeAlias
 
 from actors.adapters.request import Settings, ToolSpec
-from actors.core.asking import Choose
-from actors.core.jsonio import dump, quote
+from actors.core.data.jsonio import dump, quote
+from actors.core.settings.asking import Choose
 
 Wire: TypeAlias = "bytes | str | int | float | Sequence[Wire] | Mapping[str, Wire] | None"
 """A value of a request. Bytes are JSON already."""

@@ -2,7 +2,7 @@
 
 Transcripts that people bring are broken: ids blank or repeated, results before their calls, twice, or for
 calls nobody made. Shapes are read here and nothing is repaired: calls and results keep the ids they came with, and
-`actors.core.door` pairs them. What was odd about a shape is noted, and what is not carried is counted by its path.
+`actors.core.normalize` pairs them. What was odd about a shape is noted, and what is not carried is counted by its path.
 """
 
 from base64 import b64encode
@@ -10,13 +10,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
 from actors.adapters.wire_object import WireObject, plain
-from actors.core.content import Block, Media, Message, Seal, Speaker, Text, Thinking, ToolCall, ToolResult
-from actors.core.form import kept
-from actors.core.identity import Binding, result_key
-from actors.core.ingest import ingest
-from actors.core.intake import Remarks
-from actors.core.jsonio import Json, parse_object, quote, sanitised
-from actors.core.projection import flat_name
+from actors.core.data.form import kept
+from actors.core.data.ingest import ingest
+from actors.core.data.jsonio import Json, parse_object, quote, sanitised
+from actors.core.transcript.projection import flat_name
+from actors.core.values.content import (
+    Block,
+    Media,
+    Message,
+    Seal,
+    Speaker,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+from actors.core.values.identity import Binding, result_key
+from actors.core.values.intake import Remarks
 
 _WORDS = ("text", "input_text", "output_text")
 _SAID_BY: Mapping[type[Block], Speaker] = {ToolCall: "model", Thinking: "model", ToolResult: "tool"}

@@ -14,8 +14,8 @@ from typing import NamedTuple
 from actors.adapters.formats import is_words_alone, misfit
 from actors.adapters.wire import Fields, fields, items, string
 from actors.adapters.wire_object import plain
-from actors.core.dialect import Dialect, Family
-from actors.core.profiles import ANTHROPIC, BEDROCK, GEMINI, OPENAI_CHAT, OPENAI_RESPONSES, PROFILES
+from actors.core.dialects.dialect import Dialect, Family
+from actors.core.dialects.profiles import ANTHROPIC, BEDROCK, GEMINI, OPENAI_CHAT, OPENAI_RESPONSES, PROFILES
 from actors.errors import TranscriptError
 
 HOLDERS = ("messages", "input", "contents")  # keys under which a request body holds its transcript

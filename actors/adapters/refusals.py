@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from actors.adapters.failure import Kind
 from actors.core.rulebook import RULES, FaultClass
-from actors.core.stream import Cut
+from actors.core.values.stream import Cut
 
 
 class Row(Struct, frozen=True):

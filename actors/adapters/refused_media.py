@@ -12,8 +12,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from actors.core.identity import content_name
-from actors.core.jsonio import JsonRefused, JsonValue, parse
+from actors.core.data.jsonio import JsonRefused, JsonValue, parse
+from actors.core.values.identity import content_name
 
 _MOST = 1 << 28
 _DEPTH = 96

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from actors.adapters.request import Request
-from actors.core.json_schema import entries
-from actors.core.jsonio import JsonRefused, JsonValue, parse
+from actors.core.data.jsonio import JsonRefused, JsonValue, parse
+from actors.core.schemas.json_schema import entries
 
 _PLACE = re.compile(r"\btools[.\[]+(\d+)")
 _PATTERN = re.compile(r"match pattern '?\^?(\[[^\]]+\]\{1,\d+\})")

@@ -9,10 +9,10 @@ from typing import get_args
 
 from msgspec import Struct, field
 
-from actors.core.asking import Mode, ToolChoice, refused
-from actors.core.caching import Cache
-from actors.core.jsonio import Json, quote
-from actors.core.segments import Segments
+from actors.core.data.jsonio import Json, quote
+from actors.core.data.segments import Segments
+from actors.core.dialects.caching import Cache
+from actors.core.settings.asking import Mode, ToolChoice, refused
 from actors.errors import ConfigError
 
 TEXT = Json(b'{"type":"text"}')

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TypeAlias
 
-from actors.core.json_schema import below
-from actors.core.jsonio import Json, JsonValue, dump, parse, pointed
+from actors.core.data.jsonio import Json, JsonValue, dump, parse, pointed
+from actors.core.schemas.json_schema import below
 
 _ALTERNATIVES = ("anyOf", "oneOf")
 _UNSAID = ("not", "enum", "const")  # of a whole object: nothing that a root may say

@@ -1,9 +1,9 @@
 """What was asked for to what a dialect takes: sampling, a forced tool, thinking, and the tools' names.
 
 What a dialect does not take is not sent, and named among the losses, so that a preview can tell. A tool whose name
-the dialect refuses goes out under a made one (`actors.core.projection.tool_name`), the same that its calls have in the
-transcript. Its schema goes out as the host takes it (`actors.adapters.tool_schemas`). What one family demands, and how
-thinking is asked for, is its own.
+the dialect refuses goes out under a made one (`actors.core.transcript.projection.tool_name`), the same that its calls
+have in the transcript. Its schema goes out as the host takes it (`actors.adapters.tool_schemas`). What one family
+demands, and how thinking is asked for, is its own.
 """
 
 from collections.abc import Mapping
@@ -16,12 +16,12 @@ from actors.adapters.outputs import asked_form
 from actors.adapters.request import TEXT, Settings, ToolSpec
 from actors.adapters.thinking import can_switch_off, fit_thinking, will_think
 from actors.adapters.tool_schemas import HostSchema, host_schema
-from actors.core.asking import Choose, Mode, ToolChoice
-from actors.core.dialect import Dialect
-from actors.core.jsonio import Json
+from actors.core.data.jsonio import Json
+from actors.core.dialects.dialect import Dialect
 from actors.core.models.facts import Permission
-from actors.core.projection import flat_name, tool_name, within
-from actors.core.property_keys import PLAIN_KEYS
+from actors.core.schemas.property_keys import PLAIN_KEYS
+from actors.core.settings.asking import Choose, Mode, ToolChoice
+from actors.core.transcript.projection import flat_name, tool_name, within
 from actors.errors import ConfigError
 
 

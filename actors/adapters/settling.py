@@ -20,7 +20,7 @@ from msgspec import DecodeError, Raw
 from msgspec.json import Decoder
 
 from actors.adapters.arriving import ArrivingCall, Pieces
-from actors.core.jsonio import MAX_ARGUMENTS, parse_object
+from actors.core.data.jsonio import MAX_ARGUMENTS, parse_object
 
 _SENT = 8 * MAX_ARGUMENTS  # characters of arguments that were sent over and over
 _TRIES = 64  # calls of one answer from which fragments of others are looked for

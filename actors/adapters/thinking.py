@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from actors.adapters.request import Settings
-from actors.core.dialect import Dialect
+from actors.core.dialects.dialect import Dialect
 from actors.core.models.facts import EFFORTS, ModelFacts
 
 _BETWEEN_TOOLS = ("low", "medium", "high")  # efforts that `between_tools` accepts

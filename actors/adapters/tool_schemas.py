@@ -14,10 +14,10 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from actors.adapters.schemas import Schema, nodes, rooted
-from actors.core.concerns import Patterns
-from actors.core.json_schema import LISTS, MAPS, below, is_schema
-from actors.core.jsonio import Json, JsonValue, dump, parse
-from actors.core.property_keys import property_key
+from actors.core.data.jsonio import Json, JsonValue, dump, parse
+from actors.core.models.concerns import Patterns
+from actors.core.schemas.json_schema import LISTS, MAPS, below, is_schema
+from actors.core.schemas.property_keys import property_key
 
 _ESCAPES = re.compile(r"\\.", re.DOTALL)
 _SPECIAL_GROUP = re.compile(r"\(\?(?!:)")

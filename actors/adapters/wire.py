@@ -12,8 +12,8 @@ from json.encoder import encode_basestring
 from typing import TypeAlias
 
 from actors.adapters.document import SLICE, LongText
-from actors.core.ingest import ingest
-from actors.core.jsonio import MAX_DEPTH
+from actors.core.data.ingest import ingest
+from actors.core.data.jsonio import MAX_DEPTH
 
 Fields: TypeAlias = Mapping[str, object]
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from actors.adapters.wire import Fields, fields
-from actors.core.jsonio import sanitised
+from actors.core.data.jsonio import sanitised
 
 
 class WireObject:

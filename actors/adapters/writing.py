@@ -7,10 +7,10 @@ Either way, appending to the transcript never changes a byte of it.
 from collections.abc import Mapping
 from typing import ClassVar
 
-from actors.core.concerns import Role
-from actors.core.dialect import Dialect
-from actors.core.segments import SHARED
-from actors.core.transcript import Writer
+from actors.core.data.segments import SHARED
+from actors.core.dialects.dialect import Dialect
+from actors.core.models.concerns import Role
+from actors.core.transcript.transcript import Writer
 
 
 class Writing(Writer):

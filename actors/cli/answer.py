@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Iterator
 
-from actors.backends import advice
 from actors.cli.approvals import question
 from actors.config import Config
-from actors.core.content import ToolCall
-from actors.core.feed import TurnResult
-from actors.core.no_content import NO_CONTENT
+from actors.core.stream_events.feed import TurnResult
+from actors.core.turn.no_content import NO_CONTENT
+from actors.core.values.content import ToolCall
+from actors.provider import advice
 
 
 def no_answer(result: TurnResult, config: Config) -> str:

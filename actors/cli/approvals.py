@@ -9,8 +9,8 @@ from typing import Any, Literal, TypeAlias
 import anyio
 
 from actors.cli.screen import one_line
-from actors.core.content import ToolCall
-from actors.core.identity import CallId
+from actors.core.values.content import ToolCall
+from actors.core.values.identity import CallId
 from actors.errors import ConfigError
 from actors.tools import Tool
 

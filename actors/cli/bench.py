@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from actors.cli.exits import Exit
 from actors.cli.screen import complain, safe
 from actors.errors import ConfigError
-from actors.storage.named import storage_at
+from actors.journal.storage.named import storage_at
 from actors.testing.bench.comparing import Incomparable, compared, lines
 from actors.testing.bench.figures import Extent, Library, Loop, Measure
 from actors.testing.bench.goals import MEASURES

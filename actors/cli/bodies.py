@@ -1,7 +1,7 @@
 """A list of messages as a whole request body, for a judge that reads nothing else."""
 
 from actors.core.check import container
-from actors.core.dialect import Dialect
+from actors.core.dialects.dialect import Dialect
 
 MODEL = "model"
 """Stands in a body where nobody named one."""

@@ -12,14 +12,14 @@ from actors.cli.journal import journal
 from actors.cli.servers import with_servers
 from actors.cli.targets import configured, target, tools
 from actors.config import Config
-from actors.core.asking import AskSettings
-from actors.core.spending import Budget
+from actors.core.settings.asking import AskSettings
+from actors.core.settings.spending import Budget
 from actors.errors import ConfigError, MissingKey
-from actors.handle import Session
-from actors.runtime import Runtime
+from actors.kernel.wall import wall
+from actors.runtime.handle import Session
+from actors.runtime.runtime import Runtime
 from actors.tools import Tool
-from actors.toolsets import Item
-from actors.wall import wall
+from actors.tools.toolsets import Item
 
 
 @asynccontextmanager

@@ -17,16 +17,16 @@ from actors.cli.screen import screen
 from actors.cli.shape import number
 from actors.cli.show import LEGEND, JsonLines, Printed, Watch
 from actors.cli.world import STOPS
-from actors.core.events import Interaction
-from actors.core.feed import Deferred, SessionEvent, ToolCallEvent
-from actors.core.identity import CallId, mint
-from actors.core.intake import Intake
 from actors.core.ledger import Ledger
-from actors.handle import Session
-from actors.pure import from_wire
-from actors.runtime import Runtime
+from actors.core.log.events import Interaction
+from actors.core.stream_events.feed import Deferred, SessionEvent, ToolCallEvent
+from actors.core.values.identity import CallId, mint
+from actors.core.values.intake import Intake
+from actors.runtime.handle import Session
+from actors.runtime.runtime import Runtime
+from actors.strict.server import LoopbackServer
 from actors.testing import serve
-from actors.testing.server import LoopbackServer
+from actors.transcripts import from_wire
 
 SECONDS = 60
 """The demo takes about three; this ends one that hangs."""

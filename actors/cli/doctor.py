@@ -27,10 +27,10 @@ from actors.cli.journal import default, kept, named
 from actors.cli.screen import Wish, safe, screen
 from actors.config import Backend, Config, load
 from actors.config.providers import PROVIDERS
-from actors.core.events import Event, RequestSent
-from actors.core.identity import Binding
-from actors.core.learned import models_entry
-from actors.core.segments import Segments
+from actors.core.data.segments import Segments
+from actors.core.log.events import Event, RequestSent
+from actors.core.policy.learned import models_entry
+from actors.core.values.identity import Binding
 from actors.errors import ActorsError
 from actors.transport import HttpTransport, Timeouts
 

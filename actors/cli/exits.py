@@ -20,8 +20,8 @@ from actors.errors import (
 )
 
 if TYPE_CHECKING:
-    from actors.core.feed import TurnResult
-    from actors.core.progress import Cause
+    from actors.core.stream_events.feed import TurnResult
+    from actors.core.values.progress import Cause
 
 
 class Exit(IntEnum):

@@ -15,7 +15,7 @@ from actors.adapters.failure import Failure, RefusedParameter
 from actors.cli.exits import MEANING, Exit
 from actors.cli.options import meant
 from actors.cli.screen import complain, safe
-from actors.core.profiles import dialect
+from actors.core.dialects.profiles import dialect
 from actors.core.rulebook import RULES
 from actors.core.rulebook.rule import Rule
 from actors.errors import TranscriptError

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 from actors.cli.exits import Exit
 from actors.cli.screen import complain, safe
 from actors.errors import ConfigError, JournalError
-from actors.storage.damage import Damage, damage_of
-from actors.storage.named import tables_at
-from actors.storage.sqlite import SqliteStorage
-from actors.storage.sqlite.check import JournalFile
-from actors.storage.sqlite.salvage import salvage
+from actors.journal.storage.damage import Damage, damage_of
+from actors.journal.storage.named import tables_at
+from actors.journal.storage.sqlite import SqliteStorage
+from actors.journal.storage.sqlite.check import JournalFile
+from actors.journal.storage.sqlite.salvage import salvage
 
 if TYPE_CHECKING:
-    from actors.storage.postgres.check import JournalTables
+    from actors.journal.storage.postgres.check import JournalTables
 
 
 def main(options: argparse.Namespace) -> Exit:

@@ -14,9 +14,9 @@ from pathlib import Path
 from actors.cli.screen import complain
 from actors.config import Config
 from actors.errors import JournalError
-from actors.storage import Storage
-from actors.storage.memory import MemoryStorage
-from actors.storage.named import storage_at, storage_for
+from actors.journal.storage import Storage
+from actors.journal.storage.memory import MemoryStorage
+from actors.journal.storage.named import storage_at, storage_for
 
 ELSEWHERE = "--journal FILE names another place"
 """What can be done where the user's own file cannot be used."""

@@ -4,14 +4,14 @@ import argparse
 import os
 from collections.abc import Iterator
 
-from actors.backends.pricing import Pricing
 from actors.cli.exits import Exit
 from actors.cli.screen import safe
 from actors.config import Config, load
 from actors.config.providers import PROVIDERS
-from actors.core.identity import Binding
-from actors.core.spending import all_prices
+from actors.core.settings.spending import all_prices
+from actors.core.values.identity import Binding
 from actors.errors import ActorsError
+from actors.provider.pricing import Pricing
 
 
 def main(options: argparse.Namespace) -> Exit:

@@ -14,10 +14,10 @@ from actors.adapters.declared import declared
 from actors.config import BackendSettings, Config, FileSettings
 from actors.config.providers import kind_of
 from actors.config.settings import ModelPrice
-from actors.core.profiles import dialect
+from actors.core.dialects.profiles import dialect
 from actors.errors import UnknownTarget
+from actors.strict.server import LoopbackServer
 from actors.testing import AnthropicServer, Call, OpenAIServer, Say, Think, Turn, serve
-from actors.testing.server import LoopbackServer
 from actors.testing.standin import arguments
 from actors.tools import tool
 

@@ -42,7 +42,7 @@ DIALECTS = (
     "ollama",
     "openai_compatible",
 )
-"""As `actors.core.profiles` has them, which help must not import."""
+"""As `actors.core.dialects.profiles` has them, which help must not import."""
 
 _DIALECTS = f"Dialects: {', '.join(DIALECTS)}."
 

@@ -22,12 +22,12 @@ from actors.cli.screen import complain, safe
 from actors.cli.targets import target
 from actors.config import Config, load
 from actors.core.check import check
-from actors.core.events import Compacted, EpochBegan, Event, RequestSent, Rewound, Shortened
-from actors.core.exported import imported
-from actors.core.profiles import dialect
-from actors.core.state import SessionState
+from actors.core.dialects.profiles import dialect
+from actors.core.log.events import Compacted, EpochBegan, Event, RequestSent, Rewound, Shortened
+from actors.core.session.exported import imported
+from actors.core.session.state import SessionState
 from actors.errors import SessionUnknown
-from actors.pure import encode, render
+from actors.transcripts import encode, render
 
 if TYPE_CHECKING:
     from actors.cli.replaying import AskedAnew

@@ -13,13 +13,13 @@ from typing import Any
 from msgspec import Struct
 
 from actors.config import Config
-from actors.core.content import Message, ToolCall
-from actors.core.events import Event, Failed, Opened, Returned, RoundEnded, Submitted
-from actors.core.identity import CallId
-from actors.core.jsonio import JsonValue, parse
-from actors.core.packed import unpack
-from actors.runtime import Runtime
-from actors.storage.memory import MemoryStorage
+from actors.core.data.jsonio import JsonValue, parse
+from actors.core.log.events import Event, Failed, Opened, Returned, RoundEnded, Submitted
+from actors.core.values.content import Message, ToolCall
+from actors.core.values.identity import CallId
+from actors.core.values.packed import unpack
+from actors.journal.storage.memory import MemoryStorage
+from actors.runtime.runtime import Runtime
 from actors.tools import Tool
 
 

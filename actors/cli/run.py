@@ -23,9 +23,9 @@ from actors.cli.keyboard import Keyboard
 from actors.cli.logs import show_logs
 from actors.cli.screen import complain, safe
 from actors.config import Config
-from actors.core.asking import AskSettings
-from actors.core.event_json import event_json
-from actors.core.feed import (
+from actors.core.settings.asking import AskSettings
+from actors.core.stream_events.event_json import event_json
+from actors.core.stream_events.feed import (
     CompleteEvent,
     ErrorEvent,
     SessionEvent,
@@ -36,8 +36,8 @@ from actors.core.feed import (
     ToolCallEvent,
     TurnResult,
 )
-from actors.core.round_text import RoundText
-from actors.handle import Session
+from actors.core.stream_events.round_text import RoundText
+from actors.runtime.handle import Session
 
 SILENCE = 3.0
 """Seconds that a pipe may say nothing, where nobody asked for what it says."""

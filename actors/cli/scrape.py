@@ -13,7 +13,7 @@ from math import inf
 from msgspec import Struct, field
 
 from actors.cli.screen import safe, screen
-from actors.core.stats import Durations
+from actors.core.stats.stats import Durations
 
 PREFIX = "actors_"
 _SAMPLE = re.compile(r"(\w+)(?:\{(.*)\})? (\S+)(?: \S+)?$")

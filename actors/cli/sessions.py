@@ -17,15 +17,15 @@ from actors.cli.journal import kept
 from actors.cli.logs import show_logs
 from actors.cli.screen import complain, safe
 from actors.config import load
-from actors.core.durations import duration
-from actors.core.event_json import event_json
-from actors.core.exported import imported
-from actors.core.feed import CompleteEvent, ErrorEvent, SessionEvent, StatusEvent, ToolCallEvent
-from actors.core.publishing import Publisher
+from actors.core.session.exported import imported
+from actors.core.session.publishing import Publisher
+from actors.core.settings.durations import duration
+from actors.core.stream_events.event_json import event_json
+from actors.core.stream_events.feed import CompleteEvent, ErrorEvent, SessionEvent, StatusEvent, ToolCallEvent
 from actors.errors import ActorsError, ConfigError, JournalError, SessionUnknown
-from actors.runtime import Runtime
-from actors.storage.deletion import RemainingData
-from actors.storage.directory import Page, StoredSession
+from actors.journal.storage.deletion import RemainingData
+from actors.journal.storage.directory import Page, StoredSession
+from actors.runtime.runtime import Runtime
 
 LISTED = 20
 """Sessions that are listed, unless it is said how many."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from actors.core.diagnostics import Report
+from actors.core.transcript.diagnostics import Report
 
 Wire = dict[str, Any]  # Any: parsed JSON of either dialect
 

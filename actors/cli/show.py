@@ -8,9 +8,7 @@ from typing import Any, Protocol
 
 from actors.cli.screen import Screen, Style, one_line, safe
 from actors.cli.shape import Numbers, grown, number, shape
-from actors.core.content import Code, Media, Message, Native, Text, Thinking, ToolCall, ToolResult
-from actors.core.diagnostics import Report
-from actors.core.feed import (
+from actors.core.stream_events.feed import (
     CompleteEvent,
     ErrorEvent,
     Sent,
@@ -21,8 +19,10 @@ from actors.core.feed import (
     ThinkingEvent,
     ToolCallEvent,
 )
+from actors.core.transcript.diagnostics import Report
+from actors.core.values.content import Code, Media, Message, Native, Text, Thinking, ToolCall, ToolResult
+from actors.strict.server import LoopbackServer
 from actors.testing import Exchange
-from actors.testing.server import LoopbackServer
 
 INDENT = " " * 11
 """What stands under a request begins where its status does."""

@@ -16,13 +16,13 @@ import anyio.abc
 
 from actors.cli.exits import Exit
 from actors.cli.screen import complain
-from actors.core.profiles import dialect
+from actors.core.dialects.profiles import dialect
 from actors.errors import ConfigError, TranscriptError
-from actors.hosting.collector import TUNING
+from actors.runtime.collector import TUNING
+from actors.strict.faults import read_fault
+from actors.strict.script_file import turns
+from actors.strict.server import LoopbackServer
 from actors.testing import Exchange, Fault, ServerLimits, Turn, strict_server
-from actors.testing.faults import read_fault
-from actors.testing.script_file import turns
-from actors.testing.server import LoopbackServer
 from actors.testing.standin import model
 
 RECORDINGS = 1000

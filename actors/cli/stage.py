@@ -16,7 +16,9 @@ import anyio
 from actors.cli import world
 from actors.config import BackendLimits, BackendSettings, Config, FileSettings, PoolSettings
 from actors.config.providers import kind_of
-from actors.core.profiles import dialect
+from actors.core.dialects.profiles import dialect
+from actors.strict.loopback import HttpRequest
+from actors.strict.server import LoopbackServer
 from actors.testing import (
     SERVER_ERROR,
     AnthropicProfile,
@@ -29,8 +31,6 @@ from actors.testing import (
     Think,
     Turn,
 )
-from actors.testing.loopback import HttpRequest
-from actors.testing.server import LoopbackServer
 from actors.tools import Tool, tool
 
 CITIES = {"Oslo": "4 C, clear", "Rome": "21 C, sunny", "Bergen": "6 C, rain", **world.CITIES}

@@ -16,9 +16,9 @@ from msgspec.structs import asdict
 from actors.cli import scrape
 from actors.cli.exits import Exit
 from actors.cli.screen import safe, screen
-from actors.core.event_json import Fields
-from actors.core.retold import RetoldWork, recount_work
-from actors.core.stats import COUNTERS, ToolCounts
+from actors.core.stats.retold import RetoldWork, recount_work
+from actors.core.stats.stats import COUNTERS, ToolCounts
+from actors.core.stream_events.event_json import Fields
 from actors.errors import TranscriptError
 
 RATES = ("invalid_rate", "repaired_rate")

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from actors.config import BackendSettings, Config, FileSettings, load
 from actors.config.providers import kind_of
-from actors.core.profiles import dialect
+from actors.core.dialects.profiles import dialect
 from actors.errors import ActorsError, ConfigError
 from actors.tools import Tool
 

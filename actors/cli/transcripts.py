@@ -20,12 +20,12 @@ from actors.cli.exits import Exit
 from actors.cli.screen import complain, safe
 from actors.cli.shape import Numbers, shape
 from actors.core.check import check
-from actors.core.diagnostics import Filler
-from actors.core.dialect import Dialect
-from actors.core.intake import Remarks
-from actors.core.profiles import dialect
+from actors.core.dialects.dialect import Dialect
+from actors.core.dialects.profiles import dialect
+from actors.core.transcript.diagnostics import Filler
+from actors.core.values.intake import Remarks
 from actors.errors import TranscriptError
-from actors.pure import from_wire, render, requested
+from actors.transcripts import from_wire, render, requested
 
 MAX_BYTES = 256 * 1024 * 1024
 Body = dict[str, Any]  # Any: parsed JSON of a file

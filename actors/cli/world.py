@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from actors.strict.server import LoopbackServer
 from actors.testing import Call, Say, Think, Turn, strict_server
-from actors.testing.server import LoopbackServer
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,12 +66,12 @@ from actors.config.settings import (
     header_value,
     label,
 )
-from actors.core.dialect import Dialect
-from actors.core.identity import Binding
+from actors.core.dialects.dialect import Dialect
+from actors.core.dialects.narrow import for_model
+from actors.core.dialects.profiles import PROFILES, dialect
 from actors.core.models.facts import Overrides
-from actors.core.models.narrow import for_model
-from actors.core.profiles import PROFILES, dialect
 from actors.core.render import RenderTarget
+from actors.core.values.identity import Binding
 from actors.errors import ConfigError, MissingKey, UnknownTarget
 
 __all__ = [

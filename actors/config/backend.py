@@ -7,9 +7,9 @@ from pydantic import SecretStr
 
 from actors.config.providers import Kind
 from actors.config.settings import BackendLimits, Count, Frozen, ReasoningSettings, Thinking
-from actors.core.caching import Cache
-from actors.core.identity import Binding
-from actors.core.routing import Policy
+from actors.core.dialects.caching import Cache
+from actors.core.policy.routing import Policy
+from actors.core.values.identity import Binding
 
 
 @dataclass(frozen=True, slots=True)

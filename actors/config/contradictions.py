@@ -7,8 +7,8 @@ from actors.config.dialects import derived, no_dialect
 from actors.config.models import check_models_table
 from actors.config.providers import PROVIDERS
 from actors.config.settings import NAME, FileSettings
-from actors.core.dialect import ChatDialect
-from actors.core.profiles import ALIASES, PROFILES, dialect
+from actors.core.dialects.dialect import ChatDialect
+from actors.core.dialects.profiles import ALIASES, PROFILES, dialect
 
 
 def contradictions(settings: FileSettings) -> Iterable[tuple[tuple[str, ...], str]]:

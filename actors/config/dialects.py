@@ -19,12 +19,12 @@ from typing import Any, TypeVar, get_type_hints
 from pydantic import TypeAdapter, ValidationError
 
 from actors.config.complaints import hint, named
-from actors.core.concerns import Demands
-from actors.core.dialect import AnthropicDialect, ChatDialect, Dialect, GeminiDialect
-from actors.core.form import replace
-from actors.core.identity import CallId
-from actors.core.profiles import ALIASES, PROFILES, dialect
-from actors.core.projection import mint, tool_name
+from actors.core.data.form import replace
+from actors.core.dialects.dialect import AnthropicDialect, ChatDialect, Dialect, GeminiDialect
+from actors.core.dialects.profiles import ALIASES, PROFILES, dialect
+from actors.core.models.concerns import Demands
+from actors.core.transcript.projection import mint, tool_name
+from actors.core.values.identity import CallId
 from actors.errors import nearest
 
 R = TypeVar("R", bound=Demands)

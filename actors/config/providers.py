@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 from urllib.parse import urlsplit
 
-from actors.core.dialect import Dialect
-from actors.core.profiles import PROFILES
+from actors.core.dialects.dialect import Dialect
+from actors.core.dialects.profiles import PROFILES
 
 Kind: TypeAlias = Literal[
     "openai",

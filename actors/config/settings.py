@@ -10,14 +10,14 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
 
 from actors.config.providers import Kind
-from actors.core.allowances import Period
-from actors.core.asking import refused
-from actors.core.caching import Cache
-from actors.core.compaction import Windows
-from actors.core.durations import duration
-from actors.core.guards import Repeats
-from actors.core.repair import RepairMode
-from actors.core.routing import Policy
+from actors.core.dialects.caching import Cache
+from actors.core.history.compaction import Windows
+from actors.core.policy.allowances import Period
+from actors.core.policy.routing import Policy
+from actors.core.schemas.repair import RepairMode
+from actors.core.settings.asking import refused
+from actors.core.settings.durations import duration
+from actors.core.turn.guards import Repeats
 
 Thinking: TypeAlias = Literal["native", "drop", "text"]
 Verdict: TypeAlias = Literal["allow", "ask", "deny"]
@@ -404,7 +404,8 @@ class McpSettings(Frozen):
     `env` names variables of this process that the program gets too. `bearer` names the one with the token that goes to
     the `url`; `headers` are as a backend's. `tools` are those it offers, by its names, all by default. `approval` is
     `allow`, `ask` or `deny`, for all of them or by name, `*` for the others. `timeout` (of a call), `opening` and
-    `waiting` are seconds. `within_turn`, `max_bytes`, `max_blocks` and `max_values` are as of `actors.mcp.McpOptions`.
+    `waiting` are seconds. `within_turn`, `max_bytes`, `max_blocks` and `max_values` are as of
+    `actors.tools.mcp.McpOptions`.
     """
 
     command: Label | None = None

@@ -1,0 +1,1 @@
+"""Values, events and rules. Pure: no clock, no event loop, no network."""

@@ -14,8 +14,10 @@ from typing import Self, TypeAlias
 
 from msgspec import Struct
 
-from actors.core.content import Media, in_words
-from actors.core.events import (
+from actors.core.data.form import Public, kept, reduce_fields, replace
+from actors.core.data.jsonio import Json
+from actors.core.data.table import NOTHING, Table
+from actors.core.log.events import (
     CallEvent,
     Cancelled,
     Completion,
@@ -28,10 +30,8 @@ from actors.core.events import (
     Started,
     result_of,
 )
-from actors.core.form import Public, kept, reduce_fields, replace
-from actors.core.identity import CallId
-from actors.core.jsonio import Json
-from actors.core.table import NOTHING, Table
+from actors.core.values.content import Media, in_words
+from actors.core.values.identity import CallId
 
 Answer: TypeAlias = tuple[Json, bool, tuple[Media, ...]]
 """A real result as a transcript shows it: its words as a JSON string literal, whether they are an error, its media."""

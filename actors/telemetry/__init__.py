@@ -17,11 +17,11 @@ from functools import lru_cache, partial, wraps
 from itertools import islice, zip_longest
 from typing import ParamSpec, TypeVar
 
-from actors.core.diagnostics import Refusal
-from actors.core.feed import TurnResult
-from actors.core.identity import Binding
-from actors.core.progress import Cause
-from actors.core.stats import ReuseStats
+from actors.core.stats.stats import ReuseStats
+from actors.core.stream_events.feed import TurnResult
+from actors.core.transcript.diagnostics import Refusal
+from actors.core.values.identity import Binding
+from actors.core.values.progress import Cause
 from actors.errors import ActorsError, Fault
 from actors.kernel.host_code import Listener, call_host
 from actors.telemetry.emission import TOOLS, emit, is_wanted, printable, trace_of

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from actors.core.content import Block, Message, Text, Thinking, ToolCall
-from actors.core.feed import (
+from actors.core.data.jsonio import JsonValue, dump
+from actors.core.stream_events.feed import (
     CompleteEvent,
     ErrorEvent,
     SessionEvent,
@@ -34,10 +34,10 @@ from actors.core.feed import (
     ToolCallEvent,
     TurnResult,
 )
-from actors.core.identity import Binding
-from actors.core.jsonio import JsonValue, dump
-from actors.core.progress import Cause
-from actors.core.stream import Usage
+from actors.core.values.content import Block, Message, Text, Thinking, ToolCall
+from actors.core.values.identity import Binding
+from actors.core.values.progress import Cause
+from actors.core.values.stream import Usage
 from actors.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from itertools import accumulate
 from math import inf
 from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
 
-from actors.core.measures import OTHER
-from actors.core.stats import COUNTERS, BackendStats, Durations, RuntimeStats
+from actors.core.stats.measures import OTHER
+from actors.core.stats.stats import COUNTERS, BackendStats, Durations, RuntimeStats
 from actors.errors import ConfigError
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from actors.testing.anthropic_server import AnthropicServer
-    from actors.testing.bedrock_server import BedrockServer
-    from actors.testing.cache import PromptCache
-    from actors.testing.claude_servers import BedrockAnthropicServer, VertexAnthropicServer
-    from actors.testing.compatible_server import (
+    from actors.strict.anthropic_server import AnthropicServer
+    from actors.strict.bedrock_server import BedrockServer
+    from actors.strict.cache import PromptCache
+    from actors.strict.claude_servers import BedrockAnthropicServer, VertexAnthropicServer
+    from actors.strict.compatible_server import (
         AzureServer,
         CompatibleServer,
         DeepSeekServer,
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
         MistralServer,
         OpenRouterServer,
     )
-    from actors.testing.dialects import SERVERS, strict_server
-    from actors.testing.faults import (
+    from actors.strict.dialects import SERVERS, strict_server
+    from actors.strict.faults import (
         OVERLOADED,
         QUOTA,
         RATE_LIMITED,
@@ -36,11 +36,10 @@ if TYPE_CHECKING:
         Stall,
         Status,
     )
-    from actors.testing.gemini_server import GeminiServer
-    from actors.testing.in_thread import serve_in_thread
-    from actors.testing.oauth import OAuth
-    from actors.testing.responses_server import ResponsesServer
-    from actors.testing.rules import (
+    from actors.strict.gemini_server import GeminiServer
+    from actors.strict.oauth import OAuth
+    from actors.strict.responses_server import ResponsesServer
+    from actors.strict.rules import (
         AnthropicProfile,
         AnthropicSettings,
         BedrockProfile,
@@ -56,9 +55,10 @@ if TYPE_CHECKING:
         ServerRefusal,
         validate,
     )
-    from actors.testing.script import Builtin, Call, Redacted, Say, Script, Think, Turn
-    from actors.testing.server import Exchange, OpenAIServer, ServerLimits, serve
-    from actors.testing.sigv4 import AwsKey
+    from actors.strict.script import Builtin, Call, Redacted, Say, Script, Think, Turn
+    from actors.strict.server import Exchange, OpenAIServer, ServerLimits, serve
+    from actors.strict.sigv4 import AwsKey
+    from actors.testing.in_thread import serve_in_thread
     from actors.testing.simulation import Odds, SimulationReport, simulate
     from actors.testing.stressing import StressReport, stress
 
@@ -128,34 +128,58 @@ __all__ = [
 ]
 
 _MODULES = {
-    "faults": ("OVERLOADED", "QUOTA", "RATE_LIMITED", "SERVER_ERROR", "Disconnect", "ErrorInStream"),
-    "rules": ("AnthropicProfile", "AnthropicSettings", "OpenAIProfile", "OpenAISettings", "ServerRefusal"),
-    "script": ("Builtin", "Call", "Redacted", "Say", "Script", "Think", "Turn"),
-    "server": ("Exchange", "ServerLimits", "OpenAIServer", "serve"),
+    "strict.faults": ("OVERLOADED", "QUOTA", "RATE_LIMITED", "SERVER_ERROR", "Disconnect", "ErrorInStream"),
+    "strict.rules": (
+        "AnthropicProfile",
+        "AnthropicSettings",
+        "OpenAIProfile",
+        "OpenAISettings",
+        "ServerRefusal",
+    ),
+    "strict.script": ("Builtin", "Call", "Redacted", "Say", "Script", "Think", "Turn"),
+    "strict.server": ("Exchange", "ServerLimits", "OpenAIServer", "serve"),
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names}
 _HOMES |= {
-    "CompatibleProfile": "rules",
-    "CompatibleSettings": "rules",
-    "CompatibleServer": "compatible_server",
+    "CompatibleProfile": "strict.rules",
+    "CompatibleSettings": "strict.rules",
+    "CompatibleServer": "strict.compatible_server",
 }
-_HOMES |= dict.fromkeys(("BedrockAnthropicServer", "VertexAnthropicServer"), "claude_servers")
-_HOMES |= {"AzureServer": "compatible_server"}
+_HOMES |= dict.fromkeys(("BedrockAnthropicServer", "VertexAnthropicServer"), "strict.claude_servers")
+_HOMES |= {"AzureServer": "strict.compatible_server"}
 _HOMES |= dict.fromkeys(
-    ("DeepSeekServer", "GroqServer", "KimiServer", "MistralServer", "OpenRouterServer"), "compatible_server"
+    ("DeepSeekServer", "GroqServer", "KimiServer", "MistralServer", "OpenRouterServer"),
+    "strict.compatible_server",
 )
-_HOMES |= {"Fault": "faults", "Garbage": "faults", "MalformedEvent": "faults", "Stall": "faults"}
-_HOMES |= dict.fromkeys(("Flood", "Reframed"), "faults")
-_HOMES |= {"GeminiProfile": "rules", "GeminiServer": "gemini_server", "GeminiSettings": "rules"}
-_HOMES |= {"AnthropicServer": "anthropic_server", "OAuth": "oauth", "PromptCache": "cache"}
-_HOMES |= {"AwsKey": "sigv4", "BedrockServer": "bedrock_server"}
-_HOMES |= {"BedrockProfile": "rules", "BedrockSettings": "rules"}
-_HOMES |= {"serve_in_thread": "in_thread"}
-_HOMES |= {"SERVERS": "dialects", "strict_server": "dialects"}
-_HOMES |= {"Status": "faults", "validate": "rules"}
-_HOMES |= dict.fromkeys(("Odds", "SimulationReport", "simulate"), "simulation")
-_HOMES |= dict.fromkeys(("StressReport", "stress"), "stressing")
-_HOMES |= {"ResponsesProfile": "rules", "ResponsesSettings": "rules", "ResponsesServer": "responses_server"}
+_HOMES |= {
+    "Fault": "strict.faults",
+    "Garbage": "strict.faults",
+    "MalformedEvent": "strict.faults",
+    "Stall": "strict.faults",
+}
+_HOMES |= dict.fromkeys(("Flood", "Reframed"), "strict.faults")
+_HOMES |= {
+    "GeminiProfile": "strict.rules",
+    "GeminiServer": "strict.gemini_server",
+    "GeminiSettings": "strict.rules",
+}
+_HOMES |= {
+    "AnthropicServer": "strict.anthropic_server",
+    "OAuth": "strict.oauth",
+    "PromptCache": "strict.cache",
+}
+_HOMES |= {"AwsKey": "strict.sigv4", "BedrockServer": "strict.bedrock_server"}
+_HOMES |= {"BedrockProfile": "strict.rules", "BedrockSettings": "strict.rules"}
+_HOMES |= {"serve_in_thread": "testing.in_thread"}
+_HOMES |= {"SERVERS": "strict.dialects", "strict_server": "strict.dialects"}
+_HOMES |= {"Status": "strict.faults", "validate": "strict.rules"}
+_HOMES |= dict.fromkeys(("Odds", "SimulationReport", "simulate"), "testing.simulation")
+_HOMES |= dict.fromkeys(("StressReport", "stress"), "testing.stressing")
+_HOMES |= {
+    "ResponsesProfile": "strict.rules",
+    "ResponsesSettings": "strict.rules",
+    "ResponsesServer": "strict.responses_server",
+}
 
 
 if not TYPE_CHECKING:  # a type checker sees the imports above, and no other name
@@ -163,4 +187,4 @@ if not TYPE_CHECKING:  # a type checker sees the imports above, and no other nam
     def __getattr__(name: str) -> object:
         if name not in _HOMES:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+        return getattr(import_module(f"actors.{_HOMES[name]}"), name)

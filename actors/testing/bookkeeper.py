@@ -7,8 +7,10 @@ conversation shows.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TypeAlias
 
-from actors.core.content import Message, ToolCall, ToolResult
-from actors.core.events import (
+from actors.core.data.jsonio import Json, quote
+from actors.core.history.history import History
+from actors.core.ledger import Ledger
+from actors.core.log.events import (
     CallEvent,
     Cancelled,
     Denied,
@@ -20,10 +22,8 @@ from actors.core.events import (
     Scheduled,
     Started,
 )
-from actors.core.history import History
-from actors.core.identity import Binding, CallId
-from actors.core.jsonio import Json, quote
-from actors.core.ledger import Ledger
+from actors.core.values.content import Message, ToolCall, ToolResult
+from actors.core.values.identity import Binding, CallId
 from actors.testing.stock import REASONS
 
 Draw: TypeAlias = Callable[[int], int]

@@ -26,7 +26,11 @@ from collections.abc import Callable, Iterable, Sequence
 from random import Random
 from typing import TypeAlias, TypeVar
 
-from actors.core.content import (
+from actors.core.data.form import replace
+from actors.core.data.jsonio import Json, quote
+from actors.core.ledger import Ledger
+from actors.core.transcript.projection import mint as projected
+from actors.core.values.content import (
     Block,
     Media,
     Message,
@@ -38,11 +42,7 @@ from actors.core.content import (
     ToolCall,
     ToolResult,
 )
-from actors.core.form import replace
-from actors.core.identity import Binding, mint
-from actors.core.jsonio import Json, quote
-from actors.core.ledger import Ledger
-from actors.core.projection import mint as projected
+from actors.core.values.identity import Binding, mint
 from actors.testing.bookkeeper import Bookkeeper, Draw
 from actors.testing.images import png_base64
 from actors.testing.stock import (

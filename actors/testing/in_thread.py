@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from actors.kernel.loop_thread import LoopThread
-from actors.testing.server import LoopbackServer, serve
+from actors.strict.server import LoopbackServer, serve
 
 
 @contextmanager

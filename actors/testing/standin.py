@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any
 
 from actors.adapters.declared import declared
-from actors.testing.rules.compatible import HOSTS
-from actors.testing.script import Call, Say, Think, Turn
+from actors.strict.rules.compatible import HOSTS
+from actors.strict.script import Call, Say, Think, Turn
 
 Request = dict[str, Any]  # Any: a request body that the rules of its dialect have accepted
 Schema = Mapping[str, Any]  # Any: JSON Schema

@@ -5,9 +5,9 @@
 
 from collections.abc import Callable, Mapping
 
-from actors.core.content import Block, Code, Media, Speaker, Text, ToolCall, ToolResult
-from actors.core.events import Reason
-from actors.core.jsonio import Json, quote
+from actors.core.data.jsonio import Json, quote
+from actors.core.log.events import Reason
+from actors.core.values.content import Block, Code, Media, Speaker, Text, ToolCall, ToolResult
 from actors.testing.images import png_base64
 
 TEXTS: tuple[Text, ...] = tuple(

@@ -12,20 +12,10 @@ Hypothesis is imported when a strategy is made, so importing this module does no
 from functools import cache
 from typing import TYPE_CHECKING
 
-from actors.core.asking import Asked
-from actors.core.content import (
-    Block,
-    Code,
-    Media,
-    Message,
-    Native,
-    Seal,
-    Text,
-    Thinking,
-    ToolCall,
-    ToolResult,
-)
-from actors.core.events import (
+from actors.core.data.ingest import ingest
+from actors.core.data.jsonio import Json, quote
+from actors.core.ledger import Ledger
+from actors.core.log.events import (
     ApprovalAsked,
     ApprovalDecided,
     Awaited,
@@ -59,14 +49,24 @@ from actors.core.events import (
     SwitchSuperseded,
     TurnEnded,
 )
-from actors.core.identity import Binding, CallId
-from actors.core.ingest import ingest
-from actors.core.jsonio import Json, quote
-from actors.core.ledger import Ledger
-from actors.core.packed import pack
-from actors.core.progress import AskProgress, Attempt, TurnProgress
-from actors.core.spending import Used
-from actors.core.stream import Usage
+from actors.core.settings.asking import Asked
+from actors.core.settings.spending import Used
+from actors.core.values.content import (
+    Block,
+    Code,
+    Media,
+    Message,
+    Native,
+    Seal,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+from actors.core.values.identity import Binding, CallId
+from actors.core.values.packed import pack
+from actors.core.values.progress import AskProgress, Attempt, TurnProgress
+from actors.core.values.stream import Usage
 from actors.testing.histories import conversation
 from actors.testing.images import png_base64
 from actors.testing.stock import REASONS, SPEAKERS

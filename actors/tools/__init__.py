@@ -8,7 +8,7 @@ Nothing is run here: the scheduler awaits async functions and gives the others a
 the validator are imported when the first tool is defined.
 """
 
-from actors.core.events import Effects
+from actors.core.log.events import Effects
 from actors.tools.context import ToolContext
 from actors.tools.options import Approval, ApprovalRule, ToolOptions, default_approval
 from actors.tools.tool import Tool, tool

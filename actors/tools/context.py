@@ -7,10 +7,10 @@ from typing import Any, Generic, Protocol, TypeVar, Unpack
 
 from msgspec import Struct
 
-from actors.core.asking import AskSettings
-from actors.core.content import Message
-from actors.core.feed import SessionEvent, SwitchOutcome, TurnResult
-from actors.core.history import NO_MESSAGES, History
+from actors.core.history.history import NO_MESSAGES, History
+from actors.core.settings.asking import AskSettings
+from actors.core.stream_events.feed import SessionEvent, SwitchOutcome, TurnResult
+from actors.core.values.content import Message
 from actors.errors import SessionError
 
 Deps = TypeVar("Deps")

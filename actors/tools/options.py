@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Literal, Protocol, TypeAlias, TypedDict, get_args
 
-from actors.core.events import Effects
-from actors.core.jsonio import JsonValue
+from actors.core.data.jsonio import JsonValue
+from actors.core.log.events import Effects
 from actors.tools.signature import is_async
 
 Approval: TypeAlias = Literal["allow", "ask", "deny"]

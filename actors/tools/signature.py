@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Never, Union, get_args, get_or
 
 from msgspec import Struct
 
-from actors.core.arguments import ArgumentError
-from actors.core.batch import BoundArguments
-from actors.core.ingest import ingest
-from actors.core.jsonio import Json, JsonValue, dump
+from actors.core.data.ingest import ingest
+from actors.core.data.jsonio import Json, JsonValue, dump
+from actors.core.schemas.arguments import ArgumentError
+from actors.core.turn.batch import BoundArguments
 from actors.errors import ConfigError, ToolDefinitionError
 from actors.interrupts import is_delivered
 from actors.kernel.host_code import call_host

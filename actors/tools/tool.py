@@ -7,11 +7,11 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from functools import cached_property
 from typing import Any, Generic, Never, ParamSpec, TypeVar, Unpack, overload
 
-from actors.core.arguments import ArgumentCheck, ArgumentError, compile_schema
-from actors.core.batch import BoundArguments
-from actors.core.events import Effects
-from actors.core.jsonio import Json, JsonValue, dump, parse
-from actors.core.readings import FittingValue, only_reading
+from actors.core.data.jsonio import Json, JsonValue, dump, parse
+from actors.core.log.events import Effects
+from actors.core.schemas.arguments import ArgumentCheck, ArgumentError, compile_schema
+from actors.core.schemas.readings import FittingValue, only_reading
+from actors.core.turn.batch import BoundArguments
 from actors.errors import KernelError, ToolDefinitionError
 from actors.tools.handover import Handover
 from actors.tools.options import (
@@ -184,7 +184,7 @@ class Tool(Generic[P, R]):
         """Return the function's arguments, or what is missing and wrong in those given.
 
         The schema judges first, so a text is not taken for a number; then the function's own types are made. What is
-        done about arguments with a slip, such as a text for a number, is the batch's (`actors.core.batch`).
+        done about arguments with a slip, such as a text for a number, is the batch's (`actors.core.turn.batch`).
         """
         given = dict(arguments)
         if errors := self.check.errors(given):

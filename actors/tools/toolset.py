@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from actors.core.arguments import unknown_tool_error
-from actors.core.jsonio import JsonValue
+from actors.core.data.jsonio import JsonValue
+from actors.core.schemas.arguments import unknown_tool_error
 from actors.errors import ConfigError, ToolDefinitionError, nearest
 from actors.tools.tool import Tool, tool
 

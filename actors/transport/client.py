@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
-from actors.core.segments import Segments
+from actors.core.data.segments import Segments
 from actors.transport.contract import Response, Timeouts
 from actors.transport.origin import Origin, target
 from actors.transport.sweep import Sweep

@@ -18,7 +18,7 @@ import anyio.abc
 import h11
 from anyio.streams.tls import TLSAttribute
 
-from actors.core.segments import Segments
+from actors.core.data.segments import Segments
 from actors.kernel.turnstile import turnstile
 
 HEAD = 64 * 1024

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from actors.core.segments import Segments
+from actors.core.data.segments import Segments
 
 
 class Timeouts(Struct, frozen=True):

@@ -14,7 +14,7 @@ import anyio
 import anyio.abc
 import h11
 
-from actors.core.segments import Segments
+from actors.core.data.segments import Segments
 from actors.errors import ConfigError, ProviderFailed
 from actors.transport.connection import SMALL, Connection, HangUp, Head, Nonsense
 from actors.transport.contract import Timeouts

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from actors.core.identity import Binding
-from actors.testing.wires.bedrock import frame
+from actors.core.values.identity import Binding
+from actors.strict.wires.bedrock import frame
 from tests.adapters.wire_streams import dumped
 
 BEDROCK_BINDING = Binding("bedrock", "bedrock", model="anthropic.claude-test")

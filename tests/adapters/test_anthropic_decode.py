@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from actors.adapters.calls import real_word
 from actors.adapters.codec import decode
 from actors.adapters.failure import AnswerFault
-from actors.core.content import Message, Thinking, ToolCall
-from actors.core.identity import mint
-from actors.core.jsonio import unquote
-from actors.core.profiles import ANTHROPIC
-from actors.core.stream import ArgumentsDelta, CallDone, CallStarted, Finish, Usage
+from actors.core.data.jsonio import unquote
+from actors.core.dialects.profiles import ANTHROPIC
+from actors.core.values.content import Message, Thinking, ToolCall
+from actors.core.values.identity import mint
+from actors.core.values.stream import ArgumentsDelta, CallDone, CallStarted, Finish, Usage
 from tests.adapters.wire_streams import (
     CLAUDE,
     SIGNATURE,

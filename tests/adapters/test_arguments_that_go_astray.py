@@ -6,9 +6,9 @@ import pytest
 
 from actors.adapters.base import Decoder
 from actors.adapters.codec import decode
-from actors.core.content import Message
-from actors.core.dialect import Dialect
-from actors.core.profiles import ANTHROPIC, GEMINI, OPENAI_CHAT, OPENAI_RESPONSES
+from actors.core.dialects.dialect import Dialect
+from actors.core.dialects.profiles import ANTHROPIC, GEMINI, OPENAI_CHAT, OPENAI_RESPONSES
+from actors.core.values.content import Message
 from tests.adapters.wire_streams import (
     added,
     anthropic_stream,

@@ -4,9 +4,9 @@ import pytest
 
 from actors.adapters.calls import Slot, real_word, slot_of
 from actors.adapters.codec import decode
-from actors.core.content import Message
-from actors.core.profiles import OPENAI_CHAT
-from actors.core.stream import CallStarted
+from actors.core.dialects.profiles import OPENAI_CHAT
+from actors.core.values.content import Message
+from actors.core.values.stream import CallStarted
 from tests.adapters.wire_streams import calls, chunk, fragment, openai_stream, run
 
 

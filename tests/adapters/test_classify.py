@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from actors.adapters.classify import classify, in_answer, unfinished
 from actors.adapters.failure import ACTIONS, Failure
 from actors.adapters.times import MAX_WAIT
-from actors.core.dialect import Dialect
-from actors.core.profiles import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
+from actors.core.dialects.dialect import Dialect
+from actors.core.dialects.profiles import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
 
 NOW = 1_800_000_000.0  # Fri, 15 Jan 2027 08:00:00 GMT
 

@@ -6,7 +6,7 @@ import pytest
 
 from actors.adapters.classify import classify
 from actors.adapters.failure import Failure
-from actors.core.profiles import BEDROCK
+from actors.core.dialects.profiles import BEDROCK
 
 WRAPPED = "The model returned the following errors: "
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from actors.adapters.base import Decoder
 from actors.adapters.codec import decode
 from actors.adapters.failure import AnswerFault
-from actors.core.content import Message, Thinking
-from actors.core.profiles import BEDROCK
-from actors.core.stream import CallDone, CallStarted, Finish, TextDelta, ThinkingDelta, Usage
+from actors.core.dialects.profiles import BEDROCK
+from actors.core.values.content import Message, Thinking
+from actors.core.values.stream import CallDone, CallStarted, Finish, TextDelta, ThinkingDelta, Usage
 from tests.adapters import converse_wire as wire
 from tests.adapters.wire_streams import cut_at_random, dumped, run, said
 from tests.at_scale import spread

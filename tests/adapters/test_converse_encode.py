@@ -9,13 +9,13 @@ import pytest
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Request, Settings, ToolSpec
 from actors.core.check import check
-from actors.core.concerns import Role
-from actors.core.content import Media, Seal, Text, Thinking
-from actors.core.form import replace
-from actors.core.jsonio import Json, dump, quote
-from actors.core.profiles import BEDROCK
-from actors.core.segments import Segments
-from actors.core.transcript import TranscriptFacts
+from actors.core.data.form import replace
+from actors.core.data.jsonio import Json, dump, quote
+from actors.core.data.segments import Segments
+from actors.core.dialects.profiles import BEDROCK
+from actors.core.models.concerns import Role
+from actors.core.transcript.transcript import TranscriptFacts
+from actors.core.values.content import Media, Seal, Text, Thinking
 from tests.adapters.converse_wire import BEDROCK_BINDING
 from tests.core.recorded import Answer, Called, Said, written
 

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors import from_wire
-from actors.core.content import Media, Text, Thinking, ToolCall, ToolResult
-from actors.core.history import History
-from actors.core.profiles import BEDROCK
+from actors.core.dialects.profiles import BEDROCK
+from actors.core.history.history import History
+from actors.core.values.content import Media, Text, Thinking, ToolCall, ToolResult
 from actors.testing import BedrockSettings, validate
 from actors.testing.histories import READERS, history
 from actors.testing.images import png, png_base64

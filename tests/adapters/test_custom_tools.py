@@ -11,9 +11,9 @@ import pytest
 
 from actors import check, decode, encode, from_wire, render
 from actors.adapters.request import ToolSpec
-from actors.core.content import Message, ToolCall
-from actors.core.jsonio import Json
-from actors.core.profiles import PROFILES
+from actors.core.data.jsonio import Json
+from actors.core.dialects.profiles import PROFILES
+from actors.core.values.content import Message, ToolCall
 from actors.testing import validate
 from tests.adapters.wire_streams import chunk, openai_stream, responses_stream, run
 

@@ -11,10 +11,10 @@ import pytest
 
 from actors.adapters.codec import decode
 from actors.adapters.failure import AnswerFault
-from actors.core.content import Message
-from actors.core.identity import mint
-from actors.core.profiles import PROFILES
-from actors.core.stream import CallDone, CallStarted, StreamEvent
+from actors.core.dialects.profiles import PROFILES
+from actors.core.values.content import Message
+from actors.core.values.identity import mint
+from actors.core.values.stream import CallDone, CallStarted, StreamEvent
 from actors.errors import StreamFault
 from tests.adapters import converse_wire as converse
 from tests.adapters.wire_streams import (

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from actors.adapters.codec import decode
 from actors.adapters.failure import AnswerFault
-from actors.core.content import Message, Thinking
-from actors.core.dialect import Dialect
-from actors.core.profiles import ANTHROPIC, GEMINI, OPENAI_CHAT, OPENAI_RESPONSES, PROFILES
-from actors.core.stream import CallDone, CallStarted, StreamEvent, TextDelta
+from actors.core.dialects.dialect import Dialect
+from actors.core.dialects.profiles import ANTHROPIC, GEMINI, OPENAI_CHAT, OPENAI_RESPONSES, PROFILES
+from actors.core.values.content import Message, Thinking
+from actors.core.values.stream import CallDone, CallStarted, StreamEvent, TextDelta
 from actors.errors import StreamFault
 from tests.adapters.wire_streams import RECORDINGS, Recording, cut_at_random, dumped, run, said
 from tests.at_scale import spread

@@ -7,8 +7,8 @@ import pytest
 
 from actors.adapters.base import Decoder
 from actors.adapters.codec import decode
-from actors.core.content import Message
-from actors.core.profiles import PROFILES
+from actors.core.dialects.profiles import PROFILES
+from actors.core.values.content import Message
 from tests.adapters import converse_wire as converse
 from tests.adapters.wire_streams import dumped, gemini_chunk, run
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from actors.adapters import document
 from actors.adapters.document import LongText, load_document, loaded
-from actors.core.jsonio import sanitised
+from actors.core.data.jsonio import sanitised
 from tests.at_scale import share
 
 Value = Any  # JSON

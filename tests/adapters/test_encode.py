@@ -10,11 +10,11 @@ import actors.adapters
 from actors import History, Message, Text, ToolCall, ToolResult, check, dialect, encode, from_wire, render
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Settings, ToolSpec
-from actors.core.content import Media, Seal, Thinking
-from actors.core.identity import Binding
-from actors.core.jsonio import Json, quote
+from actors.core.data.jsonio import Json, quote
+from actors.core.data.segments import Segments
 from actors.core.ledger import Ledger
-from actors.core.segments import Segments
+from actors.core.values.content import Media, Seal, Thinking
+from actors.core.values.identity import Binding
 from actors.errors import ConfigError, ProjectionFault
 from tests.core.recorded import Answer, Called, Said, written
 from tests.source import references
@@ -181,7 +181,12 @@ def test_an_adapter_mends_nothing_and_the_judge_refuses_what_it_wrote(name: str)
 def test_no_adapter_knows_the_ledger_or_the_renderer() -> None:
     paths = Path(actors.adapters.__file__).parent.rglob("*.py")
     known = {name for path in paths for _, name in references(path)}
-    forbidden = ("actors.core.ledger", "actors.core.render", "actors.core.door", "actors.core.lane")
+    forbidden = (
+        "actors.core.ledger",
+        "actors.core.render",
+        "actors.core.normalize",
+        "actors.core.lanes.lane",
+    )
     assert not [name for name in known if name.startswith(forbidden)]
 
 

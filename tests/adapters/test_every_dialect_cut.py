@@ -13,16 +13,16 @@ from actors.adapters.adapter import adapter
 from actors.adapters.base import Decoder
 from actors.adapters.codec import decode
 from actors.adapters.request import Settings, ToolSpec
-from actors.core.content import Message, Text, ToolCall
-from actors.core.history import History
-from actors.core.identity import Binding
-from actors.core.jsonio import Json
+from actors.core.data.jsonio import Json
+from actors.core.dialects.profiles import PROFILES, dialect
+from actors.core.history.history import History
 from actors.core.ledger import Ledger
-from actors.core.profiles import PROFILES, dialect
-from actors.core.stream import TextDelta
+from actors.core.values.content import Message, Text, ToolCall
+from actors.core.values.identity import Binding
+from actors.core.values.stream import TextDelta
 from actors.errors import StreamFault
-from actors.pure import render
 from actors.testing import Call, Say, Script, Think, Turn
+from actors.transcripts import render
 from tests.adapters.wire_streams import cut_at_random, run
 from tests.at_scale import share, spread
 from tests.strict_hosts import asked, endpoint, strict_host

@@ -7,11 +7,11 @@ import pytest
 
 from actors.adapters.classify import classify, in_answer, unfinished
 from actors.adapters.failure import Failure
-from actors.core.profiles import GEMINI, VERTEX
+from actors.core.dialects.profiles import GEMINI, VERTEX
 from actors.core.rulebook import RULES
-from actors.testing.rules import GEMINI_RULES, GeminiSettings, validate
-from actors.testing.rules.base import ServerRefusal
-from actors.testing.wires.gemini import GeminiWire
+from actors.strict.rules import GEMINI_RULES, GeminiSettings, validate
+from actors.strict.rules.base import ServerRefusal
+from actors.strict.wires.gemini import GeminiWire
 from tests.testing.test_loopback_gemini_rules import CASES, Case, encoded
 
 KINDS = {"GEM-12": "overflow", "GEM-13": "config"}

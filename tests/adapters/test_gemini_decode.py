@@ -6,10 +6,10 @@ import pytest
 
 from actors.adapters.codec import decode
 from actors.adapters.failure import AnswerFault
-from actors.core.content import Message, Seal, Text, Thinking, ToolCall
-from actors.core.jsonio import quote
-from actors.core.profiles import GEMINI
-from actors.core.stream import Finish, StreamEvent, ThinkingDelta, Usage
+from actors.core.data.jsonio import quote
+from actors.core.dialects.profiles import GEMINI
+from actors.core.values.content import Message, Seal, Text, Thinking, ToolCall
+from actors.core.values.stream import Finish, StreamEvent, ThinkingDelta, Usage
 from tests.adapters.wire_streams import GOOGLE, Fields, dumped, gemini_chunk, gemini_stream, run
 
 

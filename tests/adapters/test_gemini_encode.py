@@ -11,18 +11,18 @@ from actors import check, dialect
 from actors.adapters.adapter import adapter
 from actors.adapters.gemini.schema import projected
 from actors.adapters.request import Request, Settings, ToolSpec
-from actors.core.content import Media, Message, Seal, Text, Thinking, ToolCall, ToolResult
-from actors.core.dialect import Dialect
-from actors.core.form import replace
-from actors.core.history import History
-from actors.core.identity import Binding
-from actors.core.jsonio import Json, dump, quote
+from actors.core.data.form import replace
+from actors.core.data.jsonio import Json, dump, quote
+from actors.core.data.segments import Segments
+from actors.core.dialects.dialect import Dialect
+from actors.core.dialects.profiles import GEMINI, GEMINI_2, VERTEX
+from actors.core.history.history import History
 from actors.core.ledger import Ledger
-from actors.core.profiles import GEMINI, GEMINI_2, VERTEX
-from actors.core.segments import Segments
-from actors.pure import render
+from actors.core.values.content import Media, Message, Seal, Text, Thinking, ToolCall, ToolResult
+from actors.core.values.identity import Binding
 from actors.testing import GeminiSettings, validate
 from actors.testing.histories import READERS
+from actors.transcripts import render
 from tests.core.recorded import Answer, Called, Said, written
 from tests.core.session_log import examples
 

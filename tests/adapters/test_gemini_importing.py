@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors import from_wire
-from actors.core.content import Code, Media, Message, Text, Thinking, ToolCall, ToolResult
+from actors.core.values.content import Code, Media, Message, Text, Thinking, ToolCall, ToolResult
 from actors.testing.histories import READERS
 from tests.core.session_log import cold, examples, refused
 

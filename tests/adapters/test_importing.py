@@ -8,8 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors import History, from_wire
-from actors.core.content import Block, Code, Media, Message, Native, Text, Thinking, ToolCall, ToolResult
-from actors.core.identity import Binding
+from actors.core.values.content import (
+    Block,
+    Code,
+    Media,
+    Message,
+    Native,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
+from actors.core.values.identity import Binding
 from actors.errors import TranscriptError, UnknownTarget
 from actors.testing.images import png_base64
 

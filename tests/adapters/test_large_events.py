@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from actors.adapters.codec import decode
-from actors.core.content import Text
-from actors.core.profiles import dialect
+from actors.core.dialects.profiles import dialect
+from actors.core.values.content import Text
 from actors.errors import StreamFault
 
 Json = dict[str, Any]  # Any: an event under test

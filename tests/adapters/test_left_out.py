@@ -15,17 +15,17 @@ from actors.adapters.adapter import adapter
 from actors.adapters.codec import decode
 from actors.adapters.request import Settings
 from actors.core.check import check
-from actors.core.content import Block, Media, Message, Native, Seal, Text
-from actors.core.diagnostics import Report
-from actors.core.dialect import ChatDialect
-from actors.core.form import replace
-from actors.core.history import History
-from actors.core.jsonio import quote, unquote
+from actors.core.data.form import replace
+from actors.core.data.jsonio import quote, unquote
+from actors.core.dialects.dialect import ChatDialect
+from actors.core.dialects.profiles import PROFILES
+from actors.core.history.history import History
 from actors.core.ledger import Ledger
-from actors.core.profiles import PROFILES
-from actors.pure import encode, render
+from actors.core.transcript.diagnostics import Report
+from actors.core.values.content import Block, Media, Message, Native, Seal, Text
 from actors.testing import Script
 from actors.testing.histories import READERS
+from actors.transcripts import encode, render
 from tests.adapters import converse_wire as converse
 from tests.adapters.wire_streams import (
     Fields,

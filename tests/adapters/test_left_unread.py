@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from actors import from_wire
-from actors.core.content import Text
+from actors.core.values.content import Text
 
 Json = Any  # Any: JSON
 PLANT = "planted"

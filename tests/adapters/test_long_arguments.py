@@ -8,10 +8,10 @@ import pytest
 from actors.adapters.arriving import Pieces
 from actors.adapters.base import Decoder
 from actors.adapters.codec import decode
-from actors.core.content import ToolCall
-from actors.core.jsonio import MAX_ARGUMENTS
-from actors.core.profiles import PROFILES
-from actors.core.stream import ArgumentsDelta, StreamEvent
+from actors.core.data.jsonio import MAX_ARGUMENTS
+from actors.core.dialects.profiles import PROFILES
+from actors.core.values.content import ToolCall
+from actors.core.values.stream import ArgumentsDelta, StreamEvent
 from tests.adapters.wire_streams import (
     added,
     calls,

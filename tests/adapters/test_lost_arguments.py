@@ -6,8 +6,8 @@ import pytest
 
 from actors.adapters.base import Decoder
 from actors.adapters.codec import decode
-from actors.core.content import Message
-from actors.core.profiles import OPENAI_CHAT, OPENAI_RESPONSES
+from actors.core.dialects.profiles import OPENAI_CHAT, OPENAI_RESPONSES
+from actors.core.values.content import Message
 from tests.adapters.wire_streams import (
     Fields,
     added,

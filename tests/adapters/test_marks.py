@@ -8,18 +8,18 @@ import pytest
 from actors import History, Ledger, Message, Text, ToolCall, ToolResult
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Request, Settings, ToolSpec
-from actors.core.caching import lane_key
 from actors.core.check import check
-from actors.core.content import Media
-from actors.core.form import replace
-from actors.core.identity import Binding
-from actors.core.jsonio import Json
-from actors.core.lane import Rendered
-from actors.core.profiles import PROFILES, dialect
-from actors.core.segments import PAGE, SHARED
-from actors.pure import encode, render
+from actors.core.data.form import replace
+from actors.core.data.jsonio import Json
+from actors.core.data.segments import PAGE, SHARED
+from actors.core.dialects.caching import lane_key
+from actors.core.dialects.profiles import PROFILES, dialect
+from actors.core.lanes.lane import Rendered
+from actors.core.values.content import Media
+from actors.core.values.identity import Binding
 from actors.testing import validate
 from actors.testing.images import png_base64
+from actors.transcripts import encode, render
 from tests.marks import marks, unmarked
 
 TOOLS = tuple(ToolSpec(name, "Does it.", Json(b'{"type":"object"}')) for name in ("read", "write"))

@@ -6,7 +6,7 @@ import pytest
 
 from actors.adapters.classify import classify
 from actors.adapters.failure import Failure
-from actors.core.profiles import dialect
+from actors.core.dialects.profiles import dialect
 
 
 def refused(name: str, status: int, words: str) -> Failure:

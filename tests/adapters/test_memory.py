@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 
 from actors.adapters.codec import decode
-from actors.core.profiles import PROFILES
+from actors.core.dialects.profiles import PROFILES
 from tests.adapters import converse_wire as converse
 from tests.adapters.wire_streams import (
     added,

@@ -4,10 +4,18 @@ import pytest
 
 from actors.adapters.codec import decode
 from actors.adapters.failure import AnswerFault
-from actors.core.content import Message
-from actors.core.identity import mint
-from actors.core.profiles import OPENAI_CHAT
-from actors.core.stream import ArgumentsDelta, CallDone, CallStarted, Finish, TextDelta, ThinkingDelta, Usage
+from actors.core.dialects.profiles import OPENAI_CHAT
+from actors.core.values.content import Message
+from actors.core.values.identity import mint
+from actors.core.values.stream import (
+    ArgumentsDelta,
+    CallDone,
+    CallStarted,
+    Finish,
+    TextDelta,
+    ThinkingDelta,
+    Usage,
+)
 from tests.adapters.wire_streams import (
     OPENAI,
     Fields,

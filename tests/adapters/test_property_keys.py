@@ -15,16 +15,16 @@ from actors.adapters.adapter import adapter
 from actors.adapters.codec import decode
 from actors.adapters.request import Request, Settings, ToolSpec
 from actors.adapters.tool_schemas import host_schema
-from actors.core.content import Message, Text, ToolCall
-from actors.core.form import replace
-from actors.core.identity import Binding, CallId
-from actors.core.jsonio import Json, JsonValue, dump, parse
-from actors.core.profiles import PROFILES
-from actors.core.property_keys import property_key, with_keys
+from actors.core.data.form import replace
+from actors.core.data.jsonio import Json, JsonValue, dump, parse
+from actors.core.dialects.profiles import PROFILES
+from actors.core.schemas.property_keys import property_key, with_keys
+from actors.core.values.content import Message, Text, ToolCall
+from actors.core.values.identity import Binding, CallId
 from actors.errors import ToolDefinitionError
+from actors.strict.rules import DIALECTS
+from actors.strict.script import Script
 from actors.testing import AnthropicServer, Call, OpenAIServer, Say, Turn, validate
-from actors.testing.rules import DIALECTS
-from actors.testing.script import Script
 from tests.at_scale import share
 from tests.runtime_support import assert_prefixes, bodies, hosting
 
@@ -113,7 +113,10 @@ def test_a_host_that_takes_any_key_is_sent_the_tools_own(name: str, model: str) 
 
 
 def test_made_keys_are_the_same_in_every_process() -> None:
-    code = f"from actors.core.property_keys import property_key; print(property_key({LONG!r}, {PATTERN!r}), end='')"
+    code = (
+        "from actors.core.schemas.property_keys import property_key; "
+        f"print(property_key({LONG!r}, {PATTERN!r}), end='')"
+    )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert told.stdout == property_key(LONG, PATTERN)
 

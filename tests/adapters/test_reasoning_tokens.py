@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from actors.adapters.codec import decode
-from actors.core.identity import Binding
-from actors.core.profiles import dialect
-from actors.core.stream import Usage
+from actors.core.dialects.profiles import dialect
+from actors.core.values.identity import Binding
+from actors.core.values.stream import Usage
 from tests.hosting_cases import case
 
 CASE = case("xai-reasoning-tokens")

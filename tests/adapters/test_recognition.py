@@ -11,8 +11,8 @@ import pytest
 
 from actors import History, Ledger, encode, from_wire, render
 from actors.cli import main
-from actors.core.content import Media, Message, Text, ToolCall, ToolResult
-from actors.core.profiles import PROFILES, dialect
+from actors.core.dialects.profiles import PROFILES, dialect
+from actors.core.values.content import Media, Message, Text, ToolCall, ToolResult
 from actors.errors import TranscriptError
 
 Json = Any  # of a file

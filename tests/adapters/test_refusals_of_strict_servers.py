@@ -12,9 +12,9 @@ import pytest
 
 from actors.adapters.classify import classify
 from actors.adapters.failure import Failure
-from actors.core.profiles import PROFILES
+from actors.core.dialects.profiles import PROFILES
 from actors.core.rulebook import RULES
-from actors.testing import rules as strict
+from actors.strict import rules as strict
 
 TABLES: Mapping[str, Mapping[str, strict.ServerRule]] = {
     "openai_chat": strict.OPENAI_CHAT_RULES,

@@ -6,8 +6,8 @@ import pytest
 
 from actors.adapters.classify import classify
 from actors.adapters.refused_media import media_parts, named_media
-from actors.core.identity import content_name
-from actors.core.profiles import dialect
+from actors.core.dialects.profiles import dialect
+from actors.core.values.identity import content_name
 
 REFUSALS = [
     (

@@ -7,7 +7,7 @@ import pytest
 
 from actors.adapters.classify import classify
 from actors.adapters.failure import Failure
-from actors.core.profiles import dialect
+from actors.core.dialects.profiles import dialect
 
 Case = tuple[str, str, dict[str, Any], str, bool]  # Any: fields of an error body
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from actors.adapters.codec import decode
-from actors.core.content import Message
-from actors.core.profiles import PROFILES
+from actors.core.dialects.profiles import PROFILES
+from actors.core.values.content import Message
 from tests.adapters.wire_streams import dumped, run
 
 CASES = sorted((Path(__file__).parent / "cases").glob("*.json"))

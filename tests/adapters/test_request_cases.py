@@ -9,11 +9,11 @@ import pytest
 
 from actors import check, encode, from_wire, render
 from actors.adapters.request import Settings, ToolSpec
-from actors.core.content import Media, Message, Text, ToolCall, ToolResult
-from actors.core.history import History
-from actors.core.identity import CallId
-from actors.core.jsonio import Json, dump
-from actors.core.profiles import dialect
+from actors.core.data.jsonio import Json, dump
+from actors.core.dialects.profiles import dialect
+from actors.core.history.history import History
+from actors.core.values.content import Media, Message, Text, ToolCall, ToolResult
+from actors.core.values.identity import CallId
 from actors.errors import ToolDefinitionError
 from actors.testing import validate
 from actors.tools import Tool

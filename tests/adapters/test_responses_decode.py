@@ -6,9 +6,9 @@ import pytest
 
 from actors.adapters.codec import decode
 from actors.adapters.failure import AnswerFault
-from actors.core.content import Message, Thinking
-from actors.core.profiles import OPENAI_RESPONSES
-from actors.core.stream import ArgumentsDelta, CallDone, Finish, TextDelta, Usage
+from actors.core.dialects.profiles import OPENAI_RESPONSES
+from actors.core.values.content import Message, Thinking
+from actors.core.values.stream import ArgumentsDelta, CallDone, Finish, TextDelta, Usage
 from tests.adapters.wire_streams import (
     REASONING,
     SUMMARY,

@@ -9,12 +9,12 @@ from actors import History, Message, Text, ToolCall, ToolResult, check, dialect,
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Settings, ToolSpec
 from actors.config.dialects import derived
-from actors.core.content import Block, Media, Seal, Thinking
-from actors.core.identity import Binding
-from actors.core.jsonio import Json, quote
-from actors.core.lane import Lane, Rendered
+from actors.core.data.jsonio import Json, quote
+from actors.core.dialects.profiles import OPENAI_RESPONSES
+from actors.core.lanes.lane import Lane, Rendered
 from actors.core.ledger import Ledger
-from actors.core.profiles import OPENAI_RESPONSES
+from actors.core.values.content import Block, Media, Seal, Thinking
+from actors.core.values.identity import Binding
 from actors.testing import validate
 from actors.testing.histories import READERS, history
 from tests.at_scale import share

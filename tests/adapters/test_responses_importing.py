@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors import History, check, dialect, encode, from_wire, render
-from actors.core.content import Thinking
+from actors.core.values.content import Thinking
 from actors.testing.images import png_base64
 from tests.adapters.test_importing import outline
 

@@ -9,14 +9,14 @@ from actors import History, Ledger, dialect
 from actors.adapters.adapter import adapter
 from actors.adapters.codec import decode
 from actors.adapters.request import Request, Settings, ToolSpec
-from actors.core.content import Message, Seal, Text, Thinking, ToolCall, ToolResult
-from actors.core.dialect import Dialect
-from actors.core.form import replace
-from actors.core.identity import Binding
-from actors.core.jsonio import Json, quote
-from actors.core.lane import advanced, empty
-from actors.core.profiles import ANTHROPIC
+from actors.core.data.form import replace
+from actors.core.data.jsonio import Json, quote
+from actors.core.dialects.dialect import Dialect
+from actors.core.dialects.profiles import ANTHROPIC
+from actors.core.lanes.lane import advanced, empty
 from actors.core.render import RenderTarget
+from actors.core.values.content import Message, Seal, Text, Thinking, ToolCall, ToolResult
+from actors.core.values.identity import Binding
 from actors.testing import AnthropicSettings, validate
 
 CLAUDE = Binding("claude", "anthropic", "https://x.example", "", "m")

@@ -11,14 +11,14 @@ from actors import History, Ledger, Tool, check, dialect, render
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Request, Settings, ToolSpec
 from actors.adapters.schemas import rooted
-from actors.core.arguments import compile_schema
-from actors.core.content import Message, Text
-from actors.core.dialect import Dialect
-from actors.core.identity import Binding
-from actors.core.jsonio import Json, JsonValue, dump, parse
-from actors.core.segments import Segments
+from actors.core.data.jsonio import Json, JsonValue, dump, parse
+from actors.core.data.segments import Segments
+from actors.core.dialects.dialect import Dialect
+from actors.core.schemas.arguments import compile_schema
+from actors.core.values.content import Message, Text
+from actors.core.values.identity import Binding
+from actors.strict.rules import DIALECTS
 from actors.testing import validate
-from actors.testing.rules import DIALECTS
 from tests.at_scale import extent
 
 STRING: JsonValue = {"type": "string"}

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from actors.adapters.classify import classify
-from actors.core.profiles import dialect
+from actors.core.dialects.profiles import dialect
 from actors.core.rulebook import RULES
 
 

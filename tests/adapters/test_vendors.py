@@ -11,17 +11,17 @@ from actors.adapters.adapter import adapter
 from actors.adapters.codec import decode
 from actors.adapters.failure import AnswerFault
 from actors.adapters.request import Settings, ToolSpec
-from actors.core.content import Media, Seal, Thinking
-from actors.core.dialect import ChatTurns
-from actors.core.form import replace
-from actors.core.identity import Binding
-from actors.core.ingest import ingest
-from actors.core.jsonio import Json, quote
-from actors.core.lane import Rendered
+from actors.core.data.form import replace
+from actors.core.data.ingest import ingest
+from actors.core.data.jsonio import Json, quote
+from actors.core.data.segments import Segments
+from actors.core.dialects.dialect import ChatTurns
+from actors.core.dialects.profiles import MISTRAL as MISTRAL_PROFILE
+from actors.core.dialects.profiles import OPENAI_CHAT
+from actors.core.lanes.lane import Rendered
 from actors.core.ledger import Ledger
-from actors.core.profiles import MISTRAL as MISTRAL_PROFILE
-from actors.core.profiles import OPENAI_CHAT
-from actors.core.segments import Segments
+from actors.core.values.content import Media, Seal, Thinking
+from actors.core.values.identity import Binding
 from actors.testing import validate
 from actors.testing.histories import READERS
 from actors.testing.images import png_base64

@@ -7,11 +7,11 @@ from random import Random
 
 from actors.adapters.base import Decoder
 from actors.adapters.codec import decode
-from actors.core.content import Message, Native, Text, Thinking, ToolCall
-from actors.core.dialect import Dialect
-from actors.core.identity import Binding
-from actors.core.profiles import ANTHROPIC, GEMINI, OPENAI_CHAT, OPENAI_RESPONSES
-from actors.core.stream import StreamEvent
+from actors.core.dialects.dialect import Dialect
+from actors.core.dialects.profiles import ANTHROPIC, GEMINI, OPENAI_CHAT, OPENAI_RESPONSES
+from actors.core.values.content import Message, Native, Text, Thinking, ToolCall
+from actors.core.values.identity import Binding
+from actors.core.values.stream import StreamEvent
 from actors.errors import StreamFault
 
 OPENAI = Binding("gpt", "openai_chat", model="gpt-5.5")

@@ -8,13 +8,13 @@ import pytest
 
 from actors import Choose, Deferred, History, Ledger, dialect, encode, render
 from actors.adapters.request import Request, Settings, ToolSpec
-from actors.core.asking import Asked
-from actors.core.asking import asked as asked_for
 from actors.core.check import check
-from actors.core.content import Message, Text
-from actors.core.events import Submitted
-from actors.core.jsonio import Json
-from actors.core.profiles import PROFILES
+from actors.core.data.jsonio import Json
+from actors.core.dialects.profiles import PROFILES
+from actors.core.log.events import Submitted
+from actors.core.settings.asking import Asked
+from actors.core.settings.asking import asked as asked_for
+from actors.core.values.content import Message, Text
 from actors.errors import ConfigError
 from actors.testing import SERVERS, Call, Say, Think, Turn, strict_server, validate
 from tests.asking.test_settings import sent

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from actors import Choose
-from actors.core.asking import forced_instruction
-from actors.core.events import Instructed
-from actors.core.packed import unpack
+from actors.core.log.events import Instructed
+from actors.core.settings.asking import forced_instruction
+from actors.core.values.packed import unpack
 from actors.testing import AnthropicServer, Call, OpenAIServer, Say, Turn
 from tests.runtime_support import hosting, log
 

@@ -12,16 +12,16 @@ from actors.adapters.closed_schemas import closed
 from actors.adapters.outputs import means
 from actors.adapters.request import Settings, ToolSpec
 from actors.config import PoolSettings
-from actors.core.arguments import ArgumentError
-from actors.core.content import Message, Text, ToolCall
-from actors.core.events import Instructed, Submitted
-from actors.core.jsonio import Json, dump
-from actors.core.output import OUTPUT_TOOL, as_text, candidates, correction
-from actors.core.profiles import PROFILES, dialect
+from actors.core.data.jsonio import Json, dump
+from actors.core.dialects.profiles import PROFILES, dialect
+from actors.core.log.events import Instructed, Submitted
+from actors.core.schemas.arguments import ArgumentError
+from actors.core.turn.output import OUTPUT_TOOL, as_text, candidates, correction
+from actors.core.values.content import Message, Text, ToolCall
 from actors.errors import ConfigError
+from actors.session.output import output_of
+from actors.strict.dialects import SERVERS, strict_server
 from actors.testing import SERVER_ERROR, Call, Say, Status, Turn, validate
-from actors.testing.dialects import SERVERS, strict_server
-from actors.turns.output import output_of
 from tests.asking.test_settings import sent
 from tests.runtime_support import Gate, anthropic, assert_paired, bodies, hosting, log, openai
 

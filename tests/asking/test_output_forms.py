@@ -11,11 +11,11 @@ from hypothesis import assume, given, settings
 from actors.adapters.closed_schemas import closed, measured
 from actors.adapters.outputs import means, named_schema
 from actors.adapters.request import Settings, ToolSpec
-from actors.core.jsonio import Json
-from actors.core.profiles import PROFILES, dialect
+from actors.core.data.jsonio import Json
+from actors.core.dialects.profiles import PROFILES, dialect
 from actors.errors import ConfigError
-from actors.testing.rules import validate
-from actors.turns.output import Output, output_of
+from actors.session.output import Output, output_of
+from actors.strict.rules import validate
 from tests.asking.forms import FORMS, SCHEMAS, Form
 from tests.asking.test_settings import sent
 from tests.at_scale import share

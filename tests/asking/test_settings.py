@@ -9,16 +9,16 @@ import pytest
 from actors import AskSettings
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Request, Settings, ToolSpec
-from actors.core.asking import Asked, asked
-from actors.core.content import Message, Text
-from actors.core.events import Submitted, TurnEnded
-from actors.core.feed import StatusEvent
-from actors.core.history import History
-from actors.core.jsonio import Json
-from actors.core.lane import advanced, empty
+from actors.core.data.jsonio import Json
+from actors.core.dialects.profiles import PROFILES, dialect
+from actors.core.history.history import History
+from actors.core.lanes.lane import advanced, empty
 from actors.core.ledger import Ledger
-from actors.core.profiles import PROFILES, dialect
+from actors.core.log.events import Submitted, TurnEnded
 from actors.core.render import RenderTarget
+from actors.core.settings.asking import Asked, asked
+from actors.core.stream_events.feed import StatusEvent
+from actors.core.values.content import Message, Text
 from actors.errors import ConfigError
 from actors.testing import Call, Say, Stall, Turn, validate
 from actors.tools import tool

@@ -4,11 +4,11 @@ import pytest
 
 from actors import Allowance, Budget, Price, Runtime
 from actors.config import Config, FileSettings, PoolSettings
-from actors.core.events import Opened, TurnEnded
-from actors.core.identity import Binding
-from actors.core.spending import checked_budget, checked_prices, price_of
-from actors.core.state import SessionState
-from actors.core.stream import Usage
+from actors.core.log.events import Opened, TurnEnded
+from actors.core.session.state import SessionState
+from actors.core.settings.spending import checked_budget, checked_prices, price_of
+from actors.core.values.identity import Binding
+from actors.core.values.stream import Usage
 from actors.errors import ConfigError, OverBudget
 from actors.testing import SERVER_ERROR, Call, Say, Turn, serve
 from tests.runtime_support import Gate, assert_paired, backend_at, bodies, hosting, log, openai

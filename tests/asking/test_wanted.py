@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from actors.core.profiles import PROFILES, dialect
+from actors.core.dialects.profiles import PROFILES, dialect
+from actors.strict.rules import validate
 from actors.testing.histories import READERS, history
-from actors.testing.rules import validate
 from tests import wanted
 from tests.at_scale import extent
 from tests.core.session_log import TRUSTING

@@ -9,8 +9,8 @@ import pytest
 
 from actors.cli.approvals import Approvals, Word, question, read_word
 from actors.cli.keyboard import Keyboard
-from actors.core.content import ToolCall
-from actors.core.identity import CallId
+from actors.core.values.content import ToolCall
+from actors.core.values.identity import CallId
 
 pytestmark = pytest.mark.anyio
 

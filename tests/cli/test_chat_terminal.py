@@ -15,6 +15,7 @@ from hypothesis import settings
 
 from actors import Runtime, tool
 from actors.cli.approvals import QUESTION
+from actors.strict.server import LoopbackServer
 from actors.testing import (
     AnthropicServer,
     Call,
@@ -28,7 +29,6 @@ from actors.testing import (
     Turn,
     serve,
 )
-from actors.testing.server import LoopbackServer
 from tests.cli.terminal import SECONDS, Terminal, terminal
 
 pytestmark = pytest.mark.anyio

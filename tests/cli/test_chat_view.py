@@ -9,9 +9,9 @@ from actors.cli.chat.plain import PlainFace
 from actors.cli.chat.view import View
 from actors.cli.screen import Style, wrapped
 from actors.config import load
-from actors.core.content import Message, Text, Thinking
-from actors.core.feed import SessionEvent, StatusEvent, TextEvent, ThinkingEvent, ToolCallEvent
-from actors.core.identity import CallId
+from actors.core.stream_events.feed import SessionEvent, StatusEvent, TextEvent, ThinkingEvent, ToolCallEvent
+from actors.core.values.content import Message, Text, Thinking
+from actors.core.values.identity import CallId
 
 
 class Seen(PlainFace):

@@ -14,11 +14,11 @@ from actors.cli import main
 from actors.cli.examples import EXAMPLES, examples
 from actors.cli.exits import MEANING, Exit, of_error, of_result
 from actors.cli.options import parser
-from actors.core.feed import AskStatus, TurnResult
-from actors.core.identity import Binding
-from actors.core.profiles import ALIASES, PROFILES
-from actors.core.progress import Attempt, Cause
-from actors.core.stream import Usage
+from actors.core.dialects.profiles import ALIASES, PROFILES
+from actors.core.stream_events.feed import AskStatus, TurnResult
+from actors.core.values.identity import Binding
+from actors.core.values.progress import Attempt, Cause
+from actors.core.values.stream import Usage
 from actors.errors import (
     ConfigError,
     MissingKey,

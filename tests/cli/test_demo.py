@@ -9,9 +9,9 @@ import pytest
 
 from actors.cli import demo, main, stage
 from actors.cli.world import STOPS
+from actors.strict.loopback import HttpRequest
+from actors.strict.server import LoopbackServer
 from actors.testing import SERVERS, Status
-from actors.testing.loopback import HttpRequest
-from actors.testing.server import LoopbackServer
 
 BACKENDS = ("asyncio", "trio")
 

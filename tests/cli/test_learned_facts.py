@@ -5,7 +5,7 @@ from pathlib import Path
 import anyio.to_thread
 import pytest
 
-from actors.storage.sqlite import SqliteStorage
+from actors.journal.storage.sqlite import SqliteStorage
 from actors.testing import OpenAIServer, Say, Status, Turn
 from tests.cli.command import actors_now
 from tests.runtime_support import hosting

@@ -16,7 +16,10 @@ from tests.mcp_servers.forking import command
 
 pytestmark = pytest.mark.anyio
 
-SDK = ("actors.mcp.configured", "actors.mcp.connection")  # with whose models it takes a second to load
+SDK = (
+    "actors.tools.mcp.configured",
+    "actors.tools.mcp.connection",
+)  # with whose models it takes a second to load
 CALLS = Turn(Call("add", {"one": 1, "other": 2}), Call("store", {"key": "k"}))
 
 

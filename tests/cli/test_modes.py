@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from actors import Runtime, subagent
 from actors.cli.targets import tools
 from actors.config import load
-from actors.core.events import Closed, Denied, Event, Failed, Opened, Refused, Returned, Scheduled
+from actors.core.log.events import Closed, Denied, Event, Failed, Opened, Refused, Returned, Scheduled
 from actors.testing import Call, OpenAIServer, Say, Turn, serve
 from tests.cli.command import SECONDS, actors
 from tests.cli.terminal import terminal

@@ -12,10 +12,10 @@ from actors import History, Ledger, from_wire
 from actors.cli import main
 from actors.cli.options import parser
 from actors.core.check import check
-from actors.core.content import Media, Message, Text, ToolCall, ToolResult
-from actors.core.profiles import PROFILES, dialect
-from actors.pure import encode, render
+from actors.core.dialects.profiles import PROFILES, dialect
+from actors.core.values.content import Media, Message, Text, ToolCall, ToolResult
 from actors.testing import validate
+from actors.transcripts import encode, render
 from tests.at_scale import spread
 
 PARSER = cache(parser)

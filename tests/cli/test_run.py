@@ -13,11 +13,11 @@ from actors.cli.options import parser
 from actors.cli.run import AnswerText, _has_input
 from actors.cli.targets import target
 from actors.config.providers import PROVIDERS
-from actors.core.content import Message, Text, Thinking
-from actors.core.feed import StatusEvent, TextEvent, ThinkingEvent, TurnResult
-from actors.core.identity import Binding
-from actors.core.profiles import ALIASES, PROFILES, dialect
-from actors.core.stream import Usage
+from actors.core.dialects.profiles import ALIASES, PROFILES, dialect
+from actors.core.stream_events.feed import StatusEvent, TextEvent, ThinkingEvent, TurnResult
+from actors.core.values.content import Message, Text, Thinking
+from actors.core.values.identity import Binding
+from actors.core.values.stream import Usage
 from actors.testing import (
     OVERLOADED,
     AnthropicServer,

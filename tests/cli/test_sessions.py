@@ -10,7 +10,7 @@ import pytest
 
 from actors.cli import main
 from actors.errors import JournalUnavailable
-from actors.storage.sqlite import SqliteStorage
+from actors.journal.storage.sqlite import SqliteStorage
 from actors.testing import AnthropicServer, Call, OpenAIServer, Say, Turn, serve
 from tests.cli.command import Done, actors, actors_now
 from tests.storages import begin
@@ -252,7 +252,9 @@ def dated(tmp_path: Path) -> None:
     storage = SqliteStorage(tmp_path / "kept.db")
     with pytest.MonkeyPatch.context() as patch:
         for year in range(2020, 2025):
-            patch.setattr("actors.storage.sqlite.storage.wall", datetime(year, 6, 1, tzinfo=UTC).timestamp)
+            patch.setattr(
+                "actors.journal.storage.sqlite.storage.wall", datetime(year, 6, 1, tzinfo=UTC).timestamp
+            )
             begin(storage, f"of-{year}", tenant="them" if year == 2021 else "")
     begin(storage, "now")
     storage.close()

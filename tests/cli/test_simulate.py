@@ -15,8 +15,11 @@ from openai import AsyncOpenAI
 
 from actors.config import BackendSettings, Config, FileSettings
 from actors.config.providers import kind_of
-from actors.core.profiles import dialect
-from actors.runtime import Runtime
+from actors.core.dialects.profiles import dialect
+from actors.runtime.runtime import Runtime
+from actors.strict.faults import read_fault
+from actors.strict.loopback import HttpRequest
+from actors.strict.script_file import turns
 from actors.testing import (
     SERVERS,
     Call,
@@ -30,9 +33,6 @@ from actors.testing import (
     Think,
     strict_server,
 )
-from actors.testing.faults import read_fault
-from actors.testing.loopback import HttpRequest
-from actors.testing.script_file import turns
 from actors.testing.standin import answer, model
 from tests.cli.command import Running, actors, actors_now, started
 from tests.runtime_support import hosting

@@ -9,7 +9,7 @@ import pytest
 from actors.adapters.declared import declared
 from actors.cli import main
 from actors.core.check import check
-from actors.core.profiles import dialect
+from actors.core.dialects.profiles import dialect
 from actors.testing import validate
 
 

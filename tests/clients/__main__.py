@@ -20,8 +20,8 @@ from typing import Any
 
 import anyio
 
+from actors.strict.server import LoopbackServer
 from actors.testing import Call, Say, Think, Turn, serve, strict_server
-from actors.testing.server import LoopbackServer
 from actors.testing.standin import model
 from tests.saying import say
 

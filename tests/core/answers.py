@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from actors.core.dialect import Dialect
+from actors.core.dialects.dialect import Dialect
 
 
 class Told(NamedTuple):

@@ -2,9 +2,9 @@
 
 from typing import Any, TypeAlias
 
-from actors.core.dialect import Dialect
-from actors.core.form import replace
-from actors.core.profiles import BEDROCK
+from actors.core.data.form import replace
+from actors.core.dialects.dialect import Dialect
+from actors.core.dialects.profiles import BEDROCK
 from actors.testing.images import png_base64
 
 Json: TypeAlias = dict[str, Any]  # Any: wire bodies are built by hand, broken ones on purpose

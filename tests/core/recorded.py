@@ -5,16 +5,16 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from actors.adapters.adapter import adapter
-from actors.core.concerns import Role
-from actors.core.content import Media, Message, Text, Thinking, ToolCall
-from actors.core.diagnostics import Notes, Report
-from actors.core.dialect import Dialect
-from actors.core.history import History
-from actors.core.identity import Binding
-from actors.core.jsonio import Json
+from actors.core.data.jsonio import Json
+from actors.core.dialects.dialect import Dialect
+from actors.core.history.history import History
 from actors.core.ledger import Ledger
+from actors.core.models.concerns import Role
 from actors.core.render import RenderTarget, RenderWalk, ThinkingPolicy
-from actors.core.transcript import Encoder, RenderState, Titled
+from actors.core.transcript.diagnostics import Notes, Report
+from actors.core.transcript.transcript import Encoder, RenderState, Titled
+from actors.core.values.content import Media, Message, Text, Thinking, ToolCall
+from actors.core.values.identity import Binding
 
 Said: TypeAlias = tuple[
     str, tuple[Any, ...]

@@ -17,10 +17,14 @@ from hypothesis import settings
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Settings
 from actors.core.check import check
-from actors.core.codec import decode_event, encode_event
-from actors.core.content import Media, Message, ToolResult
-from actors.core.dialect import Dialect
-from actors.core.events import (
+from actors.core.data.jsonio import Json, sanitised
+from actors.core.dialects.dialect import Dialect
+from actors.core.dialects.profiles import PROFILES, dialect
+from actors.core.history.history import History
+from actors.core.lanes.lane import Rendered, advanced, empty, seals
+from actors.core.ledger import Ledger
+from actors.core.log.codec import decode_event, encode_event
+from actors.core.log.events import (
     CallEvent,
     Cancelled,
     EpochBegan,
@@ -35,16 +39,13 @@ from actors.core.events import (
     Started,
     Submitted,
 )
-from actors.core.history import History
-from actors.core.identity import Binding, CallId
-from actors.core.jsonio import Json, sanitised
-from actors.core.lane import Rendered, advanced, empty, seals
-from actors.core.ledger import Ledger
-from actors.core.packed import pack
-from actors.core.profiles import PROFILES, dialect
 from actors.core.render import RenderTarget, ThinkingPolicy
-from actors.core.state import Lanes, SessionState
-from actors.core.transcript import Encoder
+from actors.core.session.state import Lanes, SessionState
+from actors.core.transcript.transcript import Encoder
+from actors.core.values.content import Media, Message, ToolResult
+from actors.core.values.identity import Binding, CallId
+from actors.core.values.packed import pack
+from actors.strict.rules import Settings as HostSettings
 from actors.testing import (
     AnthropicSettings,
     BedrockSettings,
@@ -55,7 +56,6 @@ from actors.testing import (
     validate,
 )
 from actors.testing.histories import READERS
-from actors.testing.rules import Settings as HostSettings
 from tests.at_scale import share
 
 VENDORS = tuple([name for name, profile in PROFILES.items() if profile.family == "openai_chat"][1:])

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.core.arguments import (
+from actors.core.data.jsonio import JsonValue, dump, parse
+from actors.core.schemas.arguments import (
     MAX_ERRORS,
     ArgumentCheck,
     ArgumentError,
@@ -20,7 +21,6 @@ from actors.core.arguments import (
     tool_error,
     unknown_tool_error,
 )
-from actors.core.jsonio import JsonValue, dump, parse
 from actors.errors import ToolDefinitionError
 
 TRIP: dict[str, JsonValue] = {
@@ -170,8 +170,8 @@ def test_hostile_text_reaches_the_model_as_plain_json() -> None:
 
 def test_the_same_errors_come_in_the_same_order_whatever_the_hash_seed() -> None:
     program = (
-        "from actors.core.jsonio import dump\n"
-        "from actors.core.arguments import compile_schema, tool_error\n"
+        "from actors.core.data.jsonio import dump\n"
+        "from actors.core.schemas.arguments import compile_schema, tool_error\n"
         f"check = compile_schema({TRIP!r}, tool='trip')\n"
         "print(dump(tool_error('trip', check.errors({k: 1 for k in 'zyxwabc'} | {'class': 3}))))"
     )
@@ -440,5 +440,5 @@ def test_a_schema_changed_after_it_was_compiled_changes_nothing() -> None:
 
 
 def test_importing_the_module_does_not_import_the_validator() -> None:
-    program = "import actors.core.arguments, sys; sys.exit('jsonschema_rs' in sys.modules)"
+    program = "import actors.core.schemas.arguments, sys; sys.exit('jsonschema_rs' in sys.modules)"
     subprocess.run([sys.executable, "-c", program], check=True, timeout=300)

@@ -1,11 +1,11 @@
 """Where an ask begins in a log: from there a reader is shown what a reader of the whole log is."""
 
-from actors.core.ask_start import AskStart
-from actors.core.content import Message, Text
-from actors.core.event_json import event_json
-from actors.core.events import Bound, Event, Opened, Submitted, SwitchHeld, TurnEnded
-from actors.core.packed import pack
-from actors.core.publishing import NOBODY, Publisher
+from actors.core.log.events import Bound, Event, Opened, Submitted, SwitchHeld, TurnEnded
+from actors.core.session.ask_start import AskStart
+from actors.core.session.publishing import NOBODY, Publisher
+from actors.core.stream_events.event_json import event_json
+from actors.core.values.content import Message, Text
+from actors.core.values.packed import pack
 
 SAID = pack(Message("human", (Text("Hello?"),)))
 

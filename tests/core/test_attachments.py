@@ -8,18 +8,18 @@ from typing import Any
 import pytest
 
 from actors.adapters.adapter import adapter
-from actors.core.content import Block, Media, Message, Text, ToolCall, ToolResult
-from actors.core.dialect import ConverseMedia, Dialect
-from actors.core.events import Submitted
-from actors.core.form import replace
-from actors.core.history import History
-from actors.core.lane import Rendered, advanced, empty
+from actors.core.data.form import replace
+from actors.core.dialects.dialect import ConverseMedia, Dialect
+from actors.core.dialects.profiles import BEDROCK, PROFILES
+from actors.core.history.history import History
+from actors.core.lanes.lane import Rendered, advanced, empty
 from actors.core.ledger import Ledger
-from actors.core.packed import pack
-from actors.core.profiles import BEDROCK, PROFILES
+from actors.core.log.events import Submitted
 from actors.core.render import RenderTarget
-from actors.core.state import opening, rebuilt
-from actors.core.transcript import Encoder
+from actors.core.session.state import opening, rebuilt
+from actors.core.transcript.transcript import Encoder
+from actors.core.values.content import Block, Media, Message, Text, ToolCall, ToolResult
+from actors.core.values.packed import pack
 from actors.testing.histories import READERS
 from actors.testing.images import png_base64
 from tests.core.recorded import Recorder

@@ -6,11 +6,11 @@ from typing import Any, Literal
 
 import pytest
 
-from actors.core.arguments import ArgumentError
-from actors.core.batch import BoundArguments, Plan, Waits, plan
-from actors.core.content import ToolCall
-from actors.core.events import Denied, Refused, Scheduled
-from actors.core.jsonio import JsonValue, parse
+from actors.core.data.jsonio import JsonValue, parse
+from actors.core.log.events import Denied, Refused, Scheduled
+from actors.core.schemas.arguments import ArgumentError
+from actors.core.turn.batch import BoundArguments, Plan, Waits, plan
+from actors.core.values.content import ToolCall
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from typing import Any, TypeAlias
 import pytest
 
 from actors.core.check import check
-from actors.core.dialect import Dialect
-from actors.core.form import replace
-from actors.core.profiles import ANTHROPIC, OPENAI_CHAT, PROFILES
+from actors.core.data.form import replace
+from actors.core.dialects.dialect import Dialect
+from actors.core.dialects.profiles import ANTHROPIC, OPENAI_CHAT, PROFILES
 from actors.core.rulebook import FAULTS, RULES
 from actors.testing.images import png_base64
 from tests.core import converse_rows

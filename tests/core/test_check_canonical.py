@@ -6,16 +6,16 @@ import pytest
 
 from actors.adapters.adapter import adapter
 from actors.core.check import canonical, check
-from actors.core.concerns import Role
-from actors.core.content import Message, Text, ToolCall, ToolResult
-from actors.core.history import History
-from actors.core.identity import CallId
-from actors.core.jsonio import Json
-from actors.core.lane import advanced, empty
+from actors.core.data.jsonio import Json
+from actors.core.dialects.profiles import GEMINI, PROFILES
+from actors.core.history.history import History
+from actors.core.lanes.lane import advanced, empty
 from actors.core.ledger import Ledger
-from actors.core.profiles import GEMINI, PROFILES
+from actors.core.models.concerns import Role
 from actors.core.render import RenderTarget
-from actors.core.transcript import Encoder, Titled, Writer
+from actors.core.transcript.transcript import Encoder, Titled, Writer
+from actors.core.values.content import Message, Text, ToolCall, ToolResult
+from actors.core.values.identity import CallId
 from actors.errors import ProjectionFault
 
 CALLS = [CallId("read/1"), CallId("read/2")]

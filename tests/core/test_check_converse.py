@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from actors import dialect
 from actors.core.check import check, extend, finish, start
-from actors.core.content import Media, Message, Text, ToolCall
-from actors.core.profiles import BEDROCK
-from actors.core.projection import Projection
-from actors.core.transcript import RenderState
+from actors.core.dialects.profiles import BEDROCK
+from actors.core.transcript.projection import Projection
+from actors.core.transcript.transcript import RenderState
+from actors.core.values.content import Media, Message, Text, ToolCall
 from tests.core.converse_rows import (
     DOCUMENT,
     IMAGE,

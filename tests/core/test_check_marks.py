@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from actors.core.check import check
-from actors.core.profiles import dialect
+from actors.core.dialects.profiles import dialect
 
 Json = dict[str, Any]  # a body under test may be anything
 MARK: Json = {"type": "ephemeral"}

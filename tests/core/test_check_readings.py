@@ -13,18 +13,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.core.check import CheckState, check, container, extend, finish, start
-from actors.core.content import Message, Text
-from actors.core.dialect import Dialect
-from actors.core.events import EpochBegan
-from actors.core.history import History
-from actors.core.jsonio import JsonRefused, parse
-from actors.core.lane import begun
+from actors.core.data.jsonio import JsonRefused, parse
+from actors.core.dialects.dialect import Dialect
+from actors.core.dialects.profiles import ANTHROPIC, OPENAI_CHAT, PROFILES
+from actors.core.history.history import History
+from actors.core.lanes.lane import begun
 from actors.core.ledger import Ledger
-from actors.core.profiles import ANTHROPIC, OPENAI_CHAT, PROFILES
+from actors.core.log.events import EpochBegan
 from actors.core.rulebook import PREFIXES, RULES
+from actors.core.values.content import Message, Text
 from actors.errors import Fault
-from actors.pure import render
 from actors.testing.histories import READERS, history
+from actors.transcripts import render
 from tests.at_scale import spread
 from tests.core import test_check, test_check_gemini, test_check_responses, test_check_vendors
 from tests.core.session_log import examples

@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.core.check import check, extend, finish, start
-from actors.core.dialect import Dialect, PartMedia
-from actors.core.form import replace
-from actors.core.profiles import OPENAI_RESPONSES
+from actors.core.data.form import replace
+from actors.core.dialects.dialect import Dialect, PartMedia
+from actors.core.dialects.profiles import OPENAI_RESPONSES
 from actors.core.rulebook import FAULTS, PREFIXES, RULES
 from tests.core.session_log import examples
 from tests.core.test_check_fold import ANY_JSON, _places, _replaced

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from actors.core.check import check
-from actors.core.dialect import Dialect
-from actors.core.form import replace
-from actors.core.profiles import OPENAI_CHAT, PROFILES, VLLM
+from actors.core.data.form import replace
+from actors.core.dialects.dialect import Dialect
+from actors.core.dialects.profiles import OPENAI_CHAT, PROFILES, VLLM
 from actors.core.rulebook import FAULTS, RULES
 from tests.core.test_check import Json, Row, call, chat, encoded, function_tool, result, say, text
 

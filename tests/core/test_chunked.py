@@ -4,7 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.core.chunked import BLOCK, EMPTY, ChunkedVector, appended, from_index, item, item_count, up_to
+from actors.core.data.chunked import (
+    BLOCK,
+    EMPTY,
+    ChunkedVector,
+    appended,
+    from_index,
+    item,
+    item_count,
+    up_to,
+)
 from tests.core.session_log import examples
 
 

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from actors.core.check import check
-from actors.core.content import Message, Text, ToolCall, ToolResult
-from actors.core.history import History
-from actors.core.identity import CallId
+from actors.core.dialects.profiles import PROFILES
+from actors.core.history.history import History
 from actors.core.ledger import Ledger
-from actors.core.profiles import PROFILES
-from actors.pure import encode, render
+from actors.core.values.content import Message, Text, ToolCall, ToolResult
+from actors.core.values.identity import CallId
 from actors.testing.histories import READERS
+from actors.transcripts import encode, render
 from tests.core.wire_calls import read
 
 every_dialect = pytest.mark.parametrize("name", sorted(PROFILES))

@@ -2,9 +2,8 @@
 
 import pytest
 
-from actors.core.closing import breaks_off, repeatable
-from actors.core.content import Message, Text, ToolCall
-from actors.core.events import (
+from actors.core.data.jsonio import Json, JsonObject
+from actors.core.log.events import (
     ApprovalDecided,
     Awaited,
     Bound,
@@ -18,10 +17,11 @@ from actors.core.events import (
     SwitchHeld,
     TurnEnded,
 )
-from actors.core.identity import Binding, CallId
-from actors.core.jsonio import Json, JsonObject
-from actors.core.packed import pack
-from actors.core.state import SessionState
+from actors.core.session.closing import breaks_off, repeatable
+from actors.core.session.state import SessionState
+from actors.core.values.content import Message, Text, ToolCall
+from actors.core.values.identity import Binding, CallId
+from actors.core.values.packed import pack
 
 HERE = Binding("a", "openai_chat", model="gpt")
 CALL = CallId("hist_tool_1")

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import msgpack
 
-from actors.core.codec import decode_event, encode_event
-from actors.core.content import Code, Media, Message, Seal, Text, Thinking, ToolCall, ToolResult
-from actors.core.events import (
+from actors.core.data.jsonio import Json, quote
+from actors.core.log.codec import decode_event, encode_event
+from actors.core.log.events import (
     VERSION,
     Cancelled,
     Event,
@@ -19,9 +19,9 @@ from actors.core.events import (
     Scheduled,
     Submitted,
 )
-from actors.core.identity import Binding, CallId
-from actors.core.jsonio import Json, quote
-from actors.core.packed import pack, unpack
+from actors.core.values.content import Code, Media, Message, Seal, Text, Thinking, ToolCall, ToolResult
+from actors.core.values.identity import Binding, CallId
+from actors.core.values.packed import pack, unpack
 from actors.errors import JournalError
 from actors.testing.histories import history
 from actors.testing.strategies import events

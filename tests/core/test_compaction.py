@@ -4,7 +4,9 @@ from random import Random
 
 import pytest
 
-from actors.core.compaction import (
+from actors.core.data.form import replace
+from actors.core.data.jsonio import quote
+from actors.core.history.compaction import (
     FEW,
     Compaction,
     cheap,
@@ -17,9 +19,10 @@ from actors.core.compaction import (
     saved,
     summary,
 )
-from actors.core.content import Media, Message, Seal, Text, Thinking, ToolCall
-from actors.core.estimate import Calibration, ReportedRequest, estimated, tokens_of
-from actors.core.events import (
+from actors.core.history.estimate import Calibration, ReportedRequest, estimated, tokens_of
+from actors.core.history.history import History
+from actors.core.ledger import Ledger
+from actors.core.log.events import (
     Bound,
     Compacted,
     EpochBegan,
@@ -31,14 +34,11 @@ from actors.core.events import (
     Shortened,
     Submitted,
 )
-from actors.core.form import replace
-from actors.core.history import History
-from actors.core.identity import Binding, CallId, mint
-from actors.core.jsonio import quote
-from actors.core.ledger import Ledger
-from actors.core.packed import pack, unpack
-from actors.core.state import rebuilt
-from actors.core.stream import Usage
+from actors.core.session.state import rebuilt
+from actors.core.values.content import Media, Message, Seal, Text, Thinking, ToolCall
+from actors.core.values.identity import Binding, CallId, mint
+from actors.core.values.packed import pack, unpack
+from actors.core.values.stream import Usage
 from actors.errors import ConfigError
 from actors.testing.histories import READERS, history
 from tests.at_scale import share

@@ -8,16 +8,16 @@ import pytest
 from hypothesis import given
 
 from actors import check, dialect, encode, render
-from actors.core.content import Media, Message, Text, ToolCall, ToolResult
-from actors.core.diagnostics import Report
-from actors.core.events import Interaction, RequestSent, Returned, Scheduled
-from actors.core.history import History
-from actors.core.identity import Binding, CallId
-from actors.core.jsonio import Json, quote, unquote
-from actors.core.lane import Rendered
+from actors.core.data.jsonio import Json, quote, unquote
+from actors.core.dialects.profiles import PROFILES
+from actors.core.history.history import History
+from actors.core.lanes.lane import Rendered
 from actors.core.ledger import Ledger
-from actors.core.packed import pack, unpack
-from actors.core.profiles import PROFILES
+from actors.core.log.events import Interaction, RequestSent, Returned, Scheduled
+from actors.core.transcript.diagnostics import Report
+from actors.core.values.content import Media, Message, Text, ToolCall, ToolResult
+from actors.core.values.identity import Binding, CallId
+from actors.core.values.packed import pack, unpack
 from actors.testing import validate
 from actors.testing.histories import READERS, history
 from actors.testing.images import png_base64

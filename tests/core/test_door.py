@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given
 
 from actors import Ledger, dialect, render
-from actors.core.content import Block, Media, Message, Text, Thinking, ToolCall, ToolResult
-from actors.core.door.attribute import attributed
-from actors.core.events import Interaction
-from actors.core.history import History
-from actors.core.identity import RUNTIME, CallId
-from actors.core.intake import Remarks
-from actors.core.jsonio import Json, parse
-from actors.core.packed import pack, unpack
+from actors.core.data.jsonio import Json, parse
+from actors.core.history.history import History
+from actors.core.log.events import Interaction
+from actors.core.normalize.attribute import attributed
+from actors.core.values.content import Block, Media, Message, Text, Thinking, ToolCall, ToolResult
+from actors.core.values.identity import RUNTIME, CallId
+from actors.core.values.intake import Remarks
+from actors.core.values.packed import pack, unpack
 from actors.errors import TranscriptError
 from actors.testing.histories import history
 from actors.testing.images import png_base64

@@ -6,7 +6,7 @@ from typing import ClassVar, TypeAlias
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.core.fair import FairQueue
+from actors.core.policy.fair import FairQueue
 
 NAMES = st.sampled_from("abcd")
 

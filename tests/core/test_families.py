@@ -12,14 +12,14 @@ from actors.adapters.adapter import adapter
 from actors.adapters.request import Settings
 from actors.config.dialects import derived
 from actors.core.check import check
-from actors.core.concerns import Demands
-from actors.core.dialect import Dialect
-from actors.core.form import replace
-from actors.core.history import History
+from actors.core.data.form import replace
+from actors.core.dialects.dialect import Dialect
+from actors.core.dialects.profiles import PROFILES
+from actors.core.history.history import History
 from actors.core.ledger import Ledger
-from actors.core.profiles import PROFILES
-from actors.pure import render
+from actors.core.models.concerns import Demands
 from actors.testing.histories import READERS, history
+from actors.transcripts import render
 from tests.at_scale import extent, spread
 
 Table = dict[str, dict[str, Any]]  # Any: each field has its own type

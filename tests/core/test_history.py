@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.core.content import Message, Text, ToolCall, ToolResult
-from actors.core.events import Scheduled
-from actors.core.history import History
-from actors.core.identity import CallId
+from actors.core.data.table import NOTHING, Table
+from actors.core.history.history import History
 from actors.core.ledger import Ledger
-from actors.core.packed import pack, unpack
-from actors.core.table import NOTHING, Table
+from actors.core.log.events import Scheduled
+from actors.core.values.content import Message, Text, ToolCall, ToolResult
+from actors.core.values.identity import CallId
+from actors.core.values.packed import pack, unpack
 from actors.testing.strategies import messages
 from tests.core.session_log import examples
 

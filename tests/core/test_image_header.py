@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.core.check.pictures import read_picture
-from actors.core.content import Media
-from actors.core.image_header import find_damage, media_type, read_header
+from actors.core.data.image_header import find_damage, media_type, read_header
+from actors.core.values.content import Media
 from actors.errors import MediaError
+from actors.strict.rules.image_sizes import _looked_at
 from actors.testing.images import png, png_base64
-from actors.testing.rules.image_sizes import _looked_at
 from tests.images import SIDES, image, mime_of
 
 KINDS = sorted(SIDES)

@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 
 from actors import History, Ledger, check, dialect, from_wire, render
 from actors.adapters.adapter import adapter
-from actors.core.content import Block, Media, Message, Text, ToolCall, ToolResult
-from actors.core.jsonio import Json
-from actors.core.lane import Rendered, empty, replaying
+from actors.core.data.jsonio import Json
+from actors.core.data.slices import finished
+from actors.core.lanes.lane import Rendered, empty, replaying
 from actors.core.render import RenderTarget
-from actors.core.slices import finished
+from actors.core.values.content import Block, Media, Message, Text, ToolCall, ToolResult
 from actors.errors import MediaError
-from actors.pure import encode
 from actors.testing import AnthropicServer, Call, OpenAIServer, Say, Turn, validate
 from actors.testing.images import png, png_base64
 from actors.tools import tool
+from actors.transcripts import encode
 from tests.at_scale import share
 from tests.runtime_support import assert_prefixes, bodies, hosting
 

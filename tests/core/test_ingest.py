@@ -26,9 +26,9 @@ from hypothesis import strategies as st
 from msgspec import Struct
 from pydantic import BaseModel, RootModel, SecretStr
 
-from actors.core.fit import SizeLimits
-from actors.core.ingest import Mark, ingest
-from actors.core.jsonio import JsonValue, dump, parse, unquote
+from actors.core.data.fit import SizeLimits
+from actors.core.data.ingest import Mark, ingest
+from actors.core.data.jsonio import JsonValue, dump, parse, unquote
 from tests.core.session_log import examples
 from tests.core.test_jsonio import LONE, json_values
 
@@ -465,8 +465,8 @@ def test_the_same_value_gives_the_same_bytes_whatever_the_hash_seed() -> None:
     program = textwrap.dedent(
         """
         import hashlib
-        from actors.core.fit import SizeLimits
-        from actors.core.ingest import ingest
+        from actors.core.data.fit import SizeLimits
+        from actors.core.data.ingest import ingest
 
         class Thing: pass
         words = {f"word{n}" for n in range(500)}

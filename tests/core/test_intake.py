@@ -1,6 +1,6 @@
 """A report stays short, whatever a transcript holds."""
 
-from actors.core.intake import KINDS, LISTED, Remarks
+from actors.core.values.intake import KINDS, LISTED, Remarks
 
 
 def test_a_transcript_that_makes_up_kinds_of_oddities_cannot_fill_a_report() -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.core.jsonio import (
+from actors.core.data.jsonio import (
     Json,
     JsonRefused,
     JsonValue,

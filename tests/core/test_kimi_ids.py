@@ -6,11 +6,11 @@ from random import Random
 
 import pytest
 
-from actors.core.content import Message, Seal, Text, ToolCall
-from actors.core.events import Compacted, EpochBegan, Opened, Returned, RoundEnded, Scheduled, Submitted
-from actors.core.identity import Binding, CallId
-from actors.core.jsonio import quote
-from actors.core.packed import pack
+from actors.core.data.jsonio import quote
+from actors.core.log.events import Compacted, EpochBegan, Opened, Returned, RoundEnded, Scheduled, Submitted
+from actors.core.values.content import Message, Seal, Text, ToolCall
+from actors.core.values.identity import Binding, CallId
+from actors.core.values.packed import pack
 from actors.testing.histories import READERS
 from tests.core.session_log import Simulated, refused, text
 

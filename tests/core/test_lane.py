@@ -11,8 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors import dialect, render
-from actors.core.content import Block, Message, Seal, Text, Thinking, ToolCall, ToolResult
-from actors.core.events import (
+from actors.core.data.form import replace
+from actors.core.data.jsonio import quote
+from actors.core.data.segments import SHARED
+from actors.core.history.history import History
+from actors.core.lanes.lane import Rendered, advanced, empty
+from actors.core.ledger import Ledger
+from actors.core.log.events import (
     Compacted,
     Event,
     Opened,
@@ -22,20 +27,15 @@ from actors.core.events import (
     Scheduled,
     Submitted,
 )
-from actors.core.form import replace
-from actors.core.history import History
-from actors.core.identity import Binding, CallId
-from actors.core.jsonio import quote
-from actors.core.lane import Rendered, advanced, empty
-from actors.core.ledger import Ledger
-from actors.core.packed import pack
 from actors.core.render import STRIDE
-from actors.core.segments import SHARED
-from actors.core.state import Lanes, SessionState, opening, rebuilt
+from actors.core.session.state import Lanes, SessionState, opening, rebuilt
+from actors.core.values.content import Block, Message, Seal, Text, Thinking, ToolCall, ToolResult
+from actors.core.values.identity import Binding, CallId
+from actors.core.values.packed import pack
 from actors.errors import CanonicalFault
+from actors.strict.rules import sign
 from actors.testing import AnthropicProfile, AnthropicSettings, validate
 from actors.testing.histories import READERS, history
-from actors.testing.rules import sign
 from actors.testing.strategies import conversations
 from tests.at_scale import share
 from tests.core.session_log import (

@@ -6,9 +6,9 @@ import pytest
 
 from actors.adapters.omissions import DEFAULTS
 from actors.config import FileSettings
-from actors.core.identity import Binding
-from actors.core.learned import FIELDS, models_entry, overrides
 from actors.core.models.facts import ModelFacts, merge
+from actors.core.policy.learned import FIELDS, models_entry, overrides
+from actors.core.values.identity import Binding
 
 HERE = Binding("house", "openai_chat", model="m[1]*")
 BACKEND = {"kind": "openai_compatible", "model": "m", "base_url": "http://127.0.0.1/v1"}

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.core.content import Media, ToolResult
-from actors.core.events import (
+from actors.core.data.jsonio import Json, quote
+from actors.core.ledger import Ledger
+from actors.core.log.events import (
     CallEvent,
     Cancelled,
     Denied,
@@ -19,9 +20,8 @@ from actors.core.events import (
     Scheduled,
     Started,
 )
-from actors.core.identity import Binding, CallId
-from actors.core.jsonio import Json, quote
-from actors.core.ledger import Ledger
+from actors.core.values.content import Media, ToolResult
+from actors.core.values.identity import Binding, CallId
 from actors.testing.images import png_base64
 from actors.testing.strategies import call_events
 from tests.core.session_log import examples

@@ -7,14 +7,14 @@ from collections import defaultdict
 import pytest
 
 from actors.core.check import check
-from actors.core.content import Message, Seal, Text, ToolCall, ToolResult
-from actors.core.history import History
-from actors.core.identity import CallId, mint
-from actors.core.jsonio import quote
+from actors.core.data.jsonio import quote
+from actors.core.dialects.profiles import PROFILES
+from actors.core.history.history import History
 from actors.core.ledger import Ledger
-from actors.core.profiles import PROFILES
-from actors.pure import encode, render
+from actors.core.values.content import Message, Seal, Text, ToolCall, ToolResult
+from actors.core.values.identity import CallId, mint
 from actors.testing.histories import READERS
+from actors.transcripts import encode, render
 from tests.core.wire_calls import read
 
 FORMS = {

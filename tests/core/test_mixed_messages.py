@@ -3,15 +3,15 @@
 import pytest
 
 from actors.core.check import check
-from actors.core.content import Block, Message, Seal, Text, Thinking, ToolCall, ToolResult
-from actors.core.dialect import Dialect
-from actors.core.history import History
-from actors.core.identity import Binding, CallId
-from actors.core.jsonio import Json, quote
+from actors.core.data.jsonio import Json, quote
+from actors.core.dialects.dialect import Dialect
+from actors.core.dialects.profiles import PROFILES
+from actors.core.history.history import History
 from actors.core.ledger import Ledger
-from actors.core.profiles import PROFILES
-from actors.pure import encode, render
+from actors.core.values.content import Block, Message, Seal, Text, Thinking, ToolCall, ToolResult
+from actors.core.values.identity import Binding, CallId
 from actors.testing.histories import READERS
+from actors.transcripts import encode, render
 from tests.core.wire_calls import read
 
 SIGNED = "c2lnbmF0dXJl"

@@ -8,13 +8,13 @@ import pytest
 from actors import dialect
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Request, Settings, ToolSpec
-from actors.core.jsonio import Json
+from actors.core.data.jsonio import Json
+from actors.core.data.segments import Segments
+from actors.core.dialects.narrow import for_model
 from actors.core.models.facts import ModelFacts
 from actors.core.models.lookup import base_name, find_row
-from actors.core.models.narrow import for_model
 from actors.core.models.row import ModelRow
 from actors.core.models.table import ROWS
-from actors.core.segments import Segments
 from actors.errors import ConfigError
 
 MAKERS = ("openai", "anthropic", "google", "kimi", "deepseek", "glm", "minimax", "amazon")

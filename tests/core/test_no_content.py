@@ -4,11 +4,11 @@ import re
 
 import pytest
 
-from actors.core.content import Media, Message, Native, Seal, Text, Thinking, ToolCall
-from actors.core.identity import Binding
-from actors.core.jsonio import quote
-from actors.core.no_content import content_cut
-from actors.core.template_tokens import CALL_TOKENS, holds_call, without_reasoning
+from actors.core.data.jsonio import quote
+from actors.core.turn.no_content import content_cut
+from actors.core.turn.template_tokens import CALL_TOKENS, holds_call, without_reasoning
+from actors.core.values.content import Media, Message, Native, Seal, Text, Thinking, ToolCall
+from actors.core.values.identity import Binding
 from tests.raw_calls import ABOUT_CALLS, RAW_CALLS
 from tests.template_files import DIRECTORY, WHY_SKIPPED
 

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 from msgspec import msgpack
 
-from actors.core.codec import decode_event
-from actors.core.content import Media, ToolCall
-from actors.core.events import Compacted, Instructed, Opened, RoundEnded, Submitted
-from actors.core.packed import Packed, unpack
+from actors.core.log.codec import decode_event
+from actors.core.log.events import Compacted, Instructed, Opened, RoundEnded, Submitted
+from actors.core.values.content import Media, ToolCall
+from actors.core.values.packed import Packed, unpack
 
 CALLS: dict[str, tuple[bytes, str | None, ToolCall]] = {
     "arguments": (b'{"a":1}', None, ToolCall("c", "f", {"a": 1})),

@@ -3,15 +3,15 @@
 import pytest
 
 from actors import History, Message, Text, ToolCall, ToolResult, check, dialect, encode, render
-from actors.core.content import Block, Native, Seal, Thinking
-from actors.core.dialect import ResponsesTurns
-from actors.core.form import replace
-from actors.core.identity import Binding
-from actors.core.jsonio import quote
-from actors.core.lane import Rendered
+from actors.core.data.form import replace
+from actors.core.data.jsonio import quote
+from actors.core.dialects.dialect import ResponsesTurns
+from actors.core.dialects.profiles import KIMI, OPENAI_RESPONSES
+from actors.core.lanes.lane import Rendered
 from actors.core.ledger import Ledger
-from actors.core.profiles import KIMI, OPENAI_RESPONSES
 from actors.core.render.order import calls_last
+from actors.core.values.content import Block, Native, Seal, Thinking
+from actors.core.values.identity import Binding
 from actors.testing.histories import READERS
 from tests.core.session_log import cold, refused, text
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from actors.core.content import Message, Seal, Text, Thinking
-from actors.core.events import Configured, Opened, RoundEnded, Submitted
-from actors.core.identity import Binding
-from actors.core.jsonio import quote
-from actors.core.packed import pack
-from actors.core.state import rebuilt
+from actors.core.data.jsonio import quote
+from actors.core.log.events import Configured, Opened, RoundEnded, Submitted
+from actors.core.session.state import rebuilt
+from actors.core.values.content import Message, Seal, Text, Thinking
+from actors.core.values.identity import Binding
+from actors.core.values.packed import pack
 from actors.testing.histories import READERS
 from tests.core.session_log import Simulated, reread, rules, text
 

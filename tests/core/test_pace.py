@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.core.pace import MINUTE, Breaker, Concurrency, MinuteBudget, RetryBudget
+from actors.core.policy.pace import MINUTE, Breaker, Concurrency, MinuteBudget, RetryBudget
 
 STEPS = st.lists(st.tuples(st.floats(0, 30), st.floats(0.1, 80), st.floats(0, 100)), min_size=1, max_size=60)
 

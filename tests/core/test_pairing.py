@@ -5,8 +5,8 @@ import json
 import pytest
 
 from actors import Ledger, Message, Text, ToolCall, ToolResult, check, dialect, encode, from_wire, render
-from actors.core.door.pairing import CallPlace, ResultPlace, pair
-from actors.core.history import History
+from actors.core.history.history import History
+from actors.core.normalize.pairing import CallPlace, ResultPlace, pair
 from tests.core.recorded import Answer, Called, walked
 
 

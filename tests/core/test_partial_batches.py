@@ -5,13 +5,13 @@ from itertools import permutations
 import pytest
 
 from actors.core.check import check
-from actors.core.content import Message, Text, ToolCall, ToolResult
-from actors.core.history import History
-from actors.core.identity import CallId
+from actors.core.dialects.profiles import PROFILES
+from actors.core.history.history import History
 from actors.core.ledger import Ledger
-from actors.core.profiles import PROFILES
-from actors.pure import encode, render
+from actors.core.values.content import Message, Text, ToolCall, ToolResult
+from actors.core.values.identity import CallId
 from actors.testing.histories import READERS
+from actors.transcripts import encode, render
 from tests.core.answers import Told
 from tests.core.answers import told as answers_in
 from tests.core.wire_calls import read

@@ -1,4 +1,5 @@
-"""A session's life, as its table tells it: every row of `actors.core.phases`, and what follows from all of them."""
+"""A session's life, as its table tells it: every row of `actors.core.session.phases`, and what follows from all of
+them."""
 
 from itertools import product
 from random import Random
@@ -6,7 +7,7 @@ from typing import get_args
 
 import pytest
 
-from actors.core.phases import TABLE, Happening, Phase, first, step
+from actors.core.session.phases import TABLE, Happening, Phase, first, step
 
 PHASES: tuple[Phase, ...] = get_args(Phase)
 HAPPENINGS: tuple[Happening, ...] = get_args(Happening)

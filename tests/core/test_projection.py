@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.core.content import Seal, ToolCall
-from actors.core.dialect import Dialect
-from actors.core.form import replace
-from actors.core.identity import Binding, CallId
-from actors.core.identity import mint as canonical
-from actors.core.jsonio import quote
-from actors.core.profiles import ANTHROPIC, OPENAI_CHAT, PROFILES
-from actors.core.projection import Projection, mint, tool_name
-from actors.core.transcript import RenderState
+from actors.core.data.form import replace
+from actors.core.data.jsonio import quote
+from actors.core.dialects.dialect import Dialect
+from actors.core.dialects.profiles import ANTHROPIC, OPENAI_CHAT, PROFILES
+from actors.core.transcript.projection import Projection, mint, tool_name
+from actors.core.transcript.transcript import RenderState
+from actors.core.values.content import Seal, ToolCall
+from actors.core.values.identity import Binding, CallId
+from actors.core.values.identity import mint as canonical
 from actors.testing.histories import READERS
 from tests.core.session_log import examples
 

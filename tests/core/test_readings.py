@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.core.arguments import ArgumentCheck, compile_schema
-from actors.core.jsonio import JsonValue
-from actors.core.readings import MOST_NAMED, MOST_TEXTS, only_reading
-from actors.core.repair import Repair
+from actors.core.data.jsonio import JsonValue
+from actors.core.schemas.arguments import ArgumentCheck, compile_schema
+from actors.core.schemas.readings import MOST_NAMED, MOST_TEXTS, only_reading
+from actors.core.schemas.repair import Repair
 
 INTEGER, TEXT, FLAG = {"type": "integer"}, {"type": "string"}, {"type": "boolean"}
 INTEGERS = {"type": "array", "items": INTEGER}

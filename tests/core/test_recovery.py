@@ -3,11 +3,11 @@
 import pytest
 from hypothesis import given
 
-from actors.core.content import Message, Text, ToolCall, ToolResult
-from actors.core.history import History
-from actors.core.identity import CallId
-from actors.core.jsonio import Json
+from actors.core.data.jsonio import Json
+from actors.core.history.history import History
 from actors.core.ledger import Ledger
+from actors.core.values.content import Message, Text, ToolCall, ToolResult
+from actors.core.values.identity import CallId
 from actors.testing.strategies import conversations
 from tests.core.session_log import BINDINGS, cold, examples, text
 

@@ -7,18 +7,18 @@ from typing import get_args
 import pytest
 from hypothesis import given
 
-from actors.core.content import Block, Code, Media, Message, Seal, Text, Thinking, ToolCall, ToolResult
-from actors.core.diagnostics import Report
-from actors.core.dialect import Dialect
-from actors.core.events import Cancelled, Interaction, Reason, RequestSent, Returned, Scheduled, Started
-from actors.core.form import replace
-from actors.core.identity import Binding, CallId
-from actors.core.jsonio import Json, quote
+from actors.core.data.form import replace
+from actors.core.data.jsonio import Json, quote
+from actors.core.dialects.dialect import Dialect
+from actors.core.dialects.profiles import ANTHROPIC, LLAMA_CPP, OPENAI_CHAT, PROFILES
 from actors.core.ledger import Ledger
-from actors.core.profiles import ANTHROPIC, LLAMA_CPP, OPENAI_CHAT, PROFILES
+from actors.core.log.events import Cancelled, Interaction, Reason, RequestSent, Returned, Scheduled, Started
 from actors.core.render import ThinkingPolicy
 from actors.core.render.choose import SYNTHETIC
-from actors.core.transcript import RenderState
+from actors.core.transcript.diagnostics import Report
+from actors.core.transcript.transcript import RenderState
+from actors.core.values.content import Block, Code, Media, Message, Seal, Text, Thinking, ToolCall, ToolResult
+from actors.core.values.identity import Binding, CallId
 from actors.testing.histories import READERS
 from actors.testing.images import png_base64
 from actors.testing.stock import REASONS

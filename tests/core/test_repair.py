@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.core.jsonio import JsonObject
-from actors.core.repair import read_arguments
+from actors.core.data.jsonio import JsonObject
+from actors.core.schemas.repair import read_arguments
 
 TEXTS = st.text(st.characters(exclude_categories=["C"]))
 VALUES = st.recursive(

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.core.check import check
-from actors.core.diagnostics import Refusal, Report
-from actors.core.identity import Binding
-from actors.core.profiles import PROFILES, dialect
-from actors.core.reproduction import Reproduction, reproduction
+from actors.core.dialects.profiles import PROFILES, dialect
+from actors.core.lanes.reproduction import Reproduction, reproduction
+from actors.core.transcript.diagnostics import Refusal, Report
+from actors.core.values.identity import Binding
 from actors.errors import RenderingFault
 
 CANARY = "my-secret-canary"
@@ -28,7 +28,7 @@ def refused(body: Any, name: str, why: str = "no", rule: str | None = None) -> R
 
 def whole(body: Any, name: str) -> Reproduction:
     """Return what is written down where the judge finds nothing: else it leaves out what a test looks for."""
-    with patch("actors.core.reproduction.check", return_value=[]):
+    with patch("actors.core.lanes.reproduction.check", return_value=[]):
         found = refused(body, name)
     assert not found.is_minimal
     return found

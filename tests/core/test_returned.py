@@ -5,10 +5,10 @@ from dataclasses import dataclass
 import pytest
 from hypothesis import given
 
-from actors.core.content import Media, ToolResult
-from actors.core.ingest import ingest
-from actors.core.jsonio import JsonValue, parse
-from actors.core.returned import MAX_MEDIA, MAX_MEDIA_BYTES, parted
+from actors.core.data.ingest import ingest
+from actors.core.data.jsonio import JsonValue, parse
+from actors.core.turn.returned import MAX_MEDIA, MAX_MEDIA_BYTES, parted
+from actors.core.values.content import Media, ToolResult
 from actors.testing.images import png_base64
 from actors.testing.strategies import values
 from tests.core.session_log import examples

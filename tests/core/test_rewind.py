@@ -2,10 +2,12 @@
 
 import pytest
 
-from actors.core.codec import decode_event, encode_event
-from actors.core.compaction import needed
-from actors.core.content import Message, Seal, Text, Thinking, ToolCall
-from actors.core.events import (
+from actors.core.data.form import replace
+from actors.core.data.jsonio import quote
+from actors.core.history.compaction import needed
+from actors.core.history.turn_ends import end_of, is_within, refusal, with_range
+from actors.core.log.codec import decode_event, encode_event
+from actors.core.log.events import (
     Bound,
     Cancelled,
     Compacted,
@@ -19,13 +21,11 @@ from actors.core.events import (
     Submitted,
     TurnEnded,
 )
-from actors.core.form import replace
-from actors.core.identity import mint
-from actors.core.jsonio import quote
-from actors.core.order import disorder
-from actors.core.packed import pack
-from actors.core.state import SessionState, opening, rebuilt
-from actors.core.turn_ends import end_of, is_within, refusal, with_range
+from actors.core.session.order import disorder
+from actors.core.session.state import SessionState, opening, rebuilt
+from actors.core.values.content import Message, Seal, Text, Thinking, ToolCall
+from actors.core.values.identity import mint
+from actors.core.values.packed import pack
 from actors.testing.histories import READERS
 from tests.core.session_log import Simulated, refused, rules, text
 

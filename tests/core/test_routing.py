@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.core.routing import CACHE_LIFE, Member, Occasion, Policy, Pool, Rates, after_failure, first
+from actors.core.policy.routing import CACHE_LIFE, Member, Occasion, Policy, Pool, Rates, after_failure, first
 
 NAMES = ("a", "b", "c")
 MOVING: tuple[Policy, ...] = (

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from actors.core.dialects.profiles import PROFILES
 from actors.core.models.table import ROWS
-from actors.core.profiles import PROFILES
 from actors.core.rulebook import FAULTS, PREFIXES, RULES
 
 ROOT = Path(__file__).resolve().parents[2]

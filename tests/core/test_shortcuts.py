@@ -10,9 +10,12 @@ from inspect import signature
 import pytest
 
 from actors.adapters.document import loaded
-from actors.core.codec import decode_event, encode_event
-from actors.core.content import Code, Media, Message, Seal, Text, Thinking, ToolCall, ToolResult
-from actors.core.events import (
+from actors.core.data.form import replace
+from actors.core.data.jsonio import Quoted, quote, sanitised
+from actors.core.history.history import History
+from actors.core.ledger import Ledger
+from actors.core.log.codec import decode_event, encode_event
+from actors.core.log.events import (
     Bound,
     Cancelled,
     Failed,
@@ -23,16 +26,13 @@ from actors.core.events import (
     Started,
     Submitted,
 )
-from actors.core.form import replace
-from actors.core.history import History
-from actors.core.identity import Binding, CallId
-from actors.core.jsonio import Quoted, quote, sanitised
-from actors.core.ledger import Ledger
-from actors.core.packed import LARGE, pack, unpack
-from actors.core.projection import mint
-from actors.core.state import SessionState
-from actors.storage import Entry
-from actors.storage.memory import MemoryStorage
+from actors.core.session.state import SessionState
+from actors.core.transcript.projection import mint
+from actors.core.values.content import Code, Media, Message, Seal, Text, Thinking, ToolCall, ToolResult
+from actors.core.values.identity import Binding, CallId
+from actors.core.values.packed import LARGE, pack, unpack
+from actors.journal.storage import Entry
+from actors.journal.storage.memory import MemoryStorage
 from actors.testing.images import png_base64
 
 PIXEL = png_base64()

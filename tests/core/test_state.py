@@ -4,10 +4,13 @@ import gc
 
 import pytest
 
-from actors.core.codec import decode_event, encode_event
-from actors.core.content import Message, Seal, Text, Thinking, ToolCall, ToolResult
-from actors.core.dialect import Dialect
-from actors.core.events import (
+from actors.core.data.form import replace
+from actors.core.data.jsonio import quote
+from actors.core.dialects.dialect import Dialect
+from actors.core.history.history import History
+from actors.core.ledger import Ledger
+from actors.core.log.codec import decode_event, encode_event
+from actors.core.log.events import (
     Bound,
     Cancelled,
     Closed,
@@ -28,15 +31,12 @@ from actors.core.events import (
     SwitchSuperseded,
     TurnEnded,
 )
-from actors.core.form import replace
-from actors.core.history import History
-from actors.core.identity import Binding, CallId
-from actors.core.jsonio import quote
-from actors.core.ledger import Ledger
-from actors.core.packed import pack
 from actors.core.render import RenderTarget
-from actors.core.state import Lanes, SessionState, opening, rebuilt
-from actors.core.transcript import Encoder
+from actors.core.session.state import Lanes, SessionState, opening, rebuilt
+from actors.core.transcript.transcript import Encoder
+from actors.core.values.content import Message, Seal, Text, Thinking, ToolCall, ToolResult
+from actors.core.values.identity import Binding, CallId
+from actors.core.values.packed import pack
 from actors.testing.histories import READERS, history
 from tests.at_scale import share
 from tests.core.session_log import BINDINGS, Simulated, rules, simulated, text

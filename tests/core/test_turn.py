@@ -5,12 +5,9 @@ from itertools import pairwise
 
 import pytest
 
-from actors.core.bounds import Bounds
-from actors.core.content import Message, Text, ToolCall
-from actors.core.events import Omission
-from actors.core.progress import Cause
-from actors.core.stream import Usage
-from actors.core.turn import (
+from actors.core.log.events import Omission
+from actors.core.turn.bounds import Bounds
+from actors.core.turn.turn import (
     Answered,
     AwaitStep,
     BatchStep,
@@ -35,6 +32,9 @@ from actors.core.turn import (
     Unfit,
     turn,
 )
+from actors.core.values.content import Message, Text, ToolCall
+from actors.core.values.progress import Cause
+from actors.core.values.stream import Usage
 
 WORDS = Message("model", [Text("done")])
 NOTHING = Message("model", [])

@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 from jsonschema_rs import FancyRegexOptions, validator_for
 
 from actors import Tool
-from actors.core.arguments import compile_schema
-from actors.core.jsonio import JsonValue, dump
-from actors.core.unchecked_patterns import without_patterns
+from actors.core.data.jsonio import JsonValue, dump
+from actors.core.schemas.arguments import compile_schema
+from actors.core.schemas.unchecked_patterns import without_patterns
 from actors.errors import ConfigError, ToolDefinitionError
-from actors.turns.output import Output
+from actors.session.output import Output
 from tests.at_scale import share
 
 Schema = dict[str, Any]  # Any: JSON

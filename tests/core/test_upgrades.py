@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 from msgspec import msgpack
 
-from actors.core import events, upgrades
-from actors.core.codec import decode_event, encode_event
-from actors.core.events import Closed, SwitchApplied
+from actors.core.log import events, upgrades
+from actors.core.log.codec import decode_event, encode_event
+from actors.core.log.events import Closed, SwitchApplied
 from actors.errors import JournalError
 
 NEW = SwitchApplied("b", held=True)

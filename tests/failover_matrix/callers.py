@@ -8,9 +8,9 @@ import anyio
 from msgspec import Struct
 
 from actors import TurnResult
-from actors.core.feed import StatusEvent
+from actors.core.stream_events.feed import StatusEvent
 from actors.errors import Fenced, JournalBehind, JournalUnavailable, NotAwaited, SessionClosed
-from actors.handle import Session
+from actors.runtime.handle import Session
 from tests.killing.host import line
 
 PAUSE = 0.02

@@ -9,7 +9,7 @@ import anyio.to_thread
 from msgspec import Struct
 
 from actors import Runtime, tool
-from actors.storage.postgres import PostgresStorage
+from actors.journal.storage.postgres import PostgresStorage
 from actors.testing import Call, OpenAIServer, Say, Turn
 from actors.tools import Tool
 from tests.failover_matrix.callers import Caller

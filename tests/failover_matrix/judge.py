@@ -11,9 +11,9 @@ from contextlib import closing
 import anyio.to_thread
 from msgspec import Struct
 
-from actors.core.events import Event, EventsLost, Submitted
-from actors.storage.postgres import PostgresStorage
-from actors.storage.postgres.check import JournalTables
+from actors.core.log.events import Event, EventsLost, Submitted
+from actors.journal.storage.postgres import PostgresStorage
+from actors.journal.storage.postgres.check import JournalTables
 from tests.failover_matrix.callers import Answered, Caller, Lost, Seen
 from tests.killing.host import line
 

@@ -7,7 +7,7 @@ import pytest
 
 from actors.config import Config, FileSettings, PoolSettings
 from actors.errors import ConfigError
-from actors.runtime import Runtime
+from actors.runtime.runtime import Runtime
 from actors.testing import Say, Turn, serve
 from tests.host_code.rows import Bomb, row
 from tests.runtime_support import backend_at, openai, restarted

@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from actors.handle import Session
-from actors.runtime import Runtime
+from actors.runtime.handle import Session
+from actors.runtime.runtime import Runtime
 from actors.testing import Call, Say, Turn
 from actors.tools import Tool
 from tests.runtime_support import bodies, hosting, openai, restarted, results

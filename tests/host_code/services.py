@@ -7,13 +7,13 @@ from typing import Any
 import anyio
 import pytest
 
-from actors.core.content import ToolCall
+from actors.core.values.content import ToolCall
 from actors.errors import JournalError, ToolsetFailed
-from actors.storage import Appended, Entry
-from actors.storage.memory import MemoryStorage
+from actors.journal.storage import Appended, Entry
+from actors.journal.storage.memory import MemoryStorage
 from actors.testing import Say, Status, Turn
 from actors.tools import Tool, tool
-from actors.toolsets import ToolSource
+from actors.tools.toolsets import ToolSource
 from actors.transport import HttpTransport, Response
 from tests.host_code.rows import ONE, Bomb, row, said_of, sound
 from tests.runtime_support import hosting, openai, restarted

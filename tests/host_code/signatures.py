@@ -15,13 +15,13 @@ from opentelemetry.trace import TracerProvider
 
 import actors
 from actors import mcp
-from actors.backends import dumps
 from actors.config import Config
-from actors.hosting.journal_admin import JournalAdmin
-from actors.mcp import options
-from actors.storage import Storage
+from actors.journal.storage import Storage
+from actors.provider import dumps
+from actors.runtime.journal_admin import JournalAdmin
 from actors.telemetry import otel, prometheus
-from actors.toolsets import LiveTools, source
+from actors.tools.mcp import options
+from actors.tools.toolsets import LiveTools, source
 from actors.transport import Transport
 
 PUBLIC = (

@@ -7,7 +7,7 @@ import anyio
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerProvider
 
-from actors.runtime import Runtime
+from actors.runtime.runtime import Runtime
 from actors.telemetry.otel import Tracing
 from actors.testing import Say, Turn, serve
 from actors.tools import tool

@@ -12,10 +12,10 @@ import anyio
 import pytest
 import trio
 
-from actors.core.ingest import ingest
+from actors.core.data.ingest import ingest
 from actors.kernel.host_code import await_host, call_host
 from actors.kernel.parking import parking
-from actors.runtime import Runtime
+from actors.runtime.runtime import Runtime
 from actors.testing import Say, Turn, serve
 from actors.tools import tool
 from tests.host_code.rows import ONE, Bomb

@@ -12,11 +12,11 @@ from contextlib import closing
 from pathlib import Path
 
 from actors import Runtime
-from actors.core.events import Cancelled, Compacted, Denied, Event, Failed, Refused, Returned, Started
-from actors.core.identity import CallId
 from actors.core.ledger import Ledger
-from actors.storage.sqlite import SqliteStorage
-from actors.storage.sqlite.check import JournalFile
+from actors.core.log.events import Cancelled, Compacted, Denied, Event, Failed, Refused, Returned, Started
+from actors.core.values.identity import CallId
+from actors.journal.storage.sqlite import SqliteStorage
+from actors.journal.storage.sqlite.check import JournalFile
 from actors.testing import OpenAIServer, serve
 from tests.killing.host import JOURNAL, line
 from tests.killing.scenarios import COMPACTION, brought, spoken, tools

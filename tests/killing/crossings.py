@@ -14,7 +14,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from actors.storage.sqlite import connection
+from actors.journal.storage.sqlite import connection
 
 WRITES = ("BEGIN IMMEDIATE", "INSERT", "UPDATE", "DELETE", "COMMIT", "PRAGMA wal_checkpoint")
 PAGES = 40

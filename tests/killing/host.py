@@ -15,12 +15,12 @@ import anyio
 from msgspec import Struct
 
 from actors import Runtime
-from actors.core.event_json import event_json
-from actors.core.feed import SessionEvent, StatusEvent
-from actors.core.jsonio import dump
-from actors.handle import Session
-from actors.storage import Level
-from actors.storage.sqlite import SqliteStorage
+from actors.core.data.jsonio import dump
+from actors.core.stream_events.event_json import event_json
+from actors.core.stream_events.feed import SessionEvent, StatusEvent
+from actors.journal.storage import Level
+from actors.journal.storage.sqlite import SqliteStorage
+from actors.runtime.handle import Session
 from actors.testing import OpenAIServer, serve
 from tests.killing.crossings import Crossings
 from tests.killing.scenarios import COMPACTION, TARGET, acted, spoken, tools

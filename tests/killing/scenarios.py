@@ -11,8 +11,8 @@ from typing import Any
 import anyio
 
 from actors import Compaction, ToolContext, TurnResult, tool
-from actors.core.feed import SessionEvent
-from actors.handle import Session
+from actors.core.stream_events.feed import SessionEvent
+from actors.runtime.handle import Session
 from actors.testing import Call, Say, Turn
 from actors.tools import Tool
 from tests.runtime_support import Json

@@ -14,7 +14,7 @@ from typing import get_args
 import anyio
 from msgspec import Struct
 
-from actors.storage import Level
+from actors.journal.storage import Level
 from tests.killing.aftermath import judged
 from tests.killing.host import Work, Workers, forked, host, hosted
 from tests.killing.scenarios import SCENARIOS

@@ -17,11 +17,11 @@ from actors import check
 from actors.config import BackendLimits, BackendSettings, Config, FileSettings
 from actors.config.dialects import derived
 from actors.config.providers import PROVIDERS, Kind
-from actors.core.dialect import Dialect
-from actors.core.history import History
-from actors.core.segments import Segments
-from actors.handle import Session
-from actors.runtime import Runtime
+from actors.core.data.segments import Segments
+from actors.core.dialects.dialect import Dialect
+from actors.core.history.history import History
+from actors.runtime.handle import Session
+from actors.runtime.runtime import Runtime
 from actors.testing import validate
 from actors.transport import HttpTransport, Response, Timeouts
 from tests.marks import unmarked

@@ -12,13 +12,13 @@ import pytest
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Request, Settings, ToolSpec
 from actors.config.providers import Kind
-from actors.core.content import Message
-from actors.core.history import History
-from actors.core.identity import Binding
-from actors.core.jsonio import Json
+from actors.core.data.jsonio import Json
+from actors.core.history.history import History
 from actors.core.ledger import Ledger
-from actors.pure import render
+from actors.core.values.content import Message
+from actors.core.values.identity import Binding
 from actors.testing.histories import history
+from actors.transcripts import render
 from actors.transport import HttpTransport, Timeouts
 from tests.live.conversation import Live
 from tests.live.servers import HISTORIES, KINDS, VARIABLES, Host

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from actors.config.providers import Kind
+from actors.strict.server import LoopbackServer
 from actors.testing import (
     AnthropicServer,
     Call,
@@ -16,7 +17,6 @@ from actors.testing import (
     Turn,
     serve,
 )
-from actors.testing.server import LoopbackServer
 from tests.live import conversation
 from tests.live.conversation import Live, hold
 from tests.runtime_support import Json

@@ -17,9 +17,9 @@ import anyio
 
 from actors import mcp
 from actors.kernel import System
-from actors.toolsets import Toolsets
+from actors.tools.toolsets import Toolsets
 
-PACKAGES = ("mcp", "mcp_types", "httpx2", "actors.mcp.connection", "actors.mcp.transports")
+PACKAGES = ("mcp", "mcp_types", "httpx2", "actors.tools.mcp.connection", "actors.tools.mcp.transports")
 TABLE: dict[str, dict[str, list[object]]] = {"tools/list": {"tools": []}}
 
 

@@ -24,8 +24,12 @@ class Plant:
     places: tuple[str, ...]
 
 
-_CONTENT, _EVENTS, _FEED = "actors/core/content.py", "actors/core/events.py", "actors/core/feed.py"
-_DIALECT, _PROFILES = "actors/core/dialect.py", "actors/core/profiles.py"
+_CONTENT, _EVENTS, _FEED = (
+    "actors/core/values/content.py",
+    "actors/core/log/events.py",
+    "actors/core/stream_events/feed.py",
+)
+_DIALECT, _PROFILES = "actors/core/dialects/dialect.py", "actors/core/dialects/profiles.py"
 
 PLANTS = (
     Plant(
@@ -44,7 +48,7 @@ PLANTS = (
             ),
         ),
         (
-            "actors/core/door/attribute.py:SAID_BY",
+            "actors/core/normalize/attribute.py:SAID_BY",
             "actors/core/render/walk.py:_kept",
             "actors/core/render/walk.py:_write",
             "actors/cli/show.py:_words",
@@ -70,8 +74,8 @@ PLANTS = (
             ),
         ),
         (
-            "actors/core/state.py:apply",
-            "actors/core/events.py:__doc__",
+            "actors/core/session/state.py:apply",
+            "actors/core/log/events.py:__doc__",
             "actors/testing/strategies.py:events",
             "docs/reference/api.md:Event",
         ),
@@ -93,8 +97,8 @@ PLANTS = (
         ),
         (
             "actors/core/ledger.py:_told",
-            "actors/core/state.py:apply",
-            "actors/core/events.py:__doc__",
+            "actors/core/session/state.py:apply",
+            "actors/core/log/events.py:__doc__",
             "actors/testing/strategies.py:events",
             "docs/reference/api.md:Event",
         ),
@@ -117,7 +121,7 @@ PLANTS = (
             ),
         ),
         (
-            "actors/core/event_json.py:_fields",
+            "actors/core/stream_events/event_json.py:_fields",
             "actors/cli/run.py:event",
             "actors/cli/show.py:event",
             "docs/reference/api.md:SessionEvent",
@@ -134,7 +138,7 @@ PLANTS = (
         ),
         (
             "actors/testing/histories.py:READERS",
-            "actors/testing/rules/__init__.py:DIALECTS",
+            "actors/strict/rules/__init__.py:DIALECTS",
             "actors/config/providers.py:PROVIDERS",
             "actors/cli/options.py:DIALECTS",
             "actors/cli/world.py:STOPS",
@@ -160,12 +164,12 @@ PLANTS = (
         "strict host",
         (
             Edit(
-                "actors/testing/rules/compatible.py:HOSTS",
+                "actors/strict/rules/compatible.py:HOSTS",
                 "HOSTS: dict[str, VendorHost] = {**...}",
                 'HOSTS: dict[str, VendorHost] = {"acme": OPENAI, **...}',
             ),
         ),
-        ("actors/testing/rules/__init__.py:DIALECTS",),
+        ("actors/strict/rules/__init__.py:DIALECTS",),
     ),
     Plant(
         "family",
@@ -186,7 +190,7 @@ PLANTS = (
             ),
         ),
         (
-            "actors/core/profiles.py:PROFILES",
+            "actors/core/dialects/profiles.py:PROFILES",
             "actors/core/check/__init__.py:_STATES",
             "actors/core/rulebook/__init__.py:PREFIXES",
             "actors/adapters/codec.py:codec",

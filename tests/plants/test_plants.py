@@ -27,7 +27,7 @@ def test_a_plant_can_still_be_made_and_its_places_are_there(plant: Plant) -> Non
 
 def test_every_table_is_a_place_of_a_plant() -> None:
     assert set(TABLES) - {place for plant in PLANTS for place in plant.places} <= {
-        "actors/core/dialect.py:Dialect"
+        "actors/core/dialects/dialect.py:Dialect"
     }
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
-from actors.storage import Level
+from actors.journal.storage import Level
 from tests.powerloss.judge import played
 
 EACH = 1000

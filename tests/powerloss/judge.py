@@ -7,10 +7,10 @@ from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 
-from actors.core.events import Event
+from actors.core.log.events import Event
 from actors.errors import JournalError
-from actors.storage import Level
-from actors.storage.sqlite import SqliteStorage
+from actors.journal.storage import Level
+from actors.journal.storage.sqlite import SqliteStorage
 from tests.powerloss.disk import Disk
 from tests.powerloss.workload import FILE, Logs, Recording, recorded
 

@@ -9,11 +9,11 @@ from typing import TypeAlias
 
 import pytest
 
-from actors.core.content import Message, Text
-from actors.core.events import Closed, Event, Opened, Submitted
-from actors.core.packed import pack
-from actors.storage import Entry, Level
-from actors.storage.sqlite import SqliteStorage, connection
+from actors.core.log.events import Closed, Event, Opened, Submitted
+from actors.core.values.content import Message, Text
+from actors.core.values.packed import pack
+from actors.journal.storage import Entry, Level
+from actors.journal.storage.sqlite import SqliteStorage, connection
 from tests.powerloss.layer import NotingLayer, NotingSqlite, Step
 
 Logs: TypeAlias = Mapping[str, tuple[Event, ...]]

@@ -4,12 +4,12 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, TypeAlias, assert_never
 
-from actors.core.content import Block, Media, Message, Seal, Text, Thinking, ToolCall, ToolResult
-from actors.core.events import CallEvent, Cancelled, RequestSent, Returned, Scheduled, Started
-from actors.core.history import History
-from actors.core.identity import Binding, CallId, mint
-from actors.core.jsonio import Json, quote
+from actors.core.data.jsonio import Json, quote
+from actors.core.history.history import History
 from actors.core.ledger import Ledger
+from actors.core.log.events import CallEvent, Cancelled, RequestSent, Returned, Scheduled, Started
+from actors.core.values.content import Block, Media, Message, Seal, Text, Thinking, ToolCall, ToolResult
+from actors.core.values.identity import Binding, CallId, mint
 from tests.scenarios.naive import Asked
 from tests.scenarios.script import (
     ENCRYPTED,

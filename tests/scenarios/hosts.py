@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Any
 
+from actors.strict.rules.base import CompatibleProfile, CompatibleSettings
+from actors.strict.rules.bedrock_rules import BedrockSettings
+from actors.strict.rules.gemini_rules import GeminiProfile, GeminiSettings
+from actors.strict.rules.responses_rules import ResponsesProfile, ResponsesSettings
 from actors.testing import AnthropicSettings
-from actors.testing.rules.base import CompatibleProfile, CompatibleSettings
-from actors.testing.rules.bedrock_rules import BedrockSettings
-from actors.testing.rules.gemini_rules import GeminiProfile, GeminiSettings
-from actors.testing.rules.responses_rules import ResponsesProfile, ResponsesSettings
 
 _VENDORS = (
     *("mistral", "kimi", "deepseek", "openrouter", "xai", "qwen", "glm", "minimax", "groq"),

@@ -2,11 +2,11 @@
 
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Settings, ToolSpec
-from actors.core.history import History
-from actors.core.jsonio import Json
-from actors.core.lane import Lane, Rendered, advanced, empty
+from actors.core.data.jsonio import Json
+from actors.core.dialects.profiles import dialect
+from actors.core.history.history import History
+from actors.core.lanes.lane import Lane, Rendered, advanced, empty
 from actors.core.ledger import Ledger
-from actors.core.profiles import dialect
 from actors.core.render import RenderTarget
 from tests.scenarios.canon import made_by
 

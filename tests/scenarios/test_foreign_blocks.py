@@ -8,7 +8,7 @@ import pytest
 
 from actors import from_wire
 from actors.core.check import check
-from actors.core.profiles import dialect
+from actors.core.dialects.profiles import dialect
 from actors.testing import validate
 from tests.scenarios.hosts import TRUSTING
 from tests.scenarios.providers import IDS

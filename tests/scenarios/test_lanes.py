@@ -1,10 +1,10 @@
 """What only shows over several requests: running numbers that are counted on after a compaction."""
 
 from actors.adapters.adapter import adapter
-from actors.core.events import EpochBegan
-from actors.core.history import History
-from actors.core.lane import Lane, Rendered, advanced, begun, empty
-from actors.core.profiles import dialect
+from actors.core.dialects.profiles import dialect
+from actors.core.history.history import History
+from actors.core.lanes.lane import Lane, Rendered, advanced, begun, empty
+from actors.core.log.events import EpochBegan
 from actors.core.render import RenderTarget
 from tests.scenarios.canon import canonical, made_by
 from tests.scenarios.naive import Asked

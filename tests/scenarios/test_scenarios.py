@@ -10,10 +10,10 @@ import pytest
 
 from actors import from_wire
 from actors.core.check import check
-from actors.core.events import RequestSent
-from actors.core.history import History
-from actors.core.lane import Rendered, seals
-from actors.core.profiles import PROFILES, dialect
+from actors.core.dialects.profiles import PROFILES, dialect
+from actors.core.history.history import History
+from actors.core.lanes.lane import Rendered, seals
+from actors.core.log.events import RequestSent
 from actors.testing import validate
 from tests import naming
 from tests.at_scale import extent, spread

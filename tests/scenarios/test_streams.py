@@ -6,10 +6,10 @@ from collections.abc import Callable
 import pytest
 
 from actors.config import BackendLimits, PoolSettings
-from actors.core.events import TurnEnded
-from actors.core.feed import ErrorEvent
+from actors.core.log.events import TurnEnded
+from actors.core.stream_events.feed import ErrorEvent
+from actors.strict.server import LoopbackServer
 from actors.testing import QUOTA, SERVER_ERROR, Call, Fault, OpenRouterServer, Say, Status, Think, Turn
-from actors.testing.server import LoopbackServer
 from tests.runtime_support import (
     Gate,
     anthropic,

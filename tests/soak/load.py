@@ -21,7 +21,7 @@ from msgspec import Struct
 from actors import tool
 from actors.config import BackendLimits, BackendSettings, Config, FileSettings, PoolSettings, RuntimeLimits
 from actors.config.providers import kind_of
-from actors.core.profiles import dialect
+from actors.core.dialects.profiles import dialect
 from actors.testing import StressReport, stress
 from actors.testing.stressing.resources import DESCRIPTORS, Held
 from tests.soak.servers import Seen, StrictProcess, serving

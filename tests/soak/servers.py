@@ -20,11 +20,11 @@ from anyio.abc import SocketAttribute, SocketStream, TaskGroup
 from msgspec import Struct
 from msgspec.json import decode, encode
 
+from actors.strict.dialects import strict_server
+from actors.strict.loopback import serve_connection
+from actors.strict.rules.base import Json
+from actors.strict.server import Exchange, LoopbackServer
 from actors.testing import Call, Disconnect, ErrorInStream, Fault, Garbage, ServerLimits, Status, Turn
-from actors.testing.dialects import strict_server
-from actors.testing.loopback import serve_connection
-from actors.testing.rules.base import Json
-from actors.testing.server import Exchange, LoopbackServer
 from actors.testing.standin import answer
 from tests.forked import Forked
 from tests.transport.crowd import roomy

@@ -7,15 +7,15 @@ import anyio.lowlevel
 import pytest
 
 from actors import Binding, Budget, Session, ToolContext, subagent, tool
-from actors.backends.budgets import Demand, Share, SharedBudget
-from actors.core.events import Delegated, Event
-from actors.core.spending import Used, left
-from actors.core.stream import Usage
+from actors.core.log.events import Delegated, Event
+from actors.core.settings.spending import Used, left
+from actors.core.values.stream import Usage
 from actors.errors import OverBudget
 from actors.kernel.parking import parking
-from actors.runtime import Runtime
+from actors.provider.budgets import Demand, Share, SharedBudget
+from actors.runtime.runtime import Runtime
+from actors.session.commands import Look
 from actors.testing import Call, OpenAIServer, Say, Stall, Turn
-from actors.turns.commands import Look
 from tests.runtime_support import Gate, bodies, hosting, log, openai, results
 
 pytestmark = pytest.mark.anyio

@@ -3,10 +3,10 @@
 import pytest
 
 from actors import ToolContext, subagent, tool
-from actors.core.events import Opened
+from actors.core.log.events import Opened
 from actors.errors import JournalError
-from actors.runtime import Runtime
-from actors.storage.memory import MemoryStorage
+from actors.journal.storage.memory import MemoryStorage
+from actors.runtime.runtime import Runtime
 from actors.testing import Call, Say, Turn
 from tests.runtime_support import hosting, openai
 

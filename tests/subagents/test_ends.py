@@ -8,10 +8,10 @@ import anyio
 import pytest
 
 from actors import Tool, ToolContext, ToolSource, subagent, tool
-from actors.core.events import Cancelled, Closed, Event, Failed, TurnEnded
-from actors.runtime import Runtime
+from actors.core.log.events import Cancelled, Closed, Event, Failed, TurnEnded
+from actors.runtime.runtime import Runtime
+from actors.strict.server import LoopbackServer
 from actors.testing import Call, Say, Turn
-from actors.testing.server import LoopbackServer
 from tests.runtime_support import Gate, actors, hosting, let_pass, log, openai, restarted
 
 pytestmark = pytest.mark.anyio

@@ -8,12 +8,12 @@ import pytest
 
 from actors import Deferred, Tool, handoff, tool
 from actors.config import PoolSettings
-from actors.core.events import Bound, Event, Returned, Submitted, SwitchApplied, TurnEnded
-from actors.core.feed import StatusEvent
+from actors.core.log.events import Bound, Event, Returned, Submitted, SwitchApplied, TurnEnded
+from actors.core.stream_events.feed import StatusEvent
 from actors.errors import ConfigError
+from actors.session.handing_over import HANDOVERS
 from actors.testing import SERVER_ERROR, Call, Say, Turn
 from actors.tools.handover import Handover
-from actors.turns.handing_over import HANDOVERS
 from tests.runtime_support import (
     Gate,
     anthropic,

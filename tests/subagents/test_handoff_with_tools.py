@@ -7,11 +7,11 @@ import anyio
 import pytest
 
 from actors import Deferred, ToolSource, handoff, tool
-from actors.core.events import Configured, EpochBegan, SwitchApplied, TurnEnded
-from actors.core.feed import StatusEvent
+from actors.core.log.events import Configured, EpochBegan, SwitchApplied, TurnEnded
+from actors.core.stream_events.feed import StatusEvent
 from actors.errors import ConfigError
 from actors.testing import Call, Say, Script, Think, Turn
-from actors.toolsets import Item
+from actors.tools.toolsets import Item
 from tests.runtime_support import Gate, anthropic, bodies, gathered, hosting, log, openai
 from tests.strict_hosts import strict_host
 from tests.test_configure import find, look, offered

@@ -9,13 +9,13 @@ import pytest
 
 from actors import Session, Tool, ToolContext, subagent, tool
 from actors.config import RuntimeLimits
-from actors.core.content import ToolCall
-from actors.core.events import Closed, Event, Opened, Submitted
-from actors.core.feed import CompleteEvent, SessionEvent, SubagentEvent, TextEvent
+from actors.core.log.events import Closed, Event, Opened, Submitted
+from actors.core.stream_events.feed import CompleteEvent, SessionEvent, SubagentEvent, TextEvent
+from actors.core.values.content import ToolCall
 from actors.errors import ConfigError, OwnSession, SessionClosed, SessionError, ToolDefinitionError
-from actors.runtime import Runtime
+from actors.runtime.runtime import Runtime
+from actors.strict.server import LoopbackServer
 from actors.testing import Call, OpenAIServer, Say, Status, Turn
-from actors.testing.server import LoopbackServer
 from tests.runtime_support import Gate, actors, anthropic, bodies, gathered, hosting, log, openai, results
 
 pytestmark = pytest.mark.anyio

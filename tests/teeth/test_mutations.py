@@ -2,7 +2,7 @@
 
 from functools import cache
 
-from actors.core.profiles import PROFILES
+from actors.core.dialects.profiles import PROFILES
 from tests import naming
 from tests.teeth.__main__ import ROOT
 from tests.teeth.mutations import MUTATIONS

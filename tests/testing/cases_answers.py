@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from actors.testing.rules import AnthropicProfile, AnthropicSettings, ServerRule, Settings
+from actors.strict.rules import AnthropicProfile, AnthropicSettings, ServerRule, Settings
 
 Json = dict[str, Any]  # a body under test may be anything
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from actors.testing.rules import CompatibleSettings
-from actors.testing.rules.openrouter import sign
+from actors.strict.rules import CompatibleSettings
+from actors.strict.rules.openrouter import sign
 from tests.testing.family import (
     DEEPSEEK,
     KA,

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-from actors.testing.rules import CompatibleProfile, CompatibleSettings
-from actors.testing.rules.base import Mode
+from actors.strict.rules import CompatibleProfile, CompatibleSettings
+from actors.strict.rules.base import Mode
 
 Json = dict[str, Any]  # a body under test may be anything
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.testing.rules import validate
-from actors.testing.rules.base import Mode
+from actors.strict.rules import validate
+from actors.strict.rules.base import Mode
 from tests.at_scale import share
 from tests.testing.cases_answers import CASES, Case
 

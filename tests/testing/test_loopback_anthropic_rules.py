@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from actors.testing.rules import ANTHROPIC_RULES, AnthropicProfile, AnthropicSettings, validate
+from actors.strict.rules import ANTHROPIC_RULES, AnthropicProfile, AnthropicSettings, validate
 from tests.core.test_check import photo
 from tests.testing.cases_answers import shown
 

@@ -8,9 +8,9 @@ import anyio
 import pytest
 
 from actors.core.check import check
-from actors.core.profiles import ANTHROPIC
+from actors.core.dialects.profiles import ANTHROPIC
+from actors.strict.rules import validate
 from actors.testing import AnthropicServer, AnthropicSettings, Builtin, Call, Say, Script, Think, Turn, serve
-from actors.testing.rules import validate
 from tests.testing.test_loopback_anthropic_rules import (
     MCP_CALL,
     MCP_RESULT,

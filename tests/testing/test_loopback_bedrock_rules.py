@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from actors.testing.rules import BEDROCK_RULES, AnthropicProfile, BedrockProfile, BedrockSettings, validate
-from actors.testing.rules.bedrock_upstream import signed
+from actors.strict.rules import BEDROCK_RULES, AnthropicProfile, BedrockProfile, BedrockSettings, validate
+from actors.strict.rules.bedrock_upstream import signed
 from tests.core.converse_rows import (
     DOCUMENT,
     FULL,

@@ -8,7 +8,9 @@ import httpx2
 import pytest
 
 from actors.config.providers import PROVIDERS, kind_of
-from actors.core.profiles import PROFILES
+from actors.core.dialects.profiles import PROFILES
+from actors.strict.faults import Fault
+from actors.strict.server import LoopbackServer
 from actors.testing import (
     SERVERS,
     AnthropicServer,
@@ -33,8 +35,6 @@ from actors.testing import (
     serve,
     strict_server,
 )
-from actors.testing.faults import Fault
-from actors.testing.server import LoopbackServer
 from tests.runtime_support import backend_at, hosting
 
 pytestmark = pytest.mark.anyio

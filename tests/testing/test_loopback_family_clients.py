@@ -11,6 +11,8 @@ import mistralai.client.errors
 import openai
 import pytest
 
+from actors.strict.rules import COMPATIBLE_RULES
+from actors.strict.server import LoopbackServer
 from actors.testing import (
     Call,
     ErrorInStream,
@@ -26,8 +28,6 @@ from actors.testing import (
     serve,
     strict_server,
 )
-from actors.testing.rules import COMPATIBLE_RULES
-from actors.testing.server import LoopbackServer
 
 # The OpenAI client leaves its stream's generator unfinished after `[DONE]`, which trio reports.
 pytestmark = [

@@ -6,13 +6,8 @@ from typing import Any
 
 import pytest
 
-from actors.testing.rules import (
-    COMPATIBLE_RULES,
-    OPENAI_CHAT_RULES,
-    CompatibleSettings,
-    validate,
-)
-from actors.testing.rules.base import Mode, ServerRule
+from actors.strict.rules import COMPATIBLE_RULES, OPENAI_CHAT_RULES, CompatibleSettings, validate
+from actors.strict.rules.base import Mode, ServerRule
 from tests.testing.cases_answers import shown
 from tests.testing.cases_mistral import FREE, GENERATION_13, MISTRAL
 from tests.testing.cases_reasoning import DEEPSEEK_CASES, KIMI, OPENROUTER

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from actors.strict.compatible_server import CompatibleServer, KimiServer, MistralServer
+from actors.strict.rules import COMPATIBLE_RULES
+from actors.strict.rules.base import ServerRefusal
+from actors.strict.wires.compatible import MANNERS, CompatibleWire, Manner
 from actors.testing import Call, CompatibleProfile, CompatibleSettings, Redacted, Say, Think, Turn, validate
-from actors.testing.compatible_server import CompatibleServer, KimiServer, MistralServer
-from actors.testing.rules import COMPATIBLE_RULES
-from actors.testing.rules.base import ServerRefusal
-from actors.testing.wires.compatible import MANNERS, CompatibleWire, Manner
 
 Json = dict[str, Any]  # whatever goes over the wire
 

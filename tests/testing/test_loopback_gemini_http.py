@@ -12,14 +12,14 @@ from actors.adapters.classify import classify
 from actors.adapters.codec import decode
 from actors.adapters.failure import AnswerFault, Failure
 from actors.adapters.request import Settings, ToolSpec
-from actors.core.content import Message, Text, ToolResult
-from actors.core.history import History
-from actors.core.identity import Binding
-from actors.core.jsonio import Json
-from actors.core.lane import advanced, empty
+from actors.core.data.jsonio import Json
+from actors.core.dialects.profiles import dialect
+from actors.core.history.history import History
+from actors.core.lanes.lane import advanced, empty
 from actors.core.ledger import Ledger
-from actors.core.profiles import dialect
 from actors.core.render import RenderTarget
+from actors.core.values.content import Message, Text, ToolResult
+from actors.core.values.identity import Binding
 from actors.testing import (
     OVERLOADED,
     Call,

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from actors.testing.rules import GEMINI_RULES, GeminiProfile, GeminiSettings, validate
-from actors.testing.rules.gemini_signatures import sign
+from actors.strict.rules import GEMINI_RULES, GeminiProfile, GeminiSettings, validate
+from actors.strict.rules.gemini_signatures import sign
 from tests.testing.cases_answers import shown
 
 Json = dict[str, Any]  # a body under test may be anything

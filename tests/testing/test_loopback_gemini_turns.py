@@ -13,16 +13,16 @@ import pytest
 from actors.adapters.adapter import adapter
 from actors.adapters.codec import decode
 from actors.adapters.request import Settings
-from actors.core.content import Message, Text, ToolResult
-from actors.core.history import History
-from actors.core.identity import Binding
-from actors.core.lane import Lane, advanced, empty
+from actors.core.dialects.profiles import dialect
+from actors.core.history.history import History
+from actors.core.lanes.lane import Lane, advanced, empty
 from actors.core.ledger import Ledger
-from actors.core.profiles import dialect
 from actors.core.render import RenderTarget
+from actors.core.values.content import Message, Text, ToolResult
+from actors.core.values.identity import Binding
+from actors.strict.rules.base import Json
+from actors.strict.wires.gemini import GeminiWire
 from actors.testing import Call, GeminiProfile, GeminiSettings, Redacted, Say, Think, Turn, validate
-from actors.testing.rules.base import Json
-from actors.testing.wires.gemini import GeminiWire
 from tests.at_scale import extent
 
 SENTINEL = "skip_thought_signature_validator"

@@ -17,7 +17,7 @@ from mistral_common.protocol.instruct.validator import ValidationMode, get_valid
 from mistral_common.tokens.tokenizers.base import TokenizerVersion
 from pydantic import ValidationError
 
-from actors.testing.rules import CompatibleProfile, CompatibleSettings, validate
+from actors.strict.rules import CompatibleProfile, CompatibleSettings, validate
 from tests.at_scale import share
 
 Json = dict[str, Any]  # a transcript under test may be anything

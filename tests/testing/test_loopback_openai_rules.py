@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from actors.testing.rules import OPENAI_CHAT_RULES, OpenAIProfile, OpenAISettings, validate
+from actors.strict.rules import OPENAI_CHAT_RULES, OpenAIProfile, OpenAISettings, validate
 from tests.testing.cases_answers import shown
 
 Json = dict[str, Any]  # a body under test may be anything

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from actors.testing.rules import Settings, reading, validate
-from actors.testing.rules.anthropic_messages import check_name
-from actors.testing.rules.base import (
+from actors.strict.rules import Settings, reading, validate
+from actors.strict.rules.anthropic_messages import check_name
+from actors.strict.rules.base import (
     AnthropicProfile,
     AnthropicSettings,
     OpenAIProfile,
@@ -19,10 +19,10 @@ from actors.testing.rules.base import (
     RuleBroken,
     dumped,
 )
-from actors.testing.rules.bedrock_rules import BedrockProfile, BedrockSettings
-from actors.testing.rules.gemini_rules import GeminiProfile, GeminiSettings
-from actors.testing.rules.reading import came, forget, fresh, parse, standard_of
-from actors.testing.rules.responses_rules import ResponsesProfile, ResponsesSettings
+from actors.strict.rules.bedrock_rules import BedrockProfile, BedrockSettings
+from actors.strict.rules.gemini_rules import GeminiProfile, GeminiSettings
+from actors.strict.rules.reading import came, forget, fresh, parse, standard_of
+from actors.strict.rules.responses_rules import ResponsesProfile, ResponsesSettings
 from tests.at_scale import share
 from tests.testing.test_loopback_rules_hold import SOUND, damaged
 

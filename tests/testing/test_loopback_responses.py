@@ -13,8 +13,9 @@ from openai.types.responses import Response, ResponseStreamEvent
 from pydantic import TypeAdapter
 
 from actors import History, Ledger, Message, Text, ToolResult, decode, dialect, encode, render
-from actors.core.content import Thinking
-from actors.core.identity import Binding
+from actors.core.values.content import Thinking
+from actors.core.values.identity import Binding
+from actors.strict.wires.responses import ResponsesWire
 from actors.testing import (
     Call,
     Disconnect,
@@ -31,7 +32,6 @@ from actors.testing import (
     serve,
     validate,
 )
-from actors.testing.wires.responses import ResponsesWire
 
 # The OpenAI client leaves its stream's generator unfinished after the last event, which trio reports.
 pytestmark = [

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from actors.testing.rules import RESPONSES_RULES, ResponsesProfile, ResponsesSettings, validate
-from actors.testing.rules.responses_reasoning import encrypted
-from actors.testing.script import Call, Say, Think, Turn
-from actors.testing.wires.responses import ResponsesWire
+from actors.strict.rules import RESPONSES_RULES, ResponsesProfile, ResponsesSettings, validate
+from actors.strict.rules.responses_reasoning import encrypted
+from actors.strict.script import Call, Say, Think, Turn
+from actors.strict.wires.responses import ResponsesWire
 from tests.testing.cases_answers import shown
 
 Json = dict[str, Any]  # a body under test may be anything

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.testing.rules import COMPATIBLE_RULES, sign, validate
-from actors.testing.rules.base import AnthropicSettings, CompatibleSettings
-from actors.testing.rules.openrouter import sign as sign_detail
-from actors.testing.rules.responses_reasoning import encrypted
-from actors.testing.rules.responses_rules import ResponsesSettings
+from actors.strict.rules import COMPATIBLE_RULES, sign, validate
+from actors.strict.rules.base import AnthropicSettings, CompatibleSettings
+from actors.strict.rules.openrouter import sign as sign_detail
+from actors.strict.rules.responses_reasoning import encrypted
+from actors.strict.rules.responses_rules import ResponsesSettings
 from tests.at_scale import share
 
 Json = Any  # a body under test may be anything

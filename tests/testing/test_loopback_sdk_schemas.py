@@ -8,7 +8,7 @@ import pytest
 from anthropic import transform_schema
 from openai.lib._pydantic import to_strict_json_schema
 
-from actors.testing.rules import validate
+from actors.strict.rules import validate
 from tests.testing.cases_answers import answering, formed, output, schemed
 from tests.testing.test_loopback_answers import wire
 

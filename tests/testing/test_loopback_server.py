@@ -12,7 +12,8 @@ import anyio
 import httpx2
 import pytest
 
-import actors.testing
+import actors.strict
+from actors.strict.server import LoopbackServer
 from actors.testing import (
     AnthropicProfile,
     AnthropicServer,
@@ -32,7 +33,6 @@ from actors.testing import (
     Turn,
     serve,
 )
-from actors.testing.server import LoopbackServer
 
 pytestmark = pytest.mark.anyio
 
@@ -455,9 +455,9 @@ def test_importing_the_package_imports_no_test_tool_and_no_vendor_client() -> No
 
 
 def test_the_rules_share_no_code_with_the_renderer_the_judge_or_the_adapters() -> None:
-    package = Path(str(actors.testing.__file__)).parent
+    package = Path(str(actors.strict.__file__)).parent
     own = [package / name for name in ("script.py", "faults.py", "wire.py", "loopback.py", "server.py")]
     sources = [file.read_text() for file in [*own, *(package / "rules").glob("*.py")]]
     imports = {line.split()[1] for source in sources for line in source.splitlines() if line[:5] == "from "}
-    assert {name for name in imports if name.startswith("actors.")} >= {"actors.testing.rules.base"}
-    assert all(name.startswith("actors.testing") for name in imports if name.startswith("actors"))
+    assert {name for name in imports if name.startswith("actors.")} >= {"actors.strict.rules.base"}
+    assert all(name.startswith("actors.strict") for name in imports if name.startswith("actors"))

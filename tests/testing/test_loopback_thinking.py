@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from actors.testing.rules import AnthropicProfile, AnthropicSettings, ServerRefusal, sign, validate
+from actors.strict.rules import AnthropicProfile, AnthropicSettings, ServerRefusal, sign, validate
 
 Json = dict[str, Any]  # a body under test may be anything
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from actors.strict.loopback import HttpRequest
+from actors.strict.server import LoopbackServer
 from actors.testing import AnthropicServer, GeminiServer, OAuth
-from actors.testing.loopback import HttpRequest
-from actors.testing.server import LoopbackServer
 
 Json = dict[str, Any]  # a body under test may be anything
 ASK: Json = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "u"}]}

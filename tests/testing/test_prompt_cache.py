@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from actors.strict.loopback import HttpRequest
+from actors.strict.server import LoopbackServer
 from actors.testing import (
     AnthropicProfile,
     AnthropicServer,
@@ -19,8 +21,6 @@ from actors.testing import (
     PromptCache,
     ResponsesServer,
 )
-from actors.testing.loopback import HttpRequest
-from actors.testing.server import LoopbackServer
 
 Json = dict[str, Any]  # a body under test may be anything
 MARK: Json = {"type": "ephemeral"}

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from actors.strict.loopback import HttpRequest
+from actors.strict.server import LoopbackServer
 from actors.testing import (
     AnthropicServer,
     Call,
@@ -22,8 +24,6 @@ from actors.testing import (
     Think,
     Turn,
 )
-from actors.testing.loopback import HttpRequest
-from actors.testing.server import LoopbackServer
 
 Json = dict[str, Any]  # a body under test may be anything
 

@@ -6,9 +6,9 @@ import anyio
 import anyio.to_thread
 import pytest
 
+from actors.strict.rules import Mode
+from actors.strict.script_file import turns
 from actors.testing import RATE_LIMITED, Script, serve, strict_server
-from actors.testing.rules import Mode
-from actors.testing.script_file import turns
 from tests.testing.sdk_loops import LIMITED, LOOPS, TURNS
 
 pytestmark = [

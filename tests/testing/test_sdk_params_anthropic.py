@@ -15,8 +15,8 @@ from anthropic.types.beta import (
 )
 from anthropic.types.message_create_params import MessageCreateParamsBase
 
-from actors.testing.rules import AnthropicSettings, validate, validate_count
-from actors.testing.rules.anthropic_shapes import SERVER_CALLS, SERVER_RESULTS
+from actors.strict.rules import AnthropicSettings, validate, validate_count
+from actors.strict.rules.anthropic_shapes import SERVER_CALLS, SERVER_RESULTS
 from tests.testing.sdk_samples import assert_valid, dictionaries, fields, required, tags, variants
 
 Json = dict[str, Any]  # what the SDK's typed dictionaries are once they are plain

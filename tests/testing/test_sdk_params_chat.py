@@ -18,9 +18,9 @@ from openai.types.chat import (
 from openai.types.chat.completion_create_params import CompletionCreateParamsBase
 
 from actors.core.check import check
-from actors.core.profiles import dialect
-from actors.testing.rules import CompatibleSettings, validate
-from actors.testing.rules.base import CompatibleProfile
+from actors.core.dialects.profiles import dialect
+from actors.strict.rules import CompatibleSettings, validate
+from actors.strict.rules.base import CompatibleProfile
 from tests.testing.sdk_samples import assert_valid, dictionaries, required, variants
 
 Json = dict[str, Any]  # what the SDKs' typed dictionaries are once they are plain

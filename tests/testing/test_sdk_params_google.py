@@ -17,8 +17,8 @@ from google.genai import models, types
 from google.oauth2.credentials import Credentials
 
 from actors.core.check import check
-from actors.core.profiles import dialect
-from actors.testing.rules import GeminiSettings, validate
+from actors.core.dialects.profiles import dialect
+from actors.strict.rules import GeminiSettings, validate
 from tests.testing.sdk_samples import arms, origin_of
 
 Json = dict[str, Any]  # a body under test

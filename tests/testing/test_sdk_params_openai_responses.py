@@ -17,10 +17,10 @@ from openai.types.responses.response_compact_params import ResponseCompactParams
 from openai.types.responses.response_create_params import ResponseCreateParamsBase
 
 from actors.core.check import check
-from actors.core.profiles import dialect
-from actors.testing.rules import ResponsesSettings, responses, validate
-from actors.testing.rules.base import RuleBroken
-from actors.testing.rules.responses_shapes import COMPACTED_KEYS, COUNTED_KEYS
+from actors.core.dialects.profiles import dialect
+from actors.strict.rules import ResponsesSettings, responses, validate
+from actors.strict.rules.base import RuleBroken
+from actors.strict.rules.responses_shapes import COMPACTED_KEYS, COUNTED_KEYS
 from tests.testing.sdk_samples import assert_valid, dictionaries, required, tags, variants
 
 Json = dict[str, Any]  # what the SDK's typed dictionaries are once they are plain

@@ -10,18 +10,18 @@ import pytest
 from actors import History, Ledger, check, dialect
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Settings, ToolSpec
-from actors.core.asking import Choose
-from actors.core.content import Message, Text
-from actors.core.identity import Binding
-from actors.core.jsonio import Json
+from actors.core.data.jsonio import Json
+from actors.core.dialects.narrow import for_model
 from actors.core.models.facts import ModelFacts
-from actors.core.models.narrow import for_model
 from actors.core.models.row import ModelRow
 from actors.core.models.table import ROWS
+from actors.core.settings.asking import Choose
+from actors.core.values.content import Message, Text
+from actors.core.values.identity import Binding
 from actors.errors import ConfigError
-from actors.pure import render
+from actors.strict.rules.models import SERVED, ServedModel, served_model
 from actors.testing import BedrockSettings, GeminiSettings, validate
-from actors.testing.rules.models import SERVED, ServedModel, served_model
+from actors.transcripts import render
 
 WHEN = ("always", "without_thinking", "never")
 TOOLS = {"any": "always", "no_effort": "without_effort", "effort_none": "effort_none", "never": "never"}

@@ -15,7 +15,7 @@ import anyio
 
 from actors.config import Config
 from actors.config.settings import BackendLimits, BackendSettings, FileSettings, RuntimeLimits
-from actors.runtime import Runtime
+from actors.runtime.runtime import Runtime
 from tests.transport.support import Peer, descriptors, raw
 
 HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"

@@ -7,9 +7,9 @@ import anyio
 import anyio.abc
 import pytest
 
-from actors.core.segments import Segments
+from actors.core.data.segments import Segments
 from actors.errors import ConfigError, ProviderFailed
-from actors.runtime import Runtime
+from actors.runtime.runtime import Runtime
 from actors.transport import HttpTransport, Timeouts
 from actors.transport.patience import Patience
 from actors.transport.pool import ConnectionPool

@@ -11,10 +11,10 @@ from contextlib import AsyncExitStack
 import anyio
 import pytest
 
-from actors.core.segments import Segments
+from actors.core.data.segments import Segments
 from actors.errors import ProviderFailed
+from actors.strict.server import OpenAIServer
 from actors.testing import Disconnect, Fault, Say, Script, Turn, serve
-from actors.testing.server import OpenAIServer
 from actors.transport import HttpTransport, Response, Timeouts
 
 pytestmark = pytest.mark.anyio

@@ -22,7 +22,7 @@ from actors.adapters.calls import Slot, real_word, slot_of
 from actors.adapters.document import loaded
 from actors.adapters.failure import broken
 from actors.adapters.wire import Fields, Long, fields, items, long_string, string
-from actors.core.dialect import AnthropicDialect
+from actors.core.dialects.dialect import AnthropicDialect
 
 _SERVER_ID = re.compile(r"srvtoolu_[a-zA-Z0-9_]+")
 _SERVER_RESULTS = frozenset(

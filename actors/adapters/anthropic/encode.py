@@ -12,10 +12,10 @@ from actors.adapters.preamble import Preamble, Wire, chosen, system, written
 from actors.adapters.request import Settings, ToolSpec
 from actors.adapters.thinking import answer_tokens, claude_thinking
 from actors.adapters.writing import Writing
-from actors.core.content import Media, Thinking, ToolCall
-from actors.core.dialect import AnthropicDialect
-from actors.core.jsonio import Json, is_blank, quote
-from actors.core.transcript import Titled
+from actors.core.data.jsonio import Json, is_blank, quote
+from actors.core.dialects.dialect import AnthropicDialect
+from actors.core.transcript.transcript import Titled
+from actors.core.values.content import Media, Thinking, ToolCall
 
 UNSIGNED = "unsigned"
 """Kind of the seal of thinking that came without a signature, from a copy that wants it back all the same."""

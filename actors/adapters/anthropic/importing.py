@@ -6,7 +6,7 @@ to their provider and are kept as text.
 
 from actors.adapters.reading import Reading
 from actors.adapters.wire_object import WireObject
-from actors.core.content import Media
+from actors.core.values.content import Media
 
 
 class MessagesReading(Reading):

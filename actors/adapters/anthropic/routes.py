@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from actors.adapters.preamble import Wire
 from actors.adapters.request import Settings
-from actors.core.dialect import AnthropicDialect
+from actors.core.dialects.dialect import AnthropicDialect
 
 VERSION = "2023-06-01"
 

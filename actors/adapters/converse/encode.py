@@ -14,11 +14,11 @@ from actors.adapters.preamble import Preamble, Wire, chosen, opened, system
 from actors.adapters.request import Settings, ToolSpec
 from actors.adapters.thinking import answer_tokens, claude_thinking
 from actors.adapters.writing import Writing
-from actors.core.concerns import Role
-from actors.core.content import Media, Thinking, ToolCall
-from actors.core.dialect import ConverseDialect
-from actors.core.jsonio import Json, is_blank, quote
-from actors.core.transcript import Titled
+from actors.core.data.jsonio import Json, is_blank, quote
+from actors.core.dialects.dialect import ConverseDialect
+from actors.core.models.concerns import Role
+from actors.core.transcript.transcript import Titled
+from actors.core.values.content import Media, Thinking, ToolCall
 
 _FORMATS = {"text/markdown": "md", "text/plain": "txt"}  # the others are called as their media type is
 _ANY_INPUT = Json(b'{"type":"object","properties":{}}')

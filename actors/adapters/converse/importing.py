@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from actors.adapters.reading import Reading, as_text, blob
 from actors.adapters.wire_object import WireObject
-from actors.core.content import Media
+from actors.core.values.content import Media
 
 _DOCUMENTS = {"csv": "text/csv", "html": "text/html", "txt": "text/plain", "md": "text/markdown"}
 

@@ -16,11 +16,11 @@ from actors.adapters.gemini.schema import projected
 from actors.adapters.preamble import Preamble, Wire, chosen, opened, system
 from actors.adapters.request import Settings, ToolSpec
 from actors.adapters.writing import Writing
-from actors.core.concerns import Role
-from actors.core.content import Media, Thinking, ToolCall
-from actors.core.dialect import GeminiDialect
-from actors.core.jsonio import Json, quote
-from actors.core.transcript import Titled
+from actors.core.data.jsonio import Json, quote
+from actors.core.dialects.dialect import GeminiDialect
+from actors.core.models.concerns import Role
+from actors.core.transcript.transcript import Titled
+from actors.core.values.content import Media, Thinking, ToolCall
 
 BLANK = "signed_blank"
 """Kind of the seal of a signature whose part is a text of nothing but whitespace, or of nothing."""

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 from actors.adapters.reading import Reading, blob
 from actors.adapters.wire_object import WireObject
-from actors.core.content import Code, Media, Speaker
+from actors.core.values.content import Code, Media, Speaker
 
 
 class ContentsReading(Reading):

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 
 from actors.adapters.schemas import Schema, listed
-from actors.core.jsonio import Json, JsonValue, dump, parse, pointed
+from actors.core.data.jsonio import Json, JsonValue, dump, parse, pointed
 
 _KEPT: Mapping[str, tuple[type, ...]] = {
     **dict.fromkeys(("title", "description", "pattern"), (str,)),

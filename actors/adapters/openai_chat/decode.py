@@ -16,7 +16,7 @@ from actors.adapters.document import LongText
 from actors.adapters.failure import broken
 from actors.adapters.openai_chat.reasoning import ArrivingReasoning
 from actors.adapters.wire import Fields, fields, first, items, long_string, number, string
-from actors.core.jsonio import sanitised
+from actors.core.data.jsonio import sanitised
 
 _LEGACY = "function_call"  # the one call of the protocol before tools
 _CALLS = ("tool_calls", _LEGACY)

@@ -15,11 +15,11 @@ from actors.adapters.outputs import named_schema
 from actors.adapters.preamble import Preamble, Wire, chosen, opened, system, written
 from actors.adapters.request import Settings, ToolSpec
 from actors.adapters.writing import Writing
-from actors.core.concerns import Role
-from actors.core.content import Media, Thinking, ToolCall
-from actors.core.dialect import ChatDialect
-from actors.core.jsonio import Json, dump, is_blank, nest, parse, quote, unquote
-from actors.core.transcript import Titled
+from actors.core.data.jsonio import Json, dump, is_blank, nest, parse, quote, unquote
+from actors.core.dialects.dialect import ChatDialect
+from actors.core.models.concerns import Role
+from actors.core.transcript.transcript import Titled
+from actors.core.values.content import Media, Thinking, ToolCall
 
 _ABSENT = {"null": b',"content":null', "empty": b',"content":""', "omit": b""}
 

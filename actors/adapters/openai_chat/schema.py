@@ -7,8 +7,8 @@ the values show is written down, and what may be anything is said to be any of t
 from functools import lru_cache
 
 from actors.adapters.schemas import Schema, listed
-from actors.core.json_schema import below
-from actors.core.jsonio import Json, JsonValue, dump, parse
+from actors.core.data.jsonio import Json, JsonValue, dump, parse
+from actors.core.schemas.json_schema import below
 
 _ANY: list[JsonValue] = [
     {"type": kind} for kind in ("string", "number", "boolean", "object", "array", "null")

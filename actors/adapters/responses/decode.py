@@ -24,10 +24,10 @@ from actors.adapters.classify import cut
 from actors.adapters.document import LongText
 from actors.adapters.failure import broken
 from actors.adapters.wire import Fields, argument_text, fields, items, long_string, number, string
-from actors.core.content import Media
-from actors.core.dialect import ResponsesReasoning
-from actors.core.jsonio import JsonValue, dump, sanitised
-from actors.core.projection import REASONING_ID, flat_name
+from actors.core.data.jsonio import JsonValue, dump, sanitised
+from actors.core.dialects.dialect import ResponsesReasoning
+from actors.core.transcript.projection import REASONING_ID, flat_name
+from actors.core.values.content import Media
 
 _OWN = frozenset(
     {"web_search_call", "file_search_call", "code_interpreter_call", "mcp_call", "mcp_list_tools"}

@@ -13,12 +13,12 @@ from actors.adapters.outputs import named_schema
 from actors.adapters.preamble import Preamble, Wire, chosen, system, written
 from actors.adapters.request import Settings, ToolSpec
 from actors.adapters.writing import Writing
-from actors.core.concerns import Role
-from actors.core.content import Media, Thinking, ToolCall
-from actors.core.dialect import ResponsesDialect
-from actors.core.jsonio import Json, JsonValue, dump, nest, parse, quote, unquote
-from actors.core.projection import tool_name, within
-from actors.core.transcript import Titled
+from actors.core.data.jsonio import Json, JsonValue, dump, nest, parse, quote, unquote
+from actors.core.dialects.dialect import ResponsesDialect
+from actors.core.models.concerns import Role
+from actors.core.transcript.projection import tool_name, within
+from actors.core.transcript.transcript import Titled
+from actors.core.values.content import Media, Thinking, ToolCall
 
 MIN_TOKENS = 16
 """Fewest tokens of an answer that may be asked for; less is "Invalid value for 'max_output_tokens'."."""

@@ -10,9 +10,9 @@ from typing import ClassVar
 
 from actors.adapters.reading import Reading
 from actors.adapters.wire_object import WireObject
-from actors.core.content import Media, Speaker
-from actors.core.ingest import ingest
-from actors.core.projection import flat_name
+from actors.core.data.ingest import ingest
+from actors.core.transcript.projection import flat_name
+from actors.core.values.content import Media, Speaker
 
 _OUTPUTS = ("function_call_output", "custom_tool_call_output", "tool message")
 # Not part of the conversation, or something that only its provider can read.

@@ -25,8 +25,8 @@ from actors.cli.chat.state import ChatState
 from actors.cli.chat.view import View
 from actors.cli.exits import OF_SIGNAL, Exit
 from actors.cli.screen import safe
-from actors.core.events import Verdict
-from actors.core.feed import CompleteEvent, ErrorEvent, PendingCall, SessionEvent
+from actors.core.log.events import Verdict
+from actors.core.stream_events.feed import CompleteEvent, ErrorEvent, PendingCall, SessionEvent
 from actors.errors import ActorsError
 
 _Stream: TypeAlias = AbstractAsyncContextManager[AsyncIterator[SessionEvent]]

@@ -4,7 +4,7 @@ import anyio
 
 from actors.cli.approvals import QUESTION, Word, read_word
 from actors.cli.chat.face import Face
-from actors.core.jsonio import JsonRefused, JsonValue, parse
+from actors.core.data.jsonio import JsonRefused, JsonValue, parse
 
 
 class Questions:

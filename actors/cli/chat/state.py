@@ -7,11 +7,11 @@ import anyio
 from actors.cli.chat.face import Face
 from actors.cli.exits import Exit
 from actors.config import Config
-from actors.core.asking import AskSettings
-from actors.core.feed import TurnResult
-from actors.core.spending import total
-from actors.core.stream import Usage
-from actors.handle import Session
+from actors.core.settings.asking import AskSettings
+from actors.core.settings.spending import total
+from actors.core.stream_events.feed import TurnResult
+from actors.core.values.stream import Usage
+from actors.runtime.handle import Session
 
 
 @dataclass(slots=True)

@@ -9,8 +9,8 @@ from actors.cli.approvals import question
 from actors.cli.chat.face import Face
 from actors.cli.screen import Style, one_line, safe
 from actors.config import Config
-from actors.core.content import ToolCall
-from actors.core.feed import (
+from actors.core.ledger import Ledger
+from actors.core.stream_events.feed import (
     CompleteEvent,
     ErrorEvent,
     SessionEvent,
@@ -21,9 +21,9 @@ from actors.core.feed import (
     ToolCallEvent,
     TurnResult,
 )
-from actors.core.identity import CallId
-from actors.core.ledger import Ledger
-from actors.core.round_text import RoundText
+from actors.core.stream_events.round_text import RoundText
+from actors.core.values.content import ToolCall
+from actors.core.values.identity import CallId
 
 _STYLES: dict[str, Style] = {"returned": "green", "failed": "red", "refused": "red"}
 _SAID = 80

@@ -18,7 +18,7 @@ excluded. In the families `openai_chat` and `responses` a message is always whol
 Of a long text that is a piece of its own only the end is parsed: ingestion has made a JSON string of it. The first
 parser takes half the time of the strict one, and does not see duplicate keys, a NUL in a key, numbers beyond 64 bits,
 or depth, neither in the fragment nor in arguments that are written as text. Ingestion lets none of those in
-(`actors.core.jsonio`), and `check` sees them. Where the judge finds a fault in what the first parser gave, the
+(`actors.core.data.jsonio`), and `check` sees them. Where the judge finds a fault in what the first parser gave, the
 fragment is parsed strictly and read again, and that counts.
 
 Faults are returned, not raised, in the order in which they are met. Their `call_ids` are the ids on the
@@ -34,8 +34,8 @@ import msgspec
 
 from actors.core.check.model_settings import setting_faults
 from actors.core.check.state import CheckState, excerpt, inside
-from actors.core.dialect import Dialect
-from actors.core.jsonio import JsonRefused, JsonValue, parse
+from actors.core.data.jsonio import JsonRefused, JsonValue, parse
+from actors.core.dialects.dialect import Dialect
 from actors.errors import Fault
 
 __all__ = ["CheckState", "canonical", "check", "container", "extend", "finish", "start"]

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 from actors.core.check.state import Turns, excerpt, inside, kind_of, shape
-from actors.core.dialect import AnthropicDialect
-from actors.core.jsonio import JsonValue
+from actors.core.data.jsonio import JsonValue
+from actors.core.dialects.dialect import AnthropicDialect
 
 _TOP = shape(
     """billing_policy cache_control compaction container context_management diagnostics fallback_credit_token fallbacks

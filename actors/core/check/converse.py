@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 
 from actors.core.check.state import Turns, excerpt, inside, kind_of, shape
-from actors.core.jsonio import JsonValue
+from actors.core.data.jsonio import JsonValue
 
 _TOP = shape(
     """messages system inferenceConfig toolConfig guardrailConfig additionalModelRequestFields promptVariables

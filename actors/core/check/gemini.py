@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from actors.core.check.state import Turns, excerpt, kind_of, shape
-from actors.core.jsonio import JsonValue
+from actors.core.data.jsonio import JsonValue
 
 _TOP = shape(
     """contents systemInstruction tools toolConfig generationConfig safetySettings cachedContent labels

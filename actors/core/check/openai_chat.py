@@ -9,8 +9,8 @@ the family demand besides is told by the dialect.
 from collections.abc import Iterator
 
 from actors.core.check.state import INPUT, ROOTLESS, Whole, excerpt, inside, kind_of, shape
-from actors.core.dialect import ChatDialect
-from actors.core.jsonio import JsonValue
+from actors.core.data.jsonio import JsonValue
+from actors.core.dialects.dialect import ChatDialect
 
 _TOP = shape(
     """audio frequency_penalty function_call functions logit_bias logprobs max_completion_tokens max_tokens

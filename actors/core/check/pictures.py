@@ -4,7 +4,7 @@ import struct
 from base64 import b64decode
 from collections.abc import Iterator
 
-from actors.core.jsonio import JsonValue
+from actors.core.data.jsonio import JsonValue
 
 _READ = 1 << 20  # characters of base64
 

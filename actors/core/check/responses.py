@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping
 
 from actors.core.check.state import INPUT, ROOTLESS, Shape, Whole, excerpt, inside, shape
-from actors.core.jsonio import JsonValue
+from actors.core.data.jsonio import JsonValue
 
 _TOP = shape(
     """access_programs background background_options client_metadata context_management conversation image

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterator
 
-from actors.core.dialect import Dialect
-from actors.core.jsonio import JsonValue
-from actors.core.models.narrow import facts_of
+from actors.core.data.jsonio import JsonValue
+from actors.core.dialects.dialect import Dialect
+from actors.core.dialects.narrow import facts_of
 
 _OF_ALL = ("properties", "patternProperties", "$defs", "definitions", "dependentSchemas")
 _OF_LIST = ("allOf", "anyOf", "oneOf", "prefixItems")

@@ -15,10 +15,10 @@ import msgspec
 from actors.core.check.model_settings import judged_facts
 from actors.core.check.pictures import read_picture
 from actors.core.check.schemas import schema_faults
-from actors.core.dialect import Dialect
-from actors.core.jsonio import JsonRefused, JsonValue, parse
+from actors.core.data.jsonio import JsonRefused, JsonValue, parse
+from actors.core.data.table import NOTHING, Table
+from actors.core.dialects.dialect import Dialect
 from actors.core.models.facts import ModelFacts
-from actors.core.table import NOTHING, Table
 from actors.errors import Fault
 
 Shape: TypeAlias = Mapping[str, JsonValue]

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 
-from actors.core.concerns import Demands
-from actors.core.property_keys import PLAIN_KEYS
+from actors.core.models.concerns import Demands
+from actors.core.schemas.property_keys import PLAIN_KEYS
 
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 """Every effort level that a provider names, from the least to the most."""

@@ -2,7 +2,7 @@
 
 from typing import Literal, TypeAlias
 
-from actors.core.concerns import Demands
+from actors.core.models.concerns import Demands
 from actors.core.models.facts import ModelFacts
 
 Maker: TypeAlias = Literal["openai", "anthropic", "google", "kimi", "deepseek", "glm", "minimax", "amazon"]

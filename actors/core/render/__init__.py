@@ -6,8 +6,9 @@
     order       calls apart or last, reasoning only where its prefix stands or the dialect demands some
     attach      attachments where they may stand, as many as a request holds
 
-Ids and names come from `actors.core.projection`; bytes are the family's writer's (`actors.core.transcript`). The walk
-sees only the messages past the lane's cursor, and the lane's `RenderState`; a full render is the tail of an empty lane.
+Ids and names come from `actors.core.transcript.projection`; bytes are the family's writer's
+(`actors.core.transcript.transcript`). The walk sees only the messages past the lane's cursor, and the lane's
+`RenderState`; a full render is the tail of an empty lane.
 """
 
 from actors.core.render.attach import media_name, names_since

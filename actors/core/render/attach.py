@@ -18,13 +18,13 @@ then stays with few, because what was sent stays. If more come with it, it is no
 
 import re
 
-from actors.core.content import Media
-from actors.core.dialect import Dialect
-from actors.core.history import History
-from actors.core.identity import content_name
-from actors.core.image_header import READ_TYPES, ImageHeader, read_header
+from actors.core.data.image_header import READ_TYPES, ImageHeader, read_header
+from actors.core.dialects.dialect import Dialect
+from actors.core.history.history import History
 from actors.core.ledger import Ledger
-from actors.core.transcript import EpochUsage, Titled
+from actors.core.transcript.transcript import EpochUsage, Titled
+from actors.core.values.content import Media
+from actors.core.values.identity import content_name
 
 _BASE64 = re.compile(r"[A-Za-z0-9+/]+={0,2}")
 _FULL = "; the conversation holds as many as can be shown"

@@ -12,15 +12,15 @@ A real result that came after the seal is told once, as a text ahead of the next
 call that a rewind took out of the history, nobody is told.
 """
 
-from actors.core.content import Media, Message, Text, ToolCall, ToolResult
-from actors.core.diagnostics import Notes
-from actors.core.events import Gap, Short
-from actors.core.history import History
-from actors.core.identity import CallId
-from actors.core.jsonio import Json, quote, unquote
+from actors.core.data.jsonio import Json, quote, unquote
+from actors.core.data.table import Table
+from actors.core.history.history import History
 from actors.core.ledger import Answer, Ledger
-from actors.core.table import Table
-from actors.core.transcript import RenderState
+from actors.core.log.events import Gap, Short
+from actors.core.transcript.diagnostics import Notes
+from actors.core.transcript.transcript import RenderState
+from actors.core.values.content import Media, Message, Text, ToolCall, ToolResult
+from actors.core.values.identity import CallId
 
 _WHY: dict[Gap, str] = {
     "cancelled": "the call was cancelled before it finished",

@@ -15,10 +15,10 @@ from collections.abc import Sequence, Set
 from operator import is_
 from typing import TypeAlias
 
-from actors.core.content import Block, Native, Thinking, ToolCall
-from actors.core.diagnostics import Notes
-from actors.core.dialect import Dialect
-from actors.core.identity import CallId
+from actors.core.dialects.dialect import Dialect
+from actors.core.transcript.diagnostics import Notes
+from actors.core.values.content import Block, Native, Thinking, ToolCall
+from actors.core.values.identity import CallId
 
 Made: TypeAlias = list[tuple[ToolCall, str, str]]
 """Calls that go out, each with the id and the name the provider sees."""

@@ -16,14 +16,14 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from actors.core.content import Block, Message, Native, Text, Thinking, ToolCall
-from actors.core.diagnostics import Notes
-from actors.core.dialect import Dialect
-from actors.core.form import replace
-from actors.core.identity import Binding, content_name
-from actors.core.jsonio import Json, JsonValue, parse, unquote
-from actors.core.projection import ITEM_ID, REASONING_ID
-from actors.core.transcript import EpochUsage
+from actors.core.data.form import replace
+from actors.core.data.jsonio import Json, JsonValue, parse, unquote
+from actors.core.dialects.dialect import Dialect
+from actors.core.transcript.diagnostics import Notes
+from actors.core.transcript.projection import ITEM_ID, REASONING_ID
+from actors.core.transcript.transcript import EpochUsage
+from actors.core.values.content import Block, Message, Native, Text, Thinking, ToolCall
+from actors.core.values.identity import Binding, content_name
 
 ThinkingPolicy: TypeAlias = Literal["native", "drop", "text"]
 """What becomes of reasoning.

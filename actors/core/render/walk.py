@@ -13,14 +13,11 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import assert_never
 
-from actors.core.concerns import Role
-from actors.core.content import Block, Code, Media, Message, Native, Text, Thinking, ToolCall, ToolResult
-from actors.core.diagnostics import Filler, Notes
-from actors.core.dialect import Dialect
-from actors.core.history import History
-from actors.core.jsonio import MAYBE_BLANK, Json, is_blank, quote, unquote
+from actors.core.data.jsonio import MAYBE_BLANK, Json, is_blank, quote, unquote
+from actors.core.dialects.dialect import Dialect
+from actors.core.history.history import History
 from actors.core.ledger import Answer, Ledger
-from actors.core.projection import Projection
+from actors.core.models.concerns import Role
 from actors.core.render.attach import Attachments
 from actors.core.render.choose import Choice
 from actors.core.render.order import Made, apart, calls_last, still_bound, supplied
@@ -35,7 +32,20 @@ from actors.core.render.sealed import (
     wire,
     worded,
 )
-from actors.core.transcript import Encoder, RenderState, Titled
+from actors.core.transcript.diagnostics import Filler, Notes
+from actors.core.transcript.projection import Projection
+from actors.core.transcript.transcript import Encoder, RenderState, Titled
+from actors.core.values.content import (
+    Block,
+    Code,
+    Media,
+    Message,
+    Native,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+)
 
 STRIDE = 64
 """Messages written at a time. What a judge reads of them fits a processor's cache; all at once would not."""

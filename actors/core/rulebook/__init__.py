@@ -5,7 +5,7 @@ Ids are stable and cited by code, tests, diagnostics and docs/reference/rulebook
 depend on what no request body shows: a key, a model's limits, a header.
 """
 
-from actors.core.dialect import Dialect
+from actors.core.dialects.dialect import Dialect
 from actors.core.rulebook import anthropic, converse, gemini, openai_chat, responses, shared
 from actors.core.rulebook.rule import FaultClass, Rule
 from actors.errors import CanonicalFault, Fault, ProjectionFault, RenderingFault

@@ -13,15 +13,15 @@ from tempfile import TemporaryDirectory
 import anyio
 import anyio.lowlevel
 
-from actors.core.events import Bound, Event, Opened, TurnEnded
-from actors.core.publishing import NOBODY
+from actors.core.log.events import Bound, Event, Opened, TurnEnded
+from actors.core.session.publishing import NOBODY
 from actors.errors import SessionClosed
-from actors.journal import Append, ClaimSession, JournalCommand
+from actors.journal.journal_actor import Append, ClaimSession, JournalCommand
+from actors.journal.readers import Readers
+from actors.journal.session_events import SessionEvents
+from actors.journal.storage.named import storage_at
 from actors.kernel import Ref
-from actors.logs.readers import Readers
-from actors.logs.session_events import SessionEvents
-from actors.runtime import Runtime
-from actors.storage.named import storage_at
+from actors.runtime.runtime import Runtime
 from actors.testing.bench.durable import Writers, said
 from actors.testing.bench.figures import Extent, Figure, Loop, Measure
 from actors.testing.bench.timing import Passes

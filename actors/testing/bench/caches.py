@@ -15,9 +15,9 @@ from typing import ClassVar
 import anyio
 
 from actors.config.settings import RuntimeLimits
+from actors.strict.cache import PromptCache
+from actors.strict.server import LoopbackServer
 from actors.testing.bench.figures import Extent, Figure, Measure
-from actors.testing.cache import PromptCache
-from actors.testing.server import LoopbackServer
 from actors.testing.simulation.plan import Odds, planned
 from actors.testing.simulation.report import played_in
 from actors.testing.simulation.world import TARGETS, World

@@ -15,8 +15,8 @@ import anyio
 import anyio.from_thread
 import anyio.lowlevel
 
-from actors.handle import Session
-from actors.runtime import Runtime
+from actors.runtime.handle import Session
+from actors.runtime.runtime import Runtime
 from actors.testing.bench.figures import Extent, Figure, Loop, Measure
 from actors.testing.bench.turn import TARGET, hosted
 from actors.tools import Tool, tool

@@ -10,7 +10,8 @@ from functools import partial
 from itertools import chain
 
 from actors.adapters.codec import decode
-from actors.core.profiles import PROFILES, dialect
+from actors.core.dialects.profiles import PROFILES, dialect
+from actors.strict.wire import Wire
 from actors.testing import (
     Say,
     Turn,
@@ -19,7 +20,6 @@ from actors.testing import (
 from actors.testing.bench.figures import Extent, Figure, Measure
 from actors.testing.bench.timing import cpu_ms, interleaved
 from actors.testing.bench.workload import FAMILIES, Live, binding
-from actors.testing.wire import Wire
 
 MESSAGES = 2000
 DELTAS = 200

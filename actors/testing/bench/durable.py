@@ -23,16 +23,16 @@ from uuid import uuid4
 
 import anyio
 
-from actors.core.codec import encode_event
-from actors.core.content import Message, Text
-from actors.core.events import Event, Opened, Submitted
-from actors.core.identity import Binding
-from actors.core.packed import pack
-from actors.journal import Append, ClaimSession, DeleteLog, JournalActor, JournalCommand
+from actors.core.log.codec import encode_event
+from actors.core.log.events import Event, Opened, Submitted
+from actors.core.values.content import Message, Text
+from actors.core.values.identity import Binding
+from actors.core.values.packed import pack
+from actors.journal.journal_actor import Append, ClaimSession, DeleteLog, JournalActor, JournalCommand
+from actors.journal.storage import Appended, Entry, Level, Storage
+from actors.journal.storage.memory import MemoryStorage
+from actors.journal.storage.named import storage_at
 from actors.kernel import Ref, System
-from actors.storage import Appended, Entry, Level, Storage
-from actors.storage.memory import MemoryStorage
-from actors.storage.named import storage_at
 from actors.testing.bench.figures import Extent, Figure, Loop, Measure
 from actors.testing.bench.timing import Passes
 from actors.testing.bench.workload import Author

@@ -13,8 +13,8 @@ from functools import partial
 import anyio
 import h11
 
-from actors.core.feed import TextEvent
-from actors.runtime import Runtime
+from actors.core.stream_events.feed import TextEvent
+from actors.runtime.runtime import Runtime
 from actors.testing.bench.by_hand import QUESTION, TOOLS, Client
 from actors.testing.bench.figures import Extent, Figure, Loop, Measure
 from actors.testing.bench.http import configured

@@ -20,9 +20,9 @@ import anyio
 
 from actors.config import Config
 from actors.config.settings import BackendLimits, BackendSettings, FileSettings, RuntimeLimits
-from actors.core.segments import Segments
-from actors.handle import Session
-from actors.runtime import Runtime
+from actors.core.data.segments import Segments
+from actors.runtime.handle import Session
+from actors.runtime.runtime import Runtime
 from actors.testing.bench.by_hand import QUESTION, Client
 from actors.testing.bench.figures import Extent, Figure, Library, Loop, Measure, Peer
 from actors.testing.bench.others import Others

@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 
 import anyio
 
-from actors.runtime import Runtime
+from actors.runtime.runtime import Runtime
 from actors.testing.bench.by_hand import QUESTION, Client
 from actors.testing.bench.canned import CALLS
 from actors.testing.bench.figures import Extent, Figure, Library, Loop, Measure

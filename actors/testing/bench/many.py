@@ -28,8 +28,8 @@ from msgspec import Struct
 from msgspec.json import decode
 from msgspec.structs import asdict, replace
 
-from actors.handle import Session
-from actors.runtime import Runtime
+from actors.runtime.handle import Session
+from actors.runtime.runtime import Runtime
 from actors.testing.bench import by_hand
 from actors.testing.bench.canned import ANSWERING, CALLING, Canned
 from actors.testing.bench.figures import Extent, Figure, Library, Loop, Measure, Peer

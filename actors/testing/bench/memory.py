@@ -32,10 +32,10 @@ from typing import Any
 import anyio
 
 from actors.config import RuntimeLimits
-from actors.core.content import Message
-from actors.handle import Session
-from actors.runtime import Runtime
-from actors.storage.named import storage_at
+from actors.core.values.content import Message
+from actors.journal.storage.named import storage_at
+from actors.runtime.handle import Session
+from actors.runtime.runtime import Runtime
 from actors.testing.bench.figures import Extent, Figure, Library, Loop, Measure, Peer
 from actors.testing.bench.others import Others
 from actors.testing.bench.start import ROOT

@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from actors import dialect, encode, from_wire, render
-from actors.core.profiles import PROFILES
+from actors.core.dialects.profiles import PROFILES
 from actors.testing.bench.figures import Extent, Figure, Library, Measure, needed
 from actors.testing.bench.others import Others
 from actors.testing.bench.timing import cpu_ms, interleaved, python_calls

@@ -10,9 +10,9 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
+from actors.kernel.wall import wall
 from actors.testing.bench.figures import Extent, Figure, Measure, table
 from actors.testing.bench.machine import LoadMeter, Machine, MachineLoad, this_machine
-from actors.wall import wall
 
 LIBRARIES = ("llm-actors", "anyio", "trio", "h11", "msgspec", "pydantic", "orjson")
 """Whose versions are told."""

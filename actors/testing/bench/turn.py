@@ -20,9 +20,9 @@ from typing import Any
 import anyio
 
 from actors.config import Config, FileSettings, RuntimeLimits
-from actors.handle import Session
-from actors.runtime import Runtime
-from actors.storage import Storage
+from actors.journal.storage import Storage
+from actors.runtime.handle import Session
+from actors.runtime.runtime import Runtime
 from actors.testing.bench.canned import ANSWERING, CALLING, Canned
 from actors.testing.bench.figures import Extent, Figure, Loop, Measure
 from actors.testing.bench.timing import Passes, async_calls, async_cpu_ms, on_loop

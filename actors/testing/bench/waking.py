@@ -14,8 +14,8 @@ from tempfile import TemporaryDirectory
 import anyio
 
 from actors.config import RuntimeLimits
-from actors.runtime import Runtime
-from actors.storage.named import storage_at
+from actors.journal.storage.named import storage_at
+from actors.runtime.runtime import Runtime
 from actors.testing.bench.figures import Extent, Figure, Loop, Measure
 from actors.testing.bench.memory import measured
 from actors.testing.bench.timing import spread

@@ -12,19 +12,19 @@ from random import Random
 
 from actors.adapters.adapter import Adapter, adapter
 from actors.adapters.request import Settings
-from actors.core.content import Block, Message, Seal, Text, Thinking, ToolCall, ToolResult
-from actors.core.diagnostics import Notes
-from actors.core.events import CallEvent, Returned, Scheduled, Started
-from actors.core.history import History
-from actors.core.identity import Binding, CallId, mint
-from actors.core.jsonio import quote
-from actors.core.lane import Lane, Rendered, advanced, empty
+from actors.core.data.jsonio import quote
+from actors.core.data.segments import Segments
+from actors.core.dialects.profiles import dialect
+from actors.core.history.history import History
+from actors.core.lanes.lane import Lane, Rendered, advanced, empty
 from actors.core.ledger import Ledger
-from actors.core.packed import pack
-from actors.core.profiles import dialect
+from actors.core.log.events import CallEvent, Returned, Scheduled, Started
 from actors.core.render import RenderTarget, RenderWalk
-from actors.core.segments import Segments
-from actors.core.transcript import RenderState
+from actors.core.transcript.diagnostics import Notes
+from actors.core.transcript.transcript import RenderState
+from actors.core.values.content import Block, Message, Seal, Text, Thinking, ToolCall, ToolResult
+from actors.core.values.identity import Binding, CallId, mint
+from actors.core.values.packed import pack
 
 DIALECTS = ("openai_chat", "anthropic")
 FAMILIES = (*DIALECTS, "openai_responses", "gemini", "bedrock")

@@ -16,7 +16,7 @@ import anyio
 
 from actors.testing.simulation.witness import Problems
 from actors.tools import Tool
-from actors.toolsets import ToolSource
+from actors.tools.toolsets import ToolSource
 
 Offering: TypeAlias = Sequence[Tool[..., Any]]  # Any: any function
 LIVES = 60.0

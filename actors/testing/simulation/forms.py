@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from actors.testing.rules.base import Json
+from actors.strict.rules.base import Json
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from random import Random
 
 import anyio
 
-from actors.execution.threads import READERS, THREADS, Place
+from actors.scheduler.threads import READERS, THREADS, Place
 
 LATE = 0.1
 """How often a thread begins only when its call is likely to have been closed."""

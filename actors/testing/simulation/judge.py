@@ -2,15 +2,15 @@
 
 import anyio
 
-from actors.core.codec import decode_event, encode_event
-from actors.core.form import replace
-from actors.core.state import rebuilt
-from actors.handle import Session
-from actors.renderer import AdoptedLanes
-from actors.runtime import Runtime
+from actors.core.data.form import replace
+from actors.core.log.codec import decode_event, encode_event
+from actors.core.session.state import rebuilt
+from actors.renderer.renderer_actor import AdoptedLanes
+from actors.runtime.handle import Session
+from actors.runtime.runtime import Runtime
+from actors.session.commands import Look
 from actors.testing.simulation.recount import Recount, differences
 from actors.testing.simulation.world import World
-from actors.turns.commands import Look
 
 
 async def judged(world: World, runtime: Runtime) -> None:

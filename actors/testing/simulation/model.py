@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from random import Random
 
-from actors.testing.rules.base import Json
-from actors.testing.script import Call, Part, Say, Think, Turn
+from actors.strict.rules.base import Json
+from actors.strict.script import Call, Part, Say, Think, Turn
+from actors.strict.windows import BYTES
 from actors.testing.simulation.forms import WRONG, answer, is_explained
 from actors.testing.simulation.plan import (
     DELEGATE,
@@ -23,7 +24,6 @@ from actors.testing.simulation.plan import (
     task_of,
 )
 from actors.testing.simulation.saying import is_task, task
-from actors.testing.windows import BYTES
 
 ASK = b"[ask "
 SUMMARY = b"Write that summary now"

@@ -13,10 +13,10 @@ from urllib.parse import urlsplit
 
 import anyio
 
-from actors.core.segments import Segments
+from actors.core.data.segments import Segments
 from actors.errors import ProviderFailed
-from actors.testing.loopback import HttpRequest, LoopbackAnswer
-from actors.testing.server import LoopbackServer
+from actors.strict.loopback import HttpRequest, LoopbackAnswer
+from actors.strict.server import LoopbackServer
 from actors.transport.contract import Response, Timeouts
 
 Seen = Callable[[str, bytes], None]

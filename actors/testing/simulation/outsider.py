@@ -11,11 +11,11 @@ from random import Random
 
 import anyio
 
-from actors.core.events import Verdict
-from actors.core.feed import PendingCall, TurnResult
-from actors.core.jsonio import JsonValue
+from actors.core.data.jsonio import JsonValue
+from actors.core.log.events import Verdict
+from actors.core.stream_events.feed import PendingCall, TurnResult
 from actors.errors import ActorsError, DecisionRefused, NotAwaited
-from actors.handle import Session
+from actors.runtime.handle import Session
 from actors.testing.simulation.witness import Problems
 
 LOOKING = 2.0

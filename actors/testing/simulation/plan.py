@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Literal, TypeAlias
 
-from actors.core.allowances import Allowance
-from actors.core.spending import Budget, Price
-from actors.testing.faults import (
+from actors.core.policy.allowances import Allowance
+from actors.core.settings.spending import Budget, Price
+from actors.strict.faults import (
     OVERLOADED,
     RATE_LIMITED,
     SERVER_ERROR,

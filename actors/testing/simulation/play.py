@@ -10,8 +10,15 @@ from typing import Any
 import anyio
 from anyio.abc import TaskGroup
 
-from actors.core.feed import CompleteEvent, ErrorEvent, SessionEvent, StatusEvent, TextEvent, TurnResult
-from actors.core.jsonio import JsonValue
+from actors.core.data.jsonio import JsonValue
+from actors.core.stream_events.feed import (
+    CompleteEvent,
+    ErrorEvent,
+    SessionEvent,
+    StatusEvent,
+    TextEvent,
+    TurnResult,
+)
 from actors.errors import (
     ActorsError,
     Busy,
@@ -21,9 +28,9 @@ from actors.errors import (
     SessionError,
     ToolsetFailed,
 )
-from actors.handle import Session
 from actors.kernel import Command, Ref
-from actors.runtime import Runtime
+from actors.runtime.handle import Session
+from actors.runtime.runtime import Runtime
 from actors.testing.simulation.invariants.configured import prompt
 from actors.testing.simulation.outsider import Outsider
 from actors.testing.simulation.plan import EXTRAS, MANNERS, Ask, Move, Talk

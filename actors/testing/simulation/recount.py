@@ -13,8 +13,7 @@ from typing import Any
 
 from msgspec.structs import fields
 
-from actors.core.identity import RUNTIME
-from actors.core.stats import (
+from actors.core.stats.stats import (
     COUNTERS,
     BackendStats,
     BudgetStats,
@@ -24,6 +23,7 @@ from actors.core.stats import (
     ToolCounts,
     recount,
 )
+from actors.core.values.identity import RUNTIME
 from actors.testing.simulation.world import World
 
 

@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from actors.core.asking import AskSettings
-from actors.core.content import Media
+from actors.core.settings.asking import AskSettings
+from actors.core.values.content import Media
+from actors.session.words import Words
 from actors.testing.images import png
 from actors.testing.simulation.forms import FORMS
 from actors.testing.simulation.plan import Ask
-from actors.turns.words import Words
 
 PARTS: Mapping[str, tuple[str, ...]] = {
     "image": ("image/png",),

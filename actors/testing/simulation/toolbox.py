@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 
 import anyio
 
-from actors.subagents import handoff, subagent
-from actors.testing.rules.base import Json
+from actors.runtime.subagents import handoff, subagent
+from actors.strict.rules.base import Json
 from actors.testing.simulation.forms import FORMS
 from actors.testing.simulation.invariants.configured import described, prompt
 from actors.testing.simulation.invariants.order import shelf

@@ -10,14 +10,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from actors.core import events
-from actors.core.compaction import named
-from actors.core.events import Cancelled, Event
-from actors.core.identity import RUNTIME, Binding, CallId
-from actors.core.packed import unpack
-from actors.core.stream import Usage
-from actors.storage import Appended, Entry, Level
-from actors.storage.memory import MemoryStorage
+from actors.core.history.compaction import named
+from actors.core.log import events
+from actors.core.log.events import Cancelled, Event
+from actors.core.values.identity import RUNTIME, Binding, CallId
+from actors.core.values.packed import unpack
+from actors.core.values.stream import Usage
+from actors.journal.storage import Appended, Entry, Level
+from actors.journal.storage.memory import MemoryStorage
 
 REAL = (events.Returned, events.Failed, events.Denied, events.Refused)
 """A call's real completions."""

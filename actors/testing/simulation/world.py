@@ -9,15 +9,16 @@ from typing import Any, ClassVar, TypeAlias
 
 from actors.config import BackendLimits, BackendSettings, Config, FileSettings, PoolSettings, RuntimeLimits
 from actors.config.providers import kind_of
-from actors.core.profiles import dialect
-from actors.runtime import Runtime
-from actors.testing.anthropic_server import AnthropicServer
-from actors.testing.dialects import strict_server
-from actors.testing.loopback import HttpRequest
-from actors.testing.rules import AnthropicProfile, AnthropicSettings
-from actors.testing.rules.base import Json
-from actors.testing.script import Script, Turn
-from actors.testing.server import Exchange, LoopbackServer, ServerLimits
+from actors.core.dialects.profiles import dialect
+from actors.runtime.runtime import Runtime
+from actors.strict.anthropic_server import AnthropicServer
+from actors.strict.dialects import strict_server
+from actors.strict.loopback import HttpRequest
+from actors.strict.rules import AnthropicProfile, AnthropicSettings
+from actors.strict.rules.base import Json
+from actors.strict.script import Script, Turn
+from actors.strict.server import Exchange, LoopbackServer, ServerLimits
+from actors.strict.windows import BYTES, window
 from actors.testing.simulation.benches import SimulatedToolsets
 from actors.testing.simulation.invariants import FeatureInvariants
 from actors.testing.simulation.model import Model
@@ -36,9 +37,8 @@ from actors.testing.simulation.saying import is_task
 from actors.testing.simulation.toolbox import Toolbox
 from actors.testing.simulation.witness import Problems, Witness
 from actors.testing.standin import arguments as made_from
-from actors.testing.windows import BYTES, window
 from actors.tools import Tool
-from actors.toolsets import Item
+from actors.tools.toolsets import Item
 
 DIALECTS = ("openai_chat", "anthropic", "openai_responses", "gemini", "mistral", "bedrock")
 """What the servers speak, one each."""

@@ -15,11 +15,11 @@ import anyio
 from msgspec import Struct
 
 from actors.config import Config, load
-from actors.core.batch import Approve
-from actors.hosting.collector import GcPolicy
-from actors.provider import Counters
-from actors.runtime import Runtime
-from actors.testing.faults import Faults
+from actors.core.turn.batch import Approve
+from actors.provider.provider_actor import Counters
+from actors.runtime.collector import GcPolicy
+from actors.runtime.runtime import Runtime
+from actors.strict.faults import Faults
 from actors.testing.stressing.resources import Held, leaked
 from actors.testing.stressing.where import BUILT_IN, POOL, built_in, checked
 from actors.testing.stressing.workload import Load, Loaded, LoadTally, Tools

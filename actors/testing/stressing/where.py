@@ -8,13 +8,13 @@ from urllib.parse import urlsplit
 
 from actors.config import BackendSettings, Config, FileSettings, PoolSettings
 from actors.config.providers import kind_of
-from actors.core.profiles import dialect
+from actors.core.dialects.profiles import dialect
 from actors.errors import ConfigError
-from actors.testing.dialects import strict_server
-from actors.testing.faults import Faults
-from actors.testing.rules.base import Json
-from actors.testing.script import Turn
-from actors.testing.server import Exchange, LoopbackServer, ServerLimits, serve
+from actors.strict.dialects import strict_server
+from actors.strict.faults import Faults
+from actors.strict.rules.base import Json
+from actors.strict.script import Turn
+from actors.strict.server import Exchange, LoopbackServer, ServerLimits, serve
 from actors.testing.standin import answer
 
 BUILT_IN = ("openai_chat", "anthropic", "gemini", "mistral")

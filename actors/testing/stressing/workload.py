@@ -10,11 +10,11 @@ from typing import Any
 import anyio
 from msgspec import Struct
 
-from actors.core.batch import Approve
-from actors.core.feed import TurnResult
+from actors.core.stream_events.feed import TurnResult
+from actors.core.turn.batch import Approve
 from actors.errors import ActorsError, ConfigError
-from actors.handle import Session
-from actors.runtime import Runtime
+from actors.runtime.handle import Session
+from actors.runtime.runtime import Runtime
 from actors.tools import Tool
 
 Tools = Iterable[Tool[..., Any] | Callable[..., Any]]  # Any: any function

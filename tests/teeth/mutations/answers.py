@@ -176,14 +176,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "answers, gemini: a paused answer is not gone on with",
-        "actors/backends/rounds.py:Round._attempt",
+        "actors/provider/rounds.py:Round._attempt",
         "failure is None and (token := self._decoder.end_response())",
         "False and (token := self._decoder.end_response())",
         (PAUSES,),
     ),
     Mutation(
         "answers, gemini: a paused answer is gone on with for ever",
-        "actors/backends/rounds.py:Round._attempt",
+        "actors/provider/rounds.py:Round._attempt",
         "self._continued == CONTINUATIONS",
         "self._continued == CONTINUATIONS + 1",
         (PAUSES,),

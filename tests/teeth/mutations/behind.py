@@ -2,7 +2,7 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-STORAGE, FAILOVER = "actors/storage/postgres/storage.py", "tests/test_postgres_failover.py"
+STORAGE, FAILOVER = "actors/journal/storage/postgres/storage.py", "tests/test_postgres_failover.py"
 SLEPT = f"{FAILOVER}::test_a_session_that_reads_its_log_after_a_failover_goes_on_at_its_second_use"
 SUSPENDED = f"{FAILOVER}::test_a_session_that_was_suspended_before_a_failover_goes_on_at_its_second_use"
 CLOCK = "tests/test_postgres_clock.py"
@@ -10,14 +10,14 @@ CLOCK = "tests/test_postgres_clock.py"
 MUTATIONS = (
     Mutation(
         "behind: what a read finds to be lost is not noted",
-        "actors/journal.py:JournalActor._checked",
+        "actors/journal/journal_actor.py:JournalActor._checked",
         "self._lose(error, ...)",
         "",
         (SLEPT, SUSPENDED),
     ),
     Mutation(
         "behind: the number of a claim is not kept",
-        "actors/logs/ends.py:LogEnds.fence",
+        "actors/journal/ends.py:LogEnds.fence",
         "self._fences.get(session, 0)",
         "0",
         (SLEPT, SUSPENDED),
@@ -31,14 +31,14 @@ MUTATIONS = (
     ),
     Mutation(
         "behind: whoever forks a session reads its log as its writer",
-        "actors/hosting/resuming.py:read",
+        "actors/runtime/resuming.py:read",
         "read_log(journal, session, anew=anew)",
         "read_log(journal, session, anew=True)",
         (f"{FAILOVER}::test_a_fork_of_a_session_whose_log_went_back_names_no_loss_ahead_of_its_writer",),
     ),
     Mutation(
         "behind: a close asks again for ever",
-        "actors/hosting/activation.py:Activation._write_end",
+        "actors/runtime/activation.py:Activation._write_end",
         "raise",
         "return await self._write_end()",
         (f"{FAILOVER}::test_a_close_is_refused_if_the_journal_goes_back_whenever_it_is_asked",),

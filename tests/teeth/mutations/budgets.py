@@ -2,8 +2,8 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-BUDGETS, TESTS = "actors/backends/budgets.py", "tests/test_shared_budgets.py"
-ESTIMATE, CORE = "actors/core/estimate.py", "tests/core/test_compaction.py"
+BUDGETS, TESTS = "actors/provider/budgets.py", "tests/test_shared_budgets.py"
+ESTIMATE, CORE = "actors/core/history/estimate.py", "tests/core/test_compaction.py"
 SAME_TIME = (
     f"{TESTS}::test_of_sessions_at_the_same_time_those_wait_for_which_what_is_in_flight_leaves_nothing"
 )
@@ -56,14 +56,14 @@ MUTATIONS = (
     ),
     Mutation(
         "budgets: an answer is taken to come to what nobody heard",
-        "actors/turns/inflight.py:AskInFlight.admitted",
+        "actors/session/inflight.py:AskInFlight.admitted",
         "self.resolver.calibrations[binding].answer",
         "1024",
         (f"{TESTS}::test_what_was_reported_of_a_binding_is_what_the_next_request_is_estimated_by",),
     ),
     Mutation(
         "budgets: an ask begins although what it shares is used up",
-        "actors/turns/configuration.py:Equipment.refusal",
+        "actors/session/configuration.py:Equipment.refusal",
         "self.budgets(state.tenant, state.target)",
         "()",
         (USED_UP,),
@@ -77,42 +77,42 @@ MUTATIONS = (
     ),
     Mutation(
         "budgets: a preview does not say that one is used up",
-        "actors/turns/preview.py:preview_of",
+        "actors/session/preview.py:preview_of",
         'equipment.why_over(state, target) or ""',
         '""""""',
         (USED_UP,),
     ),
     Mutation(
         "budgets: a preview does not say that an ask makes room first",
-        "actors/turns/preview.py:preview_of",
+        "actors/session/preview.py:preview_of",
         "too_full(*...) is not None",
         "False",
         (SUMMARY,),
     ),
     Mutation(
         "budgets: a summary counts in none",
-        "actors/turns/shrinking.py:Shrinker._written",
+        "actors/session/shrinking.py:Shrinker._written",
         "self._ask.settle(binding, generated.usage, is_round=True)",
         "",
         (f"{TESTS}::test_subagents_and_summaries_count_in_it",),
     ),
     Mutation(
         "budgets: a summary is asked for whatever is used up",
-        "actors/turns/shrinking.py:Shrinker._written",
+        "actors/session/shrinking.py:Shrinker._written",
         "await self._ask.admitted(binding)",
         "None",
         (f"{TESTS}::test_no_summary_is_asked_for_when_the_ask_before_it_has_used_up_the_budget",),
     ),
     Mutation(
         "budgets: subagents are nobody's",
-        "actors/hosting/opening.py:SessionsBelow.__call__",
+        "actors/runtime/opening.py:SessionsBelow.__call__",
         "partial(*..., **..., tenant=tenant, budget=budget)",
         "partial(*..., **..., budget=budget)",
         (f"{TESTS}::test_subagents_and_summaries_count_in_it",),
     ),
     Mutation(
         "budgets: a period is over by the clock of the wall",
-        "actors/runtime.py:Runtime._begin",
+        "actors/runtime/runtime.py:Runtime._begin",
         "RuntimeBudgets(*..., self.system.now)",
         'RuntimeBudgets(*..., lambda: __import__("time").time())',
         (f"{TESTS}::test_the_clock_of_the_wall_changes_no_period",),
@@ -126,7 +126,7 @@ MUTATIONS = (
     ),
     Mutation(
         "budgets: money that nobody can count is counted",
-        "actors/backends/backend.py:check_priced",
+        "actors/provider/backend.py:check_priced",
         "is_counted or any((each.counts_money for each in resolver.budgets(tenant, target)))",
         "is_counted or False",
         (f"{TESTS}::test_money_is_counted_by_prices_and_a_price_that_is_missing_is_refused_at_once",),
@@ -154,14 +154,14 @@ MUTATIONS = (
     ),
     Mutation(
         "estimate: what was measured of a history holds when it was made shorter",
-        "actors/core/state.py:_anew",
+        "actors/core/session/state.py:_anew",
         "None if measured is None else ReportedRequest(measured.binding)",
         "measured",
         (f"{CORE}::test_what_was_reported_of_a_request_holds_until_the_history_is_made_shorter",),
     ),
     Mutation(
         "shared budgets: when a period begins a new request goes before one that waits",
-        "actors/backends/budgets.py:Share._wait_for_room",
+        "actors/provider/budgets.py:Share._wait_for_room",
         "_share_room(self._budgets)",
         "",
         (

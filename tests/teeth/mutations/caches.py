@@ -37,7 +37,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "caches: the tool choice changes from one request of a turn to the next",
-        "actors/turns/steps.py:TurnSteps._render",
+        "actors/session/steps.py:TurnSteps._render",
         "(step.round, step.tools_off)",
         "(step.round, step.tools_off or step.round % 2 == 0)",
         (f"{SESSION}[asyncio-anthropic]",),
@@ -51,7 +51,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "caches: a lane has another name with each request",
-        "actors/backends/backend.py:ResolvedBackend.request",
+        "actors/provider/backend.py:ResolvedBackend.request",
         "lane_key(session, self.binding)",
         'lane_key(f"{session}{rendered.before}", self.binding)',
         (

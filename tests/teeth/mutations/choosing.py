@@ -4,7 +4,7 @@ from tests.teeth.mutations.mutation import Mutation
 
 CHOICE = ("tests/asking/test_choice.py",)
 SETTINGS = "actors/adapters/settings.py"
-CONFIGURATION = "actors/turns/configuration.py"
+CONFIGURATION = "actors/session/configuration.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -43,21 +43,21 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "choosing: an unknown tool is let in",
-        "actors/handle.py:Session._submit",
+        "actors/runtime/handle.py:Session._submit",
         "self._activation.configuration.check(said := asked(*...))",
         "said = asked(*...)",
         CHOICE,
     ),
     Mutation(
         "choosing: a preview of an unknown tool is given",
-        "actors/handle.py:Session.preview",
+        "actors/runtime/handle.py:Session.preview",
         "self._activation.configuration.check(said := asked(*...))",
         "said = asked(*...)",
         CHOICE,
     ),
     Mutation(
         "choosing: the pure face sends what is not declared",
-        "actors/pure.py:encode",
+        "actors/transcripts.py:encode",
         "check_choice(tool_choice, [tool.name for tool in declared])",
         "",
         CHOICE,
@@ -99,35 +99,35 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "choosing: llama.cpp heeds a name",
-        "actors/core/profiles.py:_WORDS_ALONE",
+        "actors/core/dialects/profiles.py:_WORDS_ALONE",
         "replace(VLLM.request, named_choice=False)",
         "VLLM.request",
         CHOICE,
     ),
     Mutation(
         "choosing: a strict Gemini takes names that are not declared",
-        "actors/testing/rules/gemini.py:_check_allowed",
+        "actors/strict/rules/gemini.py:_check_allowed",
         "name not in names",
         "not name",
         ("tests/testing/test_loopback_gemini_rules.py",),
     ),
     Mutation(
         "choosing: a strict Bedrock takes every choice for every model",
-        "actors/testing/rules/bedrock.py:_check_choice",
+        "actors/strict/rules/bedrock.py:_check_choice",
         "kind not in profile.choices",
         "kind not in _CHOICES",
         ("tests/testing/test_loopback_bedrock_rules.py",),
     ),
     Mutation(
         "choosing: a strict llama.cpp heeds a name",
-        "actors/testing/rules/vendors.py:_check_choice",
+        "actors/strict/rules/vendors.py:_check_choice",
         'context.mode == "strict"',
         'context.mode == "hosted"',
         ("tests/testing/test_loopback_family_rules.py",),
     ),
     Mutation(
         "upgrades: true is a version",
-        "actors/core/upgrades.py:upgraded",
+        "actors/core/log/upgrades.py:upgraded",
         "type(version) is not int or ... or version not in STEPS",
         "not isinstance(version, int) or ... or version not in STEPS",
         ("tests/core/test_upgrades.py",),

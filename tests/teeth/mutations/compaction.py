@@ -2,8 +2,12 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-RULES, SHRINKING, DRIVER = "actors/core/compaction.py", "actors/turns/shrinking.py", "actors/turns/driver.py"
-STATE, TURN = "actors/core/state.py", "actors/core/turn.py"
+RULES, SHRINKING, DRIVER = (
+    "actors/core/history/compaction.py",
+    "actors/session/shrinking.py",
+    "actors/session/driver.py",
+)
+STATE, TURN = "actors/core/session/state.py", "actors/core/turn/turn.py"
 CORE, SESSIONS = "tests/core/test_compaction.py", "tests/test_compaction.py"
 ELSEWHERE = "tests/test_compaction_elsewhere.py"
 
@@ -34,7 +38,7 @@ MUTATIONS = (
     ),
     Mutation(
         "compaction: who is to write summaries need not be there",
-        "actors/runtime.py:Runtime.__init__",
+        "actors/runtime/runtime.py:Runtime.__init__",
         "(writer := self.compaction.by) is not None",
         "(writer := self.compaction.by) == 0",
         (f"{ELSEWHERE}::test_a_file_says_when_histories_are_made_shorter_and_a_program_comes_first",),
@@ -159,7 +163,7 @@ MUTATIONS = (
     ),
     Mutation(
         "compaction: no room is made before a turn",
-        "actors/backends/backend.py:too_full",
+        "actors/provider/backend.py:too_full",
         "expected(resolver, state, known, binding) < most",
         "most",
         (f"{SESSIONS}::test_room_is_made_before_the_window_is_full_and_no_request_is_too_long",),
@@ -187,7 +191,7 @@ MUTATIONS = (
     ),
     Mutation(
         "compaction: what a summary used is lost when the ask is cancelled meanwhile",
-        "actors/turns/inflight.py:stopped",
+        "actors/session/inflight.py:stopped",
         "turns.Answered | turns.Broke | turns.Shrunk",
         "turns.Answered | turns.Broke",
         (SESSIONS,),
@@ -221,14 +225,14 @@ MUTATIONS = (
     ),
     Mutation(
         "compaction: room is made although next to nothing would be saved",
-        "actors/backends/backend.py:too_full",
+        "actors/provider/backend.py:too_full",
         "saved(state.history, known, settings, before, ratio) >= most * WORTH",
         "saved(state.history, known, settings, before, ratio)",
         (f"{SESSIONS}::test_no_room_is_made_by_summaries_of_next_to_nothing",),
     ),
     Mutation(
         "compaction: the attachments of results count for nothing",
-        "actors/core/estimate.py:tokens_of_results",
+        "actors/core/history/estimate.py:tokens_of_results",
         "media += len(answer[2])",
         "",
         (f"{SESSIONS}::test_marks_alone_are_enough_where_they_save_as_much_as_is_needed",),
@@ -242,7 +246,7 @@ MUTATIONS = (
     ),
     Mutation(
         "compaction: the window of a price is nobody's",
-        "actors/backends/pricing.py:Pricing._window_given",
+        "actors/provider/pricing.py:Pricing._window_given",
         "None if price is None else price.context",
         "None",
         (f"{ELSEWHERE}::test_the_window_of_a_price_counts_where_the_backend_says_none",),
@@ -256,7 +260,7 @@ MUTATIONS = (
     ),
     Mutation(
         "compaction: a fork shows long results whole again",
-        "actors/core/closing.py:forked",
+        "actors/core/session/closing.py:forked",
         "type(each) is not Closed",
         'type(each).__name__ not in ("Closed", "Shortened")',
         (f"{ELSEWHERE}::test_a_fork_and_an_imported_file_show_what_was_made_shorter_as_it_was",),

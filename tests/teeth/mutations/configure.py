@@ -2,12 +2,12 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-STATE = "actors/core/state.py"
+STATE = "actors/core/session/state.py"
 LANES = "tests/core/test_outdated.py"
 WALKS = "tests/test_walks.py"
 CONFIGURE = "tests/test_configure.py"
-LIVE = "actors/turns/configuration.py"
-SESSION = "actors/session.py"
+LIVE = "actors/session/configuration.py"
+SESSION = "actors/session/session_actor.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -91,21 +91,21 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "configure: too many tools are sent",
-        "actors/backends/resolver.py:BackendResolver._made",
+        "actors/provider/resolver.py:BackendResolver._made",
         "self._check_count(backend)",
         "",
         (f"{CONFIGURE}::test_a_toolset_that_grows_past_what_a_backend_takes_fails_the_ask_and_says_why",),
     ),
     Mutation(
         "configure: a pool fails with the first member that takes fewer tools",
-        "actors/turns/driver.py:TurnDriver._pool",
+        "actors/session/driver.py:TurnDriver._pool",
         "self.ask.resolver.pool(target, fits=False)",
         "self.ask.resolver.pool(target)",
         (f"{CONFIGURE}::test_a_pool_goes_on_with_the_member_that_takes_so_many_tools",),
     ),
     Mutation(
         "configure: an epoch is begun and not written",
-        "actors/turns/steps.py:TurnSteps._outdated",
+        "actors/session/steps.py:TurnSteps._outdated",
         'self._log.hold(event, self._ask.telling("rewritten", event.why))',
         "",
         (f"{CONFIGURE}::test_other_tools_begin_an_epoch_where_reasoning_is_bound_to_them",),

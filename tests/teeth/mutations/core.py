@@ -12,42 +12,42 @@ IMPORTS = "tests/adapters/test_import_pairing.py"
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "pairing: a late result goes to a newer call although an older one is open",
-        "actors/core/door/pairing.py:_Pairing._pair_message",
+        "actors/core/normalize/pairing.py:_Pairing._pair_message",
         "not taken and not older.is_open",
         "not taken",
         (PAIRING, IMPORTS),
     ),
     Mutation(
         "pairing: a second result of an id with several calls goes to the latest call",
-        "actors/core/door/pairing.py:_Pairing._take_further",
+        "actors/core/normalize/pairing.py:_Pairing._take_further",
         "len(calls) == 1 and not older",
         "len(calls) == 1",
         (PAIRING,),
     ),
     Mutation(
         "pairing: the name of a tool decides nothing",
-        "actors/core/door/pairing.py:_Pairing.pair_by_name",
+        "actors/core/normalize/pairing.py:_Pairing.pair_by_name",
         "len(made) > 1 or ...",
         "...",
         (PAIRING, IMPORTS),
     ),
     Mutation(
         "pairing: calls of one message take results although one is missing",
-        "actors/core/door/pairing.py:_Pairing._choose",
+        "actors/core/normalize/pairing.py:_Pairing._choose",
         "len(pool) == count",
         "pool",
         (PAIRING,),
     ),
     Mutation(
         "events: an image that a tool returned is not kept",
-        "actors/core/events.py:Returned.result",
+        "actors/core/log/events.py:Returned.result",
         "kept(*..., self.media)",
         "kept(*..., ())",
         ("tests/core/test_ledger.py", "tests/test_media_in_results.py"),
     ),
     Mutation(
         "returned: each attachment may be as large as all together",
-        "actors/core/returned.py:parted",
+        "actors/core/turn/returned.py:parted",
         "len(item.data) + len(item.url)",
         "0",
         ("tests/core/test_returned.py",),
@@ -85,14 +85,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "ledger: a result after the seal takes the synthetic one's place",
-        "actors/core/events.py:Interaction.completion",
+        "actors/core/log/events.py:Interaction.completion",
         "self.end is None or self.sealed is not None",
         "self.end is None",
         (f"{LEDGER}::test_between_a_completion_and_a_seal_the_first_wins",),
     ),
     Mutation(
         "content: completeness goes before an error",
-        "actors/core/content.py:ToolResult.status",
+        "actors/core/values/content.py:ToolResult.status",
         """
         if self.error_json is not None:
             return "error"
@@ -109,7 +109,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "content: a result that is there waits for its completeness",
-        "actors/core/content.py:ToolResult.status",
+        "actors/core/values/content.py:ToolResult.status",
         """
         if self.error_json is not None:
             ...
@@ -124,7 +124,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "content: a result that its source called incomplete is none",
-        "actors/core/content.py:ToolResult.status",
+        "actors/core/values/content.py:ToolResult.status",
         """
         if self.error_json is not None:
             ...
@@ -139,21 +139,21 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "lane: a rebuild renders more than the request had",
-        "actors/core/state.py:Lanes._sending",
+        "actors/core/session/state.py:Lanes._sending",
         "(sent.history.upto(sent.lengths[-1]), sent.ledger)",
         "(sent.history, sent.ledger)",
         (STATE,),
     ),
     Mutation(
         "table: an older version sees what came later",
-        "actors/core/table.py:Table.update",
+        "actors/core/data/table.py:Table.update",
         "{key: live.get(key, UNSET) for key in changes}",
         "{}",
         ("tests/core/test_history.py",),
     ),
     Mutation(
         "codec: JSON that is none is read",
-        "actors/core/codec.py:_check_json",
+        "actors/core/log/codec.py:_check_json",
         """
         if text.startswith(begins) and (text.isascii() or text.decode()):
             return text
@@ -163,42 +163,42 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "codec: a message is read over",
-        "actors/core/codec.py:_HOLDS_MORE",
+        "actors/core/log/codec.py:_HOLDS_MORE",
         "(*_BEGINS, *_PACKED, *...)",
         "(*_BEGINS, *...)",
         ("tests/core/test_codec.py",),
     ),
     Mutation(
         "codec: a field that has a default may be missing, or written otherwise",
-        "actors/core/codec.py:_strictly",
+        "actors/core/log/codec.py:_strictly",
         "_ENCODER.encode(form) != data",
         '_ENCODER.encode(form) == b""',
         ("tests/core/test_codec.py",),
     ),
     Mutation(
         "turn: one round too many",
-        "actors/core/turn.py:_TurnRules._following",
+        "actors/core/turn/turn.py:_TurnRules._following",
         "self._end.rounds >= self._bounds.rounds",
         "self._end.rounds > self._bounds.rounds",
         (TURN,),
     ),
     Mutation(
         "turn: corrections without end",
-        "actors/core/turn.py:_TurnRules._following",
+        "actors/core/turn/turn.py:_TurnRules._following",
         "stuck or ... or self._misses >= self._bounds.corrections",
         "stuck or ...",
         (TURN,),
     ),
     Mutation(
         "turn: refused reasoning costs the whole structure",
-        "actors/core/turn.py:_TurnRules._rewrite",
+        "actors/core/turn/turn.py:_TurnRules._rewrite",
         '"bare" if unfit.reasoning and self._rewritten == "no" else "plain"',
         '"""plain"""',
         (TURN,),
     ),
     Mutation(
         "turn: a refused transcript is rewritten again and again",
-        "actors/core/turn.py:_TurnRules._rewrite",
+        "actors/core/turn/turn.py:_TurnRules._rewrite",
         """
         if self._rewritten == "plain":
             ...
@@ -211,84 +211,84 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "turn: calls of an answer that was cut are forgotten",
-        "actors/core/turn.py:_TurnRules.next",
+        "actors/core/turn/turn.py:_TurnRules.next",
         "return self._close(*..., outcome.message, *...)",
         "return self._close(*..., None, *...)",
         (TURN,),
     ),
     Mutation(
         "batch: malformed arguments are run as none",
-        "actors/core/batch.py:_bound",
+        "actors/core/turn/batch.py:_bound",
         "tool is None or call.is_malformed",
         "tool is None",
         ("tests/core/test_batch.py",),
     ),
     Mutation(
         "routing: a member that failed is tried again",
-        "actors/core/routing.py:_chosen",
+        "actors/core/policy/routing.py:_chosen",
         "[name for name in order if name not in tried]",
         "list(order)",
         ("tests/core/test_routing.py",),
     ),
     Mutation(
         "routing: a held switch is applied to whatever its target has become",
-        "actors/core/routing.py:settled",
+        "actors/core/policy/routing.py:settled",
         "return SwitchFailed(held, str(error))",
         "del error",
         ("tests/test_switching.py",),
     ),
     Mutation(
         "ledger: a denial is no reason",
-        "actors/core/events.py:Interaction.reason",
+        "actors/core/log/events.py:Interaction.reason",
         '"denied" if type(self.end) is Denied else None',
         "None",
         (LEDGER,),
     ),
     Mutation(
         "arguments: what reads its schema twice costs nothing",
-        "actors/core/schema_cost.py:SchemaCost._measured",
+        "actors/core/schemas/schema_cost.py:SchemaCost._measured",
         "size *= 2",
         "size += 0",
         ("tests/core/test_arguments.py",),
     ),
     Mutation(
         "arguments: what is wrong is told whatever the work",
-        "actors/core/schema_cost.py:SchemaCost.explains",
+        "actors/core/schemas/schema_cost.py:SchemaCost.explains",
         "not self._is_recursive or ...",
         "True or ...",
         ("tests/core/test_arguments.py",),
     ),
     Mutation(
         "arguments: references may lead as deep as they like",
-        "actors/core/schema_cost.py:SchemaCost.why_too_much",
+        "actors/core/schemas/schema_cost.py:SchemaCost.why_too_much",
         "depth > MAX_EXPANDED_DEPTH",
         "False",
         ("tests/core/test_arguments.py",),
     ),
     Mutation(
         "packed: a seal takes the message's origin for its own",
-        "actors/core/packed.py:_slim",
+        "actors/core/values/packed.py:_slim",
         "seal is not None and seal.maker == origin and (origin is not None)",
         "seal is not None and origin is not None",
         ("tests/core/test_history.py",),
     ),
     Mutation(
         "packed: large media are copied into the bytes",
-        "actors/core/packed.py:_thin",
+        "actors/core/values/packed.py:_thin",
         "len(data) < LARGE and data != _BESIDE",
         "data != _BESIDE",
         ("tests/core/test_shortcuts.py",),
     ),
     Mutation(
         "state: after a compaction as much counts as imported as before",
-        "actors/core/state.py:Lanes.shrink",
+        "actors/core/session/state.py:Lanes.shrink",
         "self._imported = _left(self._imported, event)",
         "pass",
         (STATE,),
     ),
     Mutation(
         "state: after a compaction a lane counts as many messages as older than its epoch as before",
-        "actors/core/state.py:_shrunk",
+        "actors/core/session/state.py:_shrunk",
         "lane.state._replace(epoch_start=epoch_start)",
         "lane.state._replace()",
         (STATE,),

@@ -26,7 +26,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "bedrock: ids in the form of another provider",
-        "actors/core/projection.py:_FORMS",
+        "actors/core/transcript/projection.py:_FORMS",
         '("tooluse_", 22)',
         '("call_", 24)',
         ("tests/core/test_check_converse.py",),
@@ -54,7 +54,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "bedrock: only the first segment of a body is signed",
-        "actors/credentials/aws.py:signed",
+        "actors/provider/credentials/aws.py:signed",
         "request.segments",
         "request.segments[:1]",
         ("tests/test_credentials_aws.py",),
@@ -89,7 +89,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "provider: reasoning withheld in silence is nobody's fault",
-        "actors/backends/rounds.py:Round._take",
+        "actors/provider/rounds.py:Round._take",
         "self._decoder.withheld",
         "()",
         ("tests/test_provider.py::test_reasoning_that_a_provider_withheld_is_counted_as_a_refusal_is",),
@@ -225,7 +225,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "request: settings take a limit of no tokens",
-        "actors/core/asking.py:_whole",
+        "actors/core/settings/asking.py:_whole",
         "type(value) is int and value >= 1",
         "type(value) is int",
         ("tests/adapters/test_encode.py",),
@@ -267,7 +267,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "responses: a host that does not find ids gets them again",
-        "actors/core/lane.py:begun",
+        "actors/core/lanes/lane.py:begun",
         'old.without_ids or event.reason == "thinking"',
         "False",
         ("tests/test_item_ids.py",),
@@ -309,7 +309,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "responses: a call id may be as long as it likes",
-        "actors/core/profiles.py:OPENAI_RESPONSES",
+        "actors/core/dialects/profiles.py:OPENAI_RESPONSES",
         'Ids(style="openai", pattern="[A-Za-z0-9_-]{1,64}", **...)',
         'Ids(style="openai", pattern="[A-Za-z0-9_-]+", **...)',
         (f"{RESPONSES}::test_generated_histories_send_no_item_id",),
@@ -379,7 +379,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "kimi: numbers of foreign calls begin anew with each request",
-        "actors/core/projection.py:Projection.call",
+        "actors/core/transcript/projection.py:Projection.call",
         """
         if ":" in emitted and (ordinal := _ORDINAL.search(emitted)):
             self._index = max(self._index, int(ordinal[1]))
@@ -444,14 +444,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "openrouter: reasoning of every upstream goes back",
-        "actors/core/dialect.py:Profile.opens",
+        "actors/core/dialects/dialect.py:Profile.opens",
         'self.reasoning.binding == "model"',
         "True",
         (VENDORS,),
     ),
     Mutation(
         "openrouter: an id of one model goes to another",
-        "actors/core/projection.py:Projection._provider",
+        "actors/core/transcript/projection.py:Projection._provider",
         '(*..., binding.model if self._models else "")',
         '(*..., "")',
         (PROJECTION, f"{SCENARIO}[14.4]"),

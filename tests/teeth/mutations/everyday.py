@@ -5,7 +5,7 @@ from tests.teeth.mutations.mutation import Mutation
 TEXTS, SYNC = "tests/test_stream_text.py", "tests/test_sync.py"
 CHAT = "tests/cli/test_chat_terminal.py"
 QUEUE, FIELDS = "tests/test_queue_limits.py", "tests/test_named_fields.py"
-STREAM, LOOP = "actors/turns/streams.py:TextStream", "actors/kernel/loop_thread.py"
+STREAM, LOOP = "actors/session/streams.py:TextStream", "actors/kernel/loop_thread.py"
 WEB = "docs/examples/with_uvicorn/conversations.py"
 JOURNEY = (
     "tests/journeys/test_web_servers.py::test_a_web_application_serves_conversations_ends_at_once_and_goes_on"
@@ -35,14 +35,14 @@ MUTATIONS = (
     ),
     Mutation(
         "everyday: a text is asked for with the variables of its reader",
-        "actors/handle.py:Session._asking",
+        "actors/runtime/handle.py:Session._asking",
         "partial(self._submit, words, sink, output, settings, copy_context())",
         "partial(self._submit, words, sink, output, settings)",
         (f"{TEXTS}::test_tools_see_the_context_variables_of_the_call",),
     ),
     Mutation(
         "everyday: settings of a text are checked when it is read",
-        "actors/handle.py:Session.stream_text",
+        "actors/runtime/handle.py:Session.stream_text",
         "self._activation.configuration.check(asked(settings))",
         "",
         (f"{TEXTS}::test_settings_are_checked_at_once_and_what_refuses_the_ask_is_raised_in_the_loop",),
@@ -112,7 +112,7 @@ MUTATIONS = (
     ),
     Mutation(
         "everyday: one question waits in the journal of the file",
-        "actors/once.py:run",
+        "actors/runtime/once.py:run",
         "MemoryStorage()",
         "None",
         (f"{SYNC}::test_one_question_is_kept_nowhere",),
@@ -133,49 +133,49 @@ MUTATIONS = (
     ),
     Mutation(
         "everyday: an ask waits for ever behind a turn that waits for an approval",
-        "actors/session.py:SessionActor._submitted",
+        "actors/session/session_actor.py:SessionActor._submitted",
         "self._queue_limits.begin(self._mine, (command,))",
         "pass",
         (f"{QUEUE}::test_an_ask_behind_a_turn_that_waits_for_an_approval_is_bounded_by_its_total",),
     ),
     Mutation(
         "everyday: an ask that waited before the turn did waits for ever",
-        "actors/session.py:SessionActor._let_wait",
+        "actors/session/session_actor.py:SessionActor._let_wait",
         "self._queue_limits.begin(self._mine, self._pending.waiting)",
         "",
         (f"{QUEUE}::test_an_ask_that_waits_already_when_the_turn_begins_to_wait_is_bounded_too",),
     ),
     Mutation(
         "everyday: time in the queue counts although the turn ahead goes on",
-        "actors/session.py:SessionActor._go_on_with",
+        "actors/session/session_actor.py:SessionActor._go_on_with",
         "self._queue_limits.end()",
         "",
         (f"{QUEUE}::test_time_in_the_queue_does_not_count_once_the_turn_goes_on",),
     ),
     Mutation(
         "everyday: a misspelt argument is not compared with the fields that there are",
-        "actors/core/arguments.py:_no_field",
+        "actors/core/schemas/arguments.py:_no_field",
         "close is None",
         "True",
         (f"{FIELDS}::test_a_misspelt_argument_is_named_with_the_field_that_it_stands_for",),
     ),
     Mutation(
         "everyday: a field that is given is suggested",
-        "actors/core/arguments.py:_absent_fields",
+        "actors/core/schemas/arguments.py:_absent_fields",
         "name not in given and len(name) <= _FIELD",
         "len(name) <= _FIELD",
         (f"{FIELDS}::test_a_field_that_is_given_is_not_suggested",),
     ),
     Mutation(
         "everyday: a missing field is compared with all fields that are unknown",
-        "actors/core/arguments.py:_misspelt",
+        "actors/core/schemas/arguments.py:_misspelt",
         "islice((each for each in unknown if len(each) <= _FIELD), _FIELDS)",
         "(each for each in unknown if len(each) <= _FIELD)",
         (f"{FIELDS}::test_many_and_long_unknown_fields_are_compared_with_a_bounded_number",),
     ),
     Mutation(
         "everyday: a long unknown field is compared with the fields that there are",
-        "actors/core/arguments.py:_no_field",
+        "actors/core/schemas/arguments.py:_no_field",
         "len(name) <= _FIELD",
         "True",
         (f"{FIELDS}::test_many_and_long_unknown_fields_are_compared_with_a_bounded_number",),

@@ -2,7 +2,7 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-HANDLE, ADVICE = "actors/handle.py:Session", "actors/backends/advice.py"
+HANDLE, ADVICE = "actors/runtime/handle.py:Session", "actors/provider/advice.py"
 ASKS, ADVISED = "tests/test_ask_failed.py", "tests/test_advice.py"
 
 MUTATIONS = (
@@ -29,14 +29,14 @@ MUTATIONS = (
     ),
     Mutation(
         "failed asks: an ask that a restart interrupted has failed",
-        "actors/core/publishing.py:interrupted",
+        "actors/core/session/publishing.py:interrupted",
         'TurnResult("", "interrupted", bound or NOBODY, attempts, 0, Usage(), why, turn=turn)',
         'TurnResult("", "failed", bound or NOBODY, attempts, 0, Usage(), why, turn=turn)',
         (f"{ASKS}::test_an_ask_that_a_restart_interrupts_is_a_result",),
     ),
     Mutation(
         "failed asks: who calls a subagent sees the error of its ask",
-        "actors/subagents.py:subagent",
+        "actors/runtime/subagents.py:subagent",
         "child.ask(task, output=output, check=False)",
         "child.ask(task, output=output)",
         (f"{ASKS}::test_who_calls_a_subagent_sees_that_it_failed",),
@@ -85,14 +85,14 @@ MUTATIONS = (
     ),
     Mutation(
         "failed asks: a text that was cut runs on into the note",
-        "actors/core/broken_answer.py:interrupted_message",
+        "actors/core/turn/broken_answer.py:interrupted_message",
         'said and not said.endswith("\\n")',
         "False",
         ("tests/test_broken_answers.py::test_a_text_that_is_cut_is_not_run_together_with_the_note",),
     ),
     Mutation(
         "failed asks: of a group of errors the model is told how many there are",
-        "actors/execution/calls.py:for_model",
+        "actors/scheduler/calls.py:for_model",
         "not isinstance(error, BaseExceptionGroup)",
         "True",
         ("tests/test_grouped_errors.py::test_the_model_is_told_the_text_of_each_error_of_a_group",),

@@ -6,8 +6,8 @@ LAGGING = (
     "tests/test_failover_matrix.py::test_callers_hear_of_each_event_that_a_lagging_standby_did_not_have",
 )
 
-SWEEPS, RETENTION = "tests/test_sweeps.py", "actors/hosting/retention.py"
-DELETION = "actors/hosting/deletion.py"
+SWEEPS, RETENTION = "tests/test_sweeps.py", "actors/runtime/retention.py"
+DELETION = "actors/runtime/deletion.py"
 
 FAILOVER = "tests/test_postgres_failover.py"
 SAME_NUMBER = "test_a_host_whose_claim_was_lost_writes_nothing_behind_events_of_another_with_the_same_number"
@@ -16,14 +16,14 @@ OWNERSHIP = "tests/test_ownership.py"
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "kill sweep: a forked worker keeps the locks of a host that is killed",
-        "actors/storage/sqlite/forks.py:_begin_child",
+        "actors/journal/storage/sqlite/forks.py:_begin_child",
         "lock.close()",
         "pass",
         ("tests/test_killing.py",),
     ),
     Mutation(
         "ownership on Postgres: nobody owns a claim between the journal's answer and the caller",
-        "actors/hosting/claims.py:claim_session",
+        "actors/runtime/claims.py:claim_session",
         "ClaimSession(session, existing, pending.take)",
         "ClaimSession(session, existing)",
         (
@@ -34,7 +34,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "ownership on Postgres: a storage that is closed keeps a connection",
-        "actors/storage/postgres/storage.py:PostgresStorage.close",
+        "actors/journal/storage/postgres/storage.py:PostgresStorage.close",
         "self._reader.close()",
         "pass",
         (f"{OWNERSHIP}::test_a_runtime_that_is_cancelled_at_any_await_of_its_life_leaves_nothing_open",),
@@ -76,28 +76,28 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "sweeps: leaving the runtime crashes a sweep",
-        "actors/runtime.py:Runtime._keep_no_longer",
+        "actors/runtime/runtime.py:Runtime._keep_no_longer",
         "partial(self.journal._delete_unused, host)",
         "lambda stored: self.journal._delete_unused(self._running(), stored)",
         (f"{SWEEPS}::test_a_runtime_that_is_left_in_a_sweep_logs_no_crash",),
     ),
     Mutation(
         "failover: a host writes behind events of another that was given the same number",
-        "actors/storage/postgres/statements.py:APPEND",
+        "actors/journal/storage/postgres/statements.py:APPEND",
         'APPEND = """...s.checksum = g.seen..."""',
         'APPEND = """...true..."""',
         (f"{FAILOVER}::{SAME_NUMBER}",),
     ),
     Mutation(
         "failover: a lost claim is reported as a gap of the log",
-        "actors/storage/postgres/storage.py:_why_left",
+        "actors/journal/storage/postgres/storage.py:_why_left",
         "owner == row.owner and last < row.last",
         "last < row.last",
         (f"{FAILOVER}::{SAME_NUMBER}",),
     ),
     Mutation(
         "failover: a reader that finds events missing takes the session for gone",
-        "actors/logs/session_events.py:SessionEvents._publish",
+        "actors/journal/session_events.py:SessionEvents._publish",
         "not page.last",
         "not page.events",
         (
@@ -107,14 +107,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "failover matrix: the log does not name a loss",
-        "actors/journal.py:JournalActor._name_loss",
+        "actors/journal/journal_actor.py:JournalActor._name_loss",
         "self._ends.lost(session)",
         "None",
         LAGGING,
     ),
     Mutation(
         "failover matrix: the session's reader does not hear of a loss",
-        "actors/journal.py:JournalActor._lose",
+        "actors/journal/journal_actor.py:JournalActor._lose",
         "self._readers.cut(error.session, error.first - 1)",
         "",
         LAGGING,

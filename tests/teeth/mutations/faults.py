@@ -12,7 +12,7 @@ _CUT = "tests/test_cut_sessions.py"
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "a tool that blocks the loop is told of",
-        "actors/execution/watchdog.py:LoopWatch.look",
+        "actors/scheduler/watchdog.py:LoopWatch.look",
         "now - since < STALL",
         "now - since >= STALL",
         (f"{_RUNAWAY}::test_a_tool_that_blocks_the_loop_is_named_with_its_place_while_it_does",),
@@ -26,21 +26,21 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "a tool whose calls run on is barred",
-        "actors/execution/quarantine.py:Quarantine.bars",
+        "actors/scheduler/quarantine.py:Quarantine.bars",
         "self._held[_key(tool)] >= self._most",
         "self._held[_key(tool)] > self._most",
         (f"{_RUNAWAY}::test_a_tool_whose_calls_run_on_gets_no_more_until_they_have_ended",),
     ),
     Mutation(
         "a call that ends leaves quarantine",
-        "actors/execution/calls.py:Running._run",
+        "actors/scheduler/calls.py:Running._run",
         "self.site.executor.quarantine.leave(self.tool)",
         "pass",
         (f"{_RUNAWAY}::test_a_tool_whose_calls_run_on_gets_no_more_until_they_have_ended",),
     ),
     Mutation(
         "an answer without end is given up at the size its backend may say",
-        "actors/backends/rounds.py:Round._fresh",
+        "actors/provider/rounds.py:Round._fresh",
         "decode(*..., **..., max_bytes=self._endpoint.answer_bytes)",
         "decode(*..., **...)",
         (f"{_STREAMS}::test_an_answer_without_end_is_given_up_at_its_size_and_not_asked_for_again",),
@@ -75,28 +75,28 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "a call beyond the batch is answered too",
-        "actors/core/batch.py:plan",
+        "actors/core/turn/batch.py:plan",
         "calls[:most]",
         "calls[: most + 1]",
         (f"{_CALLS}::test_of_two_hundred_calls_as_many_run_as_may_and_all_are_answered",),
     ),
     Mutation(
         "a call that runs on bars only its own tool",
-        "actors/execution/quarantine.py:Quarantine.bars",
+        "actors/scheduler/quarantine.py:Quarantine.bars",
         "bool(self._held) and self._held[_key(tool)] >= self._most",
         "bool(self._held)",
         (_BAD,),
     ),
     Mutation(
         "a batch that is stopped while its beginning is written starts no tool",
-        "actors/scheduler.py:_Batch._start",
+        "actors/scheduler/scheduler_actor.py:_Batch._start",
         "self._stopping is None",
         "True",
         (_CANCELS,),
     ),
     Mutation(
         "a request that is stopped gives its place back",
-        "actors/backends/rounds.py:Round._admitted",
+        "actors/provider/rounds.py:Round._admitted",
         """
         try:
             ...
@@ -115,7 +115,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "a request that is stopped while it waits has no slot of the queue",
-        "actors/backends/admission.py:Admission._wait",
+        "actors/provider/admission.py:Admission._wait",
         "queue.remove(ticket.tenant, ticket.session, ticket)",
         "",
         (_CANCELS,),
@@ -135,7 +135,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "a connection that breaks behind the end marker takes nothing of the answer along",
-        "actors/backends/rounds.py:Round._read",
+        "actors/provider/rounds.py:Round._read",
         """
         if not self._decoder.ended:
             raise
@@ -145,7 +145,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "the calls of an answer that broke off do not run",
-        "actors/turns/steps.py:TurnSteps._broke",
+        "actors/session/steps.py:TurnSteps._broke",
         "message = ...",
         """
         message = ...

@@ -2,12 +2,12 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-FORKS = "actors/storage/sqlite/forks.py"
-CONNECTIONS = "actors/storage/sqlite/connection.py:Connections"
+FORKS = "actors/journal/storage/sqlite/forks.py"
+CONNECTIONS = "actors/journal/storage/sqlite/connection.py:Connections"
 WAL = "tests/test_write_ahead_log.py"
-SALVAGE, PAGES = "actors/storage/sqlite/salvage.py", "actors/storage/sqlite/pages.py"
+SALVAGE, PAGES = "actors/journal/storage/sqlite/salvage.py", "actors/journal/storage/sqlite/pages.py"
 FSCK = "tests/test_fsck.py"
-CLOCK, RETENTION = "actors/storage/clock.py", "tests/test_retention.py"
+CLOCK, RETENTION = "actors/journal/storage/clock.py", "tests/test_retention.py"
 FORKED = "tests/test_forked_hosts.py"
 
 MUTATIONS = (
@@ -42,7 +42,7 @@ MUTATIONS = (
     ),
     Mutation(
         "files: a journal is opened before there is a copy of its damaged log",
-        "actors/storage/sqlite/evidence.py:keep_evidence",
+        "actors/journal/storage/sqlite/evidence.py:keep_evidence",
         "_copy(source, target)",
         """
         try:
@@ -75,28 +75,28 @@ MUTATIONS = (
     ),
     Mutation(
         "retention: a Postgres journal is swept by the clock of the host",
-        "actors/storage/postgres/storage.py:PostgresStorage.look_at_clock",
+        "actors/journal/storage/postgres/storage.py:PostgresStorage.look_at_clock",
         "_observed(connection, now, elapsed)",
         "observe(clock_of(dict(connection.execute(sql.CLOCK).fetchall())), now, elapsed)",
         (f"{RETENTION}::test_a_postgres_journal_is_swept_by_the_clock_of_the_server",),
     ),
     Mutation(
         "retention: sessions that seem to have expired are not logged",
-        "actors/hosting/retention.py:Retention.sweep",
+        "actors/runtime/retention.py:Retention.sweep",
         "telemetry.retention_waits(*...)",
         "pass",
         (f"{RETENTION}::test_a_clock_that_jumps_ahead_deletes_a_session_after_a_day_that_was_observed",),
     ),
     Mutation(
         "files: a runtime is ready though its journal is damaged",
-        "actors/journal.py:JournalActor._refused",
+        "actors/journal/journal_actor.py:JournalActor._refused",
         "isinstance(error, JournalDamaged)",
         "False",
         ("tests/test_readiness.py::test_a_runtime_is_not_ready_once_it_has_found_damage_in_its_journal",),
     ),
     Mutation(
         "files: nobody knows who holds the lock",
-        "actors/storage/sqlite/locks.py:WriteLock.__enter__",
+        "actors/journal/storage/sqlite/locks.py:WriteLock.__enter__",
         "self._note_holder()",
         "pass",
         (
@@ -105,7 +105,7 @@ MUTATIONS = (
     ),
     Mutation(
         "files: nobody knows who holds a lock of SQLite's",
-        "actors/storage/sqlite/faults.py:_holder",
+        "actors/journal/storage/sqlite/faults.py:_holder",
         "writer_of(Path(path))",
         "None",
         (

@@ -3,12 +3,12 @@
 from tests.teeth.mutations.mutation import Mutation
 
 STATE = "tests/core/test_state.py"
-SLEEP, HOST = "tests/test_hibernation.py", "actors/hosting/session_host.py"
+SLEEP, HOST = "tests/test_hibernation.py", "actors/runtime/session_host.py"
 
 MUTATIONS = (
     Mutation(
         "leaving: a turn that waits is cancelled with what was asked behind it",
-        "actors/hosting/session_actors.py:SessionActors.interrupt",
+        "actors/runtime/session_actors.py:SessionActors.interrupt",
         "self._pending.current",
         "self._pending",
         (
@@ -18,7 +18,7 @@ MUTATIONS = (
     ),
     Mutation(
         "waking: lanes are rendered although nobody asks for one",
-        "actors/core/state.py:Lanes.apply",
+        "actors/core/session/state.py:Lanes.apply",
         "self._later(event.binding, sent)",
         """
         self._later(event.binding, sent)
@@ -28,35 +28,35 @@ MUTATIONS = (
     ),
     Mutation(
         "waking: each request is rendered by itself",
-        "actors/core/state.py:Requests.take",
+        "actors/core/session/state.py:Requests.take",
         "self.seals or ...",
         "self or ...",
         (STATE,),
     ),
     Mutation(
         "waking: a call whose synthetic result was sent is shown what came later",
-        "actors/core/state.py:Requests.take",
+        "actors/core/session/state.py:Requests.take",
         "self.seals or len(self.ledger.late) != len(other.ledger.late)",
         "len(self.lengths) > 99",
         (STATE, "tests/core/test_lane.py"),
     ),
     Mutation(
         "waking: what came late is told in another request",
-        "actors/core/state.py:Lanes._sending",
+        "actors/core/session/state.py:Lanes._sending",
         "is_pinned and state.outdated is None and (state.told == len(ledger.late))",
         "is_pinned and state.outdated is None",
         (STATE, "tests/core/test_lane.py"),
     ),
     Mutation(
         "waking: whom a gateway asked is known before it was",
-        "actors/core/state.py:Lanes._sending",
+        "actors/core/session/state.py:Lanes._sending",
         'dialect.reasoning.binding != "upstream" or state.upstream is not None',
         'dialect.family != ""',
         (STATE, "tests/core/test_lane.py"),
     ),
     Mutation(
         "waking: an epoch begins where the last of several requests was",
-        "actors/core/state.py:Lanes._sending",
+        "actors/core/session/state.py:Lanes._sending",
         "is_pinned and state.outdated is None and ...",
         "is_pinned and ...",
         (STATE, "tests/core/test_lane.py", "tests/core/test_compaction.py", "tests/core/test_outdated.py"),
@@ -74,7 +74,7 @@ MUTATIONS = (
     ),
     Mutation(
         "waking: what happened to calls is told to the ledger behind the request that seals them",
-        "actors/core/state.py:Folding.take",
+        "actors/core/session/state.py:Folding.take",
         """
         state = state.told(happened)
         happened = []
@@ -84,28 +84,28 @@ MUTATIONS = (
     ),
     Mutation(
         "sleep: what is kept of sessions that sleep has no bound",
-        "actors/hosting/session_host.py:SessionHost.drop_oldest",
+        "actors/runtime/session_host.py:SessionHost.drop_oldest",
         "self.held.total > most and self.passive",
         "False",
         (f"{SLEEP}::test_what_is_kept_of_sessions_that_sleep_is_bounded",),
     ),
     Mutation(
         "sleep: while its log is read, a turn waits for nothing",
-        "actors/hosting/session_actors.py:SessionActors.waits",
+        "actors/runtime/session_actors.py:SessionActors.waits",
         "self._acting.waits if self._acting.state.session else self._waits",
         "self._acting.waits",
         (f"{SLEEP}::test_a_turn_that_waits_sleeps_and_is_gone_on_with",),
     ),
     Mutation(
         "sleep: a damaged log crashes the session until it has ended",
-        "actors/hosting/session_actors.py:RESTART",
+        "actors/runtime/session_actors.py:RESTART",
         "(JournalError,)",
         "(Fenced,)",
         (f"{SLEEP}::test_a_session_whose_log_cannot_be_read_says_why_and_wakes_when_it_can",),
     ),
     Mutation(
         "sleep: sessions are put away only when others are used",
-        "actors/turns/pending.py:PendingAsks.conclude",
+        "actors/session/pending.py:PendingAsks.conclude",
         "self.rested()",
         "",
         (
@@ -115,14 +115,14 @@ MUTATIONS = (
     ),
     Mutation(
         "memory: a session that ended holds what it held",
-        "actors/hosting/activation.py:Activation.ended",
+        "actors/runtime/activation.py:Activation.ended",
         "self.holding.release()",
         "",
         (f"{SLEEP}::test_logs_in_memory_count_and_sleeping_frees_only_what_was_made_of_them",),
     ),
     Mutation(
         "memory: logs in memory are not counted while a session sleeps",
-        "actors/hosting/activation.py:Activation._release",
+        "actors/runtime/activation.py:Activation._release",
         """
         if self.host.is_durable:
             self.holding.release()
@@ -146,7 +146,7 @@ MUTATIONS = (
     ),
     Mutation(
         "limits: one session more is open than may be",
-        "actors/hosting/sessions.py:Sessions._check_room",
+        "actors/runtime/sessions.py:Sessions._check_room",
         "... >= most",
         "... > most",
         (f"{SLEEP}::test_as_many_sessions_are_open_as_may_be",),
@@ -160,14 +160,14 @@ MUTATIONS = (
     ),
     Mutation(
         "memory: what a summary stands for is counted still",
-        "actors/core/state.py:SessionState._with_history",
+        "actors/core/session/state.py:SessionState._with_history",
         "sum(map(size_of, from_index(history.packed, 0)))",
         "self.size",
         (STATE,),
     ),
     Mutation(
         "memory: what a session renders is not counted",
-        "actors/renderer.py:RendererActor.receive",
+        "actors/renderer/renderer_actor.py:RendererActor.receive",
         "self._count()",
         "",
         (
@@ -177,7 +177,7 @@ MUTATIONS = (
     ),
     Mutation(
         "sleep: a turn that waits is not known to wait while its session sleeps",
-        "actors/hosting/activation.py:Activation.waits",
+        "actors/runtime/activation.py:Activation.waits",
         "self._waits",
         "()",
         (f"{SLEEP}::test_a_turn_that_waits_sleeps_and_is_gone_on_with",),

@@ -47,7 +47,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "import: every odd line is kept, however many there are",
-        "actors/core/intake.py:Remarks.add",
+        "actors/core/values/intake.py:Remarks.add",
         "len(lines) < LISTED",
         "len(lines) >= 0",
         (FILES,),
@@ -96,7 +96,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "import: a session forgets what its door found",
-        "actors/core/state.py:SessionState.apply",
+        "actors/core/session/state.py:SessionState.apply",
         "replace(NO_MESSAGES, report=event.report, system=event.system)",
         "replace(NO_MESSAGES, system=event.system)",
         (SESSIONS,),
@@ -117,7 +117,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "free text: it counts as malformed arguments",
-        "actors/core/content.py:ToolCall.is_malformed",
+        "actors/core/values/content.py:ToolCall.is_malformed",
         "self.raw_json is not None",
         "self.raw is not None",
         (CUSTOM,),

@@ -2,7 +2,7 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-ADMIN, RETENTION = "actors/hosting/journal_admin.py", "actors/hosting/retention.py"
+ADMIN, RETENTION = "actors/runtime/journal_admin.py", "actors/runtime/retention.py"
 TESTS, ERASURE, BACKUP = "tests/test_journal_admin.py", "tests/test_erasure.py", "tests/test_backup.py"
 FIGURES = "tests/test_operator_figures.py"
 
@@ -37,21 +37,21 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "journal: a session goes on after an event that was refused once somebody looks it up",
-        "actors/journal.py:JournalActor._answered",
+        "actors/journal/journal_actor.py:JournalActor._answered",
         "isinstance(command, FindSession)",
         "isinstance(command, FindSession) and command.session == ''",
         (f"{TESTS}::test_looking_up_a_session_does_not_let_it_go_on_after_an_event_that_was_refused",),
     ),
     Mutation(
         "erasure: data that a reader keeps is not reported",
-        "actors/storage/sqlite/connection.py:Connections.remove_deleted",
+        "actors/journal/storage/sqlite/connection.py:Connections.remove_deleted",
         "is_emptied = not (self.deleted or self._wal.stat().st_size)",
         "is_emptied = True",
         (f"{ERASURE}::test_data_that_a_reader_of_the_file_keeps_is_reported_until_it_is_gone",),
     ),
     Mutation(
         "erasure: the write-ahead log keeps what was deleted before the file was written anew",
-        "actors/storage/sqlite/connection.py:Connections.remove_deleted",
+        "actors/journal/storage/sqlite/connection.py:Connections.remove_deleted",
         "self.deleted = True",
         "self.deleted = self.pages > 10**9",
         (f"{ERASURE}::test_data_that_a_reader_of_the_file_keeps_is_reported_until_it_is_gone",),
@@ -72,28 +72,28 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "erasure: a deletion is not counted, so what a killed process left is not looked for",
-        "actors/storage/sqlite/format.py:note_removal",
+        "actors/journal/storage/sqlite/format.py:note_removal",
         "set_noted(connection, DELETIONS, deletions + 1)",
         "",
         (f"{ERASURE}::test_copies_that_a_killed_process_left_in_unused_parts_of_pages_are_removed",),
     ),
     Mutation(
         "erasure: a file that was not written anew is thought to be clean",
-        "actors/storage/sqlite/erasure.py:is_rewritten",
+        "actors/journal/storage/sqlite/erasure.py:is_rewritten",
         "deletions == noted(connection, REWRITTEN)",
         "deletions >= 0",
         (f"{ERASURE}::test_copies_that_a_killed_process_left_in_unused_parts_of_pages_are_removed",),
     ),
     Mutation(
         "erasure: a file is written anew by every vacuum",
-        "actors/storage/sqlite/erasure.py:note_rewrite",
+        "actors/journal/storage/sqlite/erasure.py:note_rewrite",
         "(DELETIONS, REWRITTEN)",
         "(DELETIONS,)",
         (f"{ERASURE}::test_a_file_is_written_anew_once_after_a_deletion",),
     ),
     Mutation(
         "erasure: copies of a damaged file are not reported",
-        "actors/storage/sqlite/erasure.py:remaining",
+        "actors/journal/storage/sqlite/erasure.py:remaining",
         'f"{glob.escape(path.name)}-damaged-*"',
         'f"{glob.escape(path.name)}-broken-*"',
         (f"{ERASURE}::test_a_copy_of_a_damaged_file_is_reported_until_it_is_deleted",),
@@ -107,14 +107,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "erasure: deleted rows of a Postgres server are not reported",
-        "actors/storage/postgres/statements.py:NOTE_DELETION",
+        "actors/journal/storage/postgres/statements.py:NOTE_DELETION",
         '"""...WHERE NOT EXISTS..."""',
         '"""...WHERE false AND NOT EXISTS..."""',
         (f"{ERASURE}::test_the_tables_of_a_postgres_server_are_reported_until_they_are_written_anew",),
     ),
     Mutation(
         "backup: a copy is made of pages that were not committed before it began",
-        "actors/storage/sqlite/backup.py:copy_into",
+        "actors/journal/storage/sqlite/backup.py:copy_into",
         'connection.execute("VACUUM INTO ?", (str(part),))',
         "part.write_bytes(Path(connection.execute('PRAGMA database_list').fetchone()[2]).read_bytes())",
         (
@@ -123,7 +123,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "backup: writers wait for it",
-        "actors/storage/sqlite/connection.py:Connections.copy",
+        "actors/journal/storage/sqlite/connection.py:Connections.copy",
         "copy_into(connection, path, check)",
         """
         with self._writing, self._lock:
@@ -133,49 +133,49 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "backup: a file that is there is replaced",
-        "actors/storage/sqlite/connection.py:Connections.copy",
+        "actors/journal/storage/sqlite/connection.py:Connections.copy",
         "check_target(path)",
         "path.unlink(missing_ok=True)",
         (f"{BACKUP}::test_a_backup_replaces_no_file",),
     ),
     Mutation(
         "backup: one that is ended leaves its part",
-        "actors/storage/sqlite/backup.py:copy_into",
+        "actors/journal/storage/sqlite/backup.py:copy_into",
         "part.unlink(missing_ok=True)",
         "pass",
         (f"{BACKUP}::test_a_backup_that_is_ended_leaves_no_file",),
     ),
     Mutation(
         "backup: a caller that is cancelled waits for the end",
-        "actors/storage/calls.py:back_up",
+        "actors/journal/storage/calls.py:back_up",
         "partial(storage.backup, path, check)",
         "partial(storage.backup, path, check.__hash__)",
         (f"{BACKUP}::test_a_caller_that_is_cancelled_ends_the_backup",),
     ),
     Mutation(
         "backup: others may read the copy",
-        "actors/storage/sqlite/backup.py:copy_into",
+        "actors/journal/storage/sqlite/backup.py:copy_into",
         "384",
         "420",
         (f"{BACKUP}::test_a_copy_is_a_journal_to_go_on_with_and_has_no_byte_of_a_deleted_session",),
     ),
     Mutation(
         "figures: pages that a checkpoint left in the log are not in its lag",
-        "actors/storage/sqlite/connection.py:Connections._checkpoint",
+        "actors/journal/storage/sqlite/connection.py:Connections._checkpoint",
         "self._unmoved = max(0, frames - moved)",
         "",
         (f"{FIGURES}::test_the_lag_of_checkpoints_grows_while_a_program_reads_the_file",),
     ),
     Mutation(
         "figures: sizes are those of the first transaction",
-        "actors/storage/sqlite/connection.py:Connections.transaction",
+        "actors/journal/storage/sqlite/connection.py:Connections.transaction",
         "self._measure()",
         "self.sizes.file_bytes or self._measure()",
         (f"{FIGURES}::test_stats_have_the_sizes_of_the_files_and_the_times_of_commits",),
     ),
     Mutation(
         "figures: commits are not timed",
-        "actors/journal.py:JournalActor._commit",
+        "actors/journal/journal_actor.py:JournalActor._commit",
         "partial(self._meter.time_commit, write)",
         "write",
         (f"{FIGURES}::test_stats_have_the_sizes_of_the_files_and_the_times_of_commits",),

@@ -15,7 +15,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "output: every model on Bedrock takes a schema of the answer",
-        "actors/core/profiles.py:BEDROCK",
+        "actors/core/dialects/profiles.py:BEDROCK",
         'replace(_CLAUDE_LIKE, named_choice=False, cache="none", **...)',
         'replace(_CLAUDE_LIKE, named_choice=False, cache="none", schema_output=True, **...)',
         ("tests/adapters/test_converse_encode.py", "tests/asking/test_output.py"),
@@ -85,14 +85,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "servers: a strict schema may leave a member out",
-        "actors/testing/rules/strict_schema.py:_object_faults",
+        "actors/strict/rules/strict_schema.py:_object_faults",
         "name not in names",
         "False",
         (ANSWERS,),
     ),
     Mutation(
         "servers: words may stand beside a reference",
-        "actors/testing/rules/strict_schema.py:_reference_faults",
+        "actors/strict/rules/strict_schema.py:_reference_faults",
         """
         if beside:
             ...
@@ -109,21 +109,21 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "servers: a schema of Anthropic's may be open",
-        "actors/testing/rules/anthropic_schema.py:_check_node",
+        "actors/strict/rules/anthropic_schema.py:_check_node",
         "... is not False",
         "... is True",
         (ANSWERS,),
     ),
     Mutation(
         "servers: a schema may stand beside tools at Google's",
-        "actors/testing/rules/gemini.py:_check_generation",
+        "actors/strict/rules/gemini.py:_check_generation",
         "mime == _JSON and names and (not profile.json_beside_tools)",
         "False",
         (ANSWERS,),
     ),
     Mutation(
         "servers: JSON may be asked for without the word",
-        "actors/testing/rules/answers.py:_says_json",
+        "actors/strict/rules/answers.py:_says_json",
         'any(("json" in text.lower() for _, text in strings(messages)))',
         "True",
         (ANSWERS,),
@@ -151,7 +151,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "asked: of two samplings both are sent beside each other",
-        "actors/core/dialect.py:AnthropicRequest.top_p",
+        "actors/core/dialects/dialect.py:AnthropicRequest.top_p",
         'top_p: Literal["beside", "alone"] = "alone"',
         'top_p: Literal["beside", "alone"] = "beside"',
         ("tests/asking/test_settings.py",),

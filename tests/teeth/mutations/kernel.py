@@ -164,21 +164,21 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "ledger: a request is sealed on an old version of it",
-        "actors/ledger.py:LedgerActor.receive",
+        "actors/ledger/ledger_actor.py:LedgerActor.receive",
         "version != self.known.version",
         "version > self.known.version",
         ("tests/test_cancel.py::test_a_request_is_rendered_again_when_a_result_came_in_meanwhile",),
     ),
     Mutation(
         "ledger: a change has no number",
-        "actors/ledger.py:LedgerActor._write",
+        "actors/ledger/ledger_actor.py:LedgerActor._write",
         "Known(*..., known.version + 1)",
         "Known(*..., known.version)",
         ("tests/test_cancel.py::test_a_request_is_rendered_again_when_a_result_came_in_meanwhile",),
     ),
     Mutation(
         "driver: what was to be written with a request is lost when that is rendered again",
-        "actors/turns/steps.py:TurnSteps._sealed",
+        "actors/session/steps.py:TurnSteps._sealed",
         "self._log.restore(prelude)",
         "",
         (
@@ -187,21 +187,21 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "session: the end of an ask that a crash cut off ends the next",
-        "actors/session.py:SessionActor.receive",
+        "actors/session/session_actor.py:SessionActor.receive",
         "number != self._generation.number",
         "False",
         (f"{RECOVERY}::test_what_a_dead_sessions_ask_says_does_not_end_the_next",),
     ),
     Mutation(
         "session: it ends while an ask is in flight",
-        "actors/core/phases.py:_LEADS_TO",
+        "actors/core/session/phases.py:_LEADS_TO",
         '{**..., ("asking", "end"): "ending", **...}',
         '{**..., ("asking", "end"): "closing", **...}',
         ("tests/core/test_phases.py",),
     ),
     Mutation(
         "journal: one that cannot be written takes those with it that are written together",
-        "actors/journal.py:JournalActor._commit",
+        "actors/journal/journal_actor.py:JournalActor._commit",
         """
         for alone in group.split:
             await self._commit(alone)
@@ -214,14 +214,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "journal: each append is written by itself",
-        "actors/journal.py:JournalActor._carry_out",
+        "actors/journal/journal_actor.py:JournalActor._carry_out",
         "await self._commit(group)",
         "[await self._commit(alone) for alone in group.split]",
         ("tests/test_journal.py",),
     ),
     Mutation(
         "journal: a log is read ahead of what was sent before",
-        "actors/journal.py:JournalActor._carry_out",
+        "actors/journal/journal_actor.py:JournalActor._carry_out",
         """
         await self._commit(group)
         for read in group.reads:

@@ -9,14 +9,14 @@ LOOP = "actors/kernel/loop_thread.py"
 MUTATIONS = (
     Mutation(
         "backup: a caller that is cancelled natively leaves the thread to go on",
-        "actors/hosting/backups.py:make_backup",
+        "actors/runtime/backups.py:make_backup",
         "backup.abandon()",
         "",
         (f"{BACKUP}::test_a_caller_that_is_cancelled_natively_ends_the_backup",),
     ),
     Mutation(
         "backup: one that is complete when its caller is cancelled stays",
-        "actors/hosting/backups.py:_Backup._copy",
+        "actors/runtime/backups.py:_Backup._copy",
         "self._path.unlink(missing_ok=True)",
         "pass",
         (f"{BACKUP}::test_a_backup_that_is_complete_when_its_caller_is_cancelled_leaves_no_file",),
@@ -51,21 +51,21 @@ MUTATIONS = (
     ),
     Mutation(
         "advice: the turn to go back to is the one that was last counted",
-        "actors/core/state.py:SessionState.turn_before",
+        "actors/core/session/state.py:SessionState.turn_before",
         "turn_ends.last_turn_within(self.ends, self.asked_at)",
         "self.turns - 1",
         (f"{REWIND}::test_the_turn_to_go_back_to_is_none_that_an_earlier_rewind_took_away",),
     ),
     Mutation(
         "queue limits: an ask that waited too long is kept until the turn goes on",
-        "actors/turns/queue_limits.py:QueueLimits._expire",
+        "actors/session/queue_limits.py:QueueLimits._expire",
         "self._children.discard(child)",
         "pass",
         (f"{QUEUE}::test_an_ask_behind_a_turn_that_waits_for_an_approval_is_bounded_by_its_total",),
     ),
     Mutation(
         "queue limits: an ask that waited too long is not counted",
-        "actors/turns/pending.py:PendingAsks.refuse",
+        "actors/session/pending.py:PendingAsks.refuse",
         "submit.variables.copy().run(self.record.refuse, error)",
         "",
         (f"{QUEUE}::test_an_ask_behind_a_turn_that_waits_for_an_approval_is_bounded_by_its_total",),

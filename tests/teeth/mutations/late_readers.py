@@ -2,7 +2,7 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-EVENTS = "actors/logs/session_events.py:SessionEvents"
+EVENTS = "actors/journal/session_events.py:SessionEvents"
 CUTS = "tests/test_reader_cuts.py"
 
 MUTATIONS = (
@@ -52,14 +52,14 @@ MUTATIONS = (
     ),
     Mutation(
         "late readers: all but the first page of a log whose writer goes on waits as a client's does",
-        "actors/logs/pages.py:LogPages.__init__",
+        "actors/journal/pages.py:LogPages.__init__",
         "anew or urgent",
         "urgent",
         ("tests/test_readers.py::test_of_too_many_reads_no_page_is_refused_of_a_log_whose_writer_goes_on",),
     ),
     Mutation(
         "late readers: a late result is looked up as a client reads",
-        "actors/turns/brought.py:_check_handed_out",
+        "actors/session/brought.py:_check_handed_out",
         "LogPages(refs.journal, log.state.session, urgent=True)",
         "LogPages(refs.journal, log.state.session)",
         (
@@ -68,7 +68,7 @@ MUTATIONS = (
     ),
     Mutation(
         "late readers: an append that is under way is in doubt",
-        "actors/storage/postgres/storage.py:PostgresStorage._write",
+        "actors/journal/storage/postgres/storage.py:PostgresStorage._write",
         "statement = sql.APPEND_BLOBS if batch.has_blobs else sql.APPEND",
         """
         self._doubt = batch

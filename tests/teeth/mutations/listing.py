@@ -3,7 +3,7 @@
 from tests.teeth.mutations.mutation import Mutation
 
 TESTS, TITLES = "tests/test_listing.py", "tests/test_titles.py"
-FILE, TABLES = "actors/storage/sqlite/storage.py", "actors/storage/postgres"
+FILE, TABLES = "actors/journal/storage/sqlite/storage.py", "actors/journal/storage/postgres"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -15,7 +15,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "listing: a page begins at the first bucket",
-        "actors/storage/sqlite/listing.py:query",
+        "actors/journal/storage/sqlite/listing.py:query",
         '"bucket <= :bucket"',
         '"bucket > :bucket"',
         (f"{TESTS}::test_a_list_has_the_sessions_of_a_tenant_in_a_state_those_used_last_first",),
@@ -43,21 +43,21 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "titles: the case of letters counts",
-        "actors/core/labels.py:folded",
+        "actors/core/settings/labels.py:folded",
         "title.casefold()",
         "title",
         (f"{TITLES}::test_a_list_has_the_sessions_whose_titles_contain_the_words_in_any_case",),
     ),
     Mutation(
         "titles: an entry of metadata is found within another one",
-        "actors/core/labels.py:metadata_entries",
+        "actors/core/settings/labels.py:metadata_entries",
         """f"\\n{_literal(key)}:{_literal(value)}\\n\"""",
         """f"{_literal(key)}:{_literal(value)}\"""",
         (f"{TITLES}::test_a_list_has_the_sessions_whose_metadata_has_every_given_value",),
     ),
     Mutation(
         "titles: a file looks at the first key of the given metadata alone",
-        "actors/storage/sqlite/listing.py:query",
+        "actors/journal/storage/sqlite/listing.py:query",
         "range(len(which.metadata))",
         "range(len(which.metadata[:1]))",
         (f"{TITLES}::test_a_list_has_the_sessions_whose_metadata_has_every_given_value",),
@@ -71,7 +71,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "titles: a title that has changed in a file is shown",
-        "actors/storage/rows.py:proven_fields",
+        "actors/journal/storage/rows.py:proven_fields",
         "fields if any(fields[-LABELS:]) else fields[:-LABELS]",
         "fields[:-LABELS]",
         (
@@ -81,7 +81,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "titles: the rows of older files are damaged",
-        "actors/storage/rows.py:proven_fields",
+        "actors/journal/storage/rows.py:proven_fields",
         "fields if any(fields[-LABELS:]) else fields[:-LABELS]",
         "fields",
         (f"{TITLES}::test_sessions_of_an_older_file_have_no_title_and_are_whole",),
@@ -95,7 +95,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "titles: a message repeats a value of metadata",
-        "actors/core/labels.py:_checked_value",
+        "actors/core/settings/labels.py:_checked_value",
         "_size(value) or 'this one cannot be kept'",
         "repr(value)",
         (f"{TITLES}::test_a_title_or_metadata_that_cannot_be_kept_is_refused_in_one_line",),

@@ -65,14 +65,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "upgrades: free text of version 2 is malformed arguments",
-        "actors/core/upgrades.py:_call_to_3",
+        "actors/core/log/upgrades.py:_call_to_3",
         "json == FREE % literal",
         "False",
         (OLDER,),
     ),
     Mutation(
         "upgrades: media beside a message of version 2 are lost",
-        "actors/core/upgrades.py:_message_to_3",
+        "actors/core/log/upgrades.py:_message_to_3",
         "[_message_to_3(packed[0]), *packed[1:]]",
         "_message_to_3(packed[0])",
         (OLDER,),

@@ -3,13 +3,13 @@
 from tests.teeth.mutations.mutation import Mutation
 
 ROTATION, MACHINE = "tests/test_rotation.py", "tests/test_machine.py"
-HOST, ACTIVATION = "actors/hosting/session_host.py", "actors/hosting/activation.py"
+HOST, ACTIVATION = "actors/runtime/session_host.py", "actors/runtime/activation.py"
 THRASHES = f"{ROTATION}::test_a_host_whose_memory_is_too_small_for_its_sessions_says_so_once"
 FITS = f"{MACHINE}::test_the_memory_of_a_process_is_the_least_that_its_machine_and_its_containers_have"
 COUNTED = f"{ROTATION}::test_uses_that_find_a_session_in_memory_and_those_that_make_it_again_are_counted"
 LAG, GATE = "tests/test_loop_lag.py", "tests/kernel/test_turnstile.py"
 TURNSTILE = "actors/kernel/turnstile.py"
-COLLECTOR, GC = "tests/test_collector.py", "actors/hosting/collector.py"
+COLLECTOR, GC = "tests/test_collector.py", "actors/runtime/collector.py"
 
 MUTATIONS = (
     Mutation(
@@ -52,49 +52,49 @@ MUTATIONS = (
     ),
     Mutation(
         "many sessions: a session in memory without a rendered lane is taken for one that has none",
-        "actors/hosting/session_actors.py:SessionActors.passivate",
+        "actors/runtime/session_actors.py:SessionActors.passivate",
         "renderer.lanes.bindings()",
         "renderer.lanes.size",
         (THRASHES,),
     ),
     Mutation(
         "many sessions: a host that thrashes says so again and again",
-        "actors/hosting/reuse.py:Reuse.rebuild",
+        "actors/runtime/reuse.py:Reuse.rebuild",
         "self._is_noted or self.rebuilds % REBUILDS",
         "self.rebuilds % REBUILDS",
         (THRASHES,),
     ),
     Mutation(
         "many sessions: any rebuilds are taken for thrashing",
-        "actors/hosting/reuse.py:Reuse.rebuild",
+        "actors/runtime/reuse.py:Reuse.rebuild",
         "self.hits - self._hits_before < HITS * REBUILDS",
         "True",
         (f"{ROTATION}::test_a_host_that_seldom_makes_a_session_again_says_nothing",),
     ),
     Mutation(
         "many sessions: the limits of groups around the process's own do not count",
-        "actors/hosting/machine.py:_limits_above",
+        "actors/runtime/machine.py:_limits_above",
         "(group, *group.parents)",
         "(group,)",
         (FITS,),
     ),
     Mutation(
         "many sessions: the limits of version 1 do not count",
-        "actors/hosting/machine.py:_limits",
+        "actors/runtime/machine.py:_limits",
         '"memory" in controllers.split(",")',
         "False",
         (FITS,),
     ),
     Mutation(
         "many sessions: the memory of a runtime does not fit the machine",
-        "actors/hosting/limits.py:fitted_limits",
+        "actors/runtime/limits.py:fitted_limits",
         "usable_memory()",
         "None",
         (f"{ROTATION}::test_the_memory_of_a_runtime_fits_the_machine_if_nothing_else_is_said",),
     ),
     Mutation(
         "many sessions: any runtime tunes the collector of the program that embeds it",
-        "actors/runtime.py:Runtime._begin",
+        "actors/runtime/runtime.py:Runtime._begin",
         "TUNING.enter(self._gc)",
         'TUNING.enter("tuned")',
         (f"{COLLECTOR}::test_a_runtime_leaves_the_collector_alone_unless_it_is_told_otherwise",),
@@ -129,7 +129,7 @@ MUTATIONS = (
     ),
     Mutation(
         "many sessions: nobody is told that the collector takes a third of the time",
-        "actors/hosting/session_host.py:SessionHost.used",
+        "actors/runtime/session_host.py:SessionHost.used",
         "TUNING.advise(CROWD)",
         "pass",
         (f"{COLLECTOR}::test_a_runtime_with_many_sessions_gives_the_advice",),
@@ -174,14 +174,14 @@ MUTATIONS = (
     ),
     Mutation(
         "loop lag: all sessions that are asked together begin before the loop comes round",
-        "actors/handle.py:Session._submit",
+        "actors/runtime/handle.py:Session._submit",
         "await self._activation.host.begin(self._activation.tenant)",
         "",
         (f"{LAG}::test_of_sessions_that_are_opened_and_asked_together_few_begin_between_two_polls",),
     ),
     Mutation(
         "loop lag: all sessions that are opened together are so before the loop comes round",
-        "actors/hosting/sessions.py:Sessions.open",
+        "actors/runtime/sessions.py:Sessions.open",
         "await host.begin(fields.tenant)",
         "",
         (f"{LAG}::test_of_sessions_that_are_opened_and_asked_together_few_begin_between_two_polls",),
@@ -262,14 +262,14 @@ MUTATIONS = (
     ),
     Mutation(
         "loop lag: a long log is folded in one go",
-        "actors/logs/log.py:folded",
+        "actors/journal/log.py:folded",
         "await turnstile().give_way()",
         "pass",
         (f"{LAG}::test_a_long_log_is_folded_slice_by_slice_to_the_same_session",),
     ),
     Mutation(
         "loop lag: a long log in memory is folded in one go",
-        "actors/hosting/session_host.py:SessionHost.recalled",
+        "actors/runtime/session_host.py:SessionHost.recalled",
         "len(events) > SLICE",
         "False",
         (f"{LAG}::test_a_session_with_a_long_log_that_is_used_again_is_folded_slice_by_slice",),

@@ -31,7 +31,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "keys: any provider is shown the keys of another",
-        "actors/core/projection.py:Projection.arguments",
+        "actors/core/transcript/projection.py:Projection.arguments",
         "self._provider(call.native.origin) != self._home",
         "False",
         (KEYS,),
@@ -52,21 +52,21 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "media: a label is believed",
-        "actors/core/content.py:Media.__new__",
+        "actors/core/values/content.py:Media.__new__",
         "media_type(mime, data) if has_bytes else mime",
         "mime",
         (HEADERS, LIMITS),
     ),
     Mutation(
         "media: a file that is cut off is whole",
-        "actors/core/image_header.py:find_damage",
+        "actors/core/data/image_header.py:find_damage",
         'None if _is_whole(header.mime, raw) else "it is cut off"',
         "None",
         (HEADERS,),
     ),
     Mutation(
         "media: an ask may hold a damaged image",
-        "actors/turns/words.py:_taken",
+        "actors/session/words.py:_taken",
         "isinstance(part, Media) and (damage := part.damage) is not None",
         "isinstance(part, Media) and (damage := part.damage) is not None and False",
         (LIMITS,),

@@ -8,49 +8,49 @@ _ASKED = f"{MISUSE}::test_what_a_journal_is_asked_that_it_cannot_be_is_refused_i
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "misuse: what a toolset gives is not looked at",
-        "actors/toolsets/owner.py:ToolsetOwner._publish",
+        "actors/tools/toolsets/owner.py:ToolsetOwner._publish",
         "not is_list(given)",
         "given is ...",
         ("tests/test_toolsets.py::test_a_toolset_that_gives_no_list_of_tools_is_refused_by_what_it_gave",),
     ),
     Mutation(
         "misuse: an id that is empty is none that was given",
-        "actors/core/exported.py:placed",
+        "actors/core/session/exported.py:placed",
         "{first.key: first.session if name is None else name}",
         "{first.key: name or first.session}",
         (_ASKED,),
     ),
     Mutation(
         "misuse: who waits for no number waits for ever",
-        "actors/hosting/given.py:_is_number",
+        "actors/runtime/given.py:_is_number",
         "isinstance(given, int | float) and given == given",
         "isinstance(given, int | float)",
         (_ASKED,),
     ),
     Mutation(
         "misuse: a page of a list may have any length",
-        "actors/hosting/given.py:check_limit",
+        "actors/runtime/given.py:check_limit",
         "not (isinstance(limit, int) and 0 <= limit <= MOST)",
         "False",
         (_ASKED,),
     ),
     Mutation(
         "misuse: an id may be anything",
-        "actors/hosting/given.py:session_id",
+        "actors/runtime/given.py:session_id",
         "not isinstance(given, str)",
         "False",
         (_ASKED,),
     ),
     Mutation(
         "misuse: what a runtime is given is not looked at",
-        "actors/hosting/given.py:check_given",
+        "actors/runtime/given.py:check_given",
         "given is not None and (not _KINDS[name].takes(given))",
         "False",
         (f"{MISUSE}::test_what_a_runtime_cannot_be_made_with_is_refused_where_it_is_made",),
     ),
     Mutation(
         "misuse: a folder is a journal",
-        "actors/storage/sqlite/storage.py:_file",
+        "actors/journal/storage/sqlite/storage.py:_file",
         """
         if is_folder:
             ...
@@ -63,7 +63,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "misuse: where a journal is depends on where the process is",
-        "actors/storage/sqlite/storage.py:_file",
+        "actors/journal/storage/sqlite/storage.py:_file",
         "Path(os.path.realpath(path))",
         "Path(path)",
         (
@@ -73,28 +73,28 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "misuse: no results at all are taken",
-        "actors/turns/brought.py:checked_results",
+        "actors/session/brought.py:checked_results",
         "... and given and ...",
         "... and ...",
         (MISUSE,),
     ),
     Mutation(
         "misuse: a decision has a reason that no log can hold",
-        "actors/turns/brought.py:decision",
+        "actors/session/brought.py:decision",
         "not isinstance(said, str)",
         "False",
         (MISUSE,),
     ),
     Mutation(
         "misuse: a human's message may hold anything",
-        "actors/turns/words.py:_taken",
+        "actors/session/words.py:_taken",
         "_part(number, block)",
         "block",
         (MISUSE,),
     ),
     Mutation(
         "misuse: why an approval denied a call is told to nobody",
-        "actors/execution/calls.py:Running._end",
+        "actors/scheduler/calls.py:Running._end",
         'denied(self.call, answer if isinstance(answer, str) else "")',
         "denied(self.call)",
         (
@@ -103,7 +103,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "misuse: what a subagent cannot have is found out by its model",
-        "actors/subagents.py:subagent",
+        "actors/runtime/subagents.py:subagent",
         """
         for each in offered:
             source_of(each)
@@ -115,21 +115,21 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "misuse: a pool goes to the cheapest of those whose prices nobody knows",
-        "actors/backends/backend.py:check_priced",
+        "actors/provider/backend.py:check_priced",
         'pool.policy == "cheapest" and ...',
         "False and ...",
         ("tests/test_pools.py::test_a_pool_of_the_cheapest_is_refused_where_nobody_gave_a_price",),
     ),
     Mutation(
         "misuse: a body that is nested too deeply ends a strict server",
-        "actors/testing/rules/reading.py:_latest",
+        "actors/strict/rules/reading.py:_latest",
         "(ValueError, RecursionError)",
         "ValueError",
         ("tests/testing/test_loopback_server.py",),
     ),
     Mutation(
         "output: the caller is not told what the answer lacks",
-        "actors/turns/inflight.py:AskInFlight.read_answer",
+        "actors/session/inflight.py:AskInFlight.read_answer",
         "Checked(*..., shortfall(made))",
         "Checked(*...)",
         (
@@ -196,14 +196,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "pickles: a table is pickled with its versions",
-        "actors/core/table.py:Table.__reduce__",
+        "actors/core/data/table.py:Table.__reduce__",
         "(Table, (self._dict(),))",
         "object.__reduce_ex__(self, 2)",
         ("tests/test_pickling.py",),
     ),
     Mutation(
         "pickles: a history is made again of its fields by its constructor",
-        "actors/core/history.py:History",
+        "actors/core/history/history.py:History",
         "reduce_fields",
         "Struct.__reduce__",
         ("tests/test_pickling.py",),

@@ -3,8 +3,8 @@
 from tests.teeth.mutations.mutation import Mutation
 
 TESTS = "tests/test_ownership.py"
-GET, ACTIVATION = "tests/test_get_or_create.py", "actors/hosting/activation.py"
-CLAIMS, SESSIONS = "actors/hosting/claims.py", "actors/hosting/sessions.py"
+GET, ACTIVATION = "tests/test_get_or_create.py", "actors/runtime/activation.py"
+CLAIMS, SESSIONS = "actors/runtime/claims.py", "actors/runtime/sessions.py"
 OPEN = (f"{TESTS}::test_an_open_that_is_cancelled_at_any_await_leaves_nothing_claimed",)
 FORK = (
     f"{TESTS}::test_a_fork_that_is_cancelled_at_any_await_leaves_nothing_claimed_and_no_log_that_nobody_knows",
@@ -42,21 +42,21 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "ownership: a storage that is opened when its runtime was left stays open",
-        "actors/hosting/storage_owner.py:StorageOwner._open",
+        "actors/runtime/storage_owner.py:StorageOwner._open",
         "not self._is_closed",
         "True",
         LATE,
     ),
     Mutation(
         "ownership: a storage whose close was cancelled stays open",
-        "actors/hosting/storage_owner.py:StorageOwner.close",
+        "actors/runtime/storage_owner.py:StorageOwner.close",
         "not self._is_closed",
         "False",
         LATE,
     ),
     Mutation(
         "ownership: a connection to a file that is no journal stays open",
-        "actors/storage/sqlite/connection.py:Connections._connected",
+        "actors/journal/storage/sqlite/connection.py:Connections._connected",
         "connection.close()",
         "pass",
         (
@@ -65,7 +65,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "ownership: a runtime whose entering was cancelled leaves its journal open",
-        "actors/runtime.py:Runtime.__aenter__",
+        "actors/runtime/runtime.py:Runtime.__aenter__",
         "await self.system.__aexit__(type(error), error, error.__traceback__)",
         "pass",
         (f"{TESTS}::test_a_runtime_that_is_cancelled_at_any_await_of_its_life_leaves_nothing_open",),

@@ -9,14 +9,14 @@ CHAT = "tests/cli/test_chat_terminal.py"
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "platform: a file is taken where nothing could lock it",
-        "actors/storage/sqlite/storage.py:SqliteStorage.__init__",
+        "actors/journal/storage/sqlite/storage.py:SqliteStorage.__init__",
         "check_platform(self.path)",
         "",
         (SQLITE,),
     ),
     Mutation(
         "platform: the locks are imported with the storage",
-        "actors/storage/sqlite/locks.py:os",
+        "actors/journal/storage/sqlite/locks.py:os",
         "import os",
         """
         import fcntl

@@ -3,7 +3,7 @@
 from tests.teeth.mutations.mutation import Mutation
 
 STORAGE, STATEMENTS, BATCH, LINK, FAULTS, FORMAT, ADDRESS = (
-    f"actors/storage/postgres/{name}.py"
+    f"actors/journal/storage/postgres/{name}.py"
     for name in ("storage", "statements", "batch", "connection", "faults", "format", "address")
 )
 COMMON, TABLES, FAILURES, TAKEOVER = (

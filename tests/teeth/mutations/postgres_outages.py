@@ -3,7 +3,7 @@
 from tests.teeth.mutations.mutation import Mutation
 
 STORAGE, STATEMENTS, ADDRESS = (
-    f"actors/storage/postgres/{name}.py" for name in ("storage", "statements", "address")
+    f"actors/journal/storage/postgres/{name}.py" for name in ("storage", "statements", "address")
 )
 SILENCE, RIGHTS, FAILOVER = (
     "tests/test_postgres_silence.py",
@@ -15,35 +15,35 @@ LOST = f"{FAILOVER}::test_of_events_that_a_failover_lost_a_caller_a_reader_the_l
 MUTATIONS = (
     Mutation(
         "failover: a log that the storage has less of is written on",
-        "actors/storage/__init__.py:Entry.refusal",
+        "actors/journal/storage/__init__.py:Entry.refusal",
         "self.after is None or last == self.after",
         "self.after is None or last <= self.after",
         (f"{FAILOVER}::test_an_append_behind_events_that_the_tables_lost_is_refused", LOST),
     ),
     Mutation(
         "failover: no append says which event its log ended with",
-        "actors/logs/ends.py:LogEnds.expected",
+        "actors/journal/ends.py:LogEnds.expected",
         "Entry(entry.session, entry.fence, entry.events, after)",
         "entry",
         ("tests/test_log_ends.py",),
     ),
     Mutation(
         "failover: what is lost is not named in the log",
-        "actors/journal.py:JournalActor._name_loss",
+        "actors/journal/journal_actor.py:JournalActor._name_loss",
         "self._ends.lost(session)",
         "None",
         (LOST,),
     ),
     Mutation(
         "failover: a reader waits for numbers that are given again",
-        "actors/journal.py:JournalActor._lose",
+        "actors/journal/journal_actor.py:JournalActor._lose",
         "self._readers.cut(error.session, error.first - 1)",
         "",
         (LOST,),
     ),
     Mutation(
         "failover: a call that was lost gives its id to another",
-        "actors/core/state.py:SessionState.apply",
+        "actors/core/session/state.py:SessionState.apply",
         "self.calls + last - first + 1",
         "self.calls",
         ("tests/core/test_state.py",),
@@ -66,7 +66,7 @@ MUTATIONS = (
     ),
     Mutation(
         "fsck: a turn that follows another than the one before it is nothing",
-        "actors/storage/holes.py:holes",
+        "actors/journal/storage/holes.py:holes",
         "turn is not None and event.turn not in (turn, turn + 1)",
         "False",
         ("tests/test_holes.py",),
@@ -80,35 +80,35 @@ MUTATIONS = (
     ),
     Mutation(
         "silence: a runtime is ready though what it writes waits for long",
-        "actors/core/stats.py:JournalStats.is_ready",
+        "actors/core/stats/stats.py:JournalStats.is_ready",
         "self.lag <= LAG",
         "self.lag >= 0.0",
         (SILENCE,),
     ),
     Mutation(
         "silence: a runtime is ready though others may take its sessions",
-        "actors/core/stats.py:JournalStats.is_ready",
+        "actors/core/stats/stats.py:JournalStats.is_ready",
         "self.lease_age <= self.lease",
         "self.lease_age >= 0.0",
         (SILENCE,),
     ),
     Mutation(
         "silence: a lease is as old as the journal",
-        "actors/journal.py:JournalActor._answered",
+        "actors/journal/journal_actor.py:JournalActor._answered",
         "self._threads.end_beat()",
         "",
         (f"{SILENCE}::test_a_silent_server_is_waited_for_no_longer_than_the_lease_lasts",),
     ),
     Mutation(
         "rights: what nobody has thought of is refused for good",
-        "actors/storage/postgres/faults.py:meaning",
+        "actors/journal/storage/postgres/faults.py:meaning",
         "code and code[:2] not in _REFUSED",
         "False",
         (RIGHTS,),
     ),
     Mutation(
         "rights: a right that was taken away while it ran is a mistake in the configuration",
-        "actors/storage/postgres/faults.py:meaning",
+        "actors/journal/storage/postgres/faults.py:meaning",
         "code in _MISCONFIGURED and not was_open",
         "code in _MISCONFIGURED",
         (RIGHTS,),
@@ -136,7 +136,7 @@ MUTATIONS = (
     ),
     Mutation(
         "pooler: connections that others get too are taken for our own",
-        "actors/storage/postgres/pooler.py:check_direct",
+        "actors/journal/storage/postgres/pooler.py:check_direct",
         "len(ones) > 1 or len(others) > 1 or ones & others",
         "len(ones) > LOOKS",
         ("tests/test_postgres_pooler.py",),

@@ -19,7 +19,7 @@ def _mutation(name: str, what: str, concern: str, change: str, test: str) -> Mut
     wrong = f"PROFILES[{name!r}] = replace({profile}, {concern}=replace({profile}.{concern}, {change}))"
     return Mutation(
         f"{name}: {what}",
-        "actors/core/profiles.py:PROFILES",
+        "actors/core/dialects/profiles.py:PROFILES",
         _TABLE,
         f"{_TABLE}\n{wrong}",
         (test if "::" in test else f"{_SCENARIO}[{test}]",),

@@ -2,8 +2,8 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-JOURNAL, SQLITE = "actors/journal.py", "actors/storage/sqlite/connection.py"
-RECOVERY, CLOSING = "actors/turns/recovery.py", "actors/core/closing.py"
+JOURNAL, SQLITE = "actors/journal/journal_actor.py", "actors/journal/storage/sqlite/connection.py"
+RECOVERY, CLOSING = "actors/session/recovery.py", "actors/core/session/closing.py"
 FENCING, SIGNALS = ("tests/test_fencing.py",), ("tests/test_signals.py",)
 ENDURANCE = ("tests/test_endurance.py",)
 CLOCKS = ("tests/test_clocks.py",)
@@ -65,14 +65,14 @@ MUTATIONS = (
     ),
     Mutation(
         "fencing: two hosts may have one session",
-        "actors/storage/sqlite/storage.py:SqliteStorage._check_free",
+        "actors/journal/storage/sqlite/storage.py:SqliteStorage._check_free",
         "row.owner is None or ...",
         "row.last or row.owner is None or ...",
         FENCING,
     ),
     Mutation(
         "fencing: one runtime opens a session as often as it is asked meanwhile",
-        "actors/hosting/sessions.py:Sessions._reserve",
+        "actors/runtime/sessions.py:Sessions._reserve",
         "given in self._open or given in self._reserved",
         "given in self._open",
         FENCING,
@@ -100,14 +100,14 @@ MUTATIONS = (
     ),
     Mutation(
         "clocks: a host's lease ends by the wall clock",
-        "actors/storage/sqlite/hosts.py:monotonic",
+        "actors/journal/storage/sqlite/hosts.py:monotonic",
         "from time import monotonic",
-        "from actors.wall import wall as monotonic",
+        "from actors.kernel.wall import wall as monotonic",
         CLOCKS,
     ),
     Mutation(
         "clocks: a token lasts by the wall clock",
-        "actors/credentials/tokens.py:Tokens.__init__",
+        "actors/provider/credentials/tokens.py:Tokens.__init__",
         """
         def __init__(
             self,
@@ -130,7 +130,7 @@ MUTATIONS = (
     ),
     Mutation(
         "clocks: a deadline reads the wall clock itself",
-        "actors/storage/sqlite/locks.py:monotonic",
+        "actors/journal/storage/sqlite/locks.py:monotonic",
         "from time import monotonic, sleep",
         """
         from time import sleep
@@ -140,7 +140,7 @@ MUTATIONS = (
     ),
     Mutation(
         "endurance: what an ask came to is kept for ever",
-        "actors/handle.py:Session.ask",
+        "actors/runtime/handle.py:Session.ask",
         "sink = AnswerSink(self._gone)",
         """
         sink = AnswerSink(self._gone)

@@ -2,7 +2,7 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-JOURNAL, RECORDS = "actors/journal.py", "actors/storage/sqlite/records.py"
+JOURNAL, RECORDS = "actors/journal/journal_actor.py", "actors/journal/storage/sqlite/records.py"
 TESTS = "tests/test_readers.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
@@ -29,21 +29,21 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "readers: the end of a log is published from its first event",
-        "actors/logs/session_events.py:SessionEvents._publisher_at",
+        "actors/journal/session_events.py:SessionEvents._publisher_at",
         "first and (not start.is_found)",
         "first",
         (f"{TESTS}::test_the_end_of_a_long_log_is_read_without_its_beginning",),
     ),
     Mutation(
         "readers: an ask is published as of turn 0",
-        "actors/core/ask_start.py:AskStart.look",
+        "actors/core/session/ask_start.py:AskStart.look",
         "(event.turn, True)",
         "(0, True)",
         ("tests/core/test_ask_start.py::test_a_log_is_published_alike_from_any_place_on",),
     ),
     Mutation(
         "readers: a log that is erased while it is read has no end",
-        "actors/logs/pages.py:LogPages.__anext__",
+        "actors/journal/pages.py:LogPages.__anext__",
         "not page.events",
         "False",
         (f"{TESTS}::test_a_log_that_is_erased_while_it_is_read_is_an_error_and_not_a_shorter_log",),
@@ -64,21 +64,21 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "readers: an overdue checkpoint never waits for a reader",
-        "actors/storage/sqlite/connection.py:Connections._checkpoint",
+        "actors/journal/storage/sqlite/connection.py:Connections._checkpoint",
         "self.pages >= OVERDUE",
         "False",
         (f"{TESTS}::test_a_checkpoint_waits_for_no_page_unless_it_is_overdue",),
     ),
     Mutation(
         "readers: of Postgres as many large values are read as records fit a page",
-        "actors/storage/postgres/reading.py:_fitting",
+        "actors/journal/storage/postgres/reading.py:_fitting",
         "size >= PAGE_BYTES",
         "False",
         (f"{TESTS}::test_of_postgres_no_more_large_values_are_read_than_fit_a_page",),
     ),
     Mutation(
         "readers: an export holds up the event loop until a page is written",
-        "actors/hosting/journal_admin.py:JournalAdmin.export",
+        "actors/runtime/journal_admin.py:JournalAdmin.export",
         "await turnstile().give_way()",
         "pass",
         (f"{TESTS}::test_while_a_log_is_exported_the_event_loop_comes_round",),

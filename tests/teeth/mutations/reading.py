@@ -2,7 +2,7 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-READING = "actors/testing/rules/reading.py"
+READING = "actors/strict/rules/reading.py"
 TESTS = ("tests/testing/test_loopback_reading.py",)
 
 MUTATIONS: tuple[Mutation, ...] = (
@@ -60,42 +60,42 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "reading: shapes are remembered whatever the model takes (OpenAI)",
-        "actors/testing/rules/openai_messages.py:check",
+        "actors/strict/rules/openai_messages.py:check",
         "(*..., context.profile)",
         "(*...,)",
         TESTS,
     ),
     Mutation(
         "reading: ids are remembered whatever the model takes (OpenAI)",
-        "actors/testing/rules/openai_messages.py:check_identity",
+        "actors/strict/rules/openai_messages.py:check_identity",
         "standard_of(*..., context.profile)",
         "standard_of(*...)",
         TESTS,
     ),
     Mutation(
         "reading: shapes are remembered whatever the model takes (Anthropic)",
-        "actors/testing/rules/anthropic_messages.py:check",
+        "actors/strict/rules/anthropic_messages.py:check",
         "standard_of(*..., profile)",
         "standard_of(*...)",
         TESTS,
     ),
     Mutation(
         "reading: names are remembered whatever the model takes (Responses)",
-        "actors/testing/rules/responses_items.py:check",
+        "actors/strict/rules/responses_items.py:check",
         "standard_of(*..., profile)",
         "standard_of(*...)",
         TESTS,
     ),
     Mutation(
         "reading: messages are remembered whatever the model takes (Bedrock)",
-        "actors/testing/rules/bedrock.py:validate",
+        "actors/strict/rules/bedrock.py:validate",
         "standard_of(*..., profile.media)",
         "standard_of(*...)",
         TESTS,
     ),
     Mutation(
         "reading: contents are read as with ids where there are none (Gemini)",
-        "actors/testing/rules/gemini_shape.py:_ShapeWalk._again",
+        "actors/strict/rules/gemini_shape.py:_ShapeWalk._again",
         "came(*..., self._ids, self._vertex)",
         "came(*..., True, self._vertex)",
         TESTS,

@@ -2,7 +2,7 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-CLOSING, RECOVERY = "actors/core/closing.py", "actors/turns/recovery.py"
+CLOSING, RECOVERY = "actors/core/session/closing.py", "actors/session/recovery.py"
 AGAIN, CORE = "tests/test_run_again.py", "tests/core/test_closing.py"
 RESUME, CARRIED = "tests/test_resume.py", "tests/test_carried_sessions.py"
 
@@ -23,7 +23,7 @@ MUTATIONS = (
     ),
     Mutation(
         "recovery: what a log leaves open is taken for a session at rest",
-        "actors/hosting/resuming.py:taken_up",
+        "actors/runtime/resuming.py:taken_up",
         "not breaks_off(log.state)",
         "log.state.session",
         (f"{RESUME}::test_a_log_that_breaks_off_is_closed_before_anything_else_happens",),
@@ -37,21 +37,21 @@ MUTATIONS = (
     ),
     Mutation(
         "recovery: a turn that waited goes on with other tools, and nobody is told",
-        "actors/session.py:SessionActor._go_on_with",
+        "actors/session/session_actor.py:SessionActor._go_on_with",
         "self._compare(sink)",
         "",
         (f"{RESUME}::test_other_tools_than_before_are_offered_from_the_next_request_on",),
     ),
     Mutation(
         "recovery: who waits for a session gives up at once",
-        "actors/hosting/claims.py:claim_existing",
+        "actors/runtime/claims.py:claim_existing",
         "... <= 0",
         "... <= 60",
         (f"{RESUME}::test_who_waits_gets_the_session_when_its_host_lets_go",),
     ),
     Mutation(
         "recovery: a session that could not be resumed stays claimed",
-        "actors/hosting/sessions.py:Sessions._go_on",
+        "actors/runtime/sessions.py:Sessions._go_on",
         "self._give_up(host, name, claim.fence)",
         "self._free(name)",
         (f"{RESUME}::test_what_cannot_be_resumed_is_told_in_one_line",),
@@ -74,21 +74,21 @@ MUTATIONS = (
     ),
     Mutation(
         "import: records may stand in any order",
-        "actors/core/exported.py:_events",
+        "actors/core/session/exported.py:_events",
         "... is not None",
         '... == ""',
         (f"{CARRIED}::test_what_is_no_log_is_refused_with_its_line_and_reason",),
     ),
     Mutation(
         "import: the first line may name any session",
-        "actors/core/exported.py:_log",
+        "actors/core/session/exported.py:_log",
         '... and opening.get("session") != first.session',
         "... and (not first.session)",
         (f"{CARRIED}::test_what_is_no_log_is_refused_with_its_line_and_reason",),
     ),
     Mutation(
         "import: a record that was changed is taken",
-        "actors/core/exported.py:_log",
+        "actors/core/session/exported.py:_log",
         '_digest(said) != opening.get("sha256")',
         'not opening.get("sha256")',
         (f"{CARRIED}::test_what_is_no_log_is_refused_with_its_line_and_reason",),
@@ -109,7 +109,7 @@ MUTATIONS = (
     ),
     Mutation(
         "recovery: what is run again cannot be cancelled",
-        "actors/core/phases.py:_ACTIONS",
+        "actors/core/session/phases.py:_ACTIONS",
         '("wait", "apply", "stop", "stop", "conclude", None, "take", None, None)',
         '("wait", "apply", "wait", "wait", "conclude", None, "take", None, None)',
         (f"{AGAIN}::test_what_is_run_again_is_stopped_by_a_cancel_and_by_the_session_s_end",),

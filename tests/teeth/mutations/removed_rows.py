@@ -4,14 +4,14 @@ from tests.teeth.mutations.mutation import Mutation
 
 TESTS = "tests/test_removed_rows.py"
 MEMORY, SQLITE, FORMAT = (
-    "actors/storage/memory.py",
-    "actors/storage/sqlite/storage.py",
-    "actors/storage/sqlite/format.py",
+    "actors/journal/storage/memory.py",
+    "actors/journal/storage/sqlite/storage.py",
+    "actors/journal/storage/sqlite/format.py",
 )
 STATEMENTS, REMOVAL, TABLES = (
-    "actors/storage/postgres/statements.py",
-    "actors/storage/postgres/removal.py",
-    "actors/storage/postgres/format.py",
+    "actors/journal/storage/postgres/statements.py",
+    "actors/journal/storage/postgres/removal.py",
+    "actors/journal/storage/postgres/format.py",
 )
 GONE = f"{TESTS}::test_a_deleted_session_has_no_row_and_its_writers_stay_fenced_whoever_claims_it_later"
 LET_GO = f"{TESTS}::test_a_session_that_is_let_go_without_a_log_has_no_row_and_its_number_is_not_given_again"

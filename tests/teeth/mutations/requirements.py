@@ -8,14 +8,14 @@ _MIXED = "tests/core/test_mixed_messages.py"
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "results: trailing blanks are stripped",
-        "actors/core/content.py:in_words",
+        "actors/core/values/content.py:in_words",
         "json if json.startswith(b'\"') else nest(json)",
         "Json(json.rstrip(b' \"') + b'\"') if json.startswith(b'\"') else nest(json)",
         (f"{_BATCHES}::test_the_blanks_of_a_real_result_in_a_partly_answered_batch_are_sent",),
     ),
     Mutation(
         "results: of several for one call the last is sent",
-        "actors/core/door/settle.py:Settling._answer",
+        "actors/core/normalize/settle.py:Settling._answer",
         "replace(known, duplicates=(*known.duplicates, kept))",
         "replace(known, end=kept, duplicates=(*known.duplicates, first))",
         (f"{_BATCHES}::test_of_several_results_for_one_call_the_first_is_the_one_that_is_sent",),
@@ -29,7 +29,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "stats: a call of an unknown tool is no invalid call",
-        "actors/scheduler.py:_Batch._record",
+        "actors/scheduler/scheduler_actor.py:_Batch._record",
         "self._counts.tool_calls_invalid_args += isinstance(event, Refused)",
         "self._counts.tool_calls_invalid_args += isinstance(event, Refused) and b'unknown_tool' not in event.error",
         (

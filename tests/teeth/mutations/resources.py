@@ -5,18 +5,18 @@ from tests.teeth.mutations.mutation import Mutation
 TOOLSETS = "tests/test_toolsets.py"
 MCP = "tests/test_mcp.py"
 RAW = "tests/test_mcp_raw.py"
-SETS = "actors/toolsets/__init__.py"
-OWNER = "actors/toolsets/owner.py"
-OFFER = "actors/toolsets/offer.py"
-SERVER = "actors/mcp/connection.py"
-RESULTS = "actors/mcp/results.py"
+SETS = "actors/tools/toolsets/__init__.py"
+OWNER = "actors/tools/toolsets/owner.py"
+OFFER = "actors/tools/toolsets/offer.py"
+SERVER = "actors/tools/mcp/connection.py"
+RESULTS = "actors/tools/mcp/results.py"
 
 FREED = ("tests/test_garbage.py::test_a_session_that_its_own_tools_refer_to_is_freed_once_it_is_deleted",)
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "freed: a session's configuration hides what its tools refer to from the garbage collector",
-        "actors/turns/configuration.py:Configuration",
+        "actors/session/configuration.py:Configuration",
         "class Configuration(Struct): ...",
         "class Configuration(Struct, gc=False): ...",
         FREED,
@@ -30,21 +30,21 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "servers: the SDK is told an address with the user and the password in it",
-        "actors/mcp/transports.py:RemoteServer.open",
+        "actors/tools/mcp/transports.py:RemoteServer.open",
         'parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="")',
         'parts._replace(query="", fragment="")',
         ("tests/test_mcp_secrets.py::test_an_address_that_refuses",),
     ),
     Mutation(
         "servers: the SDK is told an address with its query",
-        "actors/mcp/transports.py:RemoteServer.open",
+        "actors/tools/mcp/transports.py:RemoteServer.open",
         'parts._replace(**..., query="", fragment="")',
         'parts._replace(**..., fragment="")',
         ("tests/test_mcp_secrets.py::test_an_address_that_refuses",),
     ),
     Mutation(
         "servers: the query of an address is not sent",
-        "actors/mcp/guard.py:GuardedTransport.handle_async_request",
+        "actors/tools/mcp/guard.py:GuardedTransport.handle_async_request",
         "request.url.copy_with(query=self._query)",
         "request.url",
         ("tests/test_mcp_secrets.py::test_an_address_that_refuses",),
@@ -58,42 +58,42 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "mcp answers: an encoded answer is decoded",
-        "actors/mcp/guard.py:GuardedTransport.handle_async_request",
+        "actors/tools/mcp/guard.py:GuardedTransport.handle_async_request",
         'encoding not in ("", "identity")',
         "False",
         (RAW,),
     ),
     Mutation(
         "mcp answers: any encoding is asked for",
-        "actors/mcp/guard.py:GuardedTransport.handle_async_request",
+        "actors/tools/mcp/guard.py:GuardedTransport.handle_async_request",
         'headers["accept-encoding"] = "identity"',
         "",
         (RAW,),
     ),
     Mutation(
         "mcp answers: blocks are not counted before they are parsed",
-        "actors/mcp/limits.py:McpLimits.excess",
+        "actors/tools/mcp/limits.py:McpLimits.excess",
         "(blocks := _blocks(data)) > self.max_blocks",
         "(blocks := _blocks(data)) < 0",
         (RAW,),
     ),
     Mutation(
         "mcp answers: an event of a stream may have any size",
-        "actors/mcp/guard.py:BoundedEvents._problem",
+        "actors/tools/mcp/guard.py:BoundedEvents._problem",
         'self._limits.excess(b"\\n".join(lines).strip())',
         "None",
         (RAW,),
     ),
     Mutation(
         "mcp answers: one bad tool spoils the list",
-        "actors/mcp/answers.py:accept_result",
+        "actors/tools/mcp/answers.py:accept_result",
         "_clean_listing(result, leave_out)",
         "result",
         (RAW, "tests/test_mcp_answers.py"),
     ),
     Mutation(
         "mcp answers: a result without content is an error",
-        "actors/mcp/answers.py:accept_result",
+        "actors/tools/mcp/answers.py:accept_result",
         "_clean_call_result(result)",
         "result",
         (RAW, "tests/test_mcp_answers.py"),
@@ -114,21 +114,21 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "mcp answers: the standard error of a program that died is not shown",
-        "actors/mcp/child.py:_read_errors",
+        "actors/tools/mcp/child.py:_read_errors",
         "tail.add(said)",
         "pass",
         (RAW,),
     ),
     Mutation(
         "mcp answers: secrets in a standard error are shown",
-        "actors/mcp/disclosure.py:redact",
+        "actors/tools/mcp/disclosure.py:redact",
         "text.replace(secret, HIDDEN)",
         "text",
         (RAW,),
     ),
     Mutation(
         "toolsets: a session waits for those it used to be left",
-        "actors/hosting/activation.py:Activation._close",
+        "actors/runtime/activation.py:Activation._close",
         """
         with anyio.CancelScope(shield=True):
             ...
@@ -142,7 +142,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "toolsets: nobody hears of one that goes on though it was cancelled",
-        "actors/toolsets/__init__.py:Toolsets._close",
+        "actors/tools/toolsets/__init__.py:Toolsets._close",
         "scope.cancelled_caught",
         "not scope.cancel_called",
         ("tests/test_toolsets.py",),
@@ -208,7 +208,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "toolsets: a changed list is never offered",
-        "actors/turns/configuration.py:Equipment.refresh",
+        "actors/session/configuration.py:Equipment.refresh",
         "offer.tools is not self._offered",
         "offer.owners and (not offer.owners)",
         (TOOLSETS,),
@@ -278,7 +278,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "mcp: what the host's function gives is not looked at before it is sent",
-        "actors/mcp/questions.py:sampling",
+        "actors/tools/mcp/questions.py:sampling",
         "await await_host(partial(said, params), ...)",
         "await said(params)",
         (MCP,),

@@ -2,14 +2,14 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-RETENTION, DELETION = "actors/hosting/retention.py", "actors/hosting/deletion.py"
+RETENTION, DELETION = "actors/runtime/retention.py", "actors/runtime/deletion.py"
 TESTS, CLI = "tests/test_retention.py", "tests/cli/test_sessions.py"
 CARRIED = "tests/test_carried_sessions.py"
 
 MUTATIONS = (
     Mutation(
         "retention: what is open expires",
-        "actors/hosting/sessions.py:Sessions.delete_unused",
+        "actors/runtime/sessions.py:Sessions.delete_unused",
         "each.id not in self._open",
         "True",
         (f"{TESTS}::test_what_nobody_used_for_so_long_is_deleted_and_nothing_else",),
@@ -44,7 +44,7 @@ MUTATIONS = (
     ),
     Mutation(
         "delete: an age is taken by a clock that leapt",
-        "actors/hosting/journal_admin.py:JournalAdmin._time_of",
+        "actors/runtime/journal_admin.py:JournalAdmin._time_of",
         "newest[0].used - SLACK <= now <= newest[0].used + LEAP",
         "newest[0].used - SLACK <= now",
         (f"{CLI}::test_an_age_is_refused_where_the_clock_is_far_from_what_the_journal_has_seen",),
@@ -58,35 +58,35 @@ MUTATIONS = (
     ),
     Mutation(
         "export: the logs of subagents stay behind",
-        "actors/hosting/journal_admin.py:JournalAdmin.export",
+        "actors/runtime/journal_admin.py:JournalAdmin.export",
         "file.take(session, ...)",
         "session == name and file.take(session, events[first : first + SLICE])",
         (f"{CARRIED}::test_subagents_are_carried_along_under_ids_that_fit",),
     ),
     Mutation(
         "import: half of a file stays behind when the other half is refused",
-        "actors/core/exported.py:imported",
+        "actors/core/session/exported.py:imported",
         "... != announced",
         "... is None",
         (f"{CARRIED}::test_of_a_session_with_subagents_all_is_imported_or_nothing",),
     ),
     Mutation(
         "import: what is imported stays reserved where another id is taken",
-        "actors/hosting/claims.py:Drafts.release",
+        "actors/runtime/claims.py:Drafts.release",
         "self._free(name)",
         "",
         (f"{CARRIED}::test_subagents_are_carried_along_under_ids_that_fit",),
     ),
     Mutation(
         "resume: the type that an answer is to have is dropped",
-        "actors/hosting/resuming.py:taken_up",
+        "actors/runtime/resuming.py:taken_up",
         "form is None",
         "form is not None",
         ("tests/test_resume.py::test_an_answer_that_was_waited_for_has_the_type_that_is_given_again",),
     ),
     Mutation(
         "fsck: records of a database are read and not proven",
-        "actors/storage/postgres/check.py:JournalTables._proven",
+        "actors/journal/storage/postgres/check.py:JournalTables._proven",
         "decoded(row.name, row.proven(found, 0, self._blob, self._place))",
         "found.fetchall()",
         ("tests/test_postgres_check.py::test_what_is_damaged_is_named_and_no_password_is",),
@@ -100,7 +100,7 @@ MUTATIONS = (
     ),
     Mutation(
         "resume: an id that nobody knows leaves a row",
-        "actors/hosting/claims.py:claim_existing",
+        "actors/runtime/claims.py:claim_existing",
         "claim_session(host, session, existing=True)",
         "claim_session(host, session)",
         ("tests/test_resume.py::test_what_cannot_be_resumed_is_told_in_one_line",),

@@ -2,8 +2,8 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-STATE, ENDS = "actors/core/state.py", "actors/core/turn_ends.py"
-SESSION, REWINDING = "actors/session.py", "actors/turns/rewinding.py"
+STATE, ENDS = "actors/core/session/state.py", "actors/core/history/turn_ends.py"
+SESSION, REWINDING = "actors/session/session_actor.py", "actors/session/rewinding.py"
 CORE, SESSIONS = "tests/core/test_rewind.py", "tests/test_rewind.py"
 
 MUTATIONS = (
@@ -54,7 +54,7 @@ MUTATIONS = (
     ),
     Mutation(
         "rewinding: a summary names what left",
-        "actors/core/compaction.py:needed",
+        "actors/core/history/compaction.py:needed",
         "not history.has_removed(known.call_id)",
         "True",
         (f"{CORE}::test_a_summary_does_not_stand_for_what_left",),
@@ -82,7 +82,7 @@ MUTATIONS = (
     ),
     Mutation(
         "rewinding: a log from elsewhere is rewound to anything",
-        "actors/core/order.py:_unreachable",
+        "actors/core/session/order.py:_unreachable",
         "end_of(state.ends, turn) is None",
         "False",
         (f"{CORE}::test_a_log_from_elsewhere_is_rewound_to_places_only",),
@@ -96,7 +96,7 @@ MUTATIONS = (
     ),
     Mutation(
         "rewinding: what waits no more is counted still",
-        "actors/turns/pending.py:PendingAsks.remove",
+        "actors/session/pending.py:PendingAsks.remove",
         "self.record.queue(-1)",
         "",
         (
@@ -128,7 +128,7 @@ MUTATIONS = (
     ),
     Mutation(
         "rewinding: no error says that one can go back",
-        "actors/backends/advice.py:advice",
+        "actors/provider/advice.py:advice",
         "found or _of_conversation(result, attempt.cause)",
         "found",
         (f"{SESSIONS}::test_an_ask_that_fails_for_what_was_said_says_that_one_can_go_back",),

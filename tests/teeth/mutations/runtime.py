@@ -12,7 +12,7 @@ OAUTH = "tests/test_oauth_accounts.py"
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "runtime: a session that lets go of its log when the journal ends is told of as a crash",
-        "actors/hosting/session_host.py:SessionHost._release",
+        "actors/runtime/session_host.py:SessionHost._release",
         """
         with suppress(ActorStopped, Draining):
             await self.journal.tell(command)
@@ -24,7 +24,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "refusal: the calls that a provider names are called as it calls them",
-        "actors/core/lane.py:blamed",
+        "actors/core/lanes/lane.py:blamed",
         'used.get(word) or used.get(word.rstrip(".:"))',
         "word",
         ("tests/test_refusals.py",),
@@ -38,63 +38,63 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "driver: an answer that was cut is complete and no more",
-        "actors/turns/inflight.py:Tally.heard",
+        "actors/session/inflight.py:Tally.heard",
         "(*..., generated.cut)",
         "(*..., None)",
         ("tests/test_cut_answers.py",),
     ),
     Mutation(
         "provider: what an answer left out is not told",
-        "actors/backends/rounds.py:Round._left_out",
+        "actors/provider/rounds.py:Round._left_out",
         "tuple(counts.items())",
         "()",
         ("tests/test_cut_answers.py",),
     ),
     Mutation(
         "preview: a call that is about to run is lost",
-        "actors/core/state.py:SessionState.running",
+        "actors/core/session/state.py:SessionState.running",
         "ledger.apply(*coming)",
         "ledger",
         ("tests/test_while_tools_run.py",),
     ),
     Mutation(
         "log: a message is decoded to be kept",
-        "actors/core/state.py:SessionState.apply",
+        "actors/core/session/state.py:SessionState.apply",
         "message is None",
         "message is None or not unpack(message).blocks",
         ("tests/test_one_form.py",),
     ),
     Mutation(
         "switch: one asked for during a turn is applied at once",
-        "actors/session.py:SessionActor._switched",
+        "actors/session/session_actor.py:SessionActor._switched",
         'action == "apply"',
         "True",
         ("tests/test_switching.py",),
     ),
     Mutation(
         "switch: one that was held is forgotten at the boundary",
-        "actors/session.py:SessionActor._settles",
+        "actors/session/session_actor.py:SessionActor._settles",
         "state.held is not None",
         "state.closed",
         ("tests/test_switching.py",),
     ),
     Mutation(
         "runtime: a target takes any number of tools",
-        "actors/backends/resolver.py:BackendResolver._check_count",
+        "actors/provider/resolver.py:BackendResolver._check_count",
         "most is not None and ...",
         "most is not None and ... and False",
         ("tests/test_switching.py",),
     ),
     Mutation(
         "session: put away while an event is being written",
-        "actors/session.py:SessionActor.idle",
+        "actors/session/session_actor.py:SessionActor.idle",
         "rests and self._log.is_settled",
         "rests",
         (f"{ACTIVATION}::test_a_session_whose_event_is_being_written_keeps_its_actors",),
     ),
     Mutation(
         "session: put away while a tool still runs",
-        "actors/hosting/session_actors.py:SessionActors.passivate",
+        "actors/runtime/session_actors.py:SessionActors.passivate",
         "self._executor.running",
         "False",
         (
@@ -103,21 +103,21 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "session: its lanes are forgotten when it is put away",
-        "actors/hosting/session_actors.py:SessionActors.passivate",
+        "actors/runtime/session_actors.py:SessionActors.passivate",
         "(*..., renderer.lanes)",
         "(*..., Lanes(self._host.rules))",
         (f"{ACTIVATION}::test_sessions_that_are_put_away_after_each_use_go_on_as_if_they_had_not_been",),
     ),
     Mutation(
         "session: its ledger is the one it began with when it is put away",
-        "actors/hosting/session_actors.py:SessionActors.passivate",
+        "actors/runtime/session_actors.py:SessionActors.passivate",
         "(replace(session.state, ledger=ledger.known.ledger), *...)",
         "(session.state, *...)",
         (f"{ACTIVATION}::test_sessions_that_are_put_away_after_each_use_go_on_as_if_they_had_not_been",),
     ),
     Mutation(
         "session: lanes that were dropped are begun anew",
-        "actors/hosting/session_host.py:SessionHost.recalled",
+        "actors/runtime/session_host.py:SessionHost.recalled",
         "rebuilt((), self.rules) if breaks_off(state) else (state, lanes)",
         "rebuilt((), self.rules) if breaks_off(state) else (state, Lanes(self.rules))",
         (f"{ACTIVATION}::test_sessions_that_are_put_away_after_each_use_go_on_as_if_they_had_not_been",),
@@ -131,7 +131,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "session: something is written behind its end",
-        "actors/session.py:SessionActor._close_log",
+        "actors/session/session_actor.py:SessionActor._close_log",
         "await self._refs.ledger.ask(Shut())",
         "",
         (
@@ -140,21 +140,21 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "provider: a whole answer is lost when its time runs out behind its end",
-        "actors/backends/rounds.py:Round._exchange",
+        "actors/provider/rounds.py:Round._exchange",
         "patience.cancelled_caught and (not self._decoder.ended)",
         "patience.cancelled_caught",
         ("tests/test_provider.py",),
     ),
     Mutation(
         "provider: a refusal whose words break off is tried again",
-        "actors/backends/rounds.py:Round._refusal",
+        "actors/provider/rounds.py:Round._refusal",
         "suppress(ProviderFailed)",
         "suppress()",
         ("tests/test_provider.py",),
     ),
     Mutation(
         "provider: a blank line is the beginning of a stream",
-        "actors/backends/rounds.py:Round._read",
+        "actors/provider/rounds.py:Round._read",
         "chunk.lstrip()",
         "chunk.lstrip() or chunk",
         ("tests/test_provider.py",),
@@ -187,7 +187,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "leaving: a runtime that was never entered gives back threads",
-        "actors/runtime.py:Runtime._close",
+        "actors/runtime/runtime.py:Runtime._close",
         """
         if self._may_use_threads:
             ...
@@ -224,7 +224,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "tools: a call that was closed gives its thread's place away",
-        "actors/execution/threads.py:Threads._forsaken",
+        "actors/scheduler/threads.py:Threads._forsaken",
         """
         place.is_stuck = True
         self.stuck += 1
@@ -237,42 +237,42 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "tools: a call waits for a thread that nobody will give back",
-        "actors/execution/threads.py:Threads.ask",
+        "actors/scheduler/threads.py:Threads.ask",
         "self.stuck >= request.limit",
         "False",
         (f"{EDGE}::test_a_call_that_finds_every_thread_held_by_closed_calls_is_refused_at_once",),
     ),
     Mutation(
         "tools: a call has begun in the log while it waits for a thread",
-        "actors/execution/calls.py:Running.prepare",
+        "actors/scheduler/calls.py:Running.prepare",
         "self.tool.is_async or self._place is not None",
         "True",
         (f"{EDGE}::test_a_call_is_started_in_the_log_when_it_begins_and_not_while_it_waits_for_a_thread",),
     ),
     Mutation(
         "tools: what a plain function returned to be awaited is not stopped",
-        "actors/execution/calls.py:Running._threaded",
+        "actors/scheduler/calls.py:Running._threaded",
         "self._thread = None",
         "pass",
         (f"{EDGE}::test_what_a_plain_function_returned_is_stopped_and_timed_as_an_async_tool_is",),
     ),
     Mutation(
         "tools: the caller's context variables do not reach them",
-        "actors/turns/steps.py:TurnSteps._run",
+        "actors/session/steps.py:TurnSteps._run",
         "RunBatch(step.calls, self._ask.variables, *..., counts=self._backend.counts)",
         "RunBatch(step.calls, type(self._ask.variables)(), *..., counts=self._backend.counts)",
         (f"{EDGE}::test_tools_see_the_context_variables_of_the_asks_caller",),
     ),
     Mutation(
         "tools: what one raises is told to nobody but the model",
-        "actors/execution/calls.py:Running._raised",
+        "actors/scheduler/calls.py:Running._raised",
         "self._tell(error)",
         "",
         (f"{EDGE}::test_what_a_tool_raises_is_logged_with_its_traceback_and_reaches_the_hook",),
     ),
     Mutation(
         "tools: the model is told what the runtime says to their author",
-        "actors/execution/calls.py:_text_of",
+        "actors/scheduler/calls.py:_text_of",
         "isinstance(error, KernelError | OwnSession)",
         "False",
         (
@@ -281,7 +281,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "tools: one may use its own session",
-        "actors/execution/executor.py:is_inside",
+        "actors/scheduler/executor.py:is_inside",
         "here.system is system and here.session == session",
         "False",
         (
@@ -290,14 +290,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "tools: an approval is any answer that is true",
-        "actors/execution/calls.py:Running._end",
+        "actors/scheduler/calls.py:Running._end",
         "self._asks and (answer := (await self._asked())) is not True",
         "self._asks and (not (answer := (await self._asked())))",
         (f"{EDGE}::test_only_a_plain_yes_approves_and_whatever_an_approval_raises_ends_its_own_call",),
     ),
     Mutation(
         "runtime: a close ends with its caller",
-        "actors/hosting/activation.py:Activation.close",
+        "actors/runtime/activation.py:Activation.close",
         "await closing.over.wait()",
         """
         try:
@@ -310,7 +310,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "runtime: leaving stops the actors of a turn in flight",
-        "actors/hosting/session_host.py:SessionHost.settle",
+        "actors/runtime/session_host.py:SessionHost.settle",
         "tasks.start_soon(activation.settle)",
         "pass",
         (f"{HOST}::test_leaving_closes_the_turns_in_flight_in_the_log",),
@@ -334,7 +334,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "runtime: the evidence of a deleted session is kept",
-        "actors/hosting/journal_admin.py:JournalAdmin._drop_refusals",
+        "actors/runtime/journal_admin.py:JournalAdmin._drop_refusals",
         """
         self._refusals.clear()
         self._refusals.extend(kept)
@@ -344,35 +344,35 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "runtime: a deleted log is kept",
-        "actors/hosting/deletion.py:delete_logs",
+        "actors/runtime/deletion.py:delete_logs",
         "await journal.ask(DeleteLog(name))",
         "pass",
         (f"{HOST}::test_a_session_that_is_deleted_has_ended_and_its_log_is_gone",),
     ),
     Mutation(
         "runtime: a call from a foreign loop is let in",
-        "actors/hosting/session_host.py:SessionHost.check",
+        "actors/runtime/session_host.py:SessionHost.check",
         "running_loop() is not self.loop",
         "False",
         (f"{HOST}::test_a_call_from_another_thread_or_loop_is_a_typed_error_at_once",),
     ),
     Mutation(
         "session: a cancel that came too late says that it cancelled",
-        "actors/session.py:SessionActor._conclude",
+        "actors/session/session_actor.py:SessionActor._conclude",
         "reply.send(is_cancelled)",
         "reply.send(True)",
         (f"{HOST}::test_a_cancel_that_came_too_late_says_so",),
     ),
     Mutation(
         "headers: a value that a server repeats is told",
-        "actors/backends/rounds.py:Round.run",
+        "actors/provider/rounds.py:Round.run",
         "without_secrets(failure, (*self._auth_headers, *self._extra))",
         "without_secrets(failure, self._auth_headers)",
         (f"{OAUTH}::test_a_header_that_a_server_repeats_is_in_no_result",),
     ),
     Mutation(
         "headers: what is sent by default is sent beside what was given",
-        "actors/backends/sending.py:merged_headers",
+        "actors/provider/sending.py:merged_headers",
         """
         if not given:
             return usual
@@ -385,7 +385,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "token: one that was refused is sent again",
-        "actors/credentials/tokens.py:Tokens.refused",
+        "actors/provider/credentials/tokens.py:Tokens.refused",
         "self._until = -math.inf",
         "pass",
         (f"{OAUTH}::test_five_turns_of_parallel_calls_over_a_token_that_ends_within_a_turn",),

@@ -20,42 +20,42 @@ BELOW = "tests/test_stats.py::test_calls_of_subagents_are_counted_with_the_backe
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "scale: events do not say that a request had its tools off",
-        "actors/core/publishing.py:requested",
+        "actors/core/session/publishing.py:requested",
         "StatusEvent(*..., tools_off=event.tools_off, omitted=omitted)",
         "StatusEvent(*..., omitted=omitted)",
         (COUNTED,),
     ),
     Mutation(
         "scale: a turn's end does not say why",
-        "actors/core/publishing.py:turn_ended",
+        "actors/core/session/publishing.py:turn_ended",
         'StatusEvent("turn_ended", seq, event.turn, **..., cause=event.cause)',
         'StatusEvent("turn_ended", seq, event.turn, **...)',
         (COUNTED,),
     ),
     Mutation(
         "scale: from events, every request with its tools off counts as a turn at its limit",
-        "actors/core/retold.py:_Retold.take",
+        "actors/core/stats/retold.py:_Retold.take",
         "self.is_limited |= tools_off",
         "",
         (TOLD,),
     ),
     Mutation(
         "scale: from events, a failed call counts as an invalid one",
-        "actors/core/retold.py:_Retold.take",
+        "actors/core/stats/retold.py:_Retold.take",
         'each["end"] == "refused"',
         'each["end"] != "returned"',
         (TOLD,),
     ),
     Mutation(
         "scale: from events, what a subagent does is taken for what the session above does",
-        "actors/core/retold.py:_Retold.take",
+        "actors/core/stats/retold.py:_Retold.take",
         "self.below.setdefault(name, _Retold(self.work, counts=self.counts))",
         "self",
         (BELOW,),
     ),
     Mutation(
         "scale: from events, a lane that is rewritten for another reason counts as a refusal",
-        "actors/core/retold.py:_Retold.take",
+        "actors/core/stats/retold.py:_Retold.take",
         """
         case {"status": "rewritten", **more} if more.get("detail") not in WHY.values():
             ...
@@ -68,7 +68,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "scale: an epoch that begins for another reason counts as a refusal",
-        "actors/core/stats.py:_Recount.take",
+        "actors/core/stats/stats.py:_Recount.take",
         """
         case EpochBegan(reason="refusal" | "thinking"):
             ...
@@ -83,14 +83,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "scale: what was recorded of a batch that a crash ended is not counted",
-        "actors/turns/steps.py:TurnSteps._run",
+        "actors/session/steps.py:TurnSteps._run",
         "RunBatch(*..., counts=self._backend.counts)",
         "RunBatch(*...)",
         (f"{STATS}::test_a_recount_of_the_logs_and_one_of_the_events_give_the_counters", CRASHED),
     ),
     Mutation(
         "scale: a request of an earlier turn counts as refused",
-        "actors/core/stats.py:_Recount.take",
+        "actors/core/stats/stats.py:_Recount.take",
         "(*..., False)",
         "(*..., self.is_unanswered)",
         (
@@ -99,7 +99,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "scale: a running tool counts as one that runs on",
-        "actors/runtime.py:Runtime.stats",
+        "actors/runtime/runtime.py:Runtime.stats",
         "self.quarantine.by_tool()",
         "dict.fromkeys(self.system.containment.names, 1)",
         (HELD,),
@@ -142,7 +142,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "scale: a subagent is not told who it is",
-        "actors/subagents.py:subagent",
+        "actors/runtime/subagents.py:subagent",
         "context.subagent(target, tools=offered, system=system)",
         "context.subagent(target, tools=offered)",
         (ONE_PATH,),

@@ -2,18 +2,18 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-_CACHE = "actors/testing/cache.py"
-_PROMPTS = "actors/testing/rules/prompts.py"
-_STORE = "actors/testing/rules/responses_store.py"
-_ITEMS = "actors/testing/rules/responses_items.py"
+_CACHE = "actors/strict/cache.py"
+_PROMPTS = "actors/strict/rules/prompts.py"
+_STORE = "actors/strict/rules/responses_store.py"
+_ITEMS = "actors/strict/rules/responses_items.py"
 CACHED = "tests/testing/test_prompt_cache.py"
 ACCOUNTS = "tests/testing/test_oauth.py"
 CLIENTS = "tests/testing/test_real_clients.py"
 
-_BLOCKS = "actors/testing/rules/anthropic_messages.py"
-_SHAPES = "actors/testing/rules/anthropic_shapes.py"
-_THREADS = "actors/testing/rules/anthropic_threads.py"
-_GOOGLE = "actors/testing/rules/gemini.py"
+_BLOCKS = "actors/strict/rules/anthropic_messages.py"
+_SHAPES = "actors/strict/rules/anthropic_shapes.py"
+_THREADS = "actors/strict/rules/anthropic_threads.py"
+_GOOGLE = "actors/strict/rules/gemini.py"
 SERVER_TOOLS = "tests/testing/test_loopback_anthropic_server_tools.py"
 RESOURCES = "tests/testing/test_loopback_responses_resources.py"
 RESPONSES_PARAMS = "tests/testing/test_sdk_params_openai_responses.py"
@@ -67,7 +67,7 @@ MUTATIONS = (
     ),
     Mutation(
         "responses: a page begins with the item that it follows",
-        "actors/testing/responses_resources.py:_page",
+        "actors/strict/responses_resources.py:_page",
         'ids.index(asked["after"]) + 1',
         'ids.index(asked["after"])',
         (f"{RESOURCES}::test_the_input_of_a_response_is_listed_in_pages",),
@@ -90,7 +90,7 @@ MUTATIONS = (
     ),
     Mutation(
         "openrouter: the upstream sees the tools of the gateway",
-        "actors/testing/rules/openrouter.py:_passed_on",
+        "actors/strict/rules/openrouter.py:_passed_on",
         "not OPENROUTER.runs(tool)",
         "True",
         (f"{CHAT_PARAMS}::test_openrouter_accepts_server_tools_and_cache_marks_on_tools",),
@@ -215,21 +215,21 @@ MUTATIONS = (
     ),
     Mutation(
         "oauth: a bearer token needs no beta header",
-        "actors/testing/anthropic_server.py:_unauthorised",
+        "actors/strict/anthropic_server.py:_unauthorised",
         "OAUTH_BETA not in _betas(request)",
         "False",
         (f"{ACCOUNTS}::test_anthropic_takes_a_bearer_token_with_its_beta_and_no_key",),
     ),
     Mutation(
         "oauth: an expired token lets in",
-        "actors/testing/oauth.py:OAuth.state",
+        "actors/strict/oauth.py:OAuth.state",
         '"valid" if expires is None or self.clock() < expires else "expired"',
         '"""valid"""',
         (f"{ACCOUNTS}::test_a_token_expires_and_the_next_is_let_in",),
     ),
     Mutation(
         "limits: a body that says it is too large is read",
-        "actors/testing/loopback.py:_Connection.request",
+        "actors/strict/loopback.py:_Connection.request",
         'int(headers.get("content-length", "0")) > max_body',
         "False",
         ("tests/testing/test_loopback_server.py::test_a_body_that_says_it_is_too_large_is_refused_unread",),

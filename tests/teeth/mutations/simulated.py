@@ -3,7 +3,7 @@
 from tests.teeth.mutations.mutation import Mutation
 from tests.teeth.mutations.simulation import SEEDS
 
-LIVE = "actors/turns/configuration.py"
+LIVE = "actors/session/configuration.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -22,140 +22,140 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "simulated: what is configured takes effect in the midst of an ask",
-        "actors/session.py:SessionActor._configured",
+        "actors/session/session_actor.py:SessionActor._configured",
         'action == "apply"',
         "action",
         SEEDS,
     ),
     Mutation(
         "simulated: the value of an answer is dropped",
-        "actors/turns/inflight.py:AskInFlight.read_answer",
+        "actors/session/inflight.py:AskInFlight.read_answer",
         "self.tally.output, self.tally.answer_repairs = made",
         "",
         SEEDS,
     ),
     Mutation(
         "simulated: an answer is corrected without end",
-        "actors/core/turn.py:_TurnRules._checked",
+        "actors/core/turn/turn.py:_TurnRules._checked",
         "self._end.malformed >= self._bounds.corrections",
         "self._end.malformed >= 99",
         SEEDS,
     ),
     Mutation(
         "simulated: edited arguments are in the log only",
-        "actors/core/awaiting.py:edited",
+        "actors/core/session/awaiting.py:edited",
         "call if decision.arguments is None else call.with_arguments(decision.arguments)",
         "call",
         SEEDS,
     ),
     Mutation(
         "simulated: edited arguments are not judged",
-        "actors/turns/brought.py:_check_bound",
+        "actors/session/brought.py:_check_bound",
         "(errors := (await refs.scheduler.ask(CheckCall(edited, variables))))",
         "(errors := (await refs.scheduler.ask(CheckCall(edited, variables)))) and (not edited)",
         SEEDS,
     ),
     Mutation(
         "simulated: the parts of a message change places",
-        "actors/turns/words.py:packed_words",
+        "actors/session/words.py:packed_words",
         'Message("human", [_part(number, part) for number, part in enumerate(words)])',
         'Message("human", [_part(number, part) for number, part in enumerate(words)][::-1])',
         SEEDS,
     ),
     Mutation(
         "simulated: who comes behind a call that was ended does not wait for its tool",
-        "actors/execution/ordering.py:ResourceWriter.turn",
+        "actors/scheduler/ordering.py:ResourceWriter.turn",
         "not writer.is_over",
         "writer.is_over and (not writer.is_closed)",
         SEEDS,
     ),
     Mutation(
         "simulated: writers wait for nobody",
-        "actors/execution/ordering.py:ResourceWriter.__init__",
+        "actors/scheduler/ordering.py:ResourceWriter.__init__",
         "[writer for key in keys for writer in order.get(key, ())]",
         "[writer for key in keys for writer in order.get(key, ()) if not key]",
         SEEDS,
     ),
     Mutation(
         "simulated: a program is given another result than is in the log",
-        "actors/turns/driver.py:TurnDriver.run_call",
+        "actors/session/driver.py:TurnDriver.run_call",
         "known.completion or ...",
         "ToolResult(call.id, content=0) or ...",
         SEEDS,
     ),
     Mutation(
         "simulated: somebody is asked about a program's call",
-        "actors/turns/driver.py:TurnDriver.run_call",
+        "actors/session/driver.py:TurnDriver.run_call",
         "RunBatch(*..., **..., approved=True)",
         "RunBatch(*..., **...)",
         SEEDS,
     ),
     Mutation(
         "simulated: at the limit of rounds tools stay on",
-        "actors/core/turn.py:_TurnRules._following",
+        "actors/core/turn/turn.py:_TurnRules._following",
         "self._end.rounds >= self._bounds.rounds",
         "self._end.rounds > self._bounds.rounds",
         SEEDS,
     ),
     Mutation(
         "simulated: an ask's settings are in none of its requests",
-        "actors/turns/steps.py:TurnSteps._request",
+        "actors/session/steps.py:TurnSteps._request",
         "self._backend.request(*..., state.asked, omitted)",
         "self._backend.request(*..., None, omitted)",
         SEEDS,
     ),
     Mutation(
         "simulated: a budget of tokens is not counted",
-        "actors/core/spending.py:why_over",
+        "actors/core/settings/spending.py:why_over",
         "(tokens := used.tokens) >= budget.tokens",
         "(tokens := used.tokens) >= 9 * budget.tokens",
         SEEDS,
     ),
     Mutation(
         "simulated: a budget of rounds has one too many",
-        "actors/core/spending.py:why_over",
+        "actors/core/settings/spending.py:why_over",
         "used.rounds >= budget.rounds",
         "used.rounds > budget.rounds",
         SEEDS,
     ),
     Mutation(
         "simulated: what the sessions of a tenant share is never used up",
-        "actors/backends/budgets.py:Share._wait_for_room",
+        "actors/provider/budgets.py:Share._wait_for_room",
         "budget.why_over()",
         "None",
         SEEDS,
     ),
     Mutation(
         "simulated: a call ends before the session that its tool opened",
-        "actors/execution/calls.py:Running._has_ended",
+        "actors/scheduler/calls.py:Running._has_ended",
         "self._subagents.over(partial(self.site.ended, self, event))",
         "self.site.ended(self, event)",
         ("tests/subagents/test_ends.py",),
     ),
     Mutation(
         "simulated: who hands over keeps the conversation",
-        "actors/turns/handing_over.py:HandingOver.wanted",
+        "actors/session/handing_over.py:HandingOver.wanted",
         "handover is not None and known is not None and known.completion and (not known.completion.error)",
         "handover is not None and known is not None and known.completion and known.completion.error",
         SEEDS,
     ),
     Mutation(
         "simulated: a conversation is handed over and the session keeps its target",
-        "actors/turns/handing_over.py:HandingOver.take_over",
+        "actors/session/handing_over.py:HandingOver.take_over",
         "(*..., target)",
         "(*...,)",
         SEEDS,
     ),
     Mutation(
         "simulated: what a handoff changes goes before what the host configured",
-        "actors/turns/handing_over.py:HandingOver._configure",
+        "actors/session/handing_over.py:HandingOver._configure",
         "equipment.hold(change, behind=True)",
         "equipment.hold(change)",
         SEEDS,
     ),
     Mutation(
         "simulated: who is told to end does not wait for its thread",
-        "actors/execution/calls.py:Running.stop",
+        "actors/scheduler/calls.py:Running.stop",
         """
         if self._thread is None:
             self._task.cancel()
@@ -165,28 +165,28 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "simulated: a toolset is opened for each session that uses it",
-        "actors/toolsets/__init__.py:Toolsets._part",
+        "actors/tools/toolsets/__init__.py:Toolsets._part",
         "source.shared",
         "not source.shared",
         SEEDS,
     ),
     Mutation(
         "simulated: a refusal that was got over is the cause of a cancelled turn",
-        "actors/core/turn.py:_TurnRules.next",
+        "actors/core/turn/turn.py:_TurnRules.next",
         "self._take(outcome, cause=None)",
         "self._take(outcome)",
         ("tests/core/test_turn.py::test_a_refusal_that_was_got_over_is_not_the_cause_of_a_cancelled_turn",),
     ),
     Mutation(
         "simulated: a summary that an ask needed is not in its usage",
-        "actors/turns/driver.py:TurnDriver._shrunk",
+        "actors/session/driver.py:TurnDriver._shrunk",
         "ask.tally.closed(step, ask.resolver.cost(backend.binding, step.usage))",
         "",
         SEEDS,
     ),
     Mutation(
         "simulated: a switch right after a crash leaves the held one unsettled",
-        "actors/session.py:SessionActor._switched",
+        "actors/session/session_actor.py:SessionActor._switched",
         "(held := self._log.state.held) is not None",
         'action == "hold" and (held := self._log.state.held) is not None',
         ("tests/test_switching.py::test_a_switch_right_after_a_crash_supersedes_the_one_that_was_held",),
@@ -230,7 +230,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "simulated: a toolset's tools stay as they were",
-        "actors/toolsets/owner.py:ToolsetOwner._followed",
+        "actors/tools/toolsets/owner.py:ToolsetOwner._followed",
         """
         self._publish(given.tools)
         self._changes.tell()
@@ -240,14 +240,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "simulated: a subagent answers in words where it has a form",
-        "actors/subagents.py:subagent",
+        "actors/runtime/subagents.py:subagent",
         "result.text if output is None else result.output",
         "result.text",
         SEEDS,
     ),
     Mutation(
         "simulated: a turn that makes room forgets the corrections of the answer",
-        "actors/turns/driver.py:TurnDriver._shrunk",
+        "actors/session/driver.py:TurnDriver._shrunk",
         "ask.tally.malformed",
         "0",
         (

@@ -2,7 +2,7 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-ROUTING, CHOOSING = "actors/core/routing.py", "actors/backends/choosing.py"
+ROUTING, CHOOSING = "actors/core/policy/routing.py", "actors/provider/choosing.py"
 POOLS = "tests/test_pools.py"
 SPREAD = (f"{POOLS}::test_sessions_that_are_opened_at_once_and_ask_once_are_spread_over_a_pool",)
 GOES_ON = (f"{POOLS}::test_a_session_goes_on_from_where_it_began_whatever_others_ask_and_while_it_sleeps",)
@@ -17,7 +17,7 @@ MUTATIONS = (
     ),
     Mutation(
         "spreading: every session has the same place",
-        "actors/backends/places.py:PoolPlaces.take",
+        "actors/provider/places.py:PoolPlaces.take",
         "self._next[pool] = place + 1",
         "self._next[pool] = place",
         SPREAD,
@@ -38,7 +38,7 @@ MUTATIONS = (
     ),
     Mutation(
         "spreading: a process begins with the first member",
-        "actors/backends/places.py:PoolPlaces.take",
+        "actors/provider/places.py:PoolPlaces.take",
         "0 if self._is_seeded else self._random.randrange(FAR)",
         "0",
         (

@@ -17,16 +17,16 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "start: a type that only annotates makes anyio import its locks and events",
-        "actors/hosting/passive.py:Closing.over",
+        "actors/runtime/passive.py:Closing.over",
         'over: "anyio.Event"',
         "over: anyio.Event",
         (LATER,),
     ),
     Mutation(
         "start: what drives turns is imported with the runtime",
-        "actors/hosting/session_actors.py:RESTART",
+        "actors/runtime/session_actors.py:RESTART",
         "RESTART = ...",
-        "RESTART = ...\nfrom actors.session import SessionActor",
+        "RESTART = ...\nfrom actors.session.session_actor import SessionActor",
         (LATER,),
     ),
     Mutation(
@@ -41,7 +41,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "start: whoever names a content imports OpenSSL at once",
-        "actors/core/identity.py:re",
+        "actors/core/values/identity.py:re",
         "import re",
         """
         import hashlib

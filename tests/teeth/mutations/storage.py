@@ -2,16 +2,18 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-SQLITE, CONNECTION = "actors/storage/sqlite/storage.py", "actors/storage/sqlite/connection.py"
+SQLITE, CONNECTION = "actors/journal/storage/sqlite/storage.py", "actors/journal/storage/sqlite/connection.py"
 ROWS, WAL, FAULTS = (
-    "actors/storage/rows.py",
-    "actors/storage/sqlite/wal.py",
-    "actors/storage/sqlite/faults.py",
+    "actors/journal/storage/rows.py",
+    "actors/journal/storage/sqlite/wal.py",
+    "actors/journal/storage/sqlite/faults.py",
 )
-HOSTS, FORMAT = (f"actors/storage/sqlite/{name}.py" for name in ("hosts", "format"))
+HOSTS, FORMAT = (f"actors/journal/storage/sqlite/{name}.py" for name in ("hosts", "format"))
 STORAGES, FILES, DAMAGE = "tests/test_storages.py", "tests/test_sqlite.py", "tests/test_damage.py"
 CHECKPOINTS, FSCK = "tests/test_checkpoints.py", "tests/test_fsck.py"
-CHECK, RECORDS, SALVAGE = (f"actors/storage/sqlite/{name}.py" for name in ("check", "records", "salvage"))
+CHECK, RECORDS, SALVAGE = (
+    f"actors/journal/storage/sqlite/{name}.py" for name in ("check", "records", "salvage")
+)
 
 _DIED = (
     "tests/test_sqlite.py::"
@@ -25,7 +27,7 @@ _LOG = "tests/test_write_ahead_log.py"
 MUTATIONS = (
     Mutation(
         "storage: nothing of a damaged file of an older version is saved",
-        "actors/storage/sqlite/older.py:_copied",
+        "actors/journal/storage/sqlite/older.py:_copied",
         """
         with suppress(JournalDamaged), translated(path):
             ...
@@ -121,7 +123,7 @@ MUTATIONS = (
     ),
     Mutation(
         "storage: anybody may read a journal",
-        "actors/storage/sqlite/connection.py:Connections._opened",
+        "actors/journal/storage/sqlite/connection.py:Connections._opened",
         "os.open(*..., 384)",
         "os.open(*..., 420)",
         (
@@ -131,21 +133,21 @@ MUTATIONS = (
     ),
     Mutation(
         "storage: what a crash left in the write-ahead log stays there",
-        "actors/storage/sqlite/connection.py:Connections._opened",
+        "actors/journal/storage/sqlite/connection.py:Connections._opened",
         "self.deleted = True",
         "pass",
         (_DIED,),
     ),
     Mutation(
         "storage: hosts whose process is dead are never dropped",
-        "actors/storage/sqlite/hosts.py:Hosts.begin",
+        "actors/journal/storage/sqlite/hosts.py:Hosts.begin",
         "self._drop_dead(connection)",
         "",
         (_DIED,),
     ),
     Mutation(
         "storage: hosts that live are dropped too",
-        "actors/storage/sqlite/hosts.py:Hosts._drop_dead",
+        "actors/journal/storage/sqlite/hosts.py:Hosts._drop_dead",
         "not is_held((file := self._file(name)))",
         "is_held((file := self._file(name))) or True",
         (_DIED,),
@@ -173,7 +175,7 @@ MUTATIONS = (
     ),
     Mutation(
         "storage: an older number may write too",
-        "actors/storage/__init__.py:Entry.refusal",
+        "actors/journal/storage/__init__.py:Entry.refusal",
         "fence != self.fence",
         "fence < self.fence",
         (STORAGES,),
@@ -250,14 +252,14 @@ MUTATIONS = (
     ),
     Mutation(
         "storage: an older record is read as it is",
-        "actors/core/upgrades.py:upgraded",
+        "actors/core/log/upgrades.py:upgraded",
         "event = STEPS[step](event)",
         "assert STEPS[step]",
         ("tests/core/test_upgrades.py",),
     ),
     Mutation(
         "storage: a field may be added and no version with it",
-        "actors/core/events.py:Closed.why",
+        "actors/core/log/events.py:Closed.why",
         'why: str = ""',
         """
         why: str = ""

@@ -2,9 +2,9 @@
 
 from collections import Counter
 
-from actors.core import events
-from actors.core.feed import TurnResult
-from actors.core.packed import unpack
+from actors.core.log import events
+from actors.core.stream_events.feed import TurnResult
+from actors.core.values.packed import unpack
 from actors.testing.simulation.forms import FORMS
 from actors.testing.simulation.plan import WishOf
 from actors.testing.simulation.witness import Witness

@@ -4,10 +4,10 @@ import json
 from collections import Counter
 from collections.abc import Mapping
 
-from actors.core import events
-from actors.core.identity import CallId
-from actors.core.jsonio import Json
-from actors.testing.rules.base import Json as Value
+from actors.core.data.jsonio import Json
+from actors.core.log import events
+from actors.core.values.identity import CallId
+from actors.strict.rules.base import Json as Value
 from actors.testing.simulation.witness import Witness
 
 

@@ -5,9 +5,9 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 
-from actors.core import events
-from actors.core.identity import CallId, number_of
-from actors.core.packed import unpack
+from actors.core.log import events
+from actors.core.values.identity import CallId, number_of
+from actors.core.values.packed import unpack
 from actors.testing.simulation.forms import FORMS
 from actors.testing.simulation.plan import form_below
 from actors.testing.simulation.witness import ASK, TASK, Witness

@@ -3,10 +3,10 @@
 from collections import Counter
 from dataclasses import dataclass, field
 
-from actors.core import events
-from actors.core.identity import RUNTIME, Binding
-from actors.core.spending import Budget
-from actors.core.stream import Usage
+from actors.core.log import events
+from actors.core.settings.spending import Budget
+from actors.core.values.identity import RUNTIME, Binding
+from actors.core.values.stream import Usage
 from actors.testing.simulation.plan import PRICE
 from actors.testing.simulation.witness import Witness
 

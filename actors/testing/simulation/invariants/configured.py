@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
-from actors.core import events
-from actors.core.feed import Deferred, SwitchOutcome
+from actors.core.log import events
+from actors.core.stream_events.feed import Deferred, SwitchOutcome
 from actors.testing.simulation.plan import AT_TIMES, OF_A_TOOLSET
 from actors.testing.simulation.witness import Problems, Witness
 

@@ -2,8 +2,8 @@
 
 from collections import Counter
 
-from actors.core import events
-from actors.core.feed import TurnResult
+from actors.core.log import events
+from actors.core.stream_events.feed import TurnResult
 from actors.testing.simulation.witness import Witness
 
 WITHOUT_CONTENT = ("empty", "unparsed")

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from actors.core import events
-from actors.core.identity import CallId
+from actors.core.log import events
+from actors.core.values.identity import CallId
 from actors.testing.simulation.plan import HANDOFFS
 from actors.testing.simulation.witness import Witness
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import anyio
 
-from actors.core.identity import number_of
+from actors.core.values.identity import number_of
 from actors.testing.simulation.witness import Witness
 
 SHELVES = 2

@@ -7,7 +7,7 @@ stands for are in that request no more.
 from collections import Counter
 from collections.abc import Iterator
 
-from actors.core.compaction import SUMMARY
+from actors.core.history.compaction import SUMMARY
 from actors.testing.simulation.plan import WishOf
 from actors.testing.simulation.saying import PARTS, attached, last_words, words
 from actors.testing.simulation.witness import Witness

@@ -2,9 +2,9 @@
 
 from collections import Counter
 
-from actors.core import events
-from actors.core.content import ToolResult
-from actors.core.identity import RUNTIME
+from actors.core.log import events
+from actors.core.values.content import ToolResult
+from actors.core.values.identity import RUNTIME
 from actors.testing.simulation.witness import Witness
 
 

@@ -3,8 +3,8 @@
 from collections import Counter, defaultdict
 from typing import NamedTuple
 
-from actors.core import events
-from actors.core.identity import CallId
+from actors.core.log import events
+from actors.core.values.identity import CallId
 from actors.testing.simulation.witness import TOKEN, Witness
 
 NOTE = "[An attachment of type %s stood here"

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 import anyio
 
-from actors.core import events
-from actors.core.asking import Asked
+from actors.core.log import events
+from actors.core.settings.asking import Asked
 from actors.testing.simulation.invariants.answers import CORRECTIONS
 from actors.testing.simulation.invariants.content import WITHOUT_CONTENT
 from actors.testing.simulation.plan import WishOf

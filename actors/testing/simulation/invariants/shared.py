@@ -9,8 +9,8 @@ from math import inf
 
 import anyio
 
-from actors.core import events
-from actors.core.identity import RUNTIME
+from actors.core.log import events
+from actors.core.values.identity import RUNTIME
 from actors.testing.simulation.plan import ALLOWANCE, TENANT
 from actors.testing.simulation.witness import Witness
 

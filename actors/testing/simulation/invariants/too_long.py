@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from actors.core import events
+from actors.core.log import events
 from actors.testing.simulation.witness import Witness
 
 TRIES = 4

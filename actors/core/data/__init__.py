@@ -1,0 +1,1 @@
+"""JSON, text, images and sequences as plain data."""

@@ -1,0 +1,163 @@
+"""Fit: a plain tree to a text within its size.
+
+In:  plain data of bounded depth, strings of any length.
+Out: JSON of at most `max_bytes`, no string literal longer than `max_string`.
+
+Long strings are cut first, all to the same length, so that the small values around them stay. If that is
+not enough, containers are made shorter and shorter. Each cut leaves a marker that counts what is gone.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from itertools import islice
+
+from msgspec import Struct
+
+from actors.core.data.jsonio import MAX_DEPTH, Json, JsonValue, dump, quote, sanitised
+
+_LEAST_STRING = 128
+
+
+class SizeLimits(Struct, frozen=True):
+    """How much of a value is kept.
+
+    Args:
+        max_bytes: Of the whole JSON text, at least 512.
+        max_depth: Containers inside each other, 1 to 64.
+        max_items: In one list or object, at least 2.
+        max_string: Bytes of one JSON string literal, at least 128.
+    """
+
+    max_bytes: int = 256 * 1024
+    max_depth: int = 32
+    max_items: int = 10_000
+    max_string: int = 256 * 1024
+
+    def __post_init__(self) -> None:
+        if self.max_bytes < 512 or self.max_items < 2 or self.max_string < _LEAST_STRING:
+            raise ValueError(f"limits too small to hold a marker: {self}")
+        if not 1 <= self.max_depth <= MAX_DEPTH:
+            raise ValueError(f"max_depth is 1 to {MAX_DEPTH}, not {self.max_depth}")
+
+
+class Gap(str):
+    """The marker that ends a shortened container; remembers how much it stands for."""
+
+    hidden: int
+
+    def __new__(cls, hidden: int, what: str) -> "Gap":
+        marker = super().__new__(cls, f"[{hidden} more {what} cut]")
+        marker.hidden = hidden
+        return marker
+
+
+def unused(name: str, taken: Mapping[str, object], repeats: dict[str, int]) -> str:
+    """Return `name`, or the first of `name#2`, `name#3` ... that is not taken."""
+    candidate = name
+    while candidate in taken:
+        repeats[name] = repeats.get(name, 1) + 1
+        candidate = f"{name}#{repeats[name]}"
+    return candidate
+
+
+def fit(value: JsonValue, is_long: bool, limits: SizeLimits, marks: set[str]) -> Json:
+    """Return the JSON of `value`: long strings cut first, evenly; then containers, shorter and shorter."""
+    if not is_long:  # so the whole is known to be small enough to try
+        text = dump(value)
+        if len(text) <= min(limits.max_bytes, limits.max_string):
+            return text
+    items = _widest(value)
+    while items:
+        sizes: list[int] = []
+        blank = dump(_said(value, partial(_sized, limits.max_string, sizes)))
+        room = limits.max_bytes - len(blank) + 2 * len(sizes)
+        cap = _level(sizes, room, limits.max_string)
+        if cap >= _LEAST_STRING:
+            return dump(_said(value, partial(_cut, cap, marks)))
+        items = items * 2 // 3
+        value = _thinned(value, items)
+        marks.add("truncated")
+    return quote(f"[a value of more than {limits.max_bytes} bytes, cut]")
+
+
+def _widest(value: JsonValue) -> int:
+    """Return the length of the longest container, at least 1."""
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return max(1, len(inside), *map(_widest, inside))
+
+
+def _said(value: JsonValue, text: Callable[[str], str]) -> JsonValue:
+    """Return `value` with `text` of each string in place of the string; keys stay."""
+    if isinstance(value, str):
+        return text(value)
+    if isinstance(value, list):
+        return [_said(item, text) for item in value]
+    if isinstance(value, dict):
+        return {key: _said(item, text) for key, item in value.items()}
+    return value
+
+
+def _sized(longest: int, sizes: list[int], text: str) -> str:
+    """Note what a string takes, and leave it out."""
+    sizes.append(longest if len(text) > longest else min(longest, len(quote(text))))
+    return ""
+
+
+def _level(sizes: list[int], room: int, longest: int) -> int:
+    """Return the largest cap for which the sizes, each cut to it, fill no more than `room`."""
+    if sum(sizes) <= room:
+        return longest
+    left = len(sizes)
+    for size in sorted(sizes):
+        if size * left > room:
+            return max(room, 0) // left
+        room -= size
+        left -= 1
+    return 0  # there is no string to cut: what is too large are keys and numbers
+
+
+def _cut(cap: int, marks: set[str], text: str) -> str:
+    """Return `text` if it fits, else its start and its end with a marker between, at most `cap` bytes as a literal."""
+    if len(text) <= cap and len(quote(text)) <= cap:
+        return text
+    half = (cap - 2 - len(f" [{len(text)} characters cut] ")) // 2
+    start, end = text[:half], text[-half:]
+    start = start[: _longest(half, lambda size: start[:size])]
+    end = end[len(end) - _longest(half, lambda size: end[len(end) - size :]) :]
+    kept = f"{start} [{len(text) - len(start) - len(end)} characters cut] {end}"
+    marks.add("truncated")
+    if (clean := sanitised(kept)) != kept:
+        marks.add("surrogate")
+    return clean
+
+
+def _longest(room: int, piece: Callable[[int], str]) -> int:
+    """Return the most characters, up to `room`, whose piece takes no more than `room` bytes in a literal."""
+    low, high = 0, room
+    while low < high:
+        middle = high if high == room else (low + high + 1) // 2
+        if len(quote(piece(middle))) - 2 <= room:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _thinned(value: JsonValue, cap: int) -> JsonValue:
+    """Return `value` with no container longer than `cap`, the marker that ends it included."""
+    if not isinstance(value, list | dict):
+        return value
+    kept = len(value) if len(value) <= cap else max(cap - 1, 0)
+    if isinstance(value, list):
+        items = [_thinned(item, cap) for item in value[:kept]]
+        return items if kept == len(value) else [*items, _rest(value, kept, "items")]
+    entries = {key: _thinned(value[key], cap) for key in islice(value, kept)}
+    if kept < len(value):
+        entries[unused("[cut]", entries, {})] = _rest([*value.values()], kept, "entries")
+    return entries
+
+
+def _rest(items: list[JsonValue], kept: int, what: str) -> Gap:
+    """Return the marker for what follows the first `kept`, which may itself end in a marker."""
+    last = items[-1]
+    return Gap(len(items) - kept + (last.hidden - 1 if isinstance(last, Gap) else 0), what)

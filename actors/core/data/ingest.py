@@ -1,0 +1,363 @@
+"""Ingest: any Python value made JSON, once.
+
+In:  any value, made by anyone's code: cyclic, endless, lying about its type, raising when looked at.
+Out: JSON within its size, and the codes of what had to be done to it. After that nothing later can fail on it.
+
+The one door for tool results, arguments and metadata. A walk makes plain data of the value, within a budget: strings
+are whole, containers are short. `fit` then cuts strings. As little foreign code as possible is called, and none is
+trusted. What was cut or has no JSON form leaves a text in brackets where it stood. Nothing depends on hash seeds or
+memory addresses: members of a set are sorted by their JSON, and a set is kept whole or not at all.
+
+A value may be read in another thread than the one that made it only if it is plain data: containers and values of
+the language and its library, exactly, each of which is copied in one step that no other thread can come between.
+What has code of its own belongs to the thread that it was made for (`plain_only`).
+"""
+
+import re
+from base64 import b64encode
+from codecs import getincrementaldecoder
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping, MappingView, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import fields
+from enum import Enum
+from itertools import islice
+from math import isfinite
+from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct
+
+from actors.core.data.fit import Gap, SizeLimits, fit, unused
+from actors.core.data.jsonio import INT_MAX, INT_MIN, Json, JsonValue, dump, quote, sanitised
+
+Mark: TypeAlias = Literal[
+    "bytes",  # binary data, as text or base64
+    "cycle",  # a reference to an enclosing value
+    "depth",  # a container nested too deep
+    "key",  # a key that was not a string, or held NUL
+    "not_finite",  # NaN or an infinity
+    "object",  # a value with no JSON form, described
+    "repr_failed",  # a value that raised when it was looked at
+    "surrogate",  # text with lone surrogates
+    "truncated",  # something was cut for size
+    "wide_int",  # an integer beyond 64 bits, as text
+]
+
+_MAX_KEY = 512
+_MAX_NAME = 60
+_WIDE_BITS = 4096
+
+# Types whose own text says all there is, by name, so that none of their modules is imported here.
+_TEXTUAL = frozenset(
+    """datetime.datetime datetime.date datetime.time datetime.timedelta datetime.tzinfo decimal.Decimal builtins.complex
+    fractions.Fraction uuid.UUID pathlib.PurePath ipaddress._IPAddressBase collections.UserString""".split()  # noqa: SIM905
+)
+_ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]{4,}")
+_TYPE_NAME = type.__dict__["__name__"]
+_TYPE_MRO = type.__dict__["__mro__"]
+
+
+class Ingested(Struct, frozen=True):
+    """A value as JSON, and what had to be done to it.
+
+    `marks` is sorted and of `Mark`. Empty means that the text says all that the value was.
+    """
+
+    json: Json
+    marks: tuple[str, ...]
+
+
+DEFAULT_LIMITS = SizeLimits()
+# made while there is room
+_UNREADABLE = Ingested(quote("[a value that could not be read]"), ("repr_failed",))
+
+
+class ForeignValue(Exception):
+    """A value held something with code of its own, where only plain data was to be read."""
+
+
+def ingest(value: object, limits: SizeLimits = DEFAULT_LIMITS, *, plain_only: bool = False) -> Ingested:
+    """Turn any Python value into JSON, once. Never gives more than `limits.max_bytes`.
+
+    The text parses under `parse`. Iterators are never consumed. Ingesting the result again changes nothing.
+
+    Raises:
+        ForeignValue: With `plain_only`, and no other error ever: what was read of the value is not plain data.
+        KeyboardInterrupt: Or whatever else a signal that the process was sent raises meanwhile.
+    """
+    marks: set[str] = set()
+    try:
+        least = min(limits.max_bytes, limits.max_string)
+        if type(value) is str and 6 * len(value) + 2 <= least and sanitised(value) == value:
+            return Ingested(quote(value), ())  # whole, however escaped
+        walk = ValueWalk(limits, marks, plain_only=plain_only)
+        text = fit(walk.plain(value, 0), walk.is_long, limits, marks)
+    except ForeignValue:
+        raise
+    except Exception:  # what is left: the caller's stack is nearly full, or memory is
+        return _UNREADABLE
+    return Ingested(text, tuple(sorted(marks)))
+
+
+class _Full(Exception):  # a signal, not an error
+    """The budget ran out inside a set, whose members have no order to cut by."""
+
+
+class ValueWalk:
+    """One pass over one value: the path (for cycles), the budget in characters, the marks."""
+
+    def __init__(self, limits: SizeLimits, marks: set[str], *, plain_only: bool = False) -> None:
+        self._limits = limits
+        self._plain_only = plain_only
+        self._marks = marks
+        self._path: set[int] = set()
+        self._share = limits.max_bytes // 16  # what one string counts at most, so small ones after it stay
+        self._budget = 2 * limits.max_bytes  # more than fits, so that `fit` can choose
+        self.is_long = False  # whether a string was longer than its share
+        self._in_set = False
+
+    def plain(self, value: Any, depth: int) -> JsonValue:  # Any: the value is anyone's
+        """Return `value` as plain data. `depth` counts the containers around it."""
+        self._budget -= 2
+        kind = type(value)
+        if value is None or kind is bool:
+            return value  # type: ignore[no-any-return]  # None or a bool
+        if not issubclass(kind, Enum):
+            # The unbound methods give the exact built-in value, whatever a subclass claims to be.
+            if issubclass(kind, str):
+                return self._text(str.__str__(value))
+            if issubclass(kind, int):
+                return self._int(int.__add__(value, 0))
+            if issubclass(kind, float):
+                return self._float(float.__pos__(value))
+        return self._nested(value, kind, depth)
+
+    def _mark(self, code: Mark, text: str) -> str:
+        self._marks.add(code)
+        return text
+
+    def _text(self, text: str) -> str:
+        """Count a text and keep it whole: `fit` is the only place that cuts strings."""
+        self._budget -= min(len(text), self._share)
+        self.is_long |= len(text) > self._share
+        return text if text.isascii() or len(text) > self._limits.max_string else self._clean(text)
+
+    def _clean(self, text: str) -> str:
+        clean = sanitised(text)
+        return text if clean == text else self._mark("surrogate", clean)
+
+    def _int(self, number: int) -> JsonValue:
+        if INT_MIN <= number <= INT_MAX:
+            self._budget -= len(str(number))
+            return number
+        if number.bit_length() > _WIDE_BITS:  # decimal digits cost quadratic time, and Python caps them
+            return self._mark("wide_int", f"[integer of {number.bit_length()} bits]")
+        return self._mark("wide_int", self._text(str(number)))
+
+    def _float(self, number: float) -> JsonValue:
+        if isfinite(number):
+            self._budget -= len(repr(number))
+            return number
+        return self._mark("not_finite", f"[not finite: {number}]")
+
+    def _nested(self, value: Any, kind: type, depth: int) -> JsonValue:  # Any: as above
+        """Read a value with code that may be foreign, and so may raise anything."""
+        if self._plain_only and not is_plain(kind):
+            raise ForeignValue
+        if id(value) in self._path:
+            return self._mark("cycle", "[cycle]")
+        self._path.add(id(value))
+        try:
+            return self._read(value, kind, depth)
+        except (_Full, ForeignValue):
+            raise
+        except BaseException as error:  # nothing awaits here, so this is no cancellation of ours
+            if _is_interrupt(error):
+                raise
+            return self._mark("repr_failed", f"[{_name(kind)} that could not be read]")
+        finally:
+            self._path.discard(id(value))
+
+    def _read(self, value: Any, kind: type, depth: int) -> JsonValue:  # Any: as above
+        if issubclass(kind, Enum):
+            return self.plain(value.value, depth)
+        if issubclass(kind, (bytes, bytearray, memoryview)):
+            return self._buffer(value)
+        if found := _shape(kind):
+            if depth >= self._limits.max_depth:
+                return self._mark("depth", f"[{_name(kind)} beyond depth {self._limits.max_depth}]")
+            read, items, size = found
+            return read(self, items(value), size(value), depth + 1)
+        if _is_model(kind):
+            return self.plain(_dumped(value), depth)
+        if _is_textual(kind):  # dates and times have a form of their own
+            return self._text(str.__str__(getattr(value, "isoformat", value.__str__)()))
+        return self._text(self._mark("object", _described(value, kind)))
+
+    def _is_exhausted(self) -> bool:
+        """Say whether what follows must be left out. Of a set nothing may be."""
+        if self._in_set and self._budget < 0:
+            raise _Full
+        return self._budget <= 0 and not self._in_set
+
+    def _first(self, items: Iterable[Any], size: int, what: str) -> Iterator[Any]:  # Any: as above
+        """Yield the first items, then the gap that the others leave. `items` may be endless and `size` a lie."""
+        cap = self._limits.max_items
+        taken = list(islice(items, cap + 1))
+        kept = 0
+        for item in taken if len(taken) <= cap else taken[: cap - 1]:
+            if self._is_exhausted():
+                break
+            yield item
+            kept += 1
+        if kept < len(taken):
+            self._marks.add("truncated")
+            yield Gap(max(size, len(taken)) - kept, what)
+
+    def sequence(self, items: Iterable[object], size: int, depth: int) -> JsonValue:
+        first = self._first(items, size, "items")
+        return [item if type(item) is Gap else self.plain(item, depth) for item in first]
+
+    def mapping(self, pairs: Iterable[tuple[object, object]], size: int, depth: int) -> JsonValue:
+        kept: dict[str, JsonValue] = {}
+        repeats: dict[str, int] = {}
+        for pair in self._first(pairs, size, "entries"):
+            if type(pair) is Gap:
+                kept[unused("[cut]", kept, repeats)] = pair
+            else:
+                key, value = pair
+                name = unused(self._key(key, depth), kept, repeats)
+                kept[name] = self.plain(value, depth)
+        return kept
+
+    def members(self, items: Iterable[object], size: int, depth: int) -> JsonValue:
+        """Return the members of a set sorted by their JSON; all of them or none, for they have no order."""
+        if size > self._limits.max_items:
+            return self._mark("truncated", f"[set of {size}, cut]")
+        outermost, marks = not self._in_set, set(self._marks)
+        self._in_set = True
+        try:
+            kept = [self.plain(item, depth) for item in items if not self._is_exhausted()]
+            self._is_exhausted()
+            return sorted(kept, key=dump)
+        except _Full:
+            if not outermost:
+                raise
+            self._marks.intersection_update(marks)  # which members were seen depends on the hash seed
+            return self._mark("truncated", f"[set of {size}, cut]")
+        finally:
+            self._in_set = not outermost
+
+    def _key(self, key: object, depth: int) -> str:
+        if type(key) is str:
+            name = self._text(key)
+        else:
+            plain = self.plain(key, depth)
+            name = plain if isinstance(plain, str) else dump(plain).decode()
+            if not isinstance(key, str):
+                self._marks.add("key")
+        if "\0" in name:
+            name = self._mark("key", name.replace("\0", "\ufffd"))
+        if (over := len(name) - _MAX_KEY) > 0:
+            name = self._mark("truncated", f"{name[: _MAX_KEY - 40]}[{over + 40} characters cut]")
+        return name if name.isascii() else self._clean(name)
+
+    def _buffer(self, source: bytes | bytearray | memoryview) -> str:
+        """Return UTF-8 as text, anything else as base64, in either case no more than a string may hold."""
+        view = memoryview(source)
+        size, cap = view.nbytes, self._limits.max_string
+        data = bytes(view.cast("B")[:cap]) if view.c_contiguous else view.tobytes()[:cap]
+        more = f"[{size - len(data)} bytes cut]" if size > len(data) else ""
+        self._marks.update(("bytes", "truncated") if more else ("bytes",))
+        try:
+            return self._text(getincrementaldecoder("utf-8")().decode(data, final=not more) + more)
+        except UnicodeDecodeError:
+            return self._text(f"[{size} bytes, base64] {b64encode(data).decode()}{more}")
+
+
+def _is_interrupt(error: BaseException) -> bool:
+    """Tell whether a signal delivered this error, which then is no failure of the value."""
+    if isinstance(error, Exception):
+        return False
+    from actors.interrupts import is_delivered  # few values raise, and it imports `inspect`
+
+    return is_delivered(error)
+
+
+def _name(kind: type) -> str:
+    """Return the name of a type without running its metaclass."""
+    name: str = _TYPE_NAME.__get__(kind)
+    return name[:_MAX_NAME]
+
+
+_Shape: TypeAlias = tuple[  # how a container is read, its items in order, and how many it says they are
+    Callable[[ValueWalk, Any, int, int], JsonValue], Callable[[Any], Iterable[Any]], Callable[[Any], int]
+]
+# The unbound methods of built-in types read what is there, whatever a subclass claims.
+_BUILT_IN: Mapping[type, _Shape] = {
+    OrderedDict: (ValueWalk.mapping, OrderedDict.items, dict.__len__),
+    dict: (ValueWalk.mapping, dict.items, dict.__len__),
+    list: (ValueWalk.sequence, list.__iter__, list.__len__),
+    tuple: (ValueWalk.sequence, tuple.__iter__, tuple.__len__),
+    set: (ValueWalk.members, iter, len),
+    frozenset: (ValueWalk.members, iter, len),
+}
+_GENERIC: Mapping[type, _Shape] = {
+    Mapping: (ValueWalk.mapping, lambda value: ((key, value[key]) for key in value), len),
+    MappingView: (ValueWalk.sequence, iter, len),
+    AbstractSet: (ValueWalk.members, iter, len),
+    Sequence: (ValueWalk.sequence, iter, len),
+}
+
+
+def _shape(kind: type) -> _Shape | None:
+    """Return how containers of this type are read, or None if they are not containers."""
+    for base, shape in _BUILT_IN.items():
+        if issubclass(kind, base):
+            return shape
+    if hasattr(kind, "__dataclass_fields__"):
+        return _record([field.name for field in fields(kind)])
+    if _is_model(kind) or _is_textual(kind):
+        return None
+    if found := next((shape for base, shape in _GENERIC.items() if issubclass(kind, base)), None):
+        return found
+    return _record(kind.__struct_fields__) if hasattr(kind, "__struct_fields__") else None
+
+
+def _record(names: Sequence[str]) -> _Shape:
+    return (
+        ValueWalk.mapping,
+        lambda value: ((name, getattr(value, name)) for name in names),
+        lambda _: len(names),
+    )
+
+
+def _is_model(kind: type) -> bool:
+    return hasattr(kind, "__pydantic_serializer__") and hasattr(kind, "model_dump")
+
+
+def _dumped(model: Any) -> object:  # Any: pydantic is not imported here
+    try:
+        return model.model_dump(warnings=False)
+    except Exception:  # a cycle, or a serializer that raises: what the fields hold is still known
+        return dict(vars(model))
+
+
+def is_plain(kind: type) -> bool:
+    """Say whether values of exactly this type have no code of their own."""
+    return kind in _PLAIN or f"{kind.__module__}.{kind.__qualname__}" in _TEXTUAL
+
+
+_PLAIN = frozenset({*_BUILT_IN, bytes, bytearray, memoryview})
+
+
+def _is_textual(kind: type) -> bool:
+    return any(f"{base.__module__}.{base.__qualname__}" in _TEXTUAL for base in _TYPE_MRO.__get__(kind))
+
+
+def _described(value: object, kind: type) -> str:
+    if issubclass(kind, BaseException):
+        return f"{_name(kind)}: {_ADDRESS.sub('', str(value))}"
+    if kind.__repr__ is object.__repr__:
+        return f"[object: {_name(kind)}]"
+    return f"[object: {_name(kind)}] {_ADDRESS.sub('', str.__str__(repr(value)))}"

@@ -1,0 +1,1 @@
+"""The rules of each provider family and vendor, as data."""

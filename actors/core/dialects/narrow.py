@@ -1,0 +1,62 @@
+"""Narrow a dialect to one model: the requirements of a host, and those of the model that it serves.
+
+In:  a profile, a model's name, and overrides of the built-in facts (of the user, then those learned from refusals).
+Out: the same profile with `model` and what follows from it: how reasoning goes back, and which ids do.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+from actors.core.data.form import replace
+from actors.core.dialects.dialect import ChatDialect, Dialect, GeminiDialect
+from actors.core.models.facts import ModelFacts, Overrides, merge
+from actors.core.models.lookup import find_row
+
+_REQUIRED = {"own": "no", "with_calls": "with_calls", "every": "every"}
+
+
+def for_model(dialect: Dialect, model: str, overrides: Sequence[Overrides] = ()) -> Dialect:
+    """Return a dialect narrowed to a model. One that is narrowed already stays as it is, unless there are overrides.
+
+    Args:
+        dialect: The profile of the host.
+        model: The model's name, as the provider spells it.
+        overrides: Fields that replace those of the built-in table, in order: a later one replaces an earlier one.
+    """
+    if dialect.narrowed_to and not overrides:
+        return dialect
+    narrowed = dialect if dialect.narrowed_to else _narrowed(dialect, model)
+    facts = narrowed.model
+    for each in overrides:
+        facts = merge(facts, each)
+    return narrowed if facts == narrowed.model else apply_facts(narrowed, facts)
+
+
+def facts_of(dialect: Dialect, model: str) -> ModelFacts:
+    """Return the built-in facts of a model on a host; those of the profile for a model of no known family."""
+    row = find_row(model, dialect.makers)
+    return dialect.model if row is None else row.facts
+
+
+@lru_cache(maxsize=1024)
+def _narrowed(dialect: Dialect, model: str) -> Dialect:
+    return replace(apply_facts(dialect, facts_of(dialect, model)), narrowed_to=model or "-")
+
+
+def apply_facts(dialect: Dialect, facts: ModelFacts) -> Dialect:
+    """Return a dialect with the facts of a model, and with the fields that follow from them."""
+    changes: dict[str, Any] = {"model": facts}  # Any: each field has its own type
+    if facts.native_ids and not dialect.ids.native_passthrough:
+        changes["ids"] = replace(dialect.ids, native_passthrough=True)  # GEM-09
+    reasoning = dialect.reasoning
+    if isinstance(dialect, GeminiDialect) and facts.budgets:
+        changes["reasoning"] = replace(reasoning, required="no", placeholder="", switch="gemini_budget")
+        changes["media"] = replace(dialect.media, result_kinds=frozenset())
+    elif isinstance(dialect, ChatDialect) and facts.reasoning != "host":
+        carrier = "reasoning_content" if reasoning.carrier == "none" else reasoning.carrier
+        binding = "model" if reasoning.binding == "none" else reasoning.binding
+        changes["reasoning"] = replace(
+            reasoning, carrier=carrier, binding=binding, required=_REQUIRED[facts.reasoning]
+        )
+    return replace(dialect, **changes)

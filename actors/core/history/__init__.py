@@ -1,0 +1,1 @@
+"""The conversation, its size, its rewind points and its compaction."""

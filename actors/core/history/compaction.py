@@ -1,0 +1,305 @@
+"""Compaction: what of a history may be shown shorter, and what a summary must say. Pure rules over history and ledger.
+
+There are two ways, and neither edits anything in place. Cheap: results become marks (`Shortened`): the earlier of two
+calls that are the same, long ones, and old ones where that is not enough. Dear: turns become a summary that a backend
+writes (`Compacted`). Either begins an epoch of every lane; the ledger keeps what it knew.
+
+    what is kept       the last turns, word for word (`Compaction.keep`); the turn in flight always
+    where it is cut    at the edge of a turn only, so never between a call and its result
+    what goes along    the user's attachments, the newest of them, in the summary's own message
+    what is named      every real result the summary stands for, by its call id: what the model leaves out is listed
+
+A result that comes late is told ahead of the next user message whether its call is there or not (`render.choose`).
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from math import inf
+from typing import Any, Final, Literal, Protocol, TypeAlias, get_args
+
+from msgspec import Struct
+
+from actors.core.data.form import Form
+from actors.core.history.estimate import size_of, tokens_of, tokens_of_results
+from actors.core.history.history import History
+from actors.core.ledger import Ledger
+from actors.core.log.events import Interaction, Short
+from actors.core.values.content import Media, Message, Text
+from actors.core.values.identity import RUNTIME, CallId, mint, number_of
+from actors.core.values.packed import Packed, pack
+from actors.core.values.stream import Usage
+from actors.errors import ConfigError
+
+SMALL: Final = 256
+"""Bytes of a result that a mark would not make shorter by much."""
+AFTER: Final = 0.5
+"""Share of the threshold that is to be left when a history was made shorter, so that the next turn does not again."""
+WORTH: Final = 0.25
+"""Share of the threshold that is to be saved, or no room is made before a turn: where the system prompt and the tools
+alone come near it, each turn would ask for a summary of the one before."""
+FEW: Final = 1024
+"""Bytes that a summary may have, whatever it stands for."""
+
+
+Windows: TypeAlias = Literal["configured", "listed"]
+
+
+class Compaction(Form, frozen=True):
+    """When and how a session's history is made shorter.
+
+    Args:
+        threshold: Share of the context window, from which it is done before a turn's first request; None for never. It
+            counts where the window of the selected backend is known; see `windows`.
+        keep: Turns at the end that stay word for word, where there are more.
+        large: Bytes from which a result is long.
+        attachments: The user's newest images and documents that go along with a summary.
+        by: The backend that writes summaries; None for the one that answered last, whose cache holds the history. In
+            the midst of a turn its own does.
+        windows: Which windows count: `configured` (`context` of a backend or of a price), or also those that the
+            package `genai-prices` lists.
+    """
+
+    threshold: float | None = 0.8
+    keep: int = 2
+    large: int = 16_384
+    attachments: int = 4
+    by: str | None = None
+    windows: Windows = "configured"
+
+
+class CompactionResult(Form, frozen=True):
+    """What was made shorter: so many messages became a summary, so many results became marks.
+
+    `why` says why there is no summary, if one was wanted; `usage` is that of the request for it.
+    """
+
+    messages: int = 0
+    results: int = 0
+    why: str = ""
+    usage: Usage = Usage()
+
+
+def checked(given: Compaction) -> Compaction:
+    """Return settings that can be used.
+
+    Raises:
+        ConfigError: One takes no such value.
+    """
+    share = given.threshold
+    if share is not None and not (type(share) in (int, float) and 0 < share <= 1):
+        raise ConfigError(
+            f"compaction: threshold is {share!r}; it takes a share of the window up to 1, or None"
+        )
+    for name, least in (("keep", 0), ("large", SMALL), ("attachments", 0)):
+        value = getattr(given, name)
+        if type(value) is not int or not least <= value < inf:
+            raise ConfigError(f"compaction: {name} is {value!r}; it takes a whole number from {least}")
+    if given.by is not None and not isinstance(given.by, str):
+        raise ConfigError(f"compaction: by is {given.by!r}; it takes the name of a backend, or None")
+    if given.windows not in get_args(Windows):
+        raise ConfigError(f"compaction: windows is {given.windows!r}; it takes 'configured' or 'listed'")
+    return given
+
+
+class _FiledCompaction(Protocol):
+    def model_dump(self) -> dict[str, Any]: ...  # Any: fields of a `Compaction`
+
+
+def settled(given: Compaction | None, filed: _FiledCompaction) -> Compaction:
+    """Return the settings that count: those given to the runtime, else those of the file."""
+    if given is not None:
+        return checked(given)
+    return Compaction(**filed.model_dump())
+
+
+# ---- where it is cut
+
+
+def edges(messages: Sequence[Message]) -> list[int]:
+    """Return where turns begin: at the first message for the model behind one of its own, or behind nothing.
+
+    What it is told in the middle of a turn, such as the form of its answer, begins none.
+    """
+    found, last = [], -1
+    for at, message in enumerate(messages):
+        if message.speaker == "model":
+            last = at
+        elif at == last + 1 and not _within(messages, last, at):
+            found.append(at)
+    return found
+
+
+def _within(messages: Sequence[Message], last: int, at: int) -> bool:
+    if last < 0 or not messages[last].turn:
+        return False
+    later = next((each for each in messages[at:] if each.speaker == "model"), None)
+    return later is not None and later.turn == messages[last].turn
+
+
+def cut(messages: Sequence[Message], keep: int, before: int) -> int:
+    """Return how many messages become a summary, at most `before`; 0 where there is nothing to summarise.
+
+    `keep` turns stay where as many and one more are there; a single long turn does not.
+    """
+    places = [at for at in edges(messages) if 0 < at < before]
+    for kept in range(keep, -1, -1):
+        stop = before if kept == 0 else places[-kept] if len(places) >= kept else 0
+        if any(each.speaker == "model" for each in messages[:stop]):
+            return stop
+    return 0
+
+
+def last_batch(messages: Sequence[Message]) -> int:
+    """Return how many messages stand before the last one with calls: what those came to, the model has not had yet."""
+    return max((at for at, message in enumerate(messages) if message.calls), default=0)
+
+
+# ---- the cheap way
+
+
+def repeated(messages: Sequence[Message], history: History, ledger: Ledger) -> Iterator[tuple[CallId, Short]]:
+    """Give the results of calls that were made again later, with a result too."""
+    again: set[tuple[str, bytes]] = set()
+    for message in reversed(messages):
+        for call in reversed(message.calls):
+            if (size := _size(ledger.get(call.id))) is None:
+                continue
+            what = call.name, bytes(call.json)
+            if what in again and size >= SMALL and call.id not in history.short:
+                yield call.id, "repeated"
+            again.add(what)
+
+
+def longer(
+    messages: Sequence[Message], history: History, ledger: Ledger, least: int, why: Short
+) -> Iterator[tuple[CallId, Short]]:
+    """Give the results of `least` bytes and more."""
+    for message in messages:
+        for call in message.calls:
+            size = _size(ledger.get(call.id))
+            if size is not None and size >= max(least, SMALL) and call.id not in history.short:
+                yield call.id, why
+
+
+def cheap(
+    history: History, ledger: Ledger, settings: Compaction, *, old: bool, before: int
+) -> dict[CallId, Short]:
+    """Return the results to be shown as marks, of the first `before` messages. `old`: small ones too."""
+    messages = history.since(0)
+    found = dict(longer(messages[:before], history, ledger, SMALL, "old")) if old else {}
+    found |= longer(messages[:before], history, ledger, settings.large, "large")
+    within = {call.id for message in messages[:before] for call in message.calls}
+    found |= {each: why for each, why in repeated(messages, history, ledger) if each in within}
+    return found
+
+
+def _size(known: Interaction | None) -> int | None:
+    """Return the bytes of a real result as it is shown, media at their length; None where there is none."""
+    if known is None or (result := known.completion) is None:
+        return None
+    return size_of(result) + sum(len(media.data) for media in result.media)
+
+
+# ---- whether it is worth it
+
+
+def saved(history: History, ledger: Ledger, settings: Compaction, before: int, ratio: float) -> float:
+    """Return how many tokens of the first `before` messages may become a summary or marks; 0 if none is to cut."""
+    messages = history.since(0)
+    if not (stop := cut(messages, settings.keep, before)):
+        return 0.0
+    summed = {call.id for message in messages[:stop] for call in message.calls}
+    marks = cheap(history, ledger, settings, old=False, before=before).keys() - summed
+    return tokens_of(history.upto(stop), ledger, ratio) + tokens_of_results(marks, ledger, ratio)
+
+
+def is_longer(words: str, history: History, ledger: Ledger, stop: int) -> bool:
+    """Say whether a summary has more to read than the `stop` messages that it would stand for."""
+    size = len(words.encode("utf-8", "replace"))
+    return size > FEW and size > tokens_of(history.upto(stop), ledger, 1.0)
+
+
+# ---- the dear way
+
+SUMMARY: Final = "[Summary of the conversation so far.]"
+"""What a summary begins with."""
+INSTRUCTION: Final = """\
+[The conversation up to here will be replaced by a summary. Write that summary now, for a model that goes on from it \
+and sees nothing else of what was said: what the user wants, in their words where they matter; what was decided and \
+done; what tools returned that is still of use, with names, numbers and paths exactly as they were; what is open. Call \
+no tool, and answer with the summary alone.]"""
+
+
+class Needed(Struct, frozen=True):
+    """What a summary stands for: real results by call id, each with its tool, and the user's attachments."""
+
+    results: Mapping[CallId, str]
+    media: tuple[Media, ...]
+
+
+def instruction() -> Packed:
+    """Return the message that asks for a summary. It is in no history."""
+    return pack(Message("human", (Text(INSTRUCTION),), origin=RUNTIME))
+
+
+def needed(history: History, ledger: Ledger, stop: int) -> Needed:
+    """Return what a summary of the first `stop` messages stands for, what an earlier one stood for included."""
+    messages = history.since(0)
+    visible = {call.id for message in messages[stop:] for call in message.calls}
+    results = {
+        known.call_id: known.tool or "a tool"
+        for known in ledger.interactions()
+        if known.call_id not in visible
+        and known.completion is not None
+        and not history.has_removed(known.call_id)
+    }
+    said = (block for message in messages[:stop] if message.speaker == "human" for block in message.blocks)
+    return Needed(results, tuple([block for block in said if isinstance(block, Media)]))
+
+
+def summary(words: str, stands_for: Needed, settings: Compaction) -> Packed:
+    """Return the message that a history has in place of what was summarised."""
+    lines = [f"{SUMMARY}\n{words.strip()}"]
+    said = named(words)
+    if missing := {each: tool for each, tool in stands_for.results.items() if each not in said}:
+        listed = "; ".join(f"{tool}: {', '.join(ids)}" for tool, ids in _listed(missing))
+        lines.append(f"[Results it stands for. {listed}.]")
+    kept = stands_for.media[-settings.attachments :] if settings.attachments else ()
+    if left := stands_for.media[: len(stands_for.media) - len(kept)]:
+        kinds = ", ".join(sorted({media.mime for media in left}))
+        lines.append(f"[Left out: {len(left)} attachments ({kinds}).]")
+    blocks: tuple[Text | Media, ...] = (Text("\n\n".join(lines)), *kept)
+    return pack(Message("human", blocks, origin=RUNTIME))
+
+
+_NAMED = re.compile(re.escape(mint(0)[:-1]) + r"(\d+)(?: to (\d+))?")
+_MANY = 100_000
+
+
+def named(words: str) -> set[str]:
+    """Return the canonical call ids of ours that a text names, one by one or as `hist_tool_3 to 7`."""
+    found: set[str] = set()
+    for first, last in _NAMED.findall(words):
+        if len(first) > 9 or len(last) > 9:
+            continue
+        begin, end = int(first), int(last or first)
+        found.update(mint(number) for number in range(begin, min(end, begin + _MANY) + 1))
+    return found
+
+
+def _listed(results: Mapping[CallId, str]) -> Iterator[tuple[str, list[str]]]:
+    """Give each tool with its calls, those of one that were made in a row as a range."""
+    by_tool: dict[str, list[CallId]] = {}
+    for call_id, tool in results.items():
+        by_tool.setdefault(tool, []).append(call_id)
+    for tool, ids in by_tool.items():
+        ours = sorted({number_of(each) for each in ids if mint(number_of(each)) == each})
+        others = [each for each in ids if mint(number_of(each)) != each]
+        yield tool, [*_ranges(ours), *others]
+
+
+def _ranges(numbers: Iterable[int]) -> Iterator[str]:
+    for _, run in groupby(enumerate(numbers), key=lambda each: each[1] - each[0]):
+        row = [number for _, number in run]
+        yield mint(row[0]) if len(row) == 1 else f"{mint(row[0])} to {row[-1]}"

@@ -1,0 +1,183 @@
+"""Reproduction: the least of a refused request that shows why it was refused, with nothing of what was said in it.
+
+In:  a request body that a provider or the judge refused, and the dialect.
+Out: a body of the same structure. Texts, arguments and data are replaced by their lengths, ids by numbers.
+
+Where the judge finds the same rule broken in what is left, everything that can go without mending that is taken out.
+Where it finds nothing, because only the provider knew, the structure stays whole.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+
+from msgspec import Struct, field
+
+from actors.core.check import check
+from actors.core.data.jsonio import JsonRefused, JsonValue, dump, parse
+from actors.core.dialects.dialect import Dialect
+from actors.core.transcript.diagnostics import Refusal
+
+TRIES = 1000
+"""Requests that are judged to make one small, at most."""
+_MOST = 1 << 28
+_DEPTH = 96
+_SHORT = 3  # characters of a text that says nothing by itself
+
+_KEPT = frozenset(("role", "type", "name", "model", "status", "mode", "effort", "media_type", "format"))
+"""Fields whose words are the protocol's, or a tool's name."""
+_IDS = frozenset(
+    ("id", "call_id", "tool_call_id", "tool_use_id", "toolUseId", "item_id", "previous_response_id")
+)
+_CONTENT = frozenset(("args", "arguments", "input", "response", "json", "metadata"))
+_MESSAGES = "input"  # of a whole request in one family; elsewhere it is the arguments of a call
+
+
+class Reproduction(Struct, frozen=True):
+    """A refused request without its content.
+
+    Args:
+        session, dialect, backend: Whose it was, and whom it was for.
+        by: `judge`, before it was sent, or `provider`.
+        rule, fault_class: Of the first fault; None and `unclassified` where nobody knew the words.
+        why: In the words of who refused it; what they quote of the request is replaced.
+        request: The body, as JSON.
+        is_minimal: Whether the judge finds the rule broken in it, and nothing more can be left out.
+    """
+
+    session: str
+    backend: str
+    dialect: str
+    by: str
+    rule: str | None
+    fault_class: str
+    why: str
+    request: bytes
+    is_minimal: bool
+
+
+def reproduction(refusal: Refusal, dialect: Dialect) -> Reproduction:
+    """Return the least of a refused request that shows why it was. Never raises."""
+    fault = next(iter(refusal.report.faults), None)
+    why = refusal.why
+    try:
+        whole = parse(refusal.body, max_bytes=_MOST, max_depth=_DEPTH)
+    except JsonRefused:
+        request, is_minimal = dump(f"[{len(refusal.body)} bytes that are not JSON]"), False
+    else:
+        veil = _Veil()
+        hidden = veil.over_request(whole)
+        why = veil.without(why)
+        broken = _rules(whole, dialect) & _rules(hidden, dialect)
+        is_minimal = bool(broken)
+        if broken:
+            rule = fault.rule if fault is not None and fault.rule in broken else min(broken)
+            hidden = _least(hidden, lambda body: rule in _rules(body, dialect))
+        request = dump(hidden)
+    return Reproduction(
+        refusal.session,
+        refusal.binding.backend,
+        dialect.name,
+        refusal.by,
+        fault.rule if fault is not None else None,
+        fault.fault_class if fault is not None else "unclassified",
+        why,
+        request,
+        is_minimal,
+    )
+
+
+def _rules(body: JsonValue, dialect: Dialect) -> set[str]:
+    return {fault.rule for fault in check(dump(body), dialect) if fault.rule is not None}
+
+
+class _Veil(Struct):
+    """Covers what was said, and remembers it for the words of who refused it."""
+
+    ids: dict[str, str] = field(default_factory=dict)
+    texts: set[str] = field(default_factory=set)
+
+    def over_request(self, body: JsonValue) -> JsonValue:
+        """Return a whole request without content."""
+        if not isinstance(body, dict) or not isinstance(messages := body.get(_MESSAGES), list):
+            return self.over(body)
+        hidden = self.over({**body, _MESSAGES: None})
+        assert isinstance(hidden, dict)
+        return {**hidden, _MESSAGES: self.over(messages)}
+
+    def over(self, value: JsonValue, key: str = "", *, inside: bool = False) -> JsonValue:
+        """Return a value without content. `inside`: all of it is content, its keys too."""
+        match value:
+            case dict():
+                within = inside or key in _CONTENT
+                return {
+                    f"key_{number}" if within else name: self.over(item, name, inside=within)
+                    for number, (name, item) in enumerate(value.items())
+                }
+            case list():
+                return [self.over(item, key, inside=inside) for item in value]
+            case str():
+                return self._text(value, key, inside=inside)
+            case bool() | None:
+                return value
+            case _:
+                return 0 if inside else value
+
+    def without(self, words: str) -> str:
+        """Return a text with nothing that is covered."""
+        for text in sorted(self.texts, key=len, reverse=True):
+            words = words.replace(text, f"[{len(text)} characters]")
+        for known, number in self.ids.items():
+            words = words.replace(known, number)
+        return words
+
+    def _text(self, text: str, key: str, *, inside: bool) -> str:
+        if not inside and key in _KEPT and len(text) <= 128:
+            return text
+        if not inside and key in _IDS and text:
+            return self.ids.setdefault(text, f"id_{len(self.ids) + 1}")
+        if len(text) > _SHORT:
+            self.texts.add(text)
+        if key == "arguments" and not inside and _is_object(text):
+            return "{}"
+        return f"[{len(text)} characters]" if text else ""
+
+
+def _is_object(text: str) -> bool:
+    try:
+        return isinstance(parse(text.encode(errors="replace"), max_bytes=_MOST, max_depth=_DEPTH), dict)
+    except JsonRefused:
+        return False
+
+
+def _least(body: JsonValue, is_wrong: Callable[[JsonValue], bool]) -> JsonValue:
+    """Return a body from which nothing can be left out without mending what is wrong with it."""
+    left = TRIES
+    found = True
+    while found:
+        found = False
+        for smaller in _smaller(body):
+            left -= 1
+            if left < 0:
+                return body
+            if is_wrong(smaller):
+                body, found = smaller, True
+                break
+    return body
+
+
+def _smaller(value: JsonValue) -> Iterator[JsonValue]:
+    """Yield a value without one of its parts, the largest parts first."""
+    if isinstance(value, list):
+        size = len(value)
+        while size > 0:
+            for start in range(0, len(value), size):
+                yield value[:start] + value[start + size :]
+            size //= 2
+        for place, item in enumerate(value):
+            for smaller in _smaller(item):
+                yield [*value[:place], smaller, *value[place + 1 :]]
+    elif isinstance(value, Mapping):
+        for name in value:
+            yield {key: item for key, item in value.items() if key != name}
+        for name, item in value.items():
+            for smaller in _smaller(item):
+                yield {**value, name: smaller}

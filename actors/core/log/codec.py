@@ -1,0 +1,211 @@
+"""Events as records of a log, and back.
+
+A record is the msgpack of a version and an event, as the event's class describes it (`actors.core.data.form`).
+Reading is strict: an unknown version, event or field is refused, and so is a missing field, a value that is not of
+its type, or text that should be JSON and is not. A record of an older version is upgraded first
+(`actors.core.log.upgrades`). It is binary; whoever stores it knows where it ends.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache, partial
+from typing import Any, Literal, TypeAlias, TypeVar, get_args, get_origin
+
+from msgspec import MsgspecError, Raw, json, msgpack
+from msgspec.structs import fields, force_setattr
+
+from actors.core.data.form import Form
+from actors.core.data.jsonio import Json, JsonObject, Quoted
+from actors.core.log.events import VERSION, End, Event, Interaction
+from actors.core.log.upgrades import upgraded
+from actors.core.values.content import Block, Message, Seal, ToolResult
+from actors.core.values.identity import Binding
+from actors.core.values.packed import Packed, encoded, seal_of, shared
+from actors.core.values.progress import AskProgress, Attempt, RefusedRequest
+from actors.errors import JournalError
+
+F = TypeVar("F", bound=Form)
+
+
+class LogRecord(Form, frozen=True):
+    """What a log holds."""
+
+    version: Literal[3]
+    event: Event
+
+
+def encode_event(event: Event) -> bytes:
+    return encoded(LogRecord(VERSION, event))
+
+
+_RECORD, _MESSAGE = msgpack.Decoder(LogRecord), msgpack.Decoder(Message)
+_ENCODER, _RAW = msgpack.Encoder(), json.Decoder(Raw)
+_BEGINS: Mapping[object, bytes] = {
+    Quoted: b'"',
+    Quoted | None: b'"',
+    JsonObject: b"{",
+    Json: b"",
+    Json | None: b"",
+    JsonObject | None: b"{",
+}
+"""How JSON begins, by the type of the field that holds it."""
+_PACKED = (Packed, Packed | None)
+_HOLDS_MORE = (
+    *(*_BEGINS, *_PACKED, Binding, Seal | None, End | None),
+    *(AskProgress, tuple[Attempt, ...], tuple[RefusedRequest, ...]),
+    *(tuple[Packed, ...], tuple[Block, ...], tuple[Interaction, ...], tuple[ToolResult, ...]),
+)
+"""Types of fields that say less than is checked."""
+Check: TypeAlias = Callable[[Any], Any]  # Any: the value of a field, and what is kept of it
+
+
+def decode_event(record: bytes) -> Event:
+    """Return the event of one record, of this version or an older one.
+
+    Raises:
+        JournalError: The record is not an event of its version, every field there, of its type and no other. The
+            message names the event and the field.
+    """
+    try:
+        return _decoded(record)
+    except JournalError:
+        older = _upgraded(record)
+        if older is None:
+            raise
+    return _decoded(older)
+
+
+def _upgraded(record: bytes) -> bytes | None:
+    try:
+        return upgraded(record)
+    except (LookupError, TypeError, ValueError) as error:
+        raise JournalError(
+            f"Not an event of an older version: {type(error).__name__}; is the journal damaged?"
+        ) from error
+
+
+def _decoded(record: bytes) -> Event:
+    try:
+        return _checked(_strictly(_RECORD, record).event)
+    except (MsgspecError, ValueError) as error:
+        raise JournalError(f"Not an event: {_why(record) or error}; is the journal damaged?") from error
+
+
+def _strictly(decoder: msgpack.Decoder[F], data: bytes) -> F:
+    """Return what these bytes are, and the only bytes it has: so nothing that has a default is missing."""
+    form = decoder.decode(data)
+    if _ENCODER.encode(form) != data:
+        raise ValueError(f"not as version {VERSION} writes it")
+    return form
+
+
+def _checked(form: F) -> F:
+    """Check what the types of its fields cannot say; give each binding its one object."""
+    for name, check in _checks(type(form)):
+        if (value := getattr(form, name)) is not None and (kept := check(value)) is not value:
+            force_setattr(form, name, kept)
+    return form
+
+
+@lru_cache(maxsize=256)
+def _checks(kind: type[Form]) -> tuple[tuple[str, Check], ...]:
+    """Return the fields whose types say less than is checked, each with the rest."""
+    return tuple((item.name, _check_of(item.type)) for item in fields(kind) if item.type in _HOLDS_MORE)
+
+
+def _check_of(kind: Any) -> Check:  # Any: a type as annotated
+    if kind is Binding:
+        return shared
+    if kind in _BEGINS:
+        return partial(_check_json, begins=_BEGINS[kind])
+    if kind in _PACKED:
+        return _check_packed
+    if get_origin(kind) is tuple:
+        return partial(_check_each, check=_check_packed if kind == tuple[Packed, ...] else _checked)
+    return _checked
+
+
+def _check_each(items: tuple[Any, ...], check: Check) -> tuple[Any, ...]:  # Any: as in `Check`
+    for item in items:
+        check(item)
+    return items
+
+
+def _check_packed(packed: Packed) -> Packed:
+    _message(packed)
+    return packed
+
+
+def _message(packed: Packed) -> Message:
+    message = _checked(_strictly(_MESSAGE, packed if isinstance(packed, bytes) else packed[0]))
+    if message.origin is None and any(seal.maker is None for seal in map(seal_of, message.blocks) if seal):
+        raise ValueError("a seal in it names nobody who made it")
+    return message
+
+
+def _check_json(text: bytes, begins: bytes) -> bytes:
+    try:
+        _RAW.decode(text)  # its syntax; not the encoding of its strings
+        if text.startswith(begins) and (text.isascii() or text.decode()):
+            return text
+    except (MsgspecError, ValueError):
+        pass
+    raise ValueError("not JSON of its kind")
+
+
+def _why(record: bytes) -> str | None:
+    """Return what is wrong in a record, in names of fields; None if it cannot be read at all."""
+    try:
+        return _fault(LogRecord, msgpack.decode(record), "")
+    except (MsgspecError, ValueError):
+        return None
+
+
+def _fault(kind: Any, value: Any, place: str) -> str | None:  # Any: a type as annotated, and any value
+    """Return the first thing in a value that is not of its type, with its place; None if there is none."""
+    form = _form(kind, value)
+    if form is not None and place == ".event":
+        place = str(form.__struct_config__.tag)
+    if isinstance(value, list):
+        below = _columns(form) if form is not None else _items(kind, len(value))
+        for (name, of), item in zip(below, value, strict=False):
+            if (found := _fault(of, item, place + name)) is not None:
+                return found
+        if form is not None and len(value) < len(below):
+            return f"{place}{below[len(value)][0]}: missing".removeprefix(".")
+    try:
+        typed: Any = msgpack.decode(msgpack.encode(value), type=kind)
+        if kind in _BEGINS and typed is not None:
+            _check_json(typed, _BEGINS[kind])
+        elif kind in _PACKED and typed is not None:
+            said = msgpack.decode(typed if isinstance(typed, bytes) else typed[0])
+            if (found := _fault(Message, said, place)) is not None:
+                return found
+            _message(typed)
+    except (MsgspecError, ValueError) as error:
+        return f"{place}: {_short(value)}: {str(error).partition(' - at `')[0]}".removeprefix(".")
+    return None
+
+
+def _form(kind: Any, value: object) -> type[Form] | None:
+    """Return which form a value is meant to be, of those that its type allows."""
+    tag = value[0] if isinstance(value, list) and value else None
+    forms = [each for each in (kind, *get_args(kind)) if isinstance(each, type) and issubclass(each, Form)]
+    return next((form for form in forms if form.__struct_config__.tag in (tag, None)), None)
+
+
+def _columns(form: type[Form]) -> list[tuple[str, Any]]:
+    named = [(f".{item.name}", item.type) for item in fields(form)]
+    return named if form.__struct_config__.tag is None else [(".kind", str), *named]
+
+
+def _items(kind: Any, count: int) -> list[tuple[str, Any]]:
+    """Return the places and types of what a tuple holds; nothing for another type."""
+    kinds = get_args(kind) if get_origin(kind) is tuple else ()
+    if kinds[-1:] == (...,):
+        kinds = kinds[:1] * count
+    return [(f"[{at}]", of) for at, of in enumerate(kinds)]
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:59] + "…"

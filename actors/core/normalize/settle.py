@@ -1,0 +1,250 @@
+"""Settle: every call under an id of its own, every result to its call, and what finds none into words.
+
+In:  attributed messages, whose ids may be empty, repeated or a provider's.
+Out: the messages of the human and the model, and what became of each call.
+
+`pairing` chooses the call that a result is about. Of several results of one call the first counts (REQ-915-048); a
+repetition is dropped, and a different one is kept as a duplicate. A result whose call is missing or not certain is
+never lost: if the ledger knows the call, the call is restored, else the result becomes a note (labelled text) ahead of
+the next human message.
+"""
+
+from collections.abc import Iterable, Iterator
+from sys import intern
+
+from actors.core.data.form import replace
+from actors.core.data.jsonio import MAX_DEPTH, Json, parse_object, quote, sanitised, unquote
+from actors.core.ledger import Ledger, closed
+from actors.core.log.events import Interaction, result_of
+from actors.core.normalize.attribute import Placed, attributed
+from actors.core.normalize.pairing import CallPlace, ResultPlace, pair
+from actors.core.values.content import Block, Media, Message, Text, ToolCall, ToolResult
+from actors.core.values.identity import RUNTIME, CallId, mint, split_key
+from actors.core.values.intake import Remarks
+
+
+class Settling:
+    """Messages being settled, oldest first.
+
+    The ledger knows calls that the messages no longer hold. `minted`: ids are a provider's, so each call gets ours.
+    """
+
+    def __init__(self, ledger: Ledger, remarks: Remarks, *, minted: bool) -> None:
+        self.remarks = remarks
+        self._ledger = ledger
+        self._minted = minted
+        self._said: list[Message] = []
+        self._known: dict[CallId, Interaction] = {}
+        self._calls: list[CallPlace] = []  # those of the messages that stand before, then those to settle
+        self._results: list[ResultPlace] = []
+        self._names: list[CallId] = []  # canonical ids, by position in `_calls`
+        self._ids: set[str] = set()
+        self._about: Iterator[int | None] = iter(())
+        self._count = 0  # of messages
+        self._behind = -1  # the number of the message that results would stand directly behind
+        self._completions: dict[CallId, set[tuple[object, ...]]] = {}  # of calls with several results
+        self._early: dict[int, list[tuple[str, ToolResult]]] = {}
+        self._latest: dict[CallId, CallId] = {}
+        self._restored: dict[CallId, CallId] = {}
+        self._waiting: list[Text | Media] = []
+        self._told: set[Block] = set()
+
+    def remember(self, before: Iterable[Message], known: Ledger) -> None:
+        """Take up the calls of the messages that stand before, and the orphans told there."""
+        for message in before:
+            self._behind = self._count
+            if message.origin == RUNTIME:
+                self._told.update(message.blocks)
+            for call in message.calls:
+                seen = self._known[call.id] = closed(known.get(call.id) or _lost(call))
+                first = CallId(call.id.rpartition("~")[0])
+                original = first if first in self._known else call.id
+                self._latest[original] = call.id
+                self._names.append(call.id)
+                self._calls.append(CallPlace(original, call.name, self._count, _completions(seen)))
+            self._count += 1
+
+    def settled(self, pieces: Iterable[Placed]) -> list[Message]:
+        placed = list(attributed(pieces, self.remarks))
+        self._survey(message for _, message in placed)
+        for place, message in placed:
+            if message.speaker == "tool":
+                for result in message.results:
+                    self._result(result, place)
+                continue
+            if message.speaker == "human":
+                self._announce()
+            self._said.append(self._called(message) if message.calls else message)
+        self._announce()
+        return self._said
+
+    def _survey(self, messages: Iterable[Message]) -> None:
+        """Find out which call each result is about, before anything is settled."""
+        for message in messages:
+            if message.speaker != "tool":
+                self._behind = self._count
+            for call in message.calls:
+                self._calls.append(CallPlace(sanitised(call.id), call.name, self._count))
+            for result in message.results:
+                if result.status != "pending":
+                    key, tool = self._key(result)
+                    says = _completing(result)
+                    self._results.append(ResultPlace(key, tool, says, self._count, self._behind))
+            self._count += 1
+        self._ids = {call.id for call in self._calls}
+        self._about = iter(pair(self._calls, self._results, early=not self._minted))
+
+    def _key(self, result: ToolResult) -> tuple[CallId, str]:
+        """Return the id that a result gives, and the name of its tool where it came with one (`result_key`)."""
+        if not self._minted:
+            return CallId(sanitised(result.call_id)), ""
+        return split_key(result.call_id)
+
+    def ledger(self, known: Ledger) -> Ledger:
+        """Return what was known, with what the blocks say of each call, in order of appearance."""
+        return Ledger([*known.interactions(), *self._known.values()])
+
+    def _called(self, message: Message) -> Message:
+        blocks = [self._settle_call(block) if type(block) is ToolCall else block for block in message.blocks]
+        if all(new is old for new, old in zip(blocks, message.blocks, strict=True)):
+            return message
+        return Message(message.speaker, blocks, message.turn, message.origin)
+
+    def _settle_call(self, call: ToolCall) -> ToolCall:
+        """Settle a call that results were paired with, and take the results that stood before it."""
+        call, position = self._call(call), len(self._names)
+        self._names.append(call.id)
+        for place, result in self._early.pop(position, ()):
+            self._answer(call.id, result, place)
+        return call
+
+    def _call(self, call: ToolCall) -> ToolCall:
+        original = CallId(sanitised(call.id))  # lone surrogates have no bytes
+        name = self._name(original)
+        if original:
+            self._latest[original] = name
+        if name != original and not self._minted:
+            self.remarks.found("repeated_id", original)
+        if name != call.id:
+            call = replace(call, id=name)
+        if not self._minted:  # what a provider's call was given is an object since it was read
+            call = self._canonical(call)
+        self._known[name] = _lost(call)
+        return call
+
+    def _name(self, original: CallId) -> CallId:
+        """Return the id of a call: the next of ours; or its own, numbered where that is empty or was given before."""
+        if self._minted:
+            return mint(len(self._known) + 1)
+        name, count = original, 1 if original else 0
+        while not name or name in self._known:
+            count += 1
+            name = CallId(f"{original}~{count}")
+        return name
+
+    def _canonical(self, call: ToolCall) -> ToolCall:
+        text, size = call.json.decode("utf-8", "replace"), len(call.json)
+        if text.startswith("{") and parse_object(text, max_bytes=size, max_depth=MAX_DEPTH) is not None:
+            return call
+        self.remarks.found("malformed_arguments", call.id)
+        raw = quote(text) if call.raw_json is None else call.raw_json
+        return replace(call, raw_json=raw, json=Json(b"{}"), is_free=False)
+
+    def _result(self, result: ToolResult, place: str) -> None:
+        key, tool = self._key(result)
+        if result.status == "pending":
+            self._note_pending(key, result)
+            return
+        position = next(self._about)
+        if position is None:
+            self._orphan(key, tool, result, place)
+        elif position < len(self._names):
+            self._answer(self._names[position], result, place)
+        else:
+            self._early.setdefault(position, []).append((place, result))
+
+    def _note_pending(self, key: CallId, result: ToolResult) -> None:
+        """Note a call that had begun when the messages were taken, and whose end they do not hold."""
+        name = self._latest.get(key)
+        if name is not None and result.is_complete is False and self._known[name].end is None:
+            self._known[name] = replace(self._known[name], started=True, cancelled="outcome_unknown")
+
+    def _answer(self, name: CallId, result: ToolResult, place: str) -> None:
+        key, tool = self._key(result)
+        known, kept = self._known[name], replace(result, call_id=name)
+        if known.completion is None:
+            self._known[name] = replace(known, started=True, end=kept, cancelled=None)
+        else:
+            said = self._completions.setdefault(name, set(_completions(known)))
+            again = _completing(kept) in said
+            said.add(_completing(kept))
+            self.remarks.dedupe.append((name, "duplicate" if again else "conflicting_duplicate"))
+            self.remarks.add(place, "another result for call %s kept as a duplicate", _quote(key or tool))
+            if not again:
+                self._known[name] = replace(known, duplicates=(*known.duplicates, kept))
+
+    def _orphan(self, key: CallId, tool: str, result: ToolResult, place: str) -> None:
+        """Settle a result whose call is missing or not certain."""
+        known = self._ledger.get(key) if key else None  # an empty id names nothing
+        if known is not None and known.late is not None:
+            # Its call was compacted away, and the ledger tells it.
+            self.remarks.dedupe.append((key, "late"))
+        elif (name := self._restored.get(key)) is not None:
+            self._answer(name, result, place)
+        elif known is not None and known.tool is not None and key not in self._ids:
+            self.remarks.found("restored_call", key)
+            call = self._call(ToolCall(key, known.tool, json=known.arguments or Json(b"{}")))
+            self._restored[key] = call.id
+            self._said.append(Message("model", (call,)))
+            self._answer(call.id, result, place)
+        else:
+            self._tell(key, tool, result, place)
+
+    def _tell(self, key: CallId, tool: str, result: ToolResult, place: str) -> None:
+        """Turn a result whose call is unknown into a note, once."""
+        self.remarks.found("orphan_result", key)
+        what, about = _describe(key, tool, is_known=key in self._ids)
+        failed = ", which failed" if result.status == "error" else ""
+        words = Text(f"[A tool result without its call{failed}: {unquote(result.rendered_json)}]")
+        told: tuple[Text | Media, ...] = (words, *result.media)
+        if self._told.issuperset(told):
+            self.remarks.dedupe.append((key, "duplicate"))
+            self.remarks.add(place, f"{what} left out: it is there already", *about)
+            return
+        self.remarks.add(place, f"{what} kept as text", *about)
+        self._told.update(told)
+        self._waiting += told
+
+    def _announce(self) -> None:
+        """Tell what waits for the next human message, ahead of it."""
+        if self._waiting:
+            self._said.append(Message("human", tuple(self._waiting), origin=RUNTIME))
+            self._waiting.clear()
+
+
+def _lost(call: ToolCall) -> Interaction:
+    return Interaction(call.id, intern(call.name), call.json, cancelled="lost")
+
+
+def _describe(key: str, tool: str, *, is_known: bool) -> tuple[str, tuple[str, ...]]:
+    """Return what a note says of a result without its call, and the values in it."""
+    if key and is_known:
+        return "result of id %s, without a certain call,", (_quote(key),)
+    if key or tool:
+        return "result for unknown call %s", (_quote(key or tool),)
+    return "result without a call id", ()
+
+
+def _quote(text: str) -> str:
+    return repr(text)[:80]
+
+
+def _completing(result: ToolResult) -> tuple[object, ...]:
+    """Return what a result completes its call with, whatever its source said of it besides."""
+    return result.content_json, result.error_json, result.media
+
+
+def _completions(known: Interaction) -> tuple[tuple[object, ...], ...]:
+    """Return what a call was completed with so far, the further results included."""
+    first = () if known.end is None else (result_of(known.end),)
+    return tuple(map(_completing, (*first, *known.duplicates)))

@@ -1,0 +1,1 @@
+"""Routing, pacing, fairness, shared budgets, and facts learned from refusals."""

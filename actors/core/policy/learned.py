@@ -1,0 +1,54 @@
+"""What refusals teach of a model, in the form of the `[models."PROVIDER:GLOB"]` table of `actors.toml`.
+
+In:  a binding, and the names of the parameters that its provider does not support (`actors.adapters.omissions`).
+Out: the fields of the table, and the table as text.
+
+A parameter that no field of the table describes stands in a comment: it is left out for the life of a runtime only.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+
+from actors.core.data.jsonio import quote
+from actors.core.schemas.property_keys import PLAIN_KEYS
+from actors.core.values.identity import Binding
+
+Override = str | bool | tuple[str, ...]
+"""The value of a field of the table."""
+
+FIELDS: Mapping[str, Mapping[str, Override]] = {
+    "effort": {"efforts": ()},
+    "temperature": {"sampling": "never"},
+    "top_p": {"sampling": "never"},
+    "stop": {"stops": False},
+    "thinking": {"thinking": ()},
+    "tool_choice": {"forced_choice": "never"},
+    "cache": {"cache": "none"},
+    "cache_life": {"cache": "automatic"},
+    "output": {"schema_output": False},
+    "schema_keys": {"property_keys": PLAIN_KEYS},
+}
+"""The fields that say that a parameter is not supported."""
+
+
+def overrides(names: Iterable[str]) -> dict[str, Override]:
+    """Return the fields that say that these parameters are not supported."""
+    return {field: value for name in names for field, value in FIELDS.get(name, {}).items()}
+
+
+def models_entry(binding: Binding, names: Iterable[str]) -> str:
+    """Return the `[models]` table that makes it permanent that a binding does not support these parameters."""
+    known = tuple(names)
+    model = re.sub(r"([*?\[])", r"[\1]", binding.model)
+    lines = [f"[models.{_toml(f'{binding.backend}:{model}')}]"]
+    lines += [f"{field} = {_toml(value)}" for field, value in overrides(known).items()]
+    lines += [f"# {name} was refused; no field says so" for name in known if name not in FIELDS]
+    return "\n".join(lines)
+
+
+def _toml(value: Override) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return quote(value).decode()  # a basic string of TOML has the escapes of JSON
+    return f"[{', '.join(map(_toml, value))}]"

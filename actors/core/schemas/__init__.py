@@ -1,0 +1,1 @@
+"""JSON Schemas, and the arguments of tool calls against them."""

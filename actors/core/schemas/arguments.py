@@ -1,0 +1,366 @@
+"""Check a tool call's arguments against the tool's JSON Schema, before anything runs.
+
+In:  a schema, which may come from strangers, and arguments, which a model wrote.
+Out: what is missing and what is wrong, in words the model can act on: the `tool_error` value.
+
+A schema cannot reach the network or a file (references outside it are refused), cannot make the regex engine
+backtrack (the linear engine only; a pattern with a lookaround or a backreference is left to the tool), and cannot
+multiply itself by references without bound. It is measured before it is compiled: its parts, its patterns, and what it
+costs with every reference written out. What a recursive one finds wrong is told only where that is no more work than
+`schema_cost` allows.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+
+from actors.core.data.jsonio import JsonRefused, JsonValue, dump, parse, sanitised
+from actors.core.schemas.json_schema import entries, is_schema
+from actors.core.schemas.schema_cost import SchemaCost, nodes
+from actors.core.schemas.unchecked_patterns import patterns_of, without_patterns
+from actors.errors import ToolDefinitionError, nearest
+
+if TYPE_CHECKING:
+    from jsonschema_rs import ValidationError, Validator
+
+MAX_SCHEMA_BYTES = 256 * 1024
+MAX_SCHEMA_DEPTH = 48
+MAX_SUBSCHEMAS = 10_000
+MAX_PATTERNS = 256
+MAX_PATTERN = 4096  # characters of one pattern
+MAX_ERRORS = 16
+
+_EXCERPT = 80  # characters of a value that are repeated to the model
+_NAMED = 200  # characters of a path, a name or an expectation
+_FIELDS, _FIELD = 200, 64  # fields that an unknown one is compared with, and characters of one
+_PATTERN_BYTES = 256 * 1024
+_UNTOLD = "arguments that satisfy the schema (these are nested too deeply to say which do not)"
+_CHOICES = frozenset({"$ref", "allOf", "anyOf", "oneOf"})
+
+
+class ArgumentError(Struct, frozen=True):
+    """One thing that is missing or wrong.
+
+    Args:
+        path: Where, as `stops[2].city`; empty for the arguments as a whole.
+        expected: What would be right, in words.
+        got: The start of the JSON of what stood there; empty if it is missing.
+        is_missing: A required field that is not there.
+    """
+
+    path: str
+    expected: str
+    got: str = ""
+    is_missing: bool = False
+
+
+class ArgumentCheck:
+    """A compiled schema. Checks from several threads at once are safe."""
+
+    def __init__(self, validator: "Validator", cost: SchemaCost, schema: JsonValue) -> None:
+        self._validator = validator
+        self._cost = cost
+        self._schema = schema
+
+    def errors(self, arguments: JsonValue) -> tuple[ArgumentError, ...]:
+        """Return what is missing or wrong, at most `MAX_ERRORS`, sorted by path. Empty means valid.
+
+        Where to say it would take too long, one error says that.
+        """
+        try:
+            if self._validator.is_valid(arguments):
+                return ()
+            if not self._cost.explains(arguments):
+                return (ArgumentError("", _UNTOLD, _excerpt(arguments)),)
+            faults = islice(self._validator.iter_errors(arguments), MAX_ERRORS * 4)
+            found = [error for fault in faults for error in _explained(fault, self._schema)]
+        except ValueError as error:  # a value that is not JSON; the strict parser never gives one
+            found = [ArgumentError("", "arguments in JSON", _clipped(str(error), _EXCERPT))]
+        found.sort(key=lambda error: (error.path, not error.is_missing, error.expected, error.got))
+        return tuple(found[:MAX_ERRORS])
+
+    def is_valid(self, value: JsonValue) -> bool:
+        """Return whether a value fits the schema."""
+        return self._validator.is_valid(value)
+
+    def faults(self, value: JsonValue) -> "Iterable[ValidationError]":
+        """Return the validator's own faults of a value, lazily; none where listing them would take too long."""
+        return self._validator.iter_errors(value) if self._cost.explains(value) else ()
+
+
+def compile_schema(
+    schema: Mapping[str, JsonValue], *, tool: str, every_pattern: bool = False
+) -> ArgumentCheck:
+    """Return the check for one tool's schema.
+
+    Args:
+        every_pattern: Refuse a schema with a pattern that only an engine that backtracks can run. Without it such a
+            pattern, one with a lookaround or a backreference, is not checked: that is left to the tool.
+
+    Raises:
+        ToolDefinitionError: Not a schema for an object, not self-contained, too large, deep or costly, or with a
+            pattern that is too long or no regular expression.
+    """
+    named = repr(tool)[:_EXCERPT]  # this too may be what somebody sent
+    if not isinstance(schema, Mapping):
+        raise ToolDefinitionError(
+            f"Tool {named} has an unusable schema: {type(schema).__name__} is no object"
+        )
+    try:  # a strict, bounded copy: what is compiled cannot be changed later
+        plain: Any = parse(dump(dict(schema)), max_bytes=MAX_SCHEMA_BYTES, max_depth=MAX_SCHEMA_DEPTH)
+        cost = SchemaCost(plain)
+        if reason := _why_unusable(plain) or cost.why_too_much():
+            raise ValueError(reason)
+        return ArgumentCheck(_make_validator(plain, every_pattern=every_pattern), cost, plain)
+    except (ValueError, TypeError) as error:
+        reason = printable(_clipped(str(error).partition("\n")[0], 2 * _NAMED))
+        raise ToolDefinitionError(f"Tool {named} has an unusable schema: {reason}") from None
+
+
+def _make_validator(schema: dict[str, Any], *, every_pattern: bool) -> "Validator":  # Any: JSON
+    from jsonschema_rs import (
+        FancyRegexOptions,
+        RegexOptions,
+        validator_for,
+    )  # most programs check no arguments
+
+    linear = RegexOptions(size_limit=_PATTERN_BYTES, dfa_size_limit=4 * _PATTERN_BYTES)
+    backtracking = FancyRegexOptions(size_limit=_PATTERN_BYTES, dfa_size_limit=4 * _PATTERN_BYTES)
+
+    def compiles(pattern: str, engine: RegexOptions | FancyRegexOptions) -> bool:
+        try:
+            validator_for({"pattern": pattern}, pattern_options=engine)
+        except ValueError:
+            return False
+        return True
+
+    try:
+        return validator_for(schema, retriever=_denied, pattern_options=linear)
+    except ValueError:
+        patterns = {pattern for node in nodes(schema) for pattern in patterns_of(node)}
+        unchecked = {
+            pattern
+            for pattern in patterns
+            if not compiles(pattern, linear) and compiles(pattern, backtracking)
+        }
+        if every_pattern or not unchecked:
+            raise
+    weaker = without_patterns(schema, frozenset(unchecked))
+    return validator_for(weaker, retriever=_denied, pattern_options=linear)
+
+
+def printable(text: str) -> str:
+    """Return a text that a terminal or a log can be shown: what would control them is escaped."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def tool_error(tool: str, errors: Sequence[ArgumentError], raw: str | None = None) -> dict[str, JsonValue]:
+    """Return the `tool_error` value that answers a call whose arguments cannot be used.
+
+    No `errors`: the arguments are not a JSON object at all, and `raw`, the text the model wrote, is quoted in part.
+    """
+    name = _clipped(tool, _NAMED)
+    if not errors:
+        wrong = ArgumentError("", "one JSON object", _clipped(raw or "", _EXCERPT))
+        message = f"The arguments of {name} are not one JSON object. Call it again with valid JSON arguments."
+        return _tool_error("malformed_arguments", name, message, [wrong])
+    missing = ", ".join(error.path for error in errors if error.is_missing)
+    parts = [f"missing: {missing}"] if missing else []
+    parts += [
+        f"{error.path or 'arguments'}: expected {error.expected}, got {error.got}"
+        for error in errors
+        if not error.is_missing
+    ]
+    message = f"{name} was not run. {'; '.join(parts)}. Call it again with corrected arguments."
+    return _tool_error("invalid_arguments", name, message, errors)
+
+
+def unknown_tool_error(tool: str, known: Iterable[str]) -> dict[str, JsonValue]:
+    """Return the `tool_error` value that answers a call of a tool that does not exist."""
+    name, names = _clipped(tool, _NAMED), list(known)
+    close = nearest(name, names)
+    hint = f" Did you mean {close}?" if close else f" Tools: {', '.join(names[:MAX_ERRORS]) or 'none'}."
+    return _tool_error("unknown_tool", name, f"There is no tool {name}.{_clipped(hint, 1000)}")
+
+
+def _tool_error(
+    kind: str, tool: str, message: str, errors: Sequence[ArgumentError] = ()
+) -> dict[str, JsonValue]:
+    wrong = [error for error in errors if not error.is_missing]
+    value: dict[str, JsonValue] = {
+        "kind": kind,
+        "tool": tool,
+        "missing": [error.path for error in errors if error.is_missing],
+        "wrong": [{"path": error.path, "expected": error.expected, "got": error.got} for error in wrong],
+        "message": _clipped(message, 2000),
+    }
+    return {"tool_error": value}
+
+
+def _why_unusable(schema: dict[str, Any]) -> str | None:  # Any: any keyword may hold anything
+    untyped = "object" if not _CHOICES.isdisjoint(schema) else None  # the arms say it
+    if (kind := schema.get("type", untyped)) != "object":
+        return f"its type is {kind!r}, providers take only 'object'"
+    if (found := _misplaced(schema)) is not None:
+        place, value = found
+        return f"'{place}' is {_excerpt(value)} where a schema must stand; write an object, such as {{}} for any value"
+    inside = list(nodes(schema))
+    patterns = [pattern for node in inside for pattern in patterns_of(node)]
+    for what, size, most in (
+        ("{} subschemas", len(inside), MAX_SUBSCHEMAS),
+        ("{} patterns", len(patterns), MAX_PATTERNS),
+        ("a pattern of {} characters", max(map(len, patterns), default=0), MAX_PATTERN),
+    ):
+        if size > most:
+            return f"it has {what.format(size)}, at most {most} are taken"
+    return _why_unmeasurable(inside)
+
+
+def _misplaced(schema: dict[str, Any]) -> tuple[str, JsonValue] | None:  # Any: as above
+    """Return the first entry that is no schema where one must stand, with its path; None if there is none."""
+    for keyword, value in schema.items():
+        for place, inner in entries(keyword, value):
+            path = keyword + place
+            if not is_schema(inner):
+                return path, inner
+            if isinstance(inner, dict) and (found := _misplaced(inner)) is not None:
+                return f"{path}.{found[0]}", found[1]
+    return None
+
+
+def _why_unmeasurable(inside: list[dict[str, Any]]) -> str | None:  # Any: JSON
+    """Return which reference leads where `SchemaCost` cannot follow, and the validator can."""
+    root, *inner = inside
+    for key in ("$dynamicRef", "$recursiveRef"):  # what they come to is known only while a value is read
+        if any(isinstance(node.get(key), str) for node in inside):
+            return f"it uses {key}; use $ref"
+    for key in ("$id", "id") if "draft-04" in str(root.get("$schema")) else ("$id",):
+        if any(isinstance(node.get(key), str) for node in inner):  # it moves what '#' stands for
+            return f"it holds another schema with an {key}; leave that out and refer to it by '#/...'"
+    for node in inside:
+        if isinstance(reference := node.get("$ref"), str) and not reference.startswith("#"):
+            return (
+                f"it refers to {_clipped(reference, _EXCERPT)!r}; it must hold all it refers to, as '#/...'"
+            )
+    return None
+
+
+def _denied(uri: str) -> JsonValue:
+    raise ValueError("a schema must hold all it refers to")
+
+
+def _explained(fault: "ValidationError", schema: JsonValue = None) -> list[ArgumentError]:
+    """Return what a fault says. With the `schema`, an unknown field is compared with those that it has."""
+    path = list(fault.instance_path)
+    match fault.kind.as_dict():
+        case {"property": str(name)} if fault.kind.name == "required":
+            missing = ArgumentError(dotted([*path, name]), "a value", is_missing=True)
+            return [missing, *_misspelt(name, fault, schema)]
+        case {"unexpected": [*names]}:
+            values = fault.instance if isinstance(fault.instance, dict) else {}
+            fields = _absent_fields(fault, schema)
+            return [
+                ArgumentError(dotted([*path, name]), _no_field(name, fields), _excerpt(values.get(name)))
+                for name in sorted(map(str, names))[:MAX_ERRORS]
+            ]
+        case details:
+            return [ArgumentError(dotted(path), _expected(fault, details), _excerpt(fault.instance))]
+
+
+def _misspelt(name: str, fault: "ValidationError", schema: JsonValue) -> list[ArgumentError]:
+    """Return the field of an object that a missing one was probably meant to be, where unknown ones are allowed."""
+    node = _object_schema(fault, schema)
+    if not isinstance(fault.instance, dict) or node.get("additionalProperties") is False:
+        return []
+    fields = node.get("properties")
+    unknown = (each for each in fault.instance if not isinstance(fields, dict) or each not in fields)
+    close = nearest(name, islice((each for each in unknown if len(each) <= _FIELD), _FIELDS))
+    if close is None or len(name) > _FIELD:
+        return []
+    place = dotted([*fault.instance_path, close])
+    return [ArgumentError(place, _no_field(close, [name]), _excerpt(fault.instance[close]))]
+
+
+def _absent_fields(fault: "ValidationError", schema: JsonValue) -> list[str]:
+    """Return the fields that an object with an unknown field may have and has not; some, where there are many."""
+    fields, given = _object_schema(fault, schema).get("properties"), fault.instance
+    if not (isinstance(fields, dict) and isinstance(given, dict)):
+        return []
+    absent = (name for name in fields if name not in given and len(name) <= _FIELD)
+    return list(islice(absent, _FIELDS))
+
+
+def _object_schema(fault: "ValidationError", schema: JsonValue) -> dict[str, JsonValue]:
+    """Return the schema of the object that a fault is about; empty if it is not known."""
+    node = schema
+    for part in list(fault.schema_path)[:-1]:
+        if isinstance(node, dict):
+            node = node.get(str(part))
+        else:
+            node = node[part] if isinstance(node, list) and isinstance(part, int) else None
+    return node if isinstance(node, dict) else {}
+
+
+def _no_field(name: str, fields: Sequence[str]) -> str:
+    close = nearest(name, fields) if len(name) <= _FIELD else None
+    return "no such field" if close is None else f"no such field; did you mean {close!r}?"
+
+
+def _expected(fault: "ValidationError", details: Mapping[str, Any]) -> str:  # Any: as above
+    words = f"a value that satisfies {fault.kind.name}"
+    if told := _EXPECTED.get(fault.kind.name):
+        words = told(*details.values())
+    elif branches := [branch for branch in details.get("context", ()) if branch]:
+        words = " or ".join(dict.fromkeys(_branch(branch, fault) for branch in branches))
+    return _clipped(words, _NAMED)
+
+
+def _branch(branch: Sequence["ValidationError"], outer: "ValidationError") -> str:
+    """Return what one alternative of an `anyOf` or `oneOf` wanted, by its first fault."""
+    fault = branch[0]
+    inner = list(fault.instance_path)[len(list(outer.instance_path)) :]
+    first = _explained(fault)[0]
+    words = f"{dotted([*inner, first.path.rpartition('.')[2]])}" if first.is_missing else first.expected
+    return f"({words} required)" if first.is_missing else f"{dotted(inner)} {words}" if inner else words
+
+
+def dotted(parts: Sequence[str | int]) -> str:
+    """Return the path to a place in a value, as `stops[2].city`; it is clipped."""
+    text = ""
+    for part in parts:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return _clipped(text, _NAMED)
+
+
+def _excerpt(value: Any) -> str:  # Any: JSON as the validator gives it back
+    try:
+        return _clipped(dump(value).decode(), _EXCERPT)
+    except JsonRefused:
+        return type(value).__name__
+
+
+def _clipped(text: str, size: int) -> str:
+    text = sanitised(text[: size + 1])
+    return text if len(text) <= size else text[: size - 1] + "…"
+
+
+# How the one detail that the validator gives of a keyword is said.
+_EXPECTED: Mapping[str, Callable[[Any], str]] = {  # Any: differs by keyword
+    "maximum": "at most {}".format,
+    "minimum": "at least {}".format,
+    "exclusiveMaximum": "less than {}".format,
+    "exclusiveMinimum": "more than {}".format,
+    "maxLength": "at most {} characters".format,
+    "minLength": "at least {} characters".format,
+    "maxItems": "at most {} items".format,
+    "minItems": "at least {} items".format,
+    "maxProperties": "at most {} fields".format,
+    "minProperties": "at least {} fields".format,
+    "pattern": "text matching {}".format,
+    "format": "a {}".format,
+    "type": " or ".join,
+    "enum": lambda options: f"one of {', '.join(map(_excerpt, options))}",
+    "const": _excerpt,
+}

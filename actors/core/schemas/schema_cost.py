@@ -1,0 +1,141 @@
+"""What a JSON Schema costs its validator: for any value, and for one.
+
+In:  a schema as strict JSON, with references into itself only, and perhaps a value.
+Out: how many parts the validator may visit.
+
+References can multiply a schema without bound, so it is measured before it is compiled. A cycle counts once there: how
+often it is followed is up to the value. To explain what is wrong with a value the validator remembers nothing, and a
+recursive schema that reaches a child in two ways doubles the work with each level; so that work is counted first.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from actors.core.data.jsonio import JsonValue, pointed
+
+MAX_EXPANDED = 100_000  # schema nodes, counting each as often as references reach it
+MAX_EXPANDED_DEPTH = 160  # of nodes inside each other, references followed
+MAX_EXPLAINED = 4_000  # pairs of a schema node and a part of the value, each as often as it is reached
+
+_UNEVALUATED = frozenset({"unevaluatedProperties", "unevaluatedItems"})
+_SAME = frozenset({"not", "if", "then", "else", "propertyNames"})
+_SAME_EACH = frozenset({"allOf", "anyOf", "oneOf", "dependentSchemas", "dependencies"})
+_EACH = frozenset({"additionalProperties", "additionalItems", "contains", *_UNEVALUATED})
+
+
+def nodes(value: Any) -> Iterator[dict[str, Any]]:  # Any: JSON
+    """Yield every object in a schema, itself first."""
+    if isinstance(value, dict):
+        yield value
+    for child in _children(value):
+        yield from nodes(child)
+
+
+class SchemaCost:
+    """The cost of one schema. Its references must be local ones."""
+
+    def __init__(self, root: dict[str, Any]) -> None:  # Any: JSON
+        self.root = root
+        self._known: dict[int, tuple[int, int]] = {}
+        self._open: set[int] = set()
+        self._is_recursive = False
+        self._anchors = {
+            name: node
+            for node in nodes(root)
+            for key in ("$anchor", "$dynamicAnchor")
+            if isinstance(name := node.get(key), str)
+        }
+
+    def why_too_much(self) -> str | None:
+        """Return why the schema is not to be compiled, None if it may be."""
+        try:
+            size, depth = self._measured(self.root)
+        except RecursionError:
+            depth = size = MAX_EXPANDED_DEPTH + 1
+        if depth > MAX_EXPANDED_DEPTH:
+            return f"its references lead deeper than {MAX_EXPANDED_DEPTH} parts inside each other"
+        if size > MAX_EXPANDED:
+            return f"its references and unevaluated keywords expand to more than {MAX_EXPANDED} parts"
+        return None
+
+    def explains(self, value: JsonValue) -> bool:
+        """Say whether what is wrong with a value is found within `MAX_EXPLAINED` visits.
+
+        A schema that is not recursive has its bound from `why_too_much`, which comes first.
+        """
+        try:
+            return not self._is_recursive or self._visits(self.root, value, {}) <= MAX_EXPLAINED
+        except RecursionError:
+            return False
+
+    def _measured(self, value: Any, above: int = 0) -> tuple[int, int]:  # Any: JSON
+        """Return how many nodes, and how many inside each other.
+
+        Raises:
+            RecursionError: Deeper than `MAX_EXPANDED_DEPTH`: our stack is not the schema's to choose.
+        """
+        if id(value) in self._known:
+            self._is_recursive |= id(value) in self._open
+            return self._known[id(value)]
+        if not isinstance(value, dict | list):
+            return 1, 1
+        if above >= MAX_EXPANDED_DEPTH:
+            raise RecursionError
+        self._known[id(value)] = 1, 1  # what a cycle back to here counts
+        self._open.add(id(value))
+        below = [self._measured(child, above + 1) for child in self._reached(value)]
+        self._open.discard(id(value))
+        size, depth = 1 + sum(size for size, _ in below), 1 + max((depth for _, depth in below), default=0)
+        if isinstance(value, dict) and not _UNEVALUATED.isdisjoint(value):
+            size *= 2  # what is below is read again, to know what it has evaluated
+        self._known[id(value)] = size, depth
+        return size, depth
+
+    def _reached(self, value: Any) -> list[Any]:  # Any: JSON
+        reference = value.get("$ref") if isinstance(value, dict) else None
+        target = [self._target(reference)] if isinstance(reference, str) else []
+        return [*_children(value), *target]
+
+    def _target(self, reference: str) -> Any:  # Any: JSON
+        from urllib.parse import unquote as percent_decoded  # as in `pointed`
+
+        name = percent_decoded(reference.removeprefix("#"))
+        return pointed(self.root, reference) if name[:1] in ("", "/") else self._anchors.get(name)
+
+    def _visits(self, schema: Any, value: Any, known: dict[tuple[int, int], int], above: int = 0) -> int:
+        """Return how often a part of the schema meets a part of the value. Both may be any JSON.
+
+        Raises:
+            RecursionError: Too deep, or too many pairs to count.
+        """
+        pair = id(schema), id(value)
+        if not isinstance(schema, dict) or pair in known:
+            return known.get(pair, 1)
+        if above >= MAX_EXPANDED_DEPTH or len(known) > MAX_EXPLAINED:
+            raise RecursionError
+        known[pair] = 1
+        below = sum(self._visits(inner, part, known, above + 1) for inner, part in self._met(schema, value))
+        known[pair] = 1 + below * (1 if _UNEVALUATED.isdisjoint(schema) else 2)
+        return known[pair]
+
+    def _met(self, schema: dict[str, Any], value: Any) -> Iterator[tuple[Any, Any]]:  # Any: JSON
+        """Yield each schema directly inside one with each part of the value it judges, rather too many."""
+        for key, inner in schema.items():
+            if key == "$ref" and isinstance(inner, str):
+                yield self._target(inner), value
+            elif key in _SAME:
+                yield inner, value
+            elif key in _SAME_EACH:
+                yield from ((item, value) for item in _children(inner))
+            elif key == "properties" and isinstance(inner, dict) and isinstance(value, dict):
+                yield from ((inner[name], part) for name, part in value.items() if name in inner)
+            elif key in ("patternProperties", "prefixItems") or (key == "items" and isinstance(inner, list)):
+                yield from ((item, part) for item in _children(inner) for part in _children(value))
+            elif key in _EACH or key == "items":
+                yield from ((inner, part) for part in _children(value))
+
+
+def _children(value: Any) -> Iterable[Any]:  # Any: JSON
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()

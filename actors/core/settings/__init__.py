@@ -1,0 +1,1 @@
+"""The settings of an ask, prices and budgets, labels and durations."""

@@ -1,0 +1,227 @@
+"""What a session may use and what it has used: prices, budgets, and the sums of the log.
+
+A price that nobody gave is unknown, and so is every cost that would need it: nothing is guessed.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from fnmatch import fnmatchcase
+from math import inf
+from typing import Any, Protocol, TypeAlias
+
+from actors.core.data.form import Form, replace
+from actors.core.values.identity import Binding
+from actors.core.values.stream import Usage
+from actors.errors import ConfigError, OverBudget
+
+MILLION = 1_000_000
+
+
+class Price(Form, frozen=True):
+    """What a million tokens of a model cost, in whatever currency the others are in.
+
+    `cache_read` and `cache_write` are for the tokens of the input that came from the provider's cache or went there.
+    Where such a price is not given, what had such tokens has an unknown cost. `context` is no price: the tokens that a
+    request and its answer may have together.
+    """
+
+    input: float
+    output: float
+    cache_read: float | None = None
+    cache_write: float | None = None
+    context: int | None = None
+
+    def of(self, usage: Usage) -> float | None:
+        """Return what this usage costs; None where a price is missing."""
+        read, written = usage.cache_read_tokens, usage.cache_write_tokens
+        if (read and self.cache_read is None) or (written and self.cache_write is None):
+            return None
+        plain = max(usage.input_tokens - read - written, 0)
+        cached = read * (self.cache_read or 0) + written * (self.cache_write or 0)
+        return (plain * self.input + usage.output_tokens * self.output + cached) / MILLION
+
+
+Prices: TypeAlias = Mapping[str, Price]
+"""Prices by model: its name, or a pattern with `*`. The name counts before patterns, a pattern before later ones."""
+
+
+def price_of(prices: Prices, binding: Binding) -> Price | None:
+    """Return the price of a binding's model, None where nobody gave one."""
+    if (exact := prices.get(binding.model)) is not None:
+        return exact
+    return next((price for pattern, price in prices.items() if fnmatchcase(binding.model, pattern)), None)
+
+
+def checked_prices(prices: Prices) -> Prices:
+    """Return prices that can be used.
+
+    Raises:
+        ConfigError: They are no mapping, or one is no `Price`, or has a figure below 0.
+    """
+    given: object = prices  # what is given may be anything
+    if not isinstance(given, Mapping) or not all(isinstance(model, str) for model in given):
+        raise ConfigError("prices= takes a mapping of models' names, or patterns, to each one's Price")
+    for model, price in prices.items():
+        if not isinstance(price, Price):
+            raise ConfigError(f"prices: {model!r} has {price!r}; it takes a Price")
+        for name in Price.__struct_fields__:
+            value = getattr(price, name)
+            if value is not None and not (type(value) in (int, float) and 0 <= value < inf):
+                raise ConfigError(
+                    f"prices: {name} of {model!r} is {value!r}; it takes a finite number from 0"
+                )
+    return prices
+
+
+class _Table(Protocol):
+    def model_dump(self) -> dict[str, Any]: ...  # Any: fields of a `Price`
+
+
+def all_prices(given: Prices, filed: Mapping[str, _Table]) -> Prices:
+    """Return the prices that are given, and behind them those of a file. Raises what `checked_prices` does."""
+    known = dict(checked_prices(given))
+    return known | {name: Price(**table.model_dump()) for name, table in filed.items() if name not in known}
+
+
+class Budget(Form, frozen=True):
+    """What a session may use over its life; None has no end.
+
+    Args:
+        rounds: Requests that were answered.
+        tokens: Of requests and answers together.
+        money: In the currency of the prices.
+        seconds: Of asks being driven.
+    """
+
+    rounds: int | None = None
+    tokens: int | None = None
+    money: float | None = None
+    seconds: float | None = None
+
+
+def checked_budget(budget: Budget) -> Budget:
+    """Return a budget as it is kept.
+
+    Raises:
+        ConfigError: It is none, or has a figure that is not above 0.
+    """
+    if not isinstance(budget, Budget):
+        raise ConfigError(f"budget= takes a Budget, not {type(budget).__name__}")
+    for name in Budget.__struct_fields__:
+        value, kinds = getattr(budget, name), (int,) if name in ("rounds", "tokens") else (int, float)
+        if value is not None and not (type(value) in kinds and 0 < value < inf):
+            raise ConfigError(f"Budget {name} is {value!r}; it takes a number above 0, or None")
+    money, seconds = budget.money, budget.seconds
+    return replace(
+        budget,
+        money=None if money is None else float(money),
+        seconds=None if seconds is None else float(seconds),
+    )
+
+
+TENANT = 64
+"""Characters of a tenant's name."""
+
+
+def checked_tenant(tenant: str) -> str:
+    """Return a tenant's name.
+
+    Raises:
+        ConfigError: It is no text, too long, or not printable.
+    """
+    given: object = tenant  # what is given may be anything
+    if not isinstance(given, str) or len(given) > TENANT or not given.isprintable():
+        raise ConfigError(f"tenant= takes at most {TENANT} printable characters, not {str(given)[:80]!r}")
+    return tenant
+
+
+Cost: TypeAlias = Callable[[Binding, Usage], float | None]
+"""Returns what usage of a binding costs, None where that is not known."""
+
+
+class Used(Form, frozen=True):
+    """What a session has used, by what its log says."""
+
+    rounds: int = 0
+    seconds: float = 0.0
+    usage: tuple[tuple[Binding, Usage], ...] = ()
+
+    def plus(self, binding: Binding, usage: Usage) -> "Used":
+        """Return it with one more round."""
+        known = dict(self.usage)
+        known[binding] = known.get(binding, Usage()) + usage
+        return replace(self, rounds=self.rounds + 1, usage=tuple(known.items()))
+
+    def joined(self, other: "Used") -> "Used":
+        """Return it with what another session used meanwhile. Its seconds are within this one's."""
+        known = dict(self.usage)
+        for binding, usage in other.usage:
+            known[binding] = known.get(binding, Usage()) + usage
+        return replace(self, rounds=self.rounds + other.rounds, usage=tuple(known.items()))
+
+    @property
+    def tokens(self) -> int:
+        """Of requests and answers together."""
+        return sum(usage.input_tokens + usage.output_tokens for _, usage in self.usage)
+
+    def money(self, cost: Cost) -> float | None:
+        """Return what it cost; None where a price is missing."""
+        return total(cost(binding, usage) for binding, usage in self.usage)
+
+
+def total(costs: Iterable[float | None]) -> float | None:
+    """Return a sum, unknown as soon as a part of it is."""
+    sums = 0.0
+    for cost in costs:
+        if cost is None:
+            return None
+        sums += cost
+    return sums
+
+
+def why_over(budget: Budget, used: Used, cost: Cost, whose: str = "the session's budget") -> str | None:
+    """Return which part of a budget is used up, in one line; None while there is some of each left."""
+    if budget.rounds is not None and used.rounds >= budget.rounds:
+        return f"{whose} of {budget.rounds} rounds is used up"
+    if budget.tokens is not None and (tokens := used.tokens) >= budget.tokens:
+        return f"{whose} of {budget.tokens} tokens is used up ({tokens} were used)"
+    if budget.seconds is not None and used.seconds >= budget.seconds:
+        return f"{whose} of {budget.seconds:g} seconds is used up"
+    if budget.money is not None:
+        money = used.money(cost)
+        if money is None:
+            return f"{whose} of {budget.money:g} cannot be kept: nobody gave {_missing(used, cost)}"
+        if money >= budget.money:
+            return f"{whose} of {budget.money:g} is used up ({money:g} was paid)"
+    return None
+
+
+def _missing(used: Used, cost: Cost) -> str:
+    """Return which price is missing of what was used."""
+    for binding, usage in used.usage:
+        parts = {
+            "a price": Usage(),
+            "the price cache_read": Usage(cache_read_tokens=usage.cache_read_tokens),
+            "the price cache_write": Usage(cache_write_tokens=usage.cache_write_tokens),
+        }
+        for what, part in parts.items():
+            if cost(binding, part) is None:
+                return f"{what} of model {binding.model!r}"
+    raise AssertionError("each part has its price")
+
+
+def left(budget: Budget, used: Used, cost: Cost) -> Budget:
+    """Return what is left for a session below. No seconds: it ends with a call of the one above, which counts them.
+
+    Raises:
+        OverBudget: Nothing is.
+    """
+    if (why := why_over(budget, used, cost)) is not None:
+        raise OverBudget(f"No subagent is opened: {why}")
+    money = budget.money
+    if money is not None:
+        money -= used.money(cost) or 0.0
+    return Budget(
+        None if budget.rounds is None else budget.rounds - used.rounds,
+        None if budget.tokens is None else budget.tokens - used.tokens,
+        money,
+    )

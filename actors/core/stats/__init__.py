@@ -1,0 +1,1 @@
+"""Counters of asks, requests and tools."""

@@ -1,0 +1,152 @@
+"""Retold: how tool calls, requests and asks fared, counted from events in their JSON form.
+
+In:  what `actors run --json` prints, or the events of one session or of several, one after the other.
+Out: the counters of each backend, as `actors.core.stats.stats.recount` has them from the log; and what else events
+    tell.
+
+It knows what a reader was shown and nothing else. A batch that the process did not survive is not shown as results, so
+invalid calls of it are missing here. Of subagents it knows what the stream above showed.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from msgspec.structs import asdict
+
+from actors.core.session.state import WHY
+from actors.core.stats.measures import status_label
+from actors.core.stats.stats import OUR_BUG, ToolCounts
+from actors.core.stream_events.event_json import Fields
+from actors.core.values.content import Message, ToolCall
+from actors.core.values.stream import Usage
+
+NO_TOKENS = asdict(Usage())
+
+
+@dataclass(slots=True)
+class RetoldWork:
+    """What events tell of asks and requests.
+
+    Args:
+        asks: How many ended so. One that awaits its caller has not ended.
+        requests: By binding, how many ended with a status.
+        tokens: By binding, of the answers.
+        failures: Calls that raised, or took too long.
+    """
+
+    asks: Counter[str] = field(default_factory=Counter)
+    requests: dict[str, Counter[str]] = field(default_factory=dict)
+    tokens: dict[str, Counter[str]] = field(default_factory=dict)
+    failures: int = 0
+
+    def take(self, event: Fields, binding: str) -> None:
+        """Count what an event tells of a turn on a binding."""
+        match event:
+            case {
+                "type": "complete" | "error",
+                "status": "complete" | "cancelled" | "failed" | "interrupted" as status,
+            }:
+                self.asks[status] += 1
+            case {"status": "request_failed"}:
+                self.answer(binding, (event.get("cause") or {}).get("status"))
+            case {"status": "message", "detail": str(fault)} if fault:  # its request was told to have failed
+                self.use(binding, event.get("usage"))
+            case {"status": "message", "message": {"calls": _}}:
+                self.answer(binding, 200, event.get("usage"))
+            case {"status": "tool_results", "results": list(results)}:
+                self.failures += sum(each["end"] == "failed" for each in results)
+            case _:
+                pass
+
+    def answer(self, binding: str, status: int | None, usage: dict[str, int] | None = None) -> None:
+        """Count a request that ended, with the tokens of its answer."""
+        self.requests.setdefault(binding, Counter())[status_label(status)] += 1
+        self.use(binding, usage)
+
+    def use(self, binding: str, usage: dict[str, int] | None) -> None:
+        """Count the tokens of an answer."""
+        known = {name: count for name, count in (usage or {}).items() if name in NO_TOKENS}
+        self.tokens.setdefault(binding, Counter(NO_TOKENS)).update(known)
+
+
+@dataclass(slots=True)
+class _Retold:
+    """The count, and where in a session it is."""
+
+    work: RetoldWork = field(default_factory=RetoldWork)
+    binding: str = ""
+    counts: dict[str, ToolCounts] = field(default_factory=dict)
+    backend: str = ""
+    is_unanswered: bool = False
+    is_limited: bool = False
+    below: "dict[str, _Retold]" = field(default_factory=dict)
+
+    def take(self, event: Fields) -> None:
+        self.work.take(event, self.binding)
+        match event:
+            case {"status": "turn_started", "detail": str(binding)}:
+                self.backend, self.is_limited, self.is_unanswered = _backend(binding), False, False
+                self.binding = binding
+            case {"status": "request"}:
+                self.is_unanswered, tools_off = True, bool(event.get("tools_off"))
+                self.mine.tool_loop_max_iterations += tools_off and not self.is_limited
+                self.is_limited |= tools_off
+            case {"status": "message", "message": {"calls": list(calls)}}:
+                self.is_unanswered = False
+                self.mine.said(Message("model", tuple(map(_call, calls))))
+            case {"status": "tool_results", "results": list(results)}:
+                self.mine.tool_calls_invalid_args += sum(each["end"] == "refused" for each in results)
+                self.mine.tool_calls_repeated += event.get("repeated", 0)
+            case {"status": "rewritten", **more} if more.get("detail") not in WHY.values():
+                self.refused()
+            case {"status": "call_repaired"}:
+                self.mine.tool_calls_repaired += 1
+            case {"status": "turn_ended"}:
+                self.mine.answers_repaired += "repaired" in event
+                if (event.get("cause") or {}).get("kind") == OUR_BUG:
+                    self.refused()
+            case {"type": "subagent", "session": str(name), "event": dict(inner)}:
+                self.below.setdefault(name, _Retold(self.work, counts=self.counts)).take(inner)
+            case _:
+                pass
+
+    @property
+    def mine(self) -> ToolCounts:
+        return self.counts.setdefault(self.backend, ToolCounts())
+
+    def refused(self) -> None:
+        """Count a request that brought no answer, but a rewrite or the end: it was refused for its structure."""
+        self.mine.tool_api_400_total += self.is_unanswered
+        self.is_unanswered = False
+
+
+def recount_events(events: Iterable[Fields]) -> dict[str, ToolCounts]:
+    """Return what events say of how tool calls fared, by backend. Those it does not know are passed over.
+
+    Raises:
+        KeyError, TypeError: One is no event.
+    """
+    return recount_work(events)[0]
+
+
+def recount_work(events: Iterable[Fields]) -> tuple[dict[str, ToolCounts], RetoldWork]:
+    """Return the same, and what events tell of asks and requests.
+
+    Raises:
+        KeyError, TypeError: One is no event.
+    """
+    counting = _Retold()
+    for event in events:
+        counting.take(event)
+    known = {name: counts for name, counts in counting.counts.items() if counts != ToolCounts()}
+    return known, counting.work
+
+
+def _backend(binding: str) -> str:
+    """Return the backend's name of a binding as people are shown it."""
+    return binding.partition(":")[0].partition(" via ")[0]
+
+
+def _call(fields: Fields) -> ToolCall:
+    return ToolCall(fields["id"], fields["name"], fields["arguments"], fields.get("raw"))

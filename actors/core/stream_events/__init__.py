@@ -1,0 +1,1 @@
+"""The events that a caller sees, and their JSON form."""

@@ -1,0 +1,131 @@
+"""Template tokens: what a chat template puts around tool calls and reasoning, found in the text of an answer.
+
+In:  the text of an answer.
+Out: whether it holds a tool call that its host did not parse; what is left of it without tokens and reasoning.
+
+A self-hosted model writes its calls between tokens of its own chat template. A host that runs without the matching
+parser passes them on as text. They are found here and never read: a call that a text describes is not run, since the
+text may quote a document or another model.
+
+Only the exact token counts. A token in a fenced block, in inline code or in quotes is spoken about. Where a token is
+a plain word in brackets, what follows it must have the form of a call.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from actors.core.data.jsonio import parse_object
+
+_NAME = r"[\w.:-]+"
+
+CALL_TOKENS: Final[Mapping[str, tuple[str, ...]]] = {
+    # huggingface.co/moonshotai/Kimi-K2-Instruct, tool_call_guidance.md; vLLM reads the singular form too
+    "kimi": (r"<\|tool_calls?_section_(?:begin|end)\|>", r"<\|tool_call_(?:begin|argument_begin|end)\|>"),
+    # Hermes and Qwen 2.5 and 3: JSON in <tool_call>; Qwen 3 Coder: <function=NAME>; GLM 4.5 to 5: NAME<arg_key>
+    "qwen": (
+        rf"<tool_call>(?=\s*(?:[\[{{<]|\Z)|{_NAME}\s*(?:<|{{))",
+        r"[}\]>]\s*</tool_call>",
+        rf"<function={_NAME}>",
+    ),
+    "glm": (r"<arg_key>", r"<arg_value>", r"<\|observation\|>"),
+    # github.com/openai/harmony; the second is what is left where special tokens are skipped
+    "harmony": (
+        r"<\|(?:call|constrain)\|>",
+        rf"to=functions\.{_NAME}",
+        rf"<\|(?:start|channel)\|>\w*\s+to={_NAME}",
+        r"<\|start\|>functions\.",
+    ),
+    # huggingface.co/deepseek-ai: V3 and R1, then V3.2 and V4 (DSML), which some hosts write with ASCII bars
+    "deepseek": (
+        r"<｜tool▁(?:calls?▁(?:begin|end)|sep)｜>",
+        r"</?[｜|]DSML[｜|](?:function_calls|tool_calls|invoke|parameter)\b",
+    ),
+    # llama.com/docs, Llama 3.1 and 4; Llama's <function=NAME> is that of Qwen 3 Coder
+    "llama": (r"<\|python_(?:tag|start)\|>",),
+    # mistral-common: v3 has a list, v11 and v13 have NAME[ARGS]
+    "mistral": (rf"\[TOOL_CALLS\](?=\s*(?:[\[{{]|\Z|{_NAME}\s*[\[{{]))", r"\[ARGS\](?=\s*{)"),
+    # MiniMax M2; M1 has JSON in <tool_calls>; Claude's own form is in many open fine-tunes
+    "minimax": (r"<minimax:tool_call>", r"<tool_calls>(?=\s*(?:[\[{<]|\Z))"),
+    "invoke": (rf"<invoke name=\"{_NAME}\">", r"<function_calls>(?=\s*<)"),
+    "gemma": (r"<\|tool_call>", r"<start_function_call>"),
+    "granite": (r"<\|tool_call\|>",),
+    "cohere": (r"<\|START_ACTION\|>",),
+    "nemotron": (r"<TOOLCALL>",),
+    "seed": (r"<seed:tool_call>",),
+    "lfm": (r"<\|tool_call_start\|>",),
+    "longcat": (r"<longcat_tool_call>",),
+    "gigachat": (r"<\|function_call\|>",),
+}
+"""The tokens around calls, by model family, as regular expressions."""
+
+_CALL = re.compile("|".join(token for family in CALL_TOKENS.values() for token in family))
+_QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "«": "»"}
+
+_FENCED = re.compile(
+    r"^[ \t>]*(?:[-*+] |\d+[.)] )?[ \t]*(`{3,}(?=[^`\n]*$)|~{3,})[^\n]*(?:\n.*?)??(?:\n[ \t>]*\1|\Z)",
+    re.DOTALL | re.MULTILINE,
+)
+_TICKS = re.compile(r"`+")
+
+_REASONING = re.compile(
+    r"\s*(?:<think>.*?(?:</think>|\Z)|\[THINK\].*?(?:\[/THINK\]|\Z)|(?:<\|start\|>assistant\s*)?"
+    r"<\|channel\|>analysis<\|message\|>.*?(?:<\|end\|>|\Z))",
+    re.DOTALL,
+)
+"""Reasoning that a host left in the text: DeepSeek, Qwen and GLM; Magistral; harmony."""
+
+_TOKEN = re.compile(
+    r"<\|start_header_id\|>assistant<\|end_header_id\|>"
+    r"|<\|(?:im_start|start)\|>assistant|<start_of_turn>model|<\|im_assistant\|>assistant"
+    r"|<\|channel\|>(?:final|commentary|analysis)"
+    r"|<\|turn>model|<turn\|>|<\|channel>\w*|<channel\|>|<end_of_turn>|</tool_call>|</function>"
+    r"|<\|\w{1,40}\|>|<｜[\w▁]{1,40}｜>|</?s>|<(?:eos|bos|pad|unk)>|\[(?:/?INST|BOS|EOS|EOT)\]"
+)
+"""A token that carries no text of the model's, with the role or channel behind it."""
+
+
+def holds_call(text: str) -> bool:
+    """Return whether a text holds a tool call that its host did not parse. A JSON object as a whole holds none."""
+    if _CALL.search(text) is None or parse_object(text.strip()) is not None:
+        return False
+    prose = _without_inline_code(_FENCED.sub("\n", text))
+    return any(not _is_quoted(prose, found) for found in _CALL.finditer(prose))
+
+
+def without_reasoning(text: str) -> str:
+    """Return a text without the reasoning that it begins with."""
+    at = 0
+    while (found := _REASONING.match(text, at)) is not None:
+        at = found.end()
+    return text[at:]
+
+
+def without_tokens(text: str) -> str:
+    """Return a text without tokens of chat templates."""
+    return _TOKEN.sub("", text)
+
+
+def _is_quoted(text: str, found: re.Match[str]) -> bool:
+    before, behind = text[found.start() - 1 : found.start()], text[found.end() : found.end() + 1]
+    return before in _QUOTES and _QUOTES[before] == behind
+
+
+def _without_inline_code(text: str) -> str:
+    """Return a text without its code spans: a run of backticks opens one that the next run of its length closes."""
+    runs = [found.span() for found in _TICKS.finditer(text)]
+    places: dict[int, list[int]] = {}  # of the runs of one length, the last first
+    for place in reversed(range(len(runs))):
+        places.setdefault(runs[place][1] - runs[place][0], []).append(place)
+    kept, at, place = list[str](), 0, 0
+    while place < len(runs):
+        begin, end = runs[place]
+        same = places[end - begin]
+        while same and same[-1] <= place:
+            same.pop()
+        closing = same[-1] if same else None
+        if closing is not None and text.find("\n", end, runs[closing][0]) < 0:
+            kept.append(text[at:begin])
+            at, place = runs[closing][1], closing
+        place += 1
+    return "".join((*kept, text[at:]))

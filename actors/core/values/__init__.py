@@ -1,0 +1,1 @@
+"""Messages, blocks, bindings, ids and reports."""

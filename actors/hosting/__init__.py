@@ -1,1 +1,0 @@
-"""How a runtime hosts its sessions: which are open, which keep actors, and how one comes back or goes for good."""

@@ -1,0 +1,505 @@
+"""The journal actor: the one writer of all logs.
+
+A writer sends its events here and is answered when they are durable; what is announced, is announced
+after that. Records are appended in the order in which the commands arrived, and a log is read in its turn among
+them, so that what a session's actors are rebuilt from holds all that they had sent before they crashed.
+
+No log has an event whose forerunner was refused: what its writer had sent behind that is refused too, until the writer
+has read the log again.
+
+A storage that blocks is called in threads. What arrives meanwhile is written together, in one commit: so the more
+there is to write, the less each event costs. Sessions that are opened at once are claimed in one commit too. Reads
+have a thread of their own, which reads a page at a time: they begin behind the writes that were sent before, and hold
+up none that come after.
+"""
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any, ClassVar, TypeAlias, TypeVar, assert_never
+
+from msgspec import Struct
+
+from actors.core.log.events import Closed, Event
+from actors.errors import (
+    Fenced,
+    JournalBehind,
+    JournalDamaged,
+    JournalError,
+    JournalUnavailable,
+    SessionElsewhere,
+)
+from actors.journal.ends import LogEnds
+from actors.journal.outage import JournalMeter
+from actors.journal.prelude import Prelude, Told
+from actors.journal.read_queue import ReadQueue
+from actors.journal.readers import Readers
+from actors.journal.storage import PAGE, Appended, Claim, Entry, LogPage, Storage
+from actors.journal.storage.calls import call_storage
+from actors.journal.storage.clock import ObservedClock
+from actors.journal.storage.deletion import RemainingData
+from actors.journal.storage.directory import EVERY, Page, SessionFilter, StoredSession
+from actors.journal.storage_threads import StorageThreads
+from actors.kernel import Actor, Context, Query
+
+R = TypeVar("R")
+
+BATCH = 256
+"""Commands that are written together at most; while as many wait, no more mail is taken."""
+READS = 1024
+"""Pages and lists that may wait to be read. What a session's actors need to begin or to go on always may."""
+
+
+class Append(Query[int], frozen=True):
+    """Append events to a session's log; the answer is the number of the last one.
+
+    Args:
+        session: Whose log.
+        fence: The number with which the writer claimed it.
+        events: What happened, in order.
+        prelude: What is written ahead of them.
+        then: Called with the number once it is durable, for a handler, which cannot ask.
+        failed: Called instead of `then` if it is not written.
+    """
+
+    session: str
+    fence: int
+    events: tuple[Event, ...]
+    prelude: Prelude | None = None
+    then: Told | None = None
+    failed: Callable[[JournalError], None] | None = None
+
+    @property
+    def entry(self) -> Entry:
+        """What is written."""
+        before = () if self.prelude is None else self.prelude.events
+        return Entry(self.session, self.fence, (*before, *self.events))
+
+    def written(self, last: int) -> None:
+        """Tell everybody concerned that it is durable. `last` is the number of the last event."""
+        if self.prelude is not None:
+            self.prelude.written(last - len(self.events))
+        if self.then is not None:
+            self.then(last)
+        self.reply.send(last)
+
+    def refused(self, error: Exception) -> None:
+        """Tell the writer that it is not durable."""
+        failure = error if isinstance(error, JournalError) else self._not_written(error)
+        if self.failed is not None:
+            self.failed(failure)
+        self.reply.fail(failure)
+
+    def _not_written(self, error: Exception) -> JournalError:
+        kinds = ", ".join(type(event).__name__ for event in self.entry.events)
+        why = f"Session {self.session!r}: {kinds} could not be written: {type(error).__name__}: {error}"
+        return JournalError(why[:500])
+
+
+class LogQuery(Query[R], frozen=True):
+    """Something else that is asked of the journal, behind every append that was sent before.
+
+    `deed`: what it is, for messages.
+    """
+
+    deed: ClassVar[str]
+    session: str
+
+    def answer(self, answer: R) -> None:
+        """Tell the asker that it is done."""
+        self.reply.send(answer)
+
+    def refused(self, error: Exception) -> None:
+        """Tell the asker that it is not done."""
+        if isinstance(error, JournalError | SessionElsewhere):
+            self.reply.fail(error)
+            return
+        why = f"Session {self.session!r}: its log could not be {self.deed}: {type(error).__name__}: {error}"
+        self.reply.fail(JournalError(why[:500]))
+
+
+class ReadLog(LogQuery[LogPage], frozen=True):
+    """Read a page of a session's log: its first events past number `after`, `most` of them at most.
+
+    `anew`: its writer goes on from the log's end. `urgent`: so it is not refused, however many reads wait.
+    """
+
+    deed = "read"
+    after: int = 0
+    anew: bool = False
+    most: int = PAGE
+    urgent: bool = False
+
+
+class ClaimSession(LogQuery[Claim], frozen=True):
+    """Make the asker a session's live writer; only of one that has a log, if it is to be `existing`.
+
+    `on_claim`: called with the claim when it is made, whether or not the asker still waits.
+    """
+
+    deed = "claimed"
+    existing: bool = False
+    on_claim: Callable[[Claim], None] | None = None
+
+    def answer(self, answer: Claim) -> None:
+        """Hand the claim over, and tell the asker."""
+        if self.on_claim is not None:
+            self.on_claim(answer)
+        super().answer(answer)
+
+
+class ReleaseSession(LogQuery[None], frozen=True):
+    """Let others claim a session that was claimed with the number `fence`."""
+
+    deed = "released"
+    fence: int
+
+
+class ListSessions(LogQuery[list[StoredSession]], frozen=True):
+    """Return the sessions that have a log, as `Storage.sessions` does."""
+
+    deed = "listed"
+    which: SessionFilter = EVERY
+    limit: int = 100
+    page: Page | None = None
+
+
+class FindSession(LogQuery[StoredSession | None], frozen=True):
+    """Return the directory's entry of a session; None if it has no log."""
+
+    deed = "found"
+
+
+class DeleteLog(LogQuery[None], frozen=True):
+    """Delete a session's log and those of `others`, all of them or none."""
+
+    deed = "deleted"
+    others: tuple[str, ...] = ()
+
+
+class Vacuum(LogQuery[Sequence[RemainingData]], frozen=True):
+    """Remove every byte of deleted logs from the storage's own files; the answer is what is left."""
+
+    deed = "vacuumed"
+    session: str = ""
+    most: int | None = None
+
+
+class LookAtClock(LogQuery[ObservedClock], frozen=True):
+    """Note the wall clock; the answer is how far it is trusted, as `Storage.look_at_clock` says."""
+
+    deed = "looked at"
+    session: str = ""
+    now: int = 0
+    elapsed: int = 0
+
+
+class Beat(LogQuery[None], frozen=True):
+    """Prolong the lease of this host."""
+
+    deed = "kept"
+    session: str = ""
+
+
+Read: TypeAlias = ReadLog | ListSessions | FindSession
+Ask: TypeAlias = Read | ClaimSession | ReleaseSession | DeleteLog | Vacuum | LookAtClock | Beat
+JournalCommand: TypeAlias = Append | Ask
+
+
+class _Group(Struct):
+    """What is written in one commit, claims and then appends; and what is read after it."""
+
+    claims: list[ClaimSession]
+    appends: list[Append]
+    reads: list[Read] = []
+
+    def __len__(self) -> int:
+        return len(self.claims) + len(self.appends)
+
+    def writes(self, session: str) -> bool:
+        """Say whether there is an append to a session, behind which a claim of it must come."""
+        return any(append.session == session for append in self.appends)
+
+    @property
+    def split(self) -> list["_Group"]:
+        """Each by itself."""
+        return [_Group([claim], []) for claim in self.claims] + [
+            _Group([], [append]) for append in self.appends
+        ]
+
+    def write(self, storage: Storage, ends: LogEnds) -> tuple[list[Claim | Exception], Sequence[Appended]]:
+        """Write it, in a thread; return what became of each."""
+        entries = list(ends.expected(append.entry for append in self.appends))
+        if not self.claims:
+            return [], storage.append(entries)
+        with storage.together([claim.session for claim in self.claims if not claim.existing]):
+            claimed = [self._claimed(storage, claim) for claim in self.claims]
+            return claimed, storage.append(entries) if entries else ()
+
+    def _claimed(self, storage: Storage, claim: ClaimSession) -> Claim | Exception:
+        try:
+            return storage.claim(claim.session, existing=claim.existing)
+        except JournalUnavailable:
+            raise  # of all of them
+        except Exception as error:  # a storage is other people's code
+            return error
+
+
+class JournalActor(Actor[JournalCommand]):
+    """Owns the storage. A crash loses nothing that was answered; what cannot be written is refused, no crash."""
+
+    level: ClassVar[int] = 5
+
+    def __init__(
+        self, storage: Storage, readers: Readers | None = None, meter: JournalMeter | None = None
+    ) -> None:
+        self._storage = storage
+        self._readers = Readers() if readers is None else readers
+        self._meter = JournalMeter() if meter is None else meter
+        self._meter.began, self._meter.queued = None, 0  # of one that crashed
+        self._queued: deque[JournalCommand] = deque()
+        self._broken: dict[str, Exception] = {}  # why a session's append was refused, until its log is read
+        self._ends = LogEnds()
+        self._is_working = False
+        self._reads: ReadQueue[Read]
+        self._context: Context[JournalCommand]
+        self._threads: StorageThreads
+
+    def started(self, context: Context[JournalCommand]) -> None:
+        """Keep the context, and threads of its own: slow tools must not hold up a write."""
+        self._context = context
+        self._threads = StorageThreads(self._storage, self._meter, context.ref.system)
+        self._reads = ReadQueue(READS, self._read, partial(context.start, name="read"))
+
+    def receive(self, command: JournalCommand) -> None:
+        if not self._storage.blocking:
+            self._do_at_once(command)
+            return
+        self._queued.append(command)
+        self._meter.queued += 1
+        if len(self._queued) == BATCH:
+            self._context.hold()
+        if not self._is_working:
+            self._is_working = True
+            self._context.start(self._work, name="write")
+
+    def _do_at_once(self, command: JournalCommand) -> None:
+        tell: Callable[[], None]
+        try:
+            if not isinstance(command, Append):
+                answer = self._checked(command, call_storage(self._operation(command)))
+                tell = partial(self._answered, command, answer)
+            elif self._may_write(command):
+                entries = list(self._ends.expected([command.entry]))
+                (written,) = call_storage(partial(self._storage.append, entries))
+                tell = partial(self._written, command, written)
+            else:
+                return
+        except Exception as error:  # a storage is other people's code
+            self._refused(command, error)
+            return
+        tell()
+
+    def _operation(self, command: Ask) -> Callable[[], Any]:  # Any: the answer of each
+        storage = self._storage
+        match command:
+            case ReadLog(session=session, after=after, most=most):
+                return partial(storage.page, session, after, most)
+            case ClaimSession(session=session, existing=existing):
+                return partial(storage.claim, session, existing=existing)
+            case ReleaseSession(session=session, fence=fence):
+                return partial(storage.release, session, fence)
+            case ListSessions(which=which, limit=limit, page=page):
+                return partial(storage.sessions, which, limit=limit, after=page)
+            case FindSession(session=session):
+                return partial(storage.find, session)
+            case DeleteLog(session=session, others=others):
+                return partial(storage.delete, session, *others)
+            case Vacuum(most=most):
+                return partial(storage.vacuum, most)
+            case LookAtClock(now=now, elapsed=elapsed):
+                return partial(storage.look_at_clock, now, elapsed)
+            case Beat():
+                self._threads.begin_beat()
+                return storage.beat
+            case _:
+                assert_never(command)
+
+    async def _work(self) -> None:
+        """Write what is queued, and what comes meanwhile, until there is no more."""
+        while self._queued:
+            is_full = len(self._queued) >= BATCH
+            batch = [*self._queued]
+            self._queued.clear()
+            self._meter.queued = 0
+            if is_full:
+                self._context.release()
+            self._meter.begin(self._context.ref.system.now())
+            await self._done(batch)
+            self._meter.end(self._context.ref.system.now())
+        self._is_working = False
+
+    async def _done(self, batch: list[JournalCommand]) -> None:
+        """Write the claims and appends of a batch together, but those behind something else after it."""
+        group = _Group([], [])
+        for command in batch:
+            if isinstance(command, Append):
+                group.appends.append(command)
+                continue
+            if isinstance(command, Read):
+                group.reads.append(command)
+                continue
+            if not isinstance(command, ClaimSession) or group.writes(command.session):
+                await self._carry_out(group)
+                group = _Group([], [])
+            if isinstance(command, ClaimSession):
+                group.claims.append(command)
+            else:
+                await self._ask(command, self._threads.write)
+        await self._carry_out(group)
+
+    async def _carry_out(self, group: "_Group") -> None:
+        await self._commit(group)
+        for read in group.reads:
+            await self._begin_reading(read)
+
+    async def _begin_reading(self, command: Read) -> None:
+        is_urgent = isinstance(command, ReadLog) and (command.anew or command.urgent)
+        try:
+            if isinstance(command, ReadLog) and command.anew:
+                await self._name_loss(command.session)
+            elif self._reads.is_full and not is_urgent:
+                command.refused(
+                    JournalUnavailable(f"{READS} reads wait for the journal already; try again later")
+                )
+                return
+        except Exception as error:  # as above
+            self._refused(command, error)
+        else:
+            self._reads.add(command, urgent=is_urgent)
+
+    async def _read(self, command: Read) -> None:
+        if not command.reply.done:  # else its asker has gone
+            await self._ask(command, self._threads.read)
+
+    async def _ask(self, command: Ask, run: Callable[[Callable[[], Any]], Awaitable[Any]]) -> None:
+        try:
+            answer = self._checked(command, await run(self._operation(command)))
+        except Exception as error:  # as above
+            self._refused(command, error)
+        else:
+            self._answered(command, answer)
+
+    def _checked(self, command: Ask, answer: Any) -> Any:  # Any: that of each
+        """Return an answer as its asker gets it: of a log that is open here, only what is acknowledged.
+
+        The end from which a log's writer goes on is noted; that is refused once, if acknowledged events are lost.
+        """
+        if not isinstance(command, ReadLog):
+            return answer
+        page: LogPage = answer
+        if not command.anew:
+            return page.up_to(self._ends.acknowledged(command.session, page.last))
+        if (error := self._ends.missing(command.session, page.last)) is not None:
+            self._lose(error, self._ends.fence(command.session))
+            raise error
+        self._ends.wrote(command.session, page.last)  # what was refused as unavailable may be there
+        return page
+
+    def _lose(self, error: JournalBehind, fence: int) -> None:
+        """Note what is lost, so that it is named before the log is read anew, and take readers back."""
+        self._ends.lose(error, fence)
+        self._readers.cut(error.session, error.first - 1)
+
+    async def _name_loss(self, session: str) -> None:
+        """Write which events of a session are lost, if some are, ahead of everything else."""
+        if (entry := self._ends.lost(session)) is None:
+            return
+        (outcome,) = await self._threads.write(partial(self._storage.append, [entry]))
+        if isinstance(outcome, JournalBehind):
+            self._lose(outcome, entry.fence)
+        if not isinstance(outcome, int):
+            raise outcome
+        self._ends.named(entry)
+        self._readers.grew(session, outcome)
+
+    async def _commit(self, group: "_Group") -> None:
+        """Do all of these or none; if it was none, then each by itself, so that one harms no other."""
+        if self._broken:
+            group.appends = [append for append in group.appends if self._may_write(append)]
+        if not len(group):
+            return
+        try:
+            write = partial(group.write, self._storage, self._ends)
+            claimed, written = await self._threads.write(partial(self._meter.time_commit, write))
+        except Exception as error:  # as above
+            if len(group) == 1 or isinstance(error, JournalUnavailable):
+                for claim in group.claims:
+                    self._refused(claim, error)
+                for append in group.appends:
+                    self._refused(append, error)
+                return
+            for alone in group.split:
+                await self._commit(alone)
+            return
+        for claim, outcome in zip(group.claims, claimed, strict=True):
+            if isinstance(outcome, Claim):
+                self._answered(claim, outcome)
+            else:
+                self._refused(claim, outcome)
+        for append, number in zip(group.appends, written, strict=True):
+            self._written(append, number)
+            with suppress(Exception):  # as above; it is written before the log is read anew
+                await self._name_loss(append.session)
+
+    def _may_write(self, append: Append) -> bool:
+        """Refuse an append behind one of its session that was refused."""
+        if (error := self._broken.get(append.session)) is not None:
+            self._refused(append, error)
+        return error is None
+
+    def _refused(self, command: JournalCommand, error: Exception) -> None:
+        if isinstance(command, Append):
+            self._broken[command.session] = error
+            self._meter.refused += len(command.entry.events)
+        if isinstance(error, JournalUnavailable):
+            self._meter.failed(error)
+        if isinstance(error, JournalDamaged):
+            self._meter.found_damaged(error)
+        command.refused(error)
+
+    def _answered(self, command: Ask, answer: Any) -> None:  # Any: that of each
+        if isinstance(command, FindSession):
+            command.answer(answer)
+            return
+        if not isinstance(command, ReadLog) or command.anew:
+            self._broken.pop(command.session, None)
+        if not isinstance(command, ReadLog):
+            self._meter.worked()
+        if isinstance(command, Beat):
+            self._threads.end_beat()
+        if isinstance(command, ClaimSession):
+            self._ends.claimed(command.session, answer)
+        elif isinstance(command, DeleteLog):
+            self._ends.forget(command.session, *command.others)
+        elif isinstance(command, ReleaseSession):
+            self._ends.forget(command.session)
+        command.answer(answer)
+
+    def _written(self, append: Append, outcome: Appended) -> None:
+        """Tell everybody concerned: those who read the session along first, so that deltas cannot overtake it."""
+        if isinstance(outcome, JournalBehind):
+            self._lose(outcome, append.fence)
+            self._refused(append, outcome)
+            return
+        if isinstance(outcome, Fenced):
+            append.refused(outcome)
+            return
+        self._meter.worked()
+        self._ends.wrote(append.session, outcome)
+        if isinstance(append.events[-1], Closed):
+            self._ends.forget(append.session)
+        if append.session in self._readers.following:
+            self._readers.grew(append.session, outcome)
+        append.written(outcome)

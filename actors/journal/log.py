@@ -1,0 +1,236 @@
+"""A session's log as its actors see it: what they write, and what they are made from after a crash."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import anyio
+from msgspec import Struct
+
+from actors.core.data.form import replace
+from actors.core.ledger import NO_CALLS
+from actors.core.log.events import Configured, Event, SwitchApplied
+from actors.core.session.closing import repeatable
+from actors.core.session.state import Folding, Lanes, Rules, SessionState
+from actors.core.values.content import ToolCall
+from actors.journal.holding import Holding
+from actors.journal.journal_actor import Append, JournalCommand
+from actors.journal.pages import read_log
+from actors.journal.prelude import Prelude, Told
+from actors.kernel import Context, Ref
+from actors.kernel.turnstile import turnstile
+
+SENT = 16
+"""Events of one session that handlers may have on their way; then it handles nothing, so that others are written."""
+
+
+class LogWriter:
+    """Writes a session's own events: the state is folded and the event is on its way in one step.
+
+    The ledger writes what is its own, and holds all that is known of calls: there is no ledger in the state here.
+
+    Args:
+        state: What the log says so far.
+        journal: Who writes it.
+        generation: Whose it is: of a session that was claimed with a number.
+        configured: Called when it is durable that the session is configured anew.
+
+    `target`: whom the next ask goes to, as far as that is durable.
+    """
+
+    def __init__(
+        self,
+        state: SessionState,
+        journal: Ref[JournalCommand],
+        generation: "Generation",
+        configured: Callable[[], None],
+    ) -> None:
+        self._journal, self._is_configured = journal, configured
+        self._fence, self._holding = generation.fence, generation.holding
+        self.resume(state)
+        self._held: list[Event] = []
+        self._told: list[Told] = []
+        self._sent = 0  # calls of `send` not heard of. None is forgotten: what fails crashes the owner
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether all that the state has is written."""
+        return not self._held and not self._sent
+
+    def resume(self, state: SessionState) -> None:
+        """Go on from what the log says."""
+        self.state = replace(state, ledger=NO_CALLS)
+        self.target = state.target
+        self._holding.count("messages", state.size)
+
+    def _apply(self, event: Event) -> None:
+        self.state = self.state.apply(event)
+        self._holding.count("messages", self.state.size)
+
+    def hold(self, event: Event, then: Told) -> None:
+        """Write an event together with the next ones: nothing waits for it until then."""
+        self._apply(event)
+        self._held.append(event)
+        self._told.append(then)
+
+    def prelude(self) -> Prelude | None:
+        """Return what is held and hold it no longer; the caller must write it."""
+        if not self._held:
+            return None
+        prelude = Prelude(tuple(self._held), tuple(self._told))
+        self._held, self._told = [], []
+        return prelude
+
+    def restore(self, prelude: Prelude | None) -> None:
+        """Hold again what nobody wrote."""
+        if prelude is not None:
+            self._held = [*prelude.events, *self._held]
+            self._told = [*prelude.told, *self._told]
+
+    async def write(self, event: Event, then: Told | None = None) -> int:
+        """Write an event; return its number when it is durable.
+
+        `then` is told too, even if the caller is cancelled meanwhile.
+
+        Raises:
+            JournalError: It is not written. The state is ahead of the log then, and the caller crashes with it.
+        """
+        self._apply(event)
+        if isinstance(event, SwitchApplied | Configured):
+            then = partial(self._changed, event, then)
+        return await self._journal.ask(
+            Append(self.state.session, self._fence, (event,), self.prelude(), then)
+        )
+
+    def send(self, event: Event, then: Told, context: Context[Any]) -> None:  # Any: its state's
+        """Write an event from a handler of `context`, which crashes if it is not written; `then` is told if it is."""
+
+        def written(seq: int) -> None:
+            self._sent -= 1
+            if self._sent == SENT - 1:
+                context.release()
+            self._changed(event, then, seq)
+
+        self._sent += 1
+        if self._sent == SENT:
+            context.hold()
+        self._apply(event)
+        append = Append(self.state.session, self._fence, (event,), self.prelude(), written, context.fail)
+        context.tell(self._journal, append)
+
+    def _changed(self, event: Event, then: Told | None, seq: int) -> None:
+        """Note that an event is durable which may change what the session is, and tell that."""
+        if isinstance(event, SwitchApplied):
+            self.target = event.target
+        elif isinstance(event, Configured):
+            self._is_configured()
+        if then is not None:
+            then(seq)
+
+
+class Replay(Struct, frozen=True):
+    """What a log says.
+
+    Args:
+        state: The session.
+        lanes: Its lanes. They are the renderer's.
+        seq: Number of the last event.
+        repeatable: The calls that may be run again, if it breaks off.
+    """
+
+    state: SessionState
+    lanes: Lanes
+    seq: int
+    repeatable: tuple[ToolCall, ...] = ()
+
+
+SLICE = 256
+"""Events that are folded between two polls of the event loop: a few milliseconds."""
+
+
+async def folded(events: Sequence[Event], rules: Rules) -> tuple[SessionState, Lanes]:
+    """Return the session that wrote a log, as `rebuilt` does; a long log does not hold up the event loop."""
+    folding = Folding(rules)
+    for first in range(0, len(events), SLICE):
+        if first:
+            await turnstile().give_way()
+        folding.take(events[first : first + SLICE])
+    return folding.end()
+
+
+TAKERS = 3
+"""The actors that go on from the log: the session, its renderer and its ledger."""
+
+
+class Generation:
+    """A session's actors from one start to the crash that ends them all, and what they are made from.
+
+    Args:
+        session: Whose actors.
+        fence: The number with which it was claimed.
+        journal: Who reads the log.
+        rules: What each binding is rendered with.
+        holding: Where its actors count what the session holds.
+        number: 0 at first, when they are made from what the session was opened with and not from its log.
+    """
+
+    __slots__ = (
+        "_journal",
+        "_read",
+        "_replay",
+        "_rules",
+        "_session",
+        "_takers",
+        "fence",
+        "holding",
+        "number",
+    )
+
+    def __init__(
+        self,
+        session: str,
+        fence: int,
+        journal: Ref[JournalCommand],
+        rules: Rules,
+        holding: Holding,
+        number: int = 0,
+    ) -> None:
+        self._session, self._journal, self._rules = session, journal, rules
+        self._read: anyio.Event | None = None
+        self._replay: Replay | None = None
+        self._takers = TAKERS
+        self.fence, self.holding, self.number = fence, holding, number
+
+    @property
+    def following(self) -> "Generation":
+        """The one behind its crash, which begins from the log."""
+        return Generation(
+            self._session, self.fence, self._journal, self._rules, self.holding, self.number + 1
+        )
+
+    def begin(self, context: Context[Any], then: Callable[[Replay], None]) -> None:  # Any: each of its actors
+        """Have an actor go on from the log: it is handed what that says, and handles nothing before. Not at first."""
+        if self.number:
+            context.start(partial(self._go_on, then), name="replay", holds=True)
+
+    async def _go_on(self, then: Callable[[Replay], None]) -> None:
+        then(await self.replay())
+        self._takers -= 1
+        if not self._takers:  # who has it goes on from there; what it was must not be kept beside that
+            self._replay = None
+
+    async def replay(self) -> Replay:
+        """Read the log, once for all of its actors, behind every append that those before them sent.
+
+        Raises:
+            JournalError: The log cannot be read, or one of its records is not an event.
+        """
+        if self._read is None:
+            self._read = anyio.Event()
+            events = await read_log(self._journal, self._session, anew=True)
+            state, lanes = await folded(events, self._rules)
+            self._replay = Replay(state, lanes, len(events), repeatable(state, events))
+            self._read.set()
+        await self._read.wait()
+        assert self._replay is not None
+        return self._replay

@@ -1,0 +1,85 @@
+"""The storage that a name stands for: the path of a file, the address of a database, or nothing for memory."""
+
+from os import PathLike
+from typing import TYPE_CHECKING
+
+from actors.errors import ConfigError
+from actors.journal.storage import Level, Storage
+
+if TYPE_CHECKING:
+    from actors.config.settings import JournalSettings
+    from actors.journal.storage.postgres.check import JournalTables
+
+_SCHEMES = ("postgresql", "postgres")
+
+
+def storage_at(where: str | PathLike[str], level: Level = "power", lease: float = 10.0) -> Storage:
+    """Return the storage of a file or a database.
+
+    Args:
+        where: Its path, or its address: `postgresql://...`.
+        level: What its logs outlive.
+        lease: Seconds after which a host that is not heard of is gone.
+
+    Raises:
+        ConfigError: It is neither, it does not have the level, or an extra is not installed.
+    """
+    scheme, colon, _ = str(where).partition("://")
+    if scheme in _SCHEMES and colon:
+        return _postgres(str(where), level, lease)
+    if colon:
+        raise ConfigError(f"journal: {scheme}:// is not known; name a file, or a postgresql:// address")
+    if where == ":memory:":
+        raise ConfigError("journal: ':memory:' is no file; without a journal, logs are in memory")
+    from actors.journal.storage.sqlite import SqliteStorage  # what it needs takes long to import
+
+    return SqliteStorage(where, level=level, lease=lease)
+
+
+def _postgres(url: str, level: Level, lease: float) -> Storage:
+    if level != "power":
+        raise ConfigError(f"journal: Postgres has no level {level!r}, only 'power'; leave the level out")
+    try:
+        from actors.journal.storage.postgres import PostgresStorage  # as above
+    except ImportError as error:
+        raise _lacking(error) from error
+    return PostgresStorage(url, lease=lease)
+
+
+def tables_at(url: str) -> "JournalTables":
+    """Return the tables of a Postgres journal, to be looked at.
+
+    Raises:
+        ConfigError: It is no address of one, or an extra is not installed.
+        JournalError: It cannot be looked at.
+    """
+    if url.partition("://")[0] not in _SCHEMES:
+        raise ConfigError("journal: name a file, or a postgresql:// address")
+    try:
+        from actors.journal.storage.postgres.check import JournalTables  # as above
+    except ImportError as error:
+        raise _lacking(error) from error
+    return JournalTables(url)
+
+
+def _lacking(error: ImportError) -> ConfigError:
+    return ConfigError(f"journal: postgresql:// needs psycopg: pip install 'llm-actors[postgres]' ({error})")
+
+
+def storage_for(given: str | PathLike[str] | Storage | None, settings: "JournalSettings") -> Storage:
+    """Return the storage that a host gives or names; else what the `[journal]` table stands for; else memory.
+
+    Raises:
+        ConfigError: As `storage_at`; or the table names a level and no place.
+    """
+    if given is not None:
+        return storage_at(given) if isinstance(given, str | PathLike) else given
+    if (where := settings.path or settings.url) is not None:
+        return storage_at(where, settings.level or "power", settings.lease)
+    if settings.keep is not None:
+        raise ConfigError("[journal] keep needs a path or a url: what is in memory ends with the process")
+    if settings.level not in (None, "memory"):
+        raise ConfigError(f"[journal] level = {settings.level!r} needs a path or a url")
+    from actors.journal.storage.memory import MemoryStorage  # as above
+
+    return MemoryStorage()

@@ -1,0 +1,148 @@
+"""What one append writes: of each session its row before and after, its records, and their blobs."""
+
+from collections.abc import Iterator, Sequence
+from zlib import crc32
+
+from msgspec import Struct, msgpack
+from msgspec.structs import replace
+
+from actors.core.log.events import Event
+from actors.journal.storage.blobs import LARGE, slim
+from actors.journal.storage.rows import (
+    LABELS,
+    JournalPlace,
+    SessionRow,
+    changed,
+    proven_fields,
+    record_checksum,
+)
+
+
+class _Change(Struct):
+    before: SessionRow
+    after: SessionRow
+
+
+class Batch:
+    """Appends to several sessions, each of which is written as a whole or not.
+
+    Args:
+        now: When; seconds since 1970.
+        host: Who writes them.
+    """
+
+    def __init__(self, now: float, host: str) -> None:
+        self._now, self._host = now, host
+        self._changes: dict[int, _Change] = {}
+        self._records: list[tuple[int, int, int, bytes]] = []
+        self._blobs: dict[tuple[int, bytes], bytes] = {}
+
+    def take(self, row: SessionRow, events: Sequence[Event], records: Sequence[bytes]) -> int:
+        """Take events of a session whose row is this, or was before an entry of this batch; return the last number."""
+        change = self._changes.get(row.key)
+        if change is None:
+            change = self._changes[row.key] = _Change(row, replace(row))
+        after = change.after
+        after.take(events, self._now)
+        for record in records:
+            after.last += 1
+            after.size += len(record)
+            stored = record if len(record) < LARGE else self._slimmed(row.key, record)
+            self._records.append((row.key, after.last, record_checksum(row.key, after.last, stored), stored))
+        return after.last
+
+    def _slimmed(self, key: int, record: bytes) -> bytes:
+        stored, blobs = slim(record)
+        for digest, content in blobs.items():
+            self._blobs[key, digest] = content
+        return stored
+
+    def __bool__(self) -> bool:
+        return bool(self._changes)
+
+    def last(self, row: SessionRow) -> int:
+        """Return how many events a session whose row is this has once this is written."""
+        change = self._changes.get(row.key)
+        return row.last if change is None else change.after.last
+
+    @property
+    def changes(self) -> Iterator[tuple[SessionRow, SessionRow]]:
+        """The rows of its sessions, each as it is and as it is once this is written."""
+        for change in self._changes.values():
+            yield change.before, change.after
+
+    @property
+    def has_blobs(self) -> bool:
+        """Whether large values are to be kept apart."""
+        return bool(self._blobs)
+
+    @property
+    def parameters(self) -> list[object]:
+        """What `APPEND` takes, or `APPEND_BLOBS` if there are any."""
+        rows = [
+            (
+                change.after.key,
+                change.after.fence,
+                change.before.last,
+                *_of_log(change.after),
+                *_labels(change.after, change.before),
+                checksum(change.after),
+                change.after.owner is None,
+                checksum(change.before),
+            )
+            for change in self._changes.values()
+        ]
+        given: list[object] = [*_columns(rows), self._host, *_columns(self._records)]
+        if self._blobs:
+            keys, digests = _columns(list(self._blobs))
+            given += [keys, digests, list(self._blobs.values()), digests, keys]
+        return given
+
+    @property
+    def back(self) -> list[list[object]]:
+        """What `TAKE_BACK` takes."""
+        return _columns(
+            [
+                (
+                    change.before.key,
+                    change.before.fence,
+                    change.after.last,
+                    *_of_log(change.before),
+                    *_labels(change.before, change.after),
+                    checksum(change.before),
+                    change.before.owner,
+                )
+                for change in self._changes.values()
+            ]
+        )
+
+
+def _of_log(row: SessionRow) -> tuple[object, ...]:
+    return row.last, row.size, row.tenant, row.target, row.state, row.opened, row.used
+
+
+def _labels(row: SessionRow, before: SessionRow) -> tuple[str | None, ...]:
+    """Return the labels of a row; None for those that it has already, which are not sent with every append."""
+    return row.labels if row.labels != before.labels else (None,) * LABELS
+
+
+def _columns(rows: Sequence[tuple[object, ...]]) -> list[list[object]]:
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
+def checksum(row: SessionRow) -> int:
+    """Return the checksum of a row: of its place and of what its log comes to."""
+    return crc32(msgpack.encode(proven_fields((row.name, row.key, *_of_log(row), *row.labels))))
+
+
+def row_of(values: Sequence[object], where: JournalPlace) -> SessionRow:
+    """Return the row of these columns.
+
+    Raises:
+        JournalDamaged: Its checksum is another.
+    """
+    *fields, found = values
+    row = SessionRow(*fields)  # type: ignore[arg-type]  # the types of the columns
+    if checksum(row) != found:
+        raise changed(row.name, where)
+    return row

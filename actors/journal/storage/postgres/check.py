@@ -1,0 +1,131 @@
+"""What is whole in a journal's tables, and what is not: looked at as they are at one moment, and nothing is written."""
+
+from collections.abc import Iterator
+from hashlib import sha256
+from typing import Any
+
+import psycopg
+
+from actors.core.log.events import Event
+from actors.errors import JournalError
+from actors.journal.storage import decoded
+from actors.journal.storage.damage import Damage, damage_of
+from actors.journal.storage.holes import holes
+from actors.journal.storage.postgres import statements as sql
+from actors.journal.storage.postgres.address import named, parameters
+from actors.journal.storage.postgres.batch import row_of
+from actors.journal.storage.postgres.faults import meaning, meaning_at_connect
+from actors.journal.storage.postgres.format import VERSION, has_removed_fence
+from actors.journal.storage.rows import COLUMNS, JournalPlace
+
+PATIENCE = 5.0
+_ENTRIES = f"SELECT {COLUMNS} FROM actors_session WHERE name > %s ORDER BY name LIMIT 500"  # noqa: S608  constants
+_BLOBS = """
+SELECT hash, bytes, EXISTS (SELECT FROM actors_blob_use u WHERE u.hash = b.hash) FROM actors_blob b
+WHERE hash > %s ORDER BY hash LIMIT 20
+"""
+_STRAY = "SELECT count(*) FROM {} t WHERE NOT EXISTS (SELECT FROM actors_session s WHERE s.key = t.session)"
+
+
+class JournalTables:
+    """A journal's tables, to be looked at. Others may use them meanwhile; what they write then is not seen.
+
+    Args:
+        url: Its address.
+
+    Raises:
+        ConfigError: The address cannot be used.
+        JournalError: There is no journal, or one of another version; or it cannot be reached.
+    """
+
+    def __init__(self, url: str) -> None:
+        said = parameters(url, PATIENCE, "actors fsck")
+        self.where = named(said)
+        """The database, as messages call it."""
+        self.sessions = self.records = self.blobs = 0
+        """What was found whole."""
+        self._place = JournalPlace(self.where, "restore a backup")
+        try:
+            self._connection = psycopg.connect(**said, autocommit=True)  # type: ignore[arg-type]  # all are texts
+        except psycopg.Error as error:
+            raise meaning_at_connect(error, self.where) from None
+        try:
+            self._begin()
+        except psycopg.Error as error:
+            self.close()
+            raise meaning(error, self.where) from None
+        except BaseException:
+            self.close()
+            raise
+
+    def _begin(self) -> None:
+        self._connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        found = self._connection.execute("SELECT to_regclass('actors_meta') IS NOT NULL").fetchone()
+        if found is None or not found[0]:
+            raise JournalError(
+                f"{self.where}: not a journal: it has no table actors_meta; name a schema that has"
+            )
+        version = self._connection.execute("SELECT value FROM actors_meta WHERE key = 'version'").fetchone()
+        if version is None or version[0] != VERSION:
+            raise JournalError(
+                f"{self.where}: not of format version {VERSION}; open it once, which brings an older one up to date"
+            )
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def damage(self) -> Iterator[Damage]:
+        """Look at everything that there is, and yield what is not as it was written.
+
+        Raises:
+            JournalUnavailable: The server is not there any more.
+        """
+        try:
+            yield from self._entries()
+            yield from self._blobs()
+            if not has_removed_fence(self._connection):
+                yield Damage(f"{self.where}: the row 'floor' of actors_meta is missing")
+            for table in ("actors_record", "actors_blob_use"):
+                ((count,),) = self._connection.execute(_STRAY.format(table)).fetchall()
+                if count:
+                    yield Damage(f"{self.where}: {count} rows of {table} belong to no session")
+        except psycopg.Error as error:
+            raise meaning(error, self.where) from None
+
+    def _entries(self) -> Iterator[Damage]:
+        name = ""
+        while found := self._connection.execute(_ENTRIES, (name,)).fetchall():
+            for values in found:
+                name = values[0]
+                try:
+                    log = self._proven(values)
+                except JournalError as error:
+                    yield damage_of(error, name)
+                else:
+                    yield from holes(name, log, self.where)
+
+    def _proven(self, values: tuple[Any, ...]) -> list[Event]:
+        """Prove a session's row and its records; return its log."""
+        row = row_of(values, self._place)
+        found = self._connection.execute(sql.RECORDS, (row.name, 0, None), binary=True)
+        log = decoded(row.name, row.proven(found, 0, self._blob, self._place))
+        self.records += len(log)
+        self.sessions += row.last > 0
+        return log
+
+    def _blobs(self) -> Iterator[Damage]:
+        digest = b""
+        while found := self._connection.execute(_BLOBS, (digest,), binary=True).fetchall():
+            for digest, content, is_used in found:
+                name = digest.hex()[:12]
+                if sha256(content).digest() != digest:
+                    yield Damage(f"{self.where}: blob {name} has changed")
+                elif not is_used:
+                    yield Damage(f"{self.where}: blob {name} has no users")
+                else:
+                    self.blobs += 1
+
+    def _blob(self, digest: bytes) -> bytes | None:
+        found = self._connection.execute(sql.BLOBS, ([digest],), binary=True).fetchone()
+        return None if found is None else found[1]

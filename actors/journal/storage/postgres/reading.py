@@ -1,0 +1,56 @@
+"""Read records of a log, with their large values, as they are at one moment."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from actors.journal.storage import PAGE_BYTES
+from actors.journal.storage.blobs import references
+from actors.journal.storage.postgres import statements as sql
+from actors.journal.storage.postgres.batch import row_of
+from actors.journal.storage.postgres.connection import Connection
+from actors.journal.storage.rows import JournalPlace, SessionRow
+
+
+def stored_records(
+    connection: Connection, place: JournalPlace, session: str, after: int, most: int | None = None
+) -> tuple[SessionRow, Iterator[bytes]] | None:
+    """Return a session's row and its records past number `after`, all as they are at one moment.
+
+    `most`: how many, and then no more than a page holds, but for the last; None for all.
+    """
+    with connection.transaction(), connection.pipeline():
+        connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        of_row = connection.execute(sql.ROWS, ([session],))
+        of_records = connection.execute(sql.RECORDS, (session, after, most), binary=True)
+        values, there = of_row.fetchone(), of_records.fetchall()
+        found = there if most is None else _fitting(connection, there)
+        blobs = _blobs(connection, found)
+    if values is None:
+        return None
+    row = row_of(values, place)
+    until = row.last if most is None else min(row.last, after + most)
+    if len(found) < len(there):
+        until = found[-1][0]
+    return row, row.proven(found, after, blobs.get, place, until)
+
+
+def _blobs(connection: Connection, found: Iterable[Sequence[Any]]) -> dict[bytes, bytes]:
+    """Return the large values that records refer to, by their hashes."""
+    hashes = {digest for _, _, stored in found for digest in references(stored)}
+    if not hashes:
+        return {}
+    return dict[bytes, bytes](connection.execute(sql.BLOBS, (list(hashes),), binary=True).fetchall())
+
+
+def _fitting(connection: Connection, found: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    """Return as many of these records as a page holds, large values included."""
+    referred = [references(stored) for _, _, stored in found]
+    sizes = dict[bytes, int]()
+    if hashes := {digest for digests in referred for digest in digests}:
+        sizes.update(connection.execute(sql.BLOB_SIZES, (list(hashes),), binary=True).fetchall())
+    size = 0
+    for number, (record, digests) in enumerate(zip(found, referred, strict=True), 1):
+        size += len(record[2]) + sum(sizes.get(digest, 0) for digest in digests)
+        if size >= PAGE_BYTES:
+            return found[:number]
+    return found

@@ -1,0 +1,504 @@
+"""The Postgres storage: every method is one statement, or few.
+
+**What nobody knows.** A connection that is lost while it appends leaves open whether that was done. So the next one to
+write first ends it on the server, and takes back what it wrote, unless another host has claimed the session since; then
+the append is done again, if its time is not over. Nothing is read from when the loss is noticed until then; an append
+that is under way makes no read wait, and the journal shows nothing of it. What is refused as `JournalUnavailable` is
+not in the log then, and what is told is there once.
+
+**What is lost.** A server that takes over from another may lag behind it. So the rows that are remembered are not
+forgotten with a connection: an append goes on from what was acknowledged, or is refused.
+"""
+
+import secrets
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from time import monotonic
+from typing import TypeAlias
+
+import psycopg
+from msgspec.structs import replace
+
+from actors.core.log.events import Event
+from actors.core.stats.stats import StorageSizes
+from actors.errors import ConfigError, Fenced, JournalBehind, JournalDamaged, JournalUnavailable
+from actors.journal.storage import (
+    NO_PAGE,
+    NOTHING,
+    PAGE,
+    Appended,
+    Claim,
+    Entry,
+    Level,
+    LogPage,
+    decoded,
+    decoded_page,
+)
+from actors.journal.storage.clock import ObservedClock, clock_of, clock_values, observe
+from actors.journal.storage.deletion import RemainingData
+from actors.journal.storage.directory import EVERY, Page, SessionFilter, StoredSession, lifecycle_of
+from actors.journal.storage.hosts import host_name
+from actors.journal.storage.postgres import statements as sql
+from actors.journal.storage.postgres.address import named, parameters
+from actors.journal.storage.postgres.batch import Batch, checksum, row_of
+from actors.journal.storage.postgres.connection import TRIES, Connection, Link, allowing, check_primary
+from actors.journal.storage.postgres.faults import is_lost
+from actors.journal.storage.postgres.format import check_rights, check_version, prepare
+from actors.journal.storage.postgres.pooler import check_direct
+from actors.journal.storage.postgres.reading import stored_records
+from actors.journal.storage.postgres.removal import delete_logs, release, remove, remove_unused
+from actors.journal.storage.rows import JournalPlace, SessionRow
+from actors.kernel.wall import wall
+
+LEASE = 10.0
+PATIENCE = 5.0
+BOUND = 30.0
+SHORTEST = 2.0
+"""Seconds of silence that are always waited for: a machine that is busy says nothing for as long."""
+Refusal: TypeAlias = Fenced | JournalBehind
+SessionEnd: TypeAlias = tuple[int, int, str | None]
+"""What a session has: its number, how many events, and its owner."""
+CACHED = 16_384
+"""Rows of sessions that are claimed here, which nobody else changes without raising their number."""
+
+
+class PostgresStorage:
+    """Logs in a Postgres database (14 or newer), which hosts on several machines may share.
+
+    Args:
+        url: `postgresql://USER@HOST:PORT/DATABASE`. What it leaves out is taken from the environment, as by every
+            program that uses libpq: `PGPASSWORD`, `~/.pgpass`. Not through a pooler that shares connections between
+            transactions.
+        lease: Seconds after which a host that is not heard of is gone, by the server's clock.
+        patience: Seconds to wait for a connection that is lost, and for a lock, before `JournalUnavailable`.
+        bound: Seconds that a statement may take which reads, or has much to delete. One that writes, and any silence of
+            the server, is ended within half of the lease.
+    """
+
+    blocking = True
+    level: Level = "power"
+
+    def __init__(
+        self, url: str, *, lease: float = LEASE, patience: float = PATIENCE, bound: float = BOUND
+    ) -> None:
+        self.lease: float | None = lease
+        self._lease, self._patience, self._bound = lease, patience, bound
+        self._host = host_name()
+        self._beaten: float | None = None
+        self._name = f"actors {secrets.token_hex(8)}"
+        silence = max(SHORTEST, lease / 2)
+        said = parameters(url, patience, self._name, silence)
+        self.where = named(said)
+        """The database, as messages call it."""
+        self._place = JournalPlace(self.where, "restore a backup")
+        self._writing, self._locked = min(bound, 0.8 * silence), min(patience, 0.7 * silence)
+        self._writer = Link(said, self.where, patience, silence, self._begin_writing)
+        reading = {**said, "application_name": f"{self._name} reads"}
+        self._reader = Link(reading, self.where, patience, silence, self._begin_reading)
+        self._is_prepared = self._is_direct = False
+        self._rows: dict[str, SessionRow] = {}
+        self._ahead: dict[str, Claim] = {}  # of sessions that are claimed together, and not asked for yet
+        self._doubt: Batch | None = None
+
+    @property
+    def sizes(self) -> StorageSizes:
+        """Nothing: it has no files of its own."""
+        return StorageSizes()
+
+    def open(self) -> None:
+        """Make the tables if there are none; bring them up to date if they are older."""
+        if self._beaten is None and not self._is_prepared:
+            self._take_names()
+        self._writer.run(_nothing)
+        self._reader.run(_nothing)
+
+    def _take_names(self) -> None:
+        """Take names that no other process has, though it may have been forked since this was made."""
+        self._host, self._name = host_name(), f"actors {secrets.token_hex(8)}"
+        self._writer.rename(self._name)
+        self._reader.rename(f"{self._name} reads")
+
+    def close(self) -> None:
+        """Release every session of this host and close the connections.
+
+        A server that is out of reach learns of it when the lease is over.
+        """
+        try:
+            if self._beaten is not None:
+                with suppress(JournalUnavailable):
+                    self._writer.run(self._release_all)
+        finally:
+            self._rows.clear()
+            self._beaten, self._is_prepared = None, False
+            self._reader.close()
+            self._writer.close()
+
+    def beat(self) -> None:
+        """Prolong this host's lease, if it is one."""
+        if self._beaten is not None:
+            self._writer.run(self._beat)
+
+    @contextmanager
+    def together(self, claims: Sequence[str] = ()) -> Iterator[None]:
+        """Claim what is free of these sessions ahead, in two statements; all else is as if it were alone."""
+        if len(claims) > 1:
+            self._ahead = self._writer.run(lambda connection: self._claim_all(connection, claims))
+        try:
+            yield
+        finally:
+            self._ahead.clear()
+
+    def claim(self, session: str, *, existing: bool = False) -> Claim:
+        """Make the caller the session's live writer."""
+        if not existing and (claim := self._ahead.pop(session, None)) is not None:
+            return claim
+        return self._writer.run(lambda connection: self._claim(connection, session, existing))
+
+    def release(self, session: str, fence: int) -> None:
+        """Let others claim the session."""
+        self._rows.pop(session, None)
+        self._writer.run(lambda connection: release(connection, session, fence))
+
+    def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
+        """Append all entries but those that are fenced, in one statement."""
+        encoded = [entry.records for entry in entries]
+        return self._writer.run(lambda connection: self._append(connection, entries, encoded))
+
+    def read(self, session: str, after: int = 0) -> list[Event]:
+        """Return a session's events past number `after`, each proven to be as it was written."""
+        self._settle()
+        stored = self._reader.run(lambda connection: stored_records(connection, self._place, session, after))
+        return [] if stored is None else decoded(session, stored[1], after)
+
+    def page(self, session: str, after: int = 0, most: int = PAGE) -> LogPage:
+        """Return the first events of a session past number `after`, each proven to be as it was written."""
+        self._settle()
+        stored = self._reader.run(
+            lambda connection: stored_records(connection, self._place, session, after, most)
+        )
+        return NO_PAGE if stored is None else decoded_page(session, stored[1], after, stored[0].last)
+
+    def delete(self, *sessions: str) -> None:
+        """Delete logs, and blobs that no other log refers to, in one transaction.
+
+        In the server's files they are until it has vacuumed the tables, and as long as it keeps its write-ahead log.
+        """
+        self._writer.run(lambda connection: self._delete(connection, sessions))
+
+    def look_at_clock(self, now: int, elapsed: int) -> ObservedClock:
+        """Note the clock of the server, or the host's if that is behind; return how far it is trusted.
+
+        When a session was used, its host's clock says: one that is behind must not make it seem old.
+        """
+        return self._writer.run(lambda connection: _observed(connection, now, elapsed))
+
+    def vacuum(self, most: int | None = None) -> Sequence[RemainingData]:
+        """Return the tables that have not been written anew since rows were deleted: the files are the server's."""
+        self._settle()
+        found = self._reader.run(lambda connection: connection.execute(sql.DELETED_FROM).fetchall())
+        return [remaining(table, self.where) for (table,) in found]
+
+    def backup(self, path: Path, check: Callable[[], object]) -> None:
+        """Refuse, and name the server's own program."""
+        raise ConfigError(
+            f"{self.where}: a Postgres journal is backed up by the server's own means: pg_dump --format=custom "
+            f"--file={shlex.quote(str(path))} --table='actors_*' DATABASE, or a base backup"
+        )
+
+    def sessions(
+        self, which: SessionFilter = EVERY, *, limit: int = 100, after: Page | None = None
+    ) -> list[StoredSession]:
+        """Return the sessions that have a log, those used last first."""
+        used, name = (None, None) if after is None else (-after[0], after[1])
+        wanted: dict[str, object] = {"tenant": which.tenant, "state": which.state, "limit": limit}
+        wanted |= {"used": used, "name": name, "title": which.folded, "entries": list(which.entries)}
+        wanted["lifecycle"] = None if which.state is None else lifecycle_of(which.state)
+        statement = sql.sessions(which, after)
+        self._settle()
+        found = self._reader.run(lambda connection: connection.execute(statement, wanted).fetchall())
+        return [row_of(values, self._place).stored for values in found]
+
+    def find(self, session: str) -> StoredSession | None:
+        """Return the directory's entry of a session."""
+        self._settle()
+        found = self._reader.run(lambda connection: connection.execute(sql.ROWS, ([session],)).fetchone())
+        row = None if found is None else row_of(found, self._place)
+        return row.stored if row is not None and row.last else None
+
+    # Connections
+
+    def _begin(self, connection: Connection, bound: float) -> None:
+        connection.execute(sql.SETTINGS, [_milliseconds(s) for s in (bound, self._locked, self._lease / 3)])
+
+    def _begin_reading(self, connection: Connection) -> None:
+        check_primary(connection, self.where)
+        self._begin(connection, self._bound)
+
+    def _begin_writing(self, connection: Connection) -> None:
+        """End the connection before this one, see to the tables, and take back what was left in doubt."""
+        self._check_direct(connection)
+        self._begin(connection, self._writing)
+        for (has_ended,) in connection.execute(sql.END_OTHERS, (int(500 * self._writing), self._name)):
+            if not has_ended:
+                raise JournalUnavailable(f"{self.where}: a connection that was lost does not end there")
+        with allowing(connection, self._bound):
+            prepare(connection, self.where)
+        check_rights(connection, self.where)
+        if self._doubt is not None:
+            connection.execute(sql.TAKE_BACK, self._doubt.back)
+            self._doubt = None
+        self._is_prepared = True
+        self._reader.renew()  # or it may go on at a server that another one took over from
+
+    def _check_direct(self, connection: Connection) -> None:
+        """Once, and before anything is set: see that no pooler stands in between that shares connections."""
+        if self._is_direct:
+            return
+        with (
+            suppress(JournalUnavailable),
+            closing(self._reader.made()) as other,
+        ):  # a pooler always has one more
+            check_direct(connection, other, self.where)
+        self._is_direct = True
+
+    def _settle(self) -> None:
+        """Before something is read: see that the tables are there, and that nothing is in doubt."""
+        if self._doubt is not None or not self._is_prepared:
+            self._writer.run(_nothing)
+
+    # Hosts and claims
+
+    def _beat(self, connection: Connection) -> None:
+        if not connection.execute(sql.BEAT, (self._host, self._lease)).rowcount:
+            check_version(connection, self.where)
+        self._beaten = monotonic()
+
+    def _begin_host(self, connection: Connection) -> None:
+        """Become a host, if this is none, and see that the lease lasts."""
+        if self._beaten is None:
+            connection.execute(sql.FORGET_OLD_HOSTS)
+            remove_unused(connection)
+        if self._beaten is None or monotonic() - self._beaten > self._lease / 3:
+            self._beat(connection)
+
+    def _claim(self, connection: Connection, session: str, existing: bool) -> Claim:
+        self._begin_host(connection)
+        for _ in range(TRIES):
+            row = self._found(connection, session)
+            if existing and (row is None or not row.last):
+                return NOTHING
+            before = None if row is None else row.owner
+            row = self._claimed(connection, session, row)
+            if row is not None:
+                self._keep(row)
+                return row.claim(before)
+        raise JournalUnavailable(f"{self.where}: session {session!r}: others keep claiming it")
+
+    def _found(self, connection: Connection, session: str) -> SessionRow | None:
+        """Return a session's row, unless it belongs to another host that is alive."""
+        return next(self._free(connection, [session]), None)
+
+    def _free(self, connection: Connection, sessions: Sequence[str]) -> Iterator[SessionRow]:
+        """Yield the rows of sessions.
+
+        Raises:
+            SessionElsewhere: One belongs to another host that is alive.
+        """
+        for *columns, seconds in connection.execute(sql.LOOK, (list(sessions),)).fetchall():
+            row = row_of(columns, self._place)
+            if row.owner not in (None, self._host) and seconds > 0:
+                raise row.elsewhere(seconds)
+            yield row
+
+    def _claim_all(self, connection: Connection, sessions: Iterable[str]) -> dict[str, Claim]:
+        """Claim what is free; what is not, or is claimed by another just now, is left out."""
+        self._begin_host(connection)
+        unknown, free = dict.fromkeys(sorted(sessions)), list[SessionRow]()
+        for *columns, seconds in connection.execute(sql.LOOK, (list(unknown),)).fetchall():
+            del unknown[columns[0]]
+            with suppress(JournalDamaged):  # who claims it by itself is told
+                row = row_of(columns, self._place)
+                if row.owner in (None, self._host) or seconds <= 0:
+                    free.append(row)
+        new = self._claimed_new(connection, unknown)
+        seen = [[row.key for row in free], [row.fence for row in free]]
+        taken = connection.execute(sql.CLAIM_ALL, (self._host, *seen)).fetchall()
+        claimed = new + [row_of(values, self._place) for values in taken]
+        for row in claimed:
+            self._keep(row)
+        before = {row.name: row.owner for row in free}
+        return {row.name: row.claim(before.get(row.name)) for row in claimed}
+
+    def _claimed(self, connection: Connection, session: str, row: SessionRow | None) -> SessionRow | None:
+        """Claim a session that was seen with this row, or with none; return its row unless that has changed."""
+        if row is None:
+            claimed = next(iter(self._claimed_new(connection, [session])), None)
+        else:
+            values = connection.execute(sql.CLAIM, (self._host, row.key, row.fence)).fetchone()
+            claimed = None if values is None else row_of(values, self._place)
+        if claimed is None:
+            check_version(connection, self.where)
+        return claimed
+
+    def _claimed_new(self, connection: Connection, sessions: Iterable[str]) -> list[SessionRow]:
+        new = {name: SessionRow(name, secrets.randbits(62), owner=self._host) for name in sessions}
+        given = [list(new), [row.key for row in new.values()], [checksum(row) for row in new.values()]]
+        found = connection.execute(sql.CLAIM_NEW, (self._host, *given)).fetchall() if new else []
+        return [replace(new[name], fence=fence) for name, fence in found]
+
+    def _release_all(self, connection: Connection) -> None:
+        with connection.transaction():
+            connection.execute(sql.RELEASE_ALL, (self._host,))
+            connection.execute(sql.FORGET_HOST, (self._host,))
+        remove_unused(connection)
+
+    def _delete(self, connection: Connection, sessions: Sequence[str]) -> None:
+        for _ in range(TRIES):
+            rows = list(self._free(connection, sessions))
+            if self._are_deleted(connection, rows):
+                for session in sessions:
+                    self._rows.pop(session, None)
+                return
+        raise JournalUnavailable(
+            f"{self.where}: sessions {', '.join(sessions)[:80]}: others keep claiming them"
+        )
+
+    def _are_deleted(self, connection: Connection, rows: Sequence[SessionRow]) -> bool:
+        """Delete sessions, all or none, if their numbers are still those of these rows."""
+        used = [row for row in rows if row.last or row.owner is not None]
+        with allowing(connection, self._bound):
+            if used and not delete_logs(connection, used):
+                check_version(connection, self.where)
+                return False
+        emptied = {row.key: row.fence for row in rows} | {row.key: row.fence + 1 for row in used}
+        remove(connection, emptied)
+        return True
+
+    # Records
+
+    def _append(
+        self, connection: Connection, entries: Sequence[Entry], encoded: Sequence[Sequence[bytes]]
+    ) -> Sequence[Appended]:
+        rows = self._known(connection, entries)
+        batch, outcomes, refused = (
+            Batch(wall(), self._host),
+            list[Appended](),
+            dict[tuple[str, int], Refusal](),
+        )
+        for entry, records in zip(entries, encoded, strict=True):
+            row = rows.get(entry.session)
+            refusal = refused.get(entry.writer) or _refusal(entry, row, batch)
+            if row is None or refusal is not None:
+                outcomes.append(refused.setdefault(entry.writer, refusal or entry.missing()))
+            else:
+                outcomes.append(batch.take(row, entry.events, records))
+        if not batch:
+            return outcomes
+        if left := self._write(connection, batch):
+            check_version(connection, self.where)
+        return [
+            outcome
+            if entry.session not in left or not isinstance(outcome, int)
+            else _why_left(entry, rows[entry.session], left[entry.session])
+            for entry, outcome in zip(entries, outcomes, strict=True)
+        ]
+
+    def _write(self, connection: Connection, batch: Batch) -> dict[str, SessionEnd | None]:
+        """Write what is not refused; return what the storage has of the sessions that are, if it has anything."""
+        try:
+            statement = sql.APPEND_BLOBS if batch.has_blobs else sql.APPEND
+            found = connection.execute(statement, batch.parameters, prepare=True).fetchall()
+        except BaseException as error:
+            if not isinstance(error, psycopg.Error) or is_lost(connection, error):
+                self._doubt = batch
+            raise
+        ends = {key: ((fence, last, owner), is_written) for key, fence, last, owner, is_written in found}
+        left = dict[str, SessionEnd | None]()
+        for before, after in batch.changes:
+            end, is_written = ends.get(before.key, (None, False))
+            if is_written:
+                self._keep(after)
+            else:
+                self._rows.pop(before.name, None)
+                left[before.name] = end
+        return left
+
+    def _known(self, connection: Connection, entries: Iterable[Entry]) -> dict[str, SessionRow]:
+        """Return the rows of the sessions of these entries.
+
+        What is remembered is right as long as its number is, unless an entry begins before its end: its writer has
+        read that the log went back.
+        """
+        rows = dict[str, SessionRow]()
+        unknown = list[str]()
+        for entry in entries:
+            row = self._rows.get(entry.session)
+            went_back = row is not None and entry.after is not None and entry.after < row.last
+            if row is not None and row.fence == entry.fence and not went_back:
+                rows[entry.session] = row
+            else:
+                unknown.append(entry.session)
+        if unknown:
+            for values in connection.execute(sql.ROWS, (unknown,)):
+                row = row_of(values, self._place)
+                rows[row.name] = row
+        return rows
+
+    def _keep(self, row: SessionRow) -> None:
+        self._rows.pop(row.name, None)
+        self._rows[row.name] = row
+        if len(self._rows) > CACHED:
+            del self._rows[next(iter(self._rows))]
+
+
+def _refusal(entry: Entry, row: SessionRow | None, batch: Batch) -> Refusal | None:
+    return entry.missing() if row is None else entry.refusal(row.fence, batch.last(row))
+
+
+def _why_left(entry: Entry, row: SessionRow, end: SessionEnd | None) -> Refusal:
+    """Return why an entry was not written, where its session was thought to have this row and has this end."""
+    if end is None:
+        return entry.missing()
+    fence, last, owner = end
+    if fence != entry.fence:
+        return entry.fenced(fence)
+    if owner == row.owner and last < row.last:
+        return entry.behind(last, row.last)
+    return entry.unclaimed()  # another host was given the same number, since the claim of this one is lost
+
+
+def _observed(connection: Connection, now: int, elapsed: int) -> ObservedClock:
+    with connection.transaction():
+        connection.execute(sql.LOCK_CLOCK)
+        before = clock_of(dict[str, int](connection.execute(sql.CLOCK).fetchall()))
+        clock = observe(before, min(server_time(connection), now), elapsed)
+        connection.execute(sql.DROP_CLOCK)
+        for note in clock_values(clock).items():
+            connection.execute(sql.NOTE_CLOCK, note)
+    return clock
+
+
+def server_time(connection: Connection) -> int:
+    """Return the seconds since 1970 by the clock of the server."""
+    found = connection.execute(sql.NOW).fetchone()
+    assert found is not None
+    return int(found[0])
+
+
+def remaining(table: str, where: str) -> RemainingData:
+    """Return what is reported of a table with deleted rows."""
+    reason = (
+        f"the server keeps deleted rows until the table is written anew, by VACUUM FULL {table}, and its write-ahead "
+        "log and backups have them until you delete those"
+    )
+    return RemainingData(f"{where}, table {table}", reason)
+
+
+def _nothing(_: Connection) -> None:
+    """Only see that there is a connection."""
+
+
+def _milliseconds(seconds: float) -> str:
+    return f"{max(1, round(1000 * seconds))}ms"

@@ -1,0 +1,178 @@
+"""A session's row and its records as every durable storage keeps them, and what proves that they are as written.
+
+Each checksum covers a value and its place, so that one put elsewhere is found too.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from hashlib import sha256
+from struct import Struct as Layout
+from typing import Any, NamedTuple, TypeAlias
+from zlib import crc32
+
+from msgspec import Struct
+
+from actors.core.log.events import Closed, Event
+from actors.core.settings.labels import metadata_of
+from actors.errors import JournalDamaged, SessionElsewhere
+from actors.journal.storage import Claim
+from actors.journal.storage.blobs import EXT, whole
+from actors.journal.storage.directory import State, StoredSession, Summary
+
+
+class JournalPlace(NamedTuple):
+    """Where logs are, and what to do when they are damaged: for messages."""
+
+    name: str
+    remedy: str = "restore a copy, or see `actors fsck`"
+
+
+Kept: TypeAlias = Callable[[bytes], bytes | None]
+"""Gives the blob of a hash, if it is there."""
+
+_PLACE = Layout("<qq")
+COLUMNS = "name, key, fence, owner, last, size, tenant, target, state, opened, used, title, folded, metadata, checksum"
+LABELS = 3
+"""The last fields of a row: its title, that as words are looked for in it, and its metadata."""
+
+
+class SessionRow(Struct):
+    """What is kept of a session beside its records. `key` is its number in the storage; no other session gets it."""
+
+    name: str
+    key: int
+    fence: int = 0
+    owner: str | None = None
+    last: int = 0
+    size: int = 0
+    tenant: str = ""
+    target: str = ""
+    state: State = "idle"
+    opened: float = 0.0
+    used: float = 0.0
+    title: str = ""
+    folded: str = ""
+    metadata: str = ""
+
+    def claim(self, before: str | None) -> Claim:
+        """Return the claim of its owner; `before` is the one before."""
+        return Claim(self.fence, self.last, before if before and before != self.owner else "")
+
+    @property
+    def stored(self) -> StoredSession:
+        """What the directory shows."""
+        return StoredSession(
+            self.name,
+            self.tenant,
+            self.target,
+            self.last,
+            self.size,
+            self.opened,
+            self.used,
+            self.owner,
+            self.state,
+            self.title,
+            metadata_of(self.metadata),
+        )
+
+    @property
+    def labels(self) -> tuple[str, str, str]:
+        """What its host noted of it when it was opened."""
+        return self.title, self.folded, self.metadata
+
+    def take(self, events: Iterable[Event], now: float) -> None:
+        """Say what the directory shows once these events are written."""
+        summary = Summary(self.tenant, self.target, self.state, *self.labels)
+        if summary.take(events):
+            self.tenant, self.target, self.state = summary.tenant, summary.target, summary.state
+            self.title, self.folded, self.metadata = summary.title, summary.folded, summary.metadata
+            if any(type(event) is Closed for event in events):
+                self.owner = None
+        if not self.last:
+            self.opened = now
+        self.used = now
+
+    def proven(
+        self,
+        found: Iterable[Sequence[Any]],
+        after: int,
+        kept: Kept,
+        where: JournalPlace,
+        until: int | None = None,
+    ) -> Iterator[bytes]:
+        """Yield the records past number `after`, whole and proven to be what was written.
+
+        Args:
+            found: What is stored of each, oldest first: number, checksum, bytes.
+            after: The number before the first.
+            kept: Gives the blobs that they refer to.
+            where: The storage.
+            until: The number of the last one; that of the log if it is not given.
+
+        Raises:
+            JournalDamaged: One is missing, or has changed.
+        """
+        expected, until = after + 1, self.last if until is None else until
+        for number, checksum, stored in found:
+            if number != expected or expected > until:
+                raise self.damaged(where, expected, "is missing")
+            if not self.is_right(number, checksum, stored):
+                raise self.damaged(where, number, "has changed")
+            yield self._whole(stored, number, kept, where) if EXT in stored else stored
+            expected += 1
+        if expected <= until:
+            raise self.damaged(where, expected, "is missing")
+
+    def is_right(self, number: int, checksum: int, stored: bytes | None) -> bool:
+        """Say whether this is stored as it was written as this session's record of this number."""
+        return stored is not None and record_checksum(self.key, number, stored) == checksum
+
+    def _whole(self, stored: bytes, number: int, kept: Kept, where: JournalPlace) -> bytes:
+        def blob(digest: bytes) -> bytes:
+            content = kept(digest)
+            if content is None:
+                raise self.damaged(where, number, "refers to a blob that is missing")
+            if sha256(content).digest() != digest:
+                raise self.damaged(where, number, "refers to a blob that has changed")
+            return content
+
+        return whole(stored, blob)
+
+    def damaged(self, where: JournalPlace, number: int, what: str) -> JournalDamaged:
+        """Return the error about a record."""
+        return JournalDamaged(
+            f"{where.name}: session {self.name!r}, record {number} {what}; {where.remedy}",
+            session=self.name,
+            number=number,
+        )
+
+    def elsewhere(self, seconds: float) -> SessionElsewhere:
+        """Return why another host may not claim it, where its owner's lease lasts that long."""
+        host = self.owner or ""
+        return SessionElsewhere(
+            f"Session {self.name!r} belongs to host {host}, whose lease lasts {seconds:.1f} s more; ask there, "
+            "or end that process",
+            host=host,
+            seconds=seconds,
+        )
+
+
+def proven_fields(fields: Sequence[object]) -> Sequence[object]:
+    """Return the fields that a row's checksum covers: all, where the session has labels.
+
+    Rows that older versions wrote have none, and their checksums stay right.
+    """
+    return fields if any(fields[-LABELS:]) else fields[:-LABELS]
+
+
+def changed(name: str, where: JournalPlace) -> JournalDamaged:
+    """Return the error about a session's row."""
+    name = name[:80]
+    return JournalDamaged(
+        f"{where.name}: session {name!r}: its entry has changed; {where.remedy}",
+        session=name,
+    )
+
+
+def record_checksum(key: int, number: int, stored: bytes) -> int:
+    """Return the checksum of a record: over its session, its number and its bytes."""
+    return crc32(stored, crc32(_PLACE.pack(key, number)))

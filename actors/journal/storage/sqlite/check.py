@@ -1,0 +1,182 @@
+"""What is whole in a journal's file, and what is not: looked at without writing anything."""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+
+from actors.core.log.events import Event
+from actors.errors import JournalError
+from actors.journal.storage import decoded
+from actors.journal.storage.damage import Damage, damage_of
+from actors.journal.storage.holes import holes
+from actors.journal.storage.rows import JournalPlace
+from actors.journal.storage.sqlite.faults import translated
+from actors.journal.storage.sqlite.format import APPLICATION, VERSION, check_version, sessions_kept
+from actors.journal.storage.sqlite.older import OLDER
+from actors.journal.storage.sqlite.records import COLUMNS, PlacedRow, records, row_of
+from actors.journal.storage.sqlite.wal import check_wal_in_use
+
+MOST = 100
+"""Complaints of SQLite itself, at most."""
+
+
+class JournalFile:
+    """A journal's file, to be looked at. Others may use it meanwhile; what they write then is not seen.
+
+    Args:
+        path: The file.
+
+    Raises:
+        JournalError: It is no journal, or of another version; or it cannot be opened at all.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._where = Path(os.path.realpath(path)), JournalPlace(str(path))
+        if not path.is_file():
+            what = "it is no file" if path.exists() else "there is no such file"
+            raise JournalError(f"{path}: {what}; name a journal")
+        with translated(str(path)):
+            self._connection = sqlite3.connect(self._address(), uri=True, isolation_level=None)
+            try:
+                self.is_older = self._begin()
+            except BaseException:
+                self._connection.close()
+                raise
+        self.sessions = self.records = self.blobs = 0
+        """What was found whole."""
+
+    def _address(self) -> str:
+        """Return what SQLite opens: as it is, where it has no log and no index can be made beside it."""
+        has_log = self._path.with_name(f"{self._path.name}-wal").exists()
+        is_fixed = not has_log and not os.access(self._path.parent, os.W_OK, effective_ids=True)
+        return f"{self._path.as_uri()}?{'immutable=1' if is_fixed else 'mode=ro'}"
+
+    def _begin(self) -> bool:
+        """Begin to see one moment; return True if the file is of an older version."""
+        (application,) = self._connection.execute("PRAGMA application_id").fetchone()
+        (version,) = self._connection.execute("PRAGMA user_version").fetchone()
+        if application != APPLICATION:
+            raise JournalError(f"{self._path}: not a journal; name another file")
+        check_version(self._connection, str(self._path))
+        if version < VERSION:
+            OLDER[version](self._connection, str(self._path))
+        self._connection.execute("BEGIN")
+        self._connection.execute("SELECT count(*) FROM meta").fetchone()  # from here on one moment is seen
+        return int(version) < VERSION
+
+    @property
+    def connection(self) -> sqlite3.Connection:
+        """The connection that reads it."""
+        return self._connection
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def damage(self) -> Iterator[Damage]:
+        """Look at everything that there is, and yield what is not as it was written."""
+        for part in (
+            self._write_ahead_log,
+            self._pages,
+            self._entries,
+            self._blobs,
+            self._surplus,
+            self._waypoints,
+            self._directory,
+            self._orphans,
+        ):
+            try:
+                with translated(str(self._path)):
+                    yield from part()
+            except JournalError as error:
+                yield damage_of(error)
+
+    # Parts
+
+    def _write_ahead_log(self) -> Iterator[Damage]:
+        check_wal_in_use(self._path)
+        yield from ()
+
+    def _pages(self) -> Iterator[Damage]:
+        for (said,) in self._connection.execute(f"PRAGMA integrity_check({MOST})"):
+            if said != "ok":
+                yield Damage(f"{self._path}: {said}")
+
+    def _entries(self) -> Iterator[Damage]:
+        entries = 0
+        for (name,) in self._connection.execute("SELECT name FROM session ORDER BY name").fetchall():
+            entries += 1
+            try:
+                with translated(str(self._path)):
+                    row = self._row(name)
+                    log = self._read(row)
+                self.records += len(log)
+                self.sessions += row.last > 0
+                yield from holes(str(name), log, str(self._path))
+            except JournalError as error:
+                yield damage_of(error, str(name))
+        if entries != (kept := sessions_kept(self._connection, str(self._path))):
+            yield Damage(f"{self._path}: it keeps {kept} sessions, and {entries} have an entry")
+
+    def _blobs(self) -> Iterator[Damage]:
+        uses = "SELECT count(*) FROM blob_use WHERE hash = blob.hash"
+        counted = "SELECT uses FROM blob_count WHERE hash = blob.hash"
+        for digest, content, users, count in self._connection.execute(
+            f"SELECT hash, CAST(bytes AS BLOB), ({uses}), ({counted}) FROM blob"  # noqa: S608  constants
+        ):
+            name = bytes(digest).hex()[:12]
+            if sha256(content).digest() != digest:
+                yield Damage(f"{self._path}: blob {name} has changed")
+            elif not users or users != count:
+                yield Damage(f"{self._path}: blob {name} has {users} users, and {count} are counted")
+            else:
+                self.blobs += 1
+
+    def _surplus(self) -> Iterator[Damage]:
+        counted = "SELECT session, count(*) AS found FROM record GROUP BY session"
+        for name, found, last in self._connection.execute(
+            f"SELECT name, found, last FROM session JOIN ({counted}) ON session = key WHERE found > last"  # noqa: S608  as above
+        ):
+            session = str(name)[:80]
+            what = f"it has {found} records, and its log has {last}"
+            yield Damage(f"{self._path}: session {session!r}: {what}", session)
+
+    def _waypoints(self) -> Iterator[Damage]:
+        (count,) = self._connection.execute(
+            "SELECT count(*) FROM waypoint AS w LEFT JOIN record AS r ON r.place = w.place "
+            "WHERE r.session IS NOT w.session OR r.number IS NOT w.number"
+        ).fetchone()
+        if count:
+            yield Damage(f"{self._path}: {count} waypoints lead to no record")
+
+    def _directory(self) -> Iterator[Damage]:
+        if self.is_older:  # it has none
+            return
+        for (name,) in self._connection.execute(
+            "SELECT name FROM session WHERE bucket IS NOT CASE WHEN last > 0 THEN CAST(used / 64 AS INTEGER) "
+            "ELSE -1 END OR lifecycle IS NOT CASE WHEN state IN ('awaiting', 'closed') THEN state ELSE 'open' END"
+        ):
+            session = str(name)[:80]
+            yield Damage(
+                f"{self._path}: session {session!r}: it is not where the directory lists it", session
+            )
+
+    def _orphans(self) -> Iterator[Damage]:
+        for table in ("record", "blob_use"):
+            (count,) = self._connection.execute(
+                f"SELECT count(*) FROM {table} WHERE session NOT IN (SELECT key FROM session)"  # noqa: S608  as above
+            ).fetchone()
+            if count:
+                yield Damage(f"{self._path}: {count} rows of {table} belong to no session")
+
+    # Reading
+
+    def _row(self, name: str) -> PlacedRow:
+        query = f"SELECT {COLUMNS} FROM session WHERE name = ?"  # noqa: S608  as above
+        return row_of(self._connection.execute(query, (name,)).fetchone(), self._where)
+
+    def _read(self, row: PlacedRow) -> list[Event]:
+        """Return a session's events, each proven."""
+        return decoded(row.name, records(self._connection, row, 0, self._where))

@@ -1,0 +1,311 @@
+"""The connections of one storage: one to write, in transactions under the write lock, and one to read.
+
+Neither checkpoints by itself, and both are closed under the lock, for the last one that is closed checkpoints. One
+thread may write while another reads. Who needs the locks of both takes that of the writer first.
+"""
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import Lock, RLock
+from typing import TypeAlias
+
+from actors.core.stats.stats import StorageSizes
+from actors.errors import JournalDamaged, JournalUnavailable
+from actors.journal.storage import Level
+from actors.journal.storage.deletion import RemainingData
+from actors.journal.storage.sqlite.backup import check_target, copy_into
+from actors.journal.storage.sqlite.erasure import is_rewritten, note_rewrite, remaining
+from actors.journal.storage.sqlite.evidence import keep_evidence
+from actors.journal.storage.sqlite.faults import translated
+from actors.journal.storage.sqlite.forks import Database
+from actors.journal.storage.sqlite.format import check_version, prepare
+from actors.journal.storage.sqlite.locks import WriteLock, readers_of
+from actors.journal.storage.sqlite.wal import check_wal
+
+CHECKPOINT = 2048
+"""Pages of the write-ahead log, as far as they are known, from which it is checkpointed."""
+OVERDUE = 4 * CHECKPOINT
+"""Pages from which a checkpoint waits for a reader: beside one, it could not move all of the log, which would grow."""
+LENGTHENED = 4120 * CHECKPOINT
+"""Bytes up to which a write-ahead log is made longer than it is."""
+_CACHED = 256
+_PAGE = 4096
+
+FileId: TypeAlias = tuple[int, int]
+"""The device of a file, and its number there."""
+
+
+class Connections:
+    """What is open of one file. It opens itself at the first use, and again after it was closed.
+
+    Args:
+        path: The file.
+        level: What a commit outlives.
+        patience: Seconds to wait for others who write.
+    """
+
+    def __init__(self, path: Path, level: Level, patience: float) -> None:
+        self.path, self._level, self._patience = path, level, patience
+        self._wal, self._long = path.with_name(f"{path.name}-wal"), 0
+        self._index = path.with_name(f"{path.name}-shm")
+        self._lock = WriteLock(path.with_name(f"{path.name}-lock"), patience)
+        self._writing, self._reading = RLock(), Lock()
+        self._database = Database(path)
+        self._outer: sqlite3.Connection | None = None  # while a transaction is under way
+        self._writer: sqlite3.Connection | None = None
+        self._reader: sqlite3.Connection | None = None
+        self._seen = -1
+        self._files: tuple[FileId | None, ...] = ()  # what the writer has open
+        self.pages = 0
+        """Written since the last checkpoint, about."""
+        self.deleted = False
+        """Whether the write-ahead log may still hold something that was deleted."""
+        self._unmoved = 0  # pages that the last checkpoint left in the log
+        self.sizes = StorageSizes()
+        """Of the files, as the last transaction left them."""
+        self.changed = True
+        """Whether another process may have written since whoever remembers anything last set this back."""
+
+    @contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Give a transaction, alone among all processes; commit it, on the disk if the level says so.
+
+        One that is begun inside another is a part of it.
+        """
+        self._database.check_own()
+        with self._writing, translated(str(self.path)):
+            if self._outer is not None:
+                yield self._outer
+                return
+            with self._lock:
+                connection = self._writer = self._writer or self._opened()
+                self._check_there()
+                with self._committed(connection):
+                    yield connection
+                self._checkpoint(connection)
+                self._lengthen()
+                self._measure()
+
+    @contextmanager
+    def _committed(self, connection: sqlite3.Connection) -> Iterator[None]:
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            (seen,) = connection.execute("PRAGMA data_version").fetchone()
+            if seen != self._seen:
+                self.changed = True
+                check_version(connection, str(self.path))
+            self._outer = connection
+            yield
+            connection.execute("COMMIT")
+            self._seen = seen
+        except BaseException:
+            self._seen = -1
+            with suppress(sqlite3.Error):
+                connection.rollback()
+            raise
+        finally:
+            self._outer = None
+
+    def remove_deleted(self, most: int | None) -> list[RemainingData]:
+        """Write the file anew if a deletion makes that necessary, alone among all processes; return what is left.
+
+        It is not written anew if it is larger than `most` bytes.
+        """
+        self._database.check_own()
+        with self._writing, translated(str(self.path)), self._lock:
+            connection = self._writer = self._writer or self._opened()
+            self._check_there()
+            if not is_rewritten(connection) and (most is None or self.path.stat().st_size <= most):
+                self._rewrite(connection)
+            self.deleted = True  # so that the log is emptied
+            self._checkpoint(connection)
+            self._measure()
+            is_emptied = not (self.deleted or self._wal.stat().st_size)
+            readers = [] if is_emptied else readers_of(self.path)
+            return list(remaining(self.path, connection, is_emptied=is_emptied, readers=readers))
+
+    def _rewrite(self, connection: sqlite3.Connection) -> None:
+        self.deleted = True
+        connection.execute("VACUUM")
+        connection.execute("BEGIN IMMEDIATE")
+        note_rewrite(connection)
+        connection.execute("COMMIT")
+
+    def _check_there(self) -> None:
+        """Refuse to write into files that were moved or deleted: that succeeds, and nobody finds it again."""
+        files = tuple([_file_id(path) for path in (self.path, self._wal, self._index)])
+        self._files = self._files or files
+        if files != self._files or None in files[:2]:
+            raise self._replaced()
+
+    def _check_index(self) -> None:
+        """Refuse to read by an index of the write-ahead log that others, who have another, do not keep."""
+        if self._files and _file_id(self._index) not in (None, self._files[-1]):
+            raise self._replaced()
+
+    def _replaced(self) -> JournalUnavailable:
+        return JournalUnavailable(
+            f"{self.path}: it or a file beside it was replaced or deleted while it was open; put back what was "
+            "there, or end all programs that use it"
+        )
+
+    def _make_ready(self) -> None:
+        """See that the file is there, and of this version, before it is read; the caller does not read it yet."""
+        self._database.check_own()
+        if self._reader is None and self._writer is None:
+            with self.transaction():
+                pass
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """Give a connection that sees one moment of the file, one caller at a time.
+
+        It neither waits for a transaction that is under way in another thread, nor holds one up.
+        """
+        self._make_ready()
+        with self._reading, translated(str(self.path)):
+            if self._reader is None:
+                self._check_there()
+                self._reader = self._connected()
+            self._check_index()
+            self._reader.execute("BEGIN")
+            try:
+                check_version(self._reader, str(self.path))
+                yield self._reader
+            finally:
+                self._reader.rollback()
+
+    def copy(self, path: Path, check: Callable[[], object]) -> None:
+        """Copy the file as it is now to a new one, while others write; see `actors.journal.storage.sqlite.backup`."""
+        check_target(path)
+        self._make_ready()
+        with translated(str(self.path)):
+            with self._reading:
+                self._check_there()
+                self._check_index()
+                connection = self._connected()
+            try:
+                copy_into(connection, path, check)
+            finally:
+                with self._writing, self._lock:  # the last one that is closed checkpoints
+                    self._database.close(connection)
+
+    def _checkpoint(self, connection: sqlite3.Connection) -> None:
+        """Move the write-ahead log into the file if it is long, or at once, and empty it, if something was deleted.
+
+        What was committed stays so whether or not this succeeds, so nobody hears of it: a full disk, or a reader of
+        another process where the log is to be emptied. It is tried again after the next transaction, and waits for
+        nobody but a reader of this process, who reads one page: to empty the log, or if it has become too long.
+        """
+        if not self.deleted and self.pages < CHECKPOINT:
+            return
+        if not self._reading.acquire(blocking=self.deleted or self.pages >= OVERDUE):
+            return
+        how = "TRUNCATE" if self.deleted else "PASSIVE"
+        try:
+            with suppress(sqlite3.Error):
+                connection.execute("PRAGMA busy_timeout = 0").fetchall()
+                ((busy, frames, moved),) = connection.execute(f"PRAGMA wal_checkpoint({how})").fetchall()
+                self.deleted, self.pages = self.deleted and bool(busy), 0
+                self._unmoved = max(0, frames - moved)
+        finally:
+            self._reading.release()
+        connection.execute(f"PRAGMA busy_timeout = {self._patience * 1000:.0f}").fetchall()
+
+    def _measure(self) -> None:
+        """Note the sizes of the files."""
+        with suppress(OSError):
+            file, log = self.path.stat().st_size, self._wal.stat().st_size
+            self.sizes = StorageSizes(file, log, min(log, _PAGE * (self._unmoved + self.pages)))
+
+    def _lengthen(self) -> None:
+        """Make the write-ahead log twice as long with zeros, if it has become longer.
+
+        A commit is to change the file's bytes and not its length: to sync that too costs several times as much.
+        """
+        if self._level != "power" or (size := self._wal.stat().st_size) == self._long:
+            return
+        with suppress(OSError), self._wal.open("ab") as file:
+            file.write(bytes(max(0, min(size, LENGTHENED - size))))
+        self._long = self._wal.stat().st_size
+
+    def close(self) -> None:
+        """Close what is open here. What is written stays written, whether or not this succeeds."""
+        if self._database.is_inherited:
+            return
+        with self._writing, self._reading, translated(str(self.path)):
+            if self._writer is not None or self._reader is not None:
+                with self._lock:
+                    for connection in (self._reader, self._writer):
+                        if connection is not None:
+                            self._database.close(connection)
+            self._reader = self._writer = None
+            self._seen, self._files = -1, ()
+            self._lock.close()
+
+    def _opened(self) -> sqlite3.Connection:
+        self._check_wal()
+        if self._wal.exists() and self._wal.stat().st_size:  # whoever died may have deleted something in it
+            self.deleted = True
+        if not self.path.exists():  # SQLite would let others read it; those beside it get the same mode
+            os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        connection = self._connected()
+        try:
+            connection.execute("PRAGMA journal_mode = WAL").fetchall()
+            connection.execute("BEGIN IMMEDIATE")
+            is_rewritten = prepare(connection, self.path)
+            connection.execute("COMMIT")
+        except BaseException:
+            with suppress(sqlite3.Error):
+                connection.rollback()
+            self._database.close(connection)
+            raise
+        self.deleted |= is_rewritten
+        return connection
+
+    def _check_wal(self) -> None:
+        """Refuse a damaged write-ahead log; keep a copy of one that need not outlive a loss of power."""
+        try:
+            check_wal(self.path)
+        except JournalDamaged as damage:
+            if self._level == "power":
+                raise
+            keep_evidence(self.path, damage)
+
+    def _connected(self) -> sqlite3.Connection:
+        connection = self._database.connect(
+            lambda: sqlite3.connect(
+                self.path,
+                timeout=self._patience,
+                isolation_level=None,
+                check_same_thread=False,
+                cached_statements=_CACHED,
+            )
+        )
+        try:
+            self._set_up(connection)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _set_up(self, connection: sqlite3.Connection) -> None:
+        synchronous = "FULL" if self._level == "power" else "NORMAL"
+        for pragma in (
+            f"synchronous = {synchronous}",
+            "wal_autocheckpoint = 0",
+            "secure_delete = ON",
+            "trusted_schema = OFF",
+        ):
+            connection.execute(f"PRAGMA {pragma}").fetchall()
+
+
+def _file_id(path: Path) -> FileId | None:
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino

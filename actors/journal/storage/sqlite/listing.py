@@ -1,0 +1,50 @@
+"""The directory in the file: which sessions there are, those used last first.
+
+An index leads to the sessions of a tenant, or of a state, in the order of their buckets; those of one bucket are
+sorted. So a page costs what it gives, however many sessions there are. A title or metadata is in no index: the sessions
+that the others leave are looked at in that order, until there are enough.
+"""
+
+from sqlite3 import Connection
+
+from actors.journal.storage.directory import Page, SessionFilter, StoredSession, bucket_of, lifecycle_of
+from actors.journal.storage.rows import JournalPlace
+from actors.journal.storage.sqlite.records import COLUMNS, row_of
+
+
+def listed(
+    connection: Connection,
+    which: SessionFilter,
+    limit: int,
+    after: Page | None,
+    where: JournalPlace,
+) -> list[StoredSession]:
+    """Return the sessions that have a log, as `Storage.sessions` does."""
+    wanted: dict[str, object] = {"tenant": which.tenant, "state": which.state, "limit": limit}
+    if which.state is not None:
+        wanted["lifecycle"] = lifecycle_of(which.state)
+    wanted |= {"title": which.folded, **{f"entry{n}": entry for n, entry in enumerate(which.entries)}}
+    if after is not None:
+        wanted |= {"used": -after[0], "name": after[1], "bucket": bucket_of(-after[0])}
+    found = connection.execute(query(which, after), wanted)
+    return [row_of(values, where).stored for values in found]
+
+
+def query(which: SessionFilter, after: Page | None) -> str:
+    """Return the statement that lists the sessions."""
+    index, conditions = "session_used", ["bucket >= 0"]
+    if which.state is not None:
+        index = "session_lifecycle"
+        conditions += ["lifecycle = :lifecycle", "state = :state"]
+    if which.tenant is not None:
+        index = "session_tenant"
+        conditions.append("tenant = :tenant")
+    if after is not None:
+        conditions += ["bucket <= :bucket", "(used < :used OR (used = :used AND name > :name))"]
+    if which.title:
+        conditions.append("instr(folded, :title)")
+    conditions += [f"instr(metadata, :entry{number})" for number in range(len(which.metadata))]
+    return (
+        f"SELECT {COLUMNS} FROM session INDEXED BY {index} WHERE {' AND '.join(conditions)} "  # noqa: S608  constants
+        "ORDER BY bucket DESC, used DESC, name LIMIT :limit"
+    )

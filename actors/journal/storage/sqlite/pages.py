@@ -1,0 +1,142 @@
+"""Read the rows of a damaged SQLite file from its pages, without the trees that lead to them.
+
+SQLite finds a row by way of the first page, the root of its table and the pages between. If one of those is damaged,
+everything below it is out of reach, although it is unchanged. So each page of the file, or its newest committed copy
+in the write-ahead log, is read by itself (https://www.sqlite.org/fileformat2.html#b_tree_pages). Whether a row is as
+it was written, its own checksum tells the caller.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from struct import unpack_from
+from typing import TypeAlias
+
+from actors.journal.storage.sqlite.wal import WriteAheadLog
+
+Value: TypeAlias = int | float | bytes | None
+"""A value of a row. A text is its bytes; SQLite may store a number with a fraction as a float."""
+
+_PAGE = 4096
+"""Bytes of a page, unless the file says otherwise."""
+_INDEX_INTERIOR, _INDEX_LEAF, _TABLE_LEAF = 2, 10, 13
+"""Types of the pages that hold rows. A table without row ids is an index."""
+_FIXED = {0: 0, 1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 8, 7: 8, 8: 0, 9: 0}
+"""Bytes of a value, by its serial type. From 12 on, the type tells the length."""
+
+
+def rows_of(path: Path) -> Iterator[tuple[Value, ...]]:
+    """Yield each row that can be read from the pages of a file, of whatever table.
+
+    Raises:
+        OSError: The file cannot be read.
+    """
+    with path.open("rb") as file, WriteAheadLog(path) as log:
+        for size in dict.fromkeys((_page_size(file.read(20)), _PAGE)):
+            pages, has_rows = _Pages(file.fileno(), log, size), False
+            for number in range(1, pages.count + 1):
+                for row in pages.rows(number):
+                    has_rows = True
+                    yield row
+            if has_rows:
+                return
+
+
+def _page_size(header: bytes) -> int:
+    size = int.from_bytes(header[16:18], "big")
+    size = 65536 if size == 1 else size
+    return size if size >= 512 and size.bit_count() == 1 else _PAGE
+
+
+class _Pages:
+    """The pages of an open file, each of `size` bytes and numbered from 1."""
+
+    def __init__(self, file: int, log: WriteAheadLog, size: int) -> None:
+        self._file, self._log, self._size = file, log, size
+        self._newer = log.committed_pages(size)
+        self.count = max(os.fstat(file).st_size // size, *self._newer, 0)
+
+    def rows(self, number: int) -> Iterator[tuple[Value, ...]]:
+        """Yield the rows of a page that can be read."""
+        page = self._page(number)
+        start = 100 if number == 1 else 0
+        if len(page) < self._size or (kind := page[start]) not in (_INDEX_INTERIOR, _INDEX_LEAF, _TABLE_LEAF):
+            return
+        cells = start + (12 if kind == _INDEX_INTERIOR else 8)
+        count = min(int.from_bytes(page[start + 3 : start + 5], "big"), (self._size - cells) // 2)
+        for at in unpack_from(f">{count}H", page, cells):
+            with suppress(IndexError, ValueError):
+                yield _values(self._payload(page, at, kind))
+
+    def _page(self, number: int) -> bytes:
+        if (place := self._newer.get(number)) is not None:
+            return self._log.content(place, self._size)
+        return os.pread(self._file, self._size, (number - 1) * self._size)
+
+    def _payload(self, page: bytes, at: int, kind: int) -> bytes:
+        """Return the content of a cell, with the part of it that is on pages of its own."""
+        if kind == _INDEX_INTERIOR:
+            at += 4  # the page below
+        length, at = _varint(page, at)
+        if kind == _TABLE_LEAF:
+            _, at = _varint(page, at)  # the row's id
+        here = self._local(length, kind)
+        if length > self.count * self._size or at + here > self._size:
+            raise ValueError(length)
+        payload = bytearray(page[at : at + here])
+        if here < length:
+            following, before = int.from_bytes(page[at + here : at + here + 4], "big"), set[int]()
+            while len(payload) < length:
+                if not 1 < following <= self.count or following in before:
+                    raise ValueError(following)
+                before.add(following)
+                more = self._page(following)
+                payload += more[4:]
+                following = int.from_bytes(more[:4], "big")
+        return bytes(payload[:length])
+
+    def _local(self, length: int, kind: int) -> int:
+        """Return how much of a content of `length` bytes is in its cell."""
+        most = self._size - 35 if kind == _TABLE_LEAF else (self._size - 12) * 64 // 255 - 23
+        if length <= most:
+            return length
+        least = (self._size - 12) * 32 // 255 - 23
+        kept = least + (length - least) % (self._size - 4)
+        return kept if kept <= most else least
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """Return the number at a place, and the place after it."""
+    value = 0
+    for byte in range(9):
+        each = data[at + byte]
+        if byte == 8:
+            return value << 8 | each, at + 9
+        value = value << 7 | each & 0x7F
+        if each < 0x80:
+            return value, at + byte + 1
+    raise AssertionError("a number has nine bytes at most")
+
+
+def _values(payload: bytes) -> tuple[Value, ...]:
+    header, at = _varint(payload, 0)
+    values, place = list[Value](), header
+    while at < header:
+        kind, at = _varint(payload, at)
+        length = (kind - 12) // 2 if kind >= 12 else _FIXED.get(kind, 0)
+        if place + length > len(payload):
+            raise ValueError(kind)
+        values.append(_value(kind, payload[place : place + length]))
+        place += length
+    return tuple(values)
+
+
+def _value(kind: int, data: bytes) -> Value:
+    if kind >= 12:
+        return data
+    if kind == 7:
+        return float(unpack_from(">d", data)[0])
+    if kind in (8, 9):
+        return kind - 8
+    return int.from_bytes(data, "big", signed=True) if kind else None

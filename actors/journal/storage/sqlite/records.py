@@ -1,0 +1,145 @@
+"""Logs in the file: records in the order of writing, each with the place of the one before it in its log.
+
+A session's row has the place of its last record, and a log is read from there backwards. So whoever commits events of
+many sessions writes few pages, and no index of all records is needed. A page in the midst of a log is found by the next
+waypoint behind it. A waypoint that is missing or wrong only makes the way longer.
+
+No checksum covers a place. What is there is proven to be the record that is looked for: of this session, with this
+number, as it was written. The number goes down with every step, so places that lead in a circle are damage like any
+other, and no way back has more steps than the log has records.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from sqlite3 import Connection
+from typing import Any, TypeAlias
+from zlib import crc32
+
+from msgspec import msgpack
+from msgspec.structs import astuple
+
+from actors.journal.storage.directory import NO_BUCKET, bucket_of, lifecycle_of
+from actors.journal.storage.rows import COLUMNS as FIELDS
+from actors.journal.storage.rows import JournalPlace, SessionRow, changed, proven_fields, record_checksum
+
+Written: TypeAlias = tuple[int, int, int, int, int, bytes]
+"""Of a record: its place, that of the one before it, its session, number and checksum, and its bytes."""
+COLUMNS = f"{FIELDS}, place"
+WRITTEN = f"{COLUMNS}, bucket, lifecycle"
+WAYPOINT = 128
+"""Every so many records of a log, the place of one is kept by its number."""
+_LOG = """
+WITH RECURSIVE log (number, place) AS (
+    SELECT :last, :place WHERE :last > :after
+    UNION ALL
+    SELECT log.number - 1, record.before FROM log CROSS JOIN record ON record.place = log.place
+    WHERE record.session = :key AND record.number = log.number AND log.number > :after + 1
+)
+"""
+"""The places of a log's records past number `after`, the last one first, as far as they lead."""
+_READ = f"""{_LOG}
+SELECT record.number, record.checksum, CAST(record.bytes AS BLOB) FROM log CROSS JOIN record ON record.place = log.place
+WHERE record.session = :key AND record.number = log.number AND record.number <= :until
+"""  # noqa: S608  constants
+_WAYPOINT = "SELECT number, place FROM waypoint WHERE session = ? AND number >= ? ORDER BY number LIMIT 1"
+_DELETE = f"DELETE FROM record WHERE place IN ({_LOG} SELECT place FROM log) AND session = :key"  # noqa: S608  as above
+
+
+class PlacedRow(SessionRow):
+    """What the file keeps of a session: `place` is that of its last record."""
+
+    place: int = 0
+
+    @property
+    def values(self) -> tuple[object, ...]:
+        """What is written: the fields, their checksum, the place, and what the directory's indexes say."""
+        *fields, place = astuple(self)
+        _, bucket, lifecycle = self.indexed
+        return (*fields, crc32(msgpack.encode(proven_fields(fields))), place, bucket, lifecycle)
+
+    @property
+    def indexed(self) -> tuple[str, int, str]:
+        """Where the directory's indexes have the session: its tenant, its last use, and its state, coarsely."""
+        bucket = bucket_of(self.used) if self.last else NO_BUCKET
+        return self.tenant, bucket, lifecycle_of(self.state)
+
+    def put(self, stored: bytes, place: int) -> Written:
+        """Go on with a record at this place; return what is written of it."""
+        before, self.last, self.place = self.place, self.last + 1, place
+        return place, before, self.key, self.last, record_checksum(self.key, self.last, stored), stored
+
+
+def row_of(values: Sequence[Any], where: JournalPlace) -> PlacedRow:
+    """Return the row of these columns.
+
+    Raises:
+        JournalDamaged: Its checksum is another.
+    """
+    *fields, checksum, place = values
+    try:
+        is_whole = crc32(msgpack.encode(proven_fields(fields))) == checksum
+    except (TypeError, ValueError):
+        is_whole = False
+    if not is_whole:
+        raise changed(str(fields[0]), where)
+    return PlacedRow(*(*fields, place))
+
+
+def last_place(connection: Connection) -> int:
+    """Return the place of the record that was written last; 0 if there is none."""
+    (place,) = connection.execute("SELECT max(place) FROM record").fetchone()
+    return place or 0
+
+
+def records(
+    connection: Connection, row: PlacedRow, after: int, where: JournalPlace, most: int | None = None
+) -> Iterator[bytes]:
+    """Yield a session's records past number `after`, each whole and proven to be what was written.
+
+    `most`: how many, if not all.
+
+    Raises:
+        JournalDamaged: One is missing, or has changed.
+    """
+    until = row.last if most is None else min(row.last, after + most)
+    found = _stored(connection, row, after, until)
+    if len(found) < until - after:
+        raise row.damaged(where, until - len(found), "is missing")
+    return row.proven(reversed(found), after, partial(blob, connection), where, until)
+
+
+def _stored(connection: Connection, row: PlacedRow, after: int, until: int) -> list[Sequence[Any]]:
+    """Return what is stored of a log's records past number `after` up to number `until`, the last one first."""
+    way = _way(row, after)
+    if until < row.last:
+        waypoint = connection.execute(_WAYPOINT, (row.key, until)).fetchone()
+        if waypoint is not None:
+            last, place = waypoint
+            found = connection.execute(
+                _READ, {**way, "last": last, "place": place, "until": until}
+            ).fetchall()
+            if len(found) == until - after:
+                return found
+    return connection.execute(_READ, {**way, "until": until}).fetchall()
+
+
+def waypoints(written: Iterable[Written]) -> list[tuple[int, int, int]]:
+    """Return the waypoints among records that are written."""
+    return [(session, number, place) for place, _, session, number, *_ in written if not number % WAYPOINT]
+
+
+def blob(connection: Connection, digest: bytes) -> bytes | None:
+    """Return the blob of a hash, if it is there."""
+    found = connection.execute("SELECT CAST(bytes AS BLOB) FROM blob WHERE hash = ?", (digest,)).fetchone()
+    return None if found is None else found[0]
+
+
+def delete_records(connection: Connection, row: PlacedRow) -> None:
+    """Delete a session's records: on the way back through its log, or wherever they are if that is damaged."""
+    if connection.execute(_DELETE, _way(row, 0)).rowcount != row.last:
+        connection.execute("DELETE FROM record WHERE session = ?", (row.key,))
+    connection.execute("DELETE FROM waypoint WHERE session = ?", (row.key,))
+
+
+def _way(row: PlacedRow, after: int) -> dict[str, int]:
+    return {"key": row.key, "last": row.last, "place": row.place, "after": after}

@@ -1,0 +1,160 @@
+"""Save the logs of a damaged file to a new journal: each from its beginning to the first record that cannot be read.
+
+Neither the directory nor the places of records are used, and of the file's pages only those that hold records and large
+values (`pages.py`): a record proves by its own checksum which session it belongs to and where.
+"""
+
+import sqlite3
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from functools import partial
+from hashlib import sha256
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from actors.core.log.events import Event, Opened
+from actors.errors import JournalError
+from actors.journal.storage import Entry, Storage, decoded
+from actors.journal.storage.rows import JournalPlace, SessionRow, record_checksum
+from actors.journal.storage.sqlite.check import JournalFile
+from actors.journal.storage.sqlite.faults import translated
+from actors.journal.storage.sqlite.pages import rows_of
+from actors.journal.storage.sqlite.records import blob
+
+_BATCH = 500
+_FOUND = """
+CREATE TABLE record (place INTEGER PRIMARY KEY, session, number, checksum, bytes);
+CREATE TABLE blob (hash PRIMARY KEY, bytes) WITHOUT ROWID
+"""
+_INDEX = """
+CREATE TEMP TABLE placed (session, number, place, PRIMARY KEY (session, number, place)) WITHOUT ROWID;
+INSERT INTO placed SELECT session, number, place FROM record
+WHERE typeof(session) = 'integer' AND typeof(number) = 'integer'
+"""
+_PLACED = """
+SELECT record.number, record.checksum, CAST(record.bytes AS BLOB)
+FROM placed CROSS JOIN record ON record.place = placed.place
+WHERE placed.session = ? AND placed.number <= ? ORDER BY placed.number
+"""
+
+
+def salvage(path: Path, to: Storage) -> Iterator[tuple[str, int]]:
+    """Copy every log as far as it can be read; yield each session with the number of events that were copied.
+
+    What is cut off is as if it had never happened: a tool that ran in that part may be called again. No program may
+    write to the file meanwhile.
+
+    Raises:
+        JournalError: Nothing can be read, or a session is in the other journal already.
+    """
+    with _tables(path) as connection:
+        for events in SavedLogs(connection, JournalPlace(str(path))):
+            if isinstance(opened := events[0], Opened):
+                _copy(opened.session, events, to)
+                yield opened.session, len(events)
+
+
+def _copy(session: str, events: Sequence[Event], to: Storage) -> None:
+    claim = to.claim(session)
+    if claim.last:
+        raise JournalError(
+            f"Session {session!r} is in the other journal already; name a file that is not there"
+        )
+    for start in range(0, len(events), _BATCH):
+        to.append([Entry(session, claim.fence, tuple(events[start : start + _BATCH]))])
+    to.release(session, claim.fence)
+
+
+@contextmanager
+def _tables(path: Path) -> Iterator[sqlite3.Connection]:
+    """Give a connection with the tables `record` and `blob`, which hold all that can be read.
+
+    Those of an older version are read by SQLite, those of today from the pages.
+    """
+    error: JournalError | None = None
+    try:
+        file = JournalFile(path)
+    except JournalError as damage:
+        if not path.is_file():
+            raise
+        error = damage
+    else:
+        with closing(file):
+            if file.is_older:
+                file.connection.execute(
+                    "COMMIT"
+                )  # in a transaction that met damage, SQLite writes nothing more
+                yield file.connection
+                return
+    with translated(str(path)), closing(sqlite3.connect("", isolation_level=None)) as connection:
+        if not _fill(connection, path) and error is not None:
+            raise error
+        yield connection
+
+
+def _fill(connection: sqlite3.Connection, path: Path) -> int:
+    """Fill the tables with the rows that prove to be as they were written; return how many records those are."""
+    for statement in _FOUND.split(";"):
+        connection.execute(statement)
+    connection.execute("BEGIN")
+    records = 0
+    for row in rows_of(path):
+        match row:
+            case (None, _, int(session), int(number), checksum, bytes(stored)):
+                if record_checksum(session, number, stored) != checksum:
+                    continue
+                connection.execute(
+                    "INSERT INTO record (session, number, checksum, bytes) VALUES (?, ?, ?, ?)",
+                    (session, number, checksum, stored),
+                )
+                records += 1
+            case (bytes(digest), bytes(content)) if sha256(content).digest() == digest:
+                connection.execute("INSERT OR IGNORE INTO blob VALUES (?, ?)", (digest, content))
+    connection.execute("COMMIT")
+    return records
+
+
+class SavedLogs:
+    """The logs of which the tables of a connection have a beginning."""
+
+    def __init__(self, connection: sqlite3.Connection, where: JournalPlace) -> None:
+        self._connection, self._where = connection, where
+
+    def __iter__(self) -> Iterator[list[Event]]:
+        self._place()
+        for key in self._keys():
+            last = self._last(key)
+            row = SessionRow(str(key), key, last=last)
+            readable = bisect_left(
+                range(1, last + 1), 1, key=lambda number: self._events(row, number) is None
+            )
+            if events := self._events(row, readable):
+                yield events
+
+    def _place(self) -> None:
+        for statement in _INDEX.split(";"):
+            self._connection.execute(statement)
+
+    def _events(self, row: SessionRow, last: int) -> list[Event] | None:
+        """Return a session's events up to number `last`; None if one of them cannot be read."""
+        try:
+            with translated(self._where.name):
+                found = self._connection.execute(_PLACED, (row.key, last))
+                right = {each[0]: each for each in found if row.is_right(*each)}
+                known = replace(row, last=last).proven(
+                    right.values(), 0, partial(blob, self._connection), self._where
+                )
+                return decoded(row.name, known)
+        except JournalError:
+            return None
+
+    def _keys(self) -> list[int]:
+        found = self._connection.execute("SELECT DISTINCT session FROM placed ORDER BY session")
+        return [key for (key,) in found]
+
+    def _last(self, key: int) -> int:
+        query = "SELECT max(number) FROM placed WHERE session = ?"
+        (last,) = self._connection.execute(query, (key,)).fetchone()
+        return int(last)

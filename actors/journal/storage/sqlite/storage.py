@@ -1,0 +1,395 @@
+"""The SQLite storage: every method is one transaction, or one read."""
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from os import PathLike
+from pathlib import Path
+from sqlite3 import Connection
+from stat import S_ISDIR
+
+from actors.core.log.events import Event
+from actors.core.stats.stats import StorageSizes
+from actors.errors import ConfigError, Fenced, JournalBehind, JournalDamaged
+from actors.journal.storage import (
+    NO_PAGE,
+    NOTHING,
+    PAGE,
+    Appended,
+    Claim,
+    Entry,
+    Level,
+    LogPage,
+    decoded,
+    decoded_page,
+)
+from actors.journal.storage.blobs import LARGE, slim
+from actors.journal.storage.clock import ObservedClock, observe
+from actors.journal.storage.deletion import RemainingData
+from actors.journal.storage.directory import EVERY, Page, SessionFilter, StoredSession
+from actors.journal.storage.rows import JournalPlace
+from actors.journal.storage.sqlite.connection import Connections
+from actors.journal.storage.sqlite.format import (
+    note_clock,
+    note_removal,
+    noted_clock,
+    removed_fence,
+    sessions_kept,
+    sessions_made,
+    set_sessions_made,
+)
+from actors.journal.storage.sqlite.hosts import Hosts
+from actors.journal.storage.sqlite.listing import listed
+from actors.journal.storage.sqlite.locks import check_platform
+from actors.journal.storage.sqlite.records import (
+    COLUMNS,
+    WRITTEN,
+    PlacedRow,
+    Written,
+    delete_records,
+    last_place,
+    records,
+    row_of,
+    waypoints,
+)
+from actors.kernel.wall import wall
+
+LEASE = 10.0
+PATIENCE = 5.0
+CACHED = 4096
+"""Rows that are kept between transactions, as long as no other process writes."""
+_ROW = f"SELECT {COLUMNS} FROM session WHERE name = ?"  # noqa: S608  constants
+_OWNED = f"SELECT {COLUMNS} FROM session WHERE owner = ?"  # noqa: S608  as above
+_WRITE = f"INSERT OR REPLACE INTO session ({WRITTEN}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
+_GO_ON = """
+UPDATE session SET owner = ?4, last = ?5, size = ?6, target = ?8, state = ?9, opened = ?10, used = ?11,
+title = ?12, folded = ?13, metadata = ?14, checksum = ?15, place = ?16
+WHERE name = ?1 AND key = ?2 AND fence = ?3 AND last = ?19
+"""
+"""Changes no column of an index: SQLite would write each index anew, though the value is the same."""
+_INDEX = "UPDATE session SET tenant = ?, bucket = ?, lifecycle = ? WHERE name = ?"
+
+
+class SqliteStorage:
+    """Logs in one file, which several processes of this machine may share. It must be on a local disk.
+
+    Args:
+        path: The file; it is made if there is none, but not its folder. Files beside it have its name and a suffix.
+        level: `process` outlives `kill -9`; `power` also a loss of power, at the price of a sync for each commit.
+        lease: Seconds after which a host that is not heard of is gone; `kill -9` is noticed without waiting for it.
+        patience: Seconds to wait for another process that writes, before `JournalUnavailable`.
+
+    Raises:
+        ConfigError: The path can be no file's, the level keeps no file, or the platform has no file locks.
+    """
+
+    blocking = True
+
+    def __init__(
+        self,
+        path: str | PathLike[str],
+        *,
+        level: Level = "power",
+        lease: float = LEASE,
+        patience: float = PATIENCE,
+    ) -> None:
+        if level == "memory":
+            raise ConfigError(
+                f"{path}: level 'memory' keeps no file; use MemoryStorage, or 'process' or 'power'"
+            )
+        self.path = _file(path)
+        check_platform(self.path)
+        self.level: Level = level
+        self.lease: float | None = lease
+        self._connections = Connections(self.path, level, patience)
+        self._hosts = Hosts(self.path, lease)
+        self._rows: dict[str, PlacedRow] = {}
+        self._is_searched = False
+
+    @property
+    def sizes(self) -> StorageSizes:
+        """Sizes of the file and its write-ahead log, as the last transaction here left them."""
+        return self._connections.sizes
+
+    def open(self) -> None:
+        """Make the file if there is none; bring it up to date if it is older."""
+        with self._connections.transaction():
+            pass
+
+    def close(self) -> None:
+        """Release every session of this host and close the file."""
+        try:
+            if self._hosts.is_begun:
+                with self._connections.transaction() as connection:
+                    self._release_all(connection)
+        finally:
+            self._rows.clear()
+            self._is_searched = False
+            self._hosts.end()
+            self._connections.close()
+
+    def beat(self) -> None:
+        """Prolong this host's lease, if it is one."""
+        if self._hosts.is_begun:
+            with self._connections.transaction() as connection:
+                self._hosts.beat(connection)
+
+    def together(self, claims: Sequence[str] = ()) -> AbstractContextManager[object]:
+        """Make one transaction of what is called inside."""
+        return self._connections.transaction()
+
+    def claim(self, session: str, *, existing: bool = False) -> Claim:
+        """Make the caller the session's live writer."""
+        with self._connections.transaction() as connection:
+            row = self._row(connection, session)
+            if existing and (row is None or not row.last):
+                return NOTHING
+            row = row or self._new(connection, session)
+            self._check_free(connection, row)
+            self._hosts.begin(connection)
+            before = row.owner
+            self._write(connection, row, row.fence + 1, self._hosts.name)
+            return row.claim(before)
+
+    def release(self, session: str, fence: int) -> None:
+        """Let others claim the session."""
+        with self._connections.transaction() as connection:
+            row = self._row(connection, session)
+            if row is not None and row.fence == fence and row.owner is not None:
+                self._release(connection, row)
+
+    def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
+        """Append all entries but those that are fenced, in one transaction."""
+        encoded = [entry.records for entry in entries]
+        now, outcomes, written = wall(), list[Appended](), list[Written]()
+        rows, before = dict[str, PlacedRow](), list[tuple[int, tuple[str, int, str]]]()
+        refused = dict[tuple[str, int], Fenced | JournalBehind]()
+        try:
+            with self._connections.transaction() as connection:
+                place = last_place(connection)
+                for entry, its_records in zip(entries, encoded, strict=True):
+                    row = rows.get(entry.session) or self._row(connection, entry.session)
+                    if (refusal := refused.get(entry.writer) or _refusal(entry, row)) is not None:
+                        outcomes.append(refused.setdefault(entry.writer, refusal))
+                        continue
+                    assert row is not None
+                    if entry.session not in rows:
+                        rows[entry.session] = row
+                        before.append((row.last, row.indexed))
+                    row.take(entry.events, now)
+                    for record in its_records:
+                        place += 1
+                        stored = record if len(record) < LARGE else self._slimmed(connection, row, record)
+                        written.append(row.put(stored, place))
+                        row.size += len(record)
+                    outcomes.append(row.last)
+                self._append(connection, written, list(zip(rows.values(), before, strict=True)))
+        except BaseException:
+            self._rows.clear()
+            raise
+        return outcomes
+
+    def read(self, session: str, after: int = 0) -> list[Event]:
+        """Return a session's events past number `after`, each proven to be as it was written."""
+        with self._connections.reading() as connection:
+            row = self._found(connection, session)
+            if row is None:
+                return []
+            return decoded(session, records(connection, row, after, JournalPlace(str(self.path))), after)
+
+    def page(self, session: str, after: int = 0, most: int = PAGE) -> LogPage:
+        """Return the first events of a session past number `after`, each proven to be as it was written."""
+        with self._connections.reading() as connection:
+            row = self._found(connection, session)
+            if row is None:
+                return NO_PAGE
+            found = records(connection, row, after, JournalPlace(str(self.path)), most)
+            return decoded_page(session, found, after, row.last)
+
+    def delete(self, *sessions: str) -> None:
+        """Delete logs, blobs that no other log refers to, and what of them is in the write-ahead log.
+
+        A reader of another process may keep the latter until it has read and somebody writes.
+        """
+        with self._connections.transaction() as connection:
+            for session in sessions:
+                row = self._row(connection, session)
+                if row is not None:
+                    self._check_free(connection, row)
+                    self._delete(connection, row)
+
+    def look_at_clock(self, now: int, elapsed: int) -> ObservedClock:
+        """Note the wall clock; return how far it is trusted."""
+        with self._connections.transaction() as connection:
+            clock = observe(noted_clock(connection), now, elapsed)
+            note_clock(connection, clock)
+            return clock
+
+    def vacuum(self, most: int | None = None) -> Sequence[RemainingData]:
+        """Write the file anew if a deletion makes that necessary, and empty the write-ahead log."""
+        found = self._connections.remove_deleted(most)
+        self.beat()  # it may have taken longer than the lease
+        return found
+
+    def backup(self, path: Path, check: Callable[[], object]) -> None:
+        """Copy the file as it is now to a new one, while others write."""
+        self._connections.copy(path, check)
+
+    def sessions(
+        self, which: SessionFilter = EVERY, *, limit: int = 100, after: Page | None = None
+    ) -> list[StoredSession]:
+        """Return the sessions that have a log, those used last first."""
+        with self._connections.reading() as connection:
+            return listed(connection, which, limit, after, JournalPlace(str(self.path)))
+
+    def find(self, session: str) -> StoredSession | None:
+        """Return the directory's entry of a session."""
+        with self._connections.reading() as connection:
+            row = self._found(connection, session)
+            return row.stored if row is not None and row.last else None
+
+    # Rows
+
+    def _row(self, connection: Connection, session: str) -> PlacedRow | None:
+        """Return a session's row, which a transaction may change."""
+        if self._connections.changed or len(self._rows) > CACHED:
+            self._connections.changed = False
+            self._rows.clear()
+        if (row := self._rows.get(session)) is None and (row := self._found(connection, session)) is not None:
+            self._rows[session] = row
+        return row
+
+    def _found(self, connection: Connection, session: str) -> PlacedRow | None:
+        values = connection.execute(_ROW, (session,)).fetchone()
+        if values is None:
+            self._search(connection)
+            return None
+        return row_of(values, JournalPlace(str(self.path)))
+
+    def _search(self, connection: Connection) -> None:
+        """Once, before a session is said to be unknown: see that no row is missing and none has another name."""
+        if self._is_searched:
+            return
+        names = [
+            row_of(values, JournalPlace(str(self.path))).name
+            for values in connection.execute(f"SELECT {COLUMNS} FROM session")  # noqa: S608
+        ]
+        if (
+            len(names) != sessions_kept(connection, str(self.path))
+            or sorted(set(names), key=str.encode) != names
+        ):
+            raise JournalDamaged(
+                f"{self.path}: sessions are missing from its directory; restore a copy, or see `actors fsck`"
+            )
+        self._is_searched = True
+
+    def _new(self, connection: Connection, session: str) -> PlacedRow:
+        key = sessions_made(connection, str(self.path)) + 1
+        set_sessions_made(connection, key)
+        row = self._rows[session] = PlacedRow(session, key, removed_fence(connection, str(self.path)))
+        return row
+
+    def _write(self, connection: Connection, row: PlacedRow, fence: int, owner: str | None) -> None:
+        """Give a session another writer."""
+        self._rows.pop(row.name, None)
+        row.fence, row.owner = fence, owner
+        connection.execute(_WRITE, row.values)
+
+    def _check_free(self, connection: Connection, row: PlacedRow) -> None:
+        """Refuse what only its own host may do with a session."""
+        if row.owner is None or row.owner == self._hosts.name:
+            return
+        if seconds := self._hosts.left(connection, row.owner):
+            raise row.elsewhere(seconds)
+
+    def _release_all(self, connection: Connection) -> None:
+        name = self._hosts.name
+        for values in connection.execute(_OWNED, (name,)).fetchall():
+            row = row_of(values, JournalPlace(str(self.path)))
+            self._release(connection, row)
+        self._hosts.forget(connection, name)
+
+    def _release(self, connection: Connection, row: PlacedRow) -> None:
+        if row.last:
+            self._write(connection, row, row.fence, None)
+        else:
+            self._remove(connection, row)
+
+    def _delete(self, connection: Connection, row: PlacedRow) -> None:
+        uses = connection.execute("SELECT hash FROM blob_use WHERE session = ?", (row.key,)).fetchall()
+        for (digest,) in uses:
+            connection.execute("UPDATE blob_count SET uses = uses - 1 WHERE hash = ?", (digest,))
+            if connection.execute("DELETE FROM blob_count WHERE hash = ? AND uses <= 0", (digest,)).rowcount:
+                connection.execute("DELETE FROM blob WHERE hash = ?", (digest,))
+        connection.execute("DELETE FROM blob_use WHERE session = ?", (row.key,))
+        delete_records(connection, row)
+        self._remove(connection, row)
+
+    def _remove(self, connection: Connection, row: PlacedRow) -> None:
+        """Remove the row of a session without records."""
+        self._rows.pop(row.name, None)
+        connection.execute("DELETE FROM session WHERE name = ?", (row.name,))
+        note_removal(connection, str(self.path), row.fence)
+        self._connections.deleted = True
+
+    # Records
+
+    def _append(
+        self,
+        connection: Connection,
+        written: Sequence[Written],
+        rows: Sequence[tuple[PlacedRow, tuple[int, tuple[str, int, str]]]],
+    ) -> None:
+        """Write records, and the rows of their sessions.
+
+        Each has the number of its last record until now, and its place in the indexes until now.
+        """
+        connection.executemany("INSERT INTO record VALUES (?, ?, ?, ?, ?, ?)", written)
+        connection.executemany("INSERT OR REPLACE INTO waypoint VALUES (?, ?, ?)", waypoints(written))
+        changed = connection.executemany(_GO_ON, [(*row.values, last) for row, (last, _) in rows]).rowcount
+        moved = [(*row.indexed, row.name) for row, (_, indexed) in rows if row.indexed != indexed]
+        connection.executemany(_INDEX, moved)
+        if rows and changed != len(rows):
+            raise JournalDamaged(
+                f"{self.path}: entries of sessions are not as they were read; restore a copy, or see `actors fsck`"
+            )
+        self._connections.pages += len(rows) + len(written) // 8
+
+    def _slimmed(self, connection: Connection, row: PlacedRow, record: bytes) -> bytes:
+        """Return a record as it is stored, its blobs kept."""
+        stored, blobs = slim(record)
+        for digest, content in blobs.items():
+            use = connection.execute("INSERT OR IGNORE INTO blob_use VALUES (?, ?)", (row.key, digest))
+            if not use.rowcount:
+                continue
+            first = connection.execute("INSERT OR IGNORE INTO blob_count VALUES (?, 0)", (digest,)).rowcount
+            connection.execute("UPDATE blob_count SET uses = uses + 1 WHERE hash = ?", (digest,))
+            if first:
+                connection.execute("INSERT INTO blob VALUES (?, ?)", (digest, content))
+                self._connections.pages += len(content) // 4096
+        return stored
+
+
+def _refusal(entry: Entry, row: PlacedRow | None) -> Fenced | JournalBehind | None:
+    return entry.missing() if row is None else entry.refusal(row.fence, row.last)
+
+
+def _file(path: str | PathLike[str]) -> Path:
+    """Return the path of a file, wherever the process goes to later.
+
+    Raises:
+        ConfigError: It can be none, or is a folder.
+    """
+    try:
+        found = Path(os.path.realpath(path))  # a link's own name would give it other locks
+    except FileNotFoundError:
+        raise ConfigError(f"journal: {str(path)!r} is in no folder: the current one is gone") from None
+    except ValueError:
+        raise ConfigError(f"journal: {str(path)[:80]!a} can be the name of no file; name another") from None
+    try:
+        is_folder = S_ISDIR(os.stat(found).st_mode)
+    except OSError:  # it is told when it is used
+        return found
+    if is_folder:
+        raise ConfigError(f"journal: {str(path)!r} is a folder; name a file in it")
+    return found

@@ -1,0 +1,217 @@
+"""What to try when an ask failed: the one place that knows, for errors and for the command line.
+
+In:  how an ask ended, and the configuration.
+Out: one line of advice, empty if there is none; the line that a person reads; the error that a program catches.
+
+    a key that is refused          the variable that holds it
+    a model that is not there      the nearest name that is known
+    a parameter that is refused    its name, and whether another value may do
+    a base URL that is wrong       the URL that was tried, and the one that was probably meant
+    a conversation that is refused the turn to go back to
+"""
+
+import re
+from typing import TYPE_CHECKING
+
+from actors.adapters.failure import ACTIONS
+from actors.core.stream_events.feed import TurnResult
+from actors.core.values.identity import Binding
+from actors.core.values.progress import Attempt, Cause
+from actors.errors import AskFailed, ConfigError, nearest
+
+if TYPE_CHECKING:
+    from urllib.parse import SplitResult
+
+    from actors.config import Config
+
+_NO_SUCH_PLACE = (404, 405, 501)
+_ELSEWHERE = range(300, 400)
+_UNREADABLE = ("without its end marker", "not JSON", "no message")
+_BAD_KEY = re.compile(r"api[ _-]?key|authenticat|unauthori[sz]ed|invalid token", re.IGNORECASE)
+_NO_MODEL = re.compile(
+    r"model_not_found|\bmodels?\b.{0,200}\b(?:not (?:exist|found|available)|n't exist|unknown|invalid|no longer)|"
+    r"\b(?:unknown|invalid|no such) model",
+    re.IGNORECASE,
+)
+_BOUNDS = ("limit", "time")
+"""Kinds of causes that are no failures: the ask took as much as it may."""
+_FOR_LATER = frozenset(("overloaded", "circuit_open", "time"))
+"""Kinds of failures of ours that pass by themselves."""
+_UNUSABLE = frozenset(("transcript", "media", "overflow"))
+"""Kinds of failures that are about what was said. All that could be done about it was."""
+_NAMES = {"thinking": "thinking (reasoning)", "cache_life": "cache"}
+"""Settings whose names are others where they are set."""
+_NO_SETTINGS = frozenset(("stream_options", "include"))
+"""Parameters that nobody can set."""
+
+
+def ask_failed(result: TurnResult, config: "Config") -> AskFailed:
+    """Return the error of an ask that failed."""
+    cause = _cause(result)
+    return AskFailed(
+        no_answer(result, config),
+        result,
+        kind=cause.kind if cause else "",
+        status=cause.status if cause else None,
+        can_retry=cause is not None and _can_retry(cause.kind),
+        advice=advice(result, config),
+    )
+
+
+def no_answer(result: TurnResult, config: "Config") -> str:
+    """Return one line on why an ask has no answer, and what to try."""
+    cause, found = _cause(result), advice(result, config)
+    if cause is not None and cause.kind in _BOUNDS:
+        failed = _sent_again(result)
+        before = f"; its request had failed: {failed.why}{found and f'; {found}'}" if failed else ""
+        return f"stopped: {result.why}{before}"
+    return f"{result.served_by} gave no answer: {result.why}{found and f'; {found}'}"
+
+
+def advice(result: TurnResult, config: "Config") -> str:
+    """Return what may help an ask that failed, in one line without credentials; empty if nothing is known to."""
+    attempt = _sent_again(result) or (result.attempts[-1] if result.attempts else None)
+    if attempt is None or attempt.cause is None or attempt.cause.kind in _BOUNDS:
+        return ""
+    known = (_of_key, _of_model, _of_parameter, _of_address)
+    found = next((found for find in known if (found := find(attempt, attempt.cause, config))), "")
+    return found or _of_conversation(result, attempt.cause)
+
+
+def _cause(result: TurnResult) -> Cause | None:
+    return result.attempts[-1].cause if result.attempts else None
+
+
+def _sent_again(result: TurnResult) -> Attempt | None:
+    """Return the failed request that was being sent again when the time of an ask was over."""
+    cause = _cause(result)
+    if cause is None or cause.kind != "time" or result.finish is not None or len(result.attempts) < 2:
+        return None
+    *_, failed, last = result.attempts
+    return failed if failed.status == "retried" and last.wait else None
+
+
+def _can_retry(kind: str) -> bool:
+    return kind in _FOR_LATER or any(kind == each and act == "retry" for each, act in ACTIONS.items())
+
+
+def _of_key(attempt: Attempt, cause: Cause, config: "Config") -> str:
+    """Name what holds the key that was refused."""
+    if cause.status == 403:
+        return f"may {config.credential_source(attempt.binding)} use {attempt.binding.model}?"
+    if cause.status != 401 and not (cause.kind == "config" and _BAD_KEY.search(attempt.why)):
+        return ""
+    return f"does {attempt.binding.backend} accept {config.credential_source(attempt.binding)}?"
+
+
+def _of_model(attempt: Attempt, cause: Cause, config: "Config") -> str:
+    """Name the nearest model, if the provider knows none of this name."""
+    model, why = attempt.binding.model, attempt.why
+    is_named = bool(model) and re.search(rf"(?<![\w-]){re.escape(model)}(?![\w-])", why) is not None
+    says_so = _NO_MODEL.search(why) is not None
+    if not (
+        (cause.status == 404 and (is_named or says_so))
+        or (cause.status in (400, 422) and is_named and says_so)
+    ):
+        return ""
+    if near := _near_model(attempt.binding, config):
+        return f"did you mean {near!r}?"
+    return f"is {model!r} the name that {attempt.binding.backend} has for it, and may this account use it?"
+
+
+def _near_model(binding: Binding, config: "Config") -> str | None:
+    """Return the known model whose name is nearest to that of a binding; None if that one is known, or like none."""
+    from actors.core.models.lookup import base_name
+    from actors.core.models.table import ROWS
+
+    makers = _makers(binding, config)
+    known = {name: name for row in ROWS if row.maker in makers for name in row.sample}
+    prefix, slash, name = binding.model.rpartition("/")
+    near = nearest(base_name(name), known)
+    return None if near is None or near == base_name(name) else f"{prefix}{slash}{near}"
+
+
+def _makers(binding: Binding, config: "Config") -> tuple[str, ...]:
+    try:
+        return config.dialect(binding.dialect).makers
+    except ConfigError:  # a dialect that the file had once
+        return ()
+
+
+def _of_parameter(attempt: Attempt, cause: Cause, config: "Config") -> str:
+    """Name the parameter that was refused, if it can be set."""
+    if cause.status not in (400, 422) or cause.kind not in ("parameter", "transcript", "config"):
+        return ""
+    from actors.adapters.refused_parameters import refused_parameter
+
+    found = refused_parameter(attempt.why, "")
+    names = [name for name in found.settings if name not in _NO_SETTINGS] if found else []
+    if (
+        found is None or not names or (names == ["thinking"] and cause.kind == "transcript")
+    ):  # blocks, more likely
+        return ""
+    said = " and ".join(_NAMES.get(name, name) for name in names)
+    return f"give {said} another value, or leave it out" if found.is_value else f"leave {said} out"
+
+
+def _of_address(attempt: Attempt, cause: Cause, config: "Config") -> str:
+    """Name the URL that was tried and a likely fix, if the failure has to do with the address."""
+    try:
+        url = tried(attempt.binding, config)
+    except ConfigError:  # a dialect that the file had once
+        return ""
+    fix = _fix(attempt, cause, url)
+    return fix if not fix or url in attempt.why else f"tried POST {url}; {fix}"
+
+
+def _of_conversation(result: TurnResult, cause: Cause) -> str:
+    """Name the turn to go back to, if what was said is refused: it would be in the next request too."""
+    before = result.turn_before
+    if cause.kind not in _UNUSABLE or before is None:
+        return ""
+    return f"session.rewind(to={before}) takes back what was said since turn {before}"
+
+
+def tried(binding: Binding, config: "Config") -> str:
+    """Return the URL that a request of this binding goes to."""
+    from actors.adapters.adapter import adapter
+    from actors.adapters.request import Settings
+    from actors.core.data.segments import Segments
+
+    request = adapter(config.dialect(binding.dialect)).request(Segments(), Settings(model=binding.model))
+    return binding.endpoint.rstrip("/") + request.path
+
+
+def _fix(attempt: Attempt, cause: Cause, url: str) -> str:
+    binding, why, status = attempt.binding, attempt.why, cause.status
+    if status in _NO_SUCH_PLACE or (status is None and any(sign in why for sign in _UNREADABLE)):
+        return _other_path(binding, url)
+    if status in _ELSEWHERE:
+        return "it redirects, and a redirect is not followed: give the address it redirects to"
+    if status is not None:
+        return ""
+    host = _split(binding.endpoint).netloc
+    if "WRONG_VERSION_NUMBER" in why or "record layer failure" in why:
+        return f"the server speaks plain HTTP: try http://{host}"
+    if "name" in why.lower() and ("not known" in why or "resolution" in why or "resolve" in why):
+        return f"no such host: is {host} spelt right?"
+    return f"is the server running at {host}?" if "connect" in why.lower() else ""
+
+
+def _other_path(binding: Binding, url: str) -> str:
+    """Return which base URL was probably meant."""
+    base, path = binding.endpoint.rstrip("/"), _split(url).path
+    request = path.removeprefix(_split(base).path)
+    if base.endswith(request):
+        return f"the base URL goes without {request}: try {base.removesuffix(request)}"
+    if request.startswith("/v1/") and base.endswith("/v1"):
+        return f"the base URL goes without /v1: try {base.removesuffix('/v1')}"
+    if not request.startswith("/v1") and not _split(base).path:
+        return f"most such servers want a base URL that ends in /v1: try {base}/v1"
+    return f"is this the base URL of a server that speaks {binding.dialect}?"
+
+
+def _split(url: str) -> "SplitResult":
+    from urllib.parse import urlsplit  # only where an ask fails
+
+    return urlsplit(url)

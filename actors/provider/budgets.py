@@ -1,0 +1,333 @@
+"""Budgets that several sessions use at the same time: of a tenant, of a pool, of those below the calls of a batch.
+
+Each request counts when it has been answered, and until then as what it is estimated to come to. One for which that
+leaves nothing waits until another has been answered and gives it the room: who waits for longer first, unless another
+budget keeps it. So what is used exceeds a budget by one request, as in a session alone, as far as estimates are right.
+
+A request waits in the line of one budget that has no room for it, so the line of a budget with room is empty. When a
+request ends, it wakes only the requests that go next: waking thousands each time would take minutes.
+"""
+
+from bisect import bisect_left, insort
+from collections.abc import Callable, Mapping, Sequence
+from itertools import count
+from operator import attrgetter
+from typing import Self
+
+from msgspec import Struct
+
+from actors.core.data.form import replace
+from actors.core.policy.allowances import SECONDS, Allowance
+from actors.core.settings.spending import Budget, Cost, Used, left, why_over
+from actors.core.stats.stats import BudgetStats
+from actors.core.values.identity import Binding
+from actors.core.values.stream import Usage
+from actors.kernel.parking import Parking, Waiter, wake
+
+_ARRIVALS = count(1)
+_arrived = attrgetter("arrived")
+
+
+class Demand(Struct, frozen=True):
+    """What a request may come to."""
+
+    tokens: int = 0
+    money: float = 0.0
+
+    def __sub__(self, other: "Demand") -> "Demand":
+        return Demand(self.tokens - other.tokens, self.money - other.money)
+
+
+class Window:
+    """The periods of a budget, one after the other.
+
+    Args:
+        seconds: How long each is.
+        now: The seconds of a clock that nobody sets.
+    """
+
+    __slots__ = ("_from", "_now", "_seconds")
+
+    def __init__(self, seconds: float, now: Callable[[], float]) -> None:
+        self._seconds, self._now, self._from = seconds, now, now()
+
+    @property
+    def left(self) -> float:
+        """Seconds until the next one begins."""
+        return self._from + self._seconds - self._now()
+
+    def passed(self) -> bool:
+        """Say whether another has begun since this was asked last."""
+        if (over := -self.left) < 0:
+            return False
+        self._from = self._now() - over % self._seconds
+        return True
+
+
+class SharedBudget:
+    """What several sessions may use together.
+
+    Args:
+        budget: Seconds do not count: those below a call are in the call's.
+        before: What is used already.
+        cost: What usage costs.
+        parking: How a task waits.
+        whose: What it is called.
+        window: When it begins anew; None for never.
+    """
+
+    __slots__ = (
+        "_budget",
+        "_cost",
+        "_in_flight",
+        "_reserved",
+        "_used",
+        "_window",
+        "before",
+        "line",
+        "refused",
+        "waiter",
+        "whose",
+    )
+
+    def __init__(
+        self,
+        budget: Budget,
+        before: Used,
+        cost: Cost,
+        parking: Parking,
+        whose: str = "the session's budget",
+        window: Window | None = None,
+    ) -> None:
+        self._budget, self.before, self._cost = replace(budget, seconds=None), before, cost
+        self._used, self._window, self.whose = before, window, whose
+        self._in_flight, self._reserved = 0, Demand()
+        self.waiter = parking.waiter
+        self.refused = 0
+        """Requests and asks that it was used up for."""
+        self.line: list[Share] = []
+        """Those whose requests wait for this budget, the one that came first at the front."""
+
+    @property
+    def left(self) -> Budget:
+        """What a session that is opened now may use. Raises `OverBudget` where nothing is left."""
+        return left(self._budget, self.used, self._cost)
+
+    @property
+    def used(self) -> Used:
+        """What was used in this period."""
+        if self._window is not None and self._window.passed():
+            self._used = Used()
+        return self._used
+
+    @property
+    def counts_money(self) -> bool:
+        """Whether it needs prices."""
+        return self._budget.money is not None
+
+    def why_over(self) -> str | None:
+        """Return which part is used up, in one line; None while there is some of each left."""
+        why = why_over(self._budget, self.used, self._cost, self.whose)
+        if why is None or self._window is None:
+            return why
+        return f"{why}; it begins anew in {self._window.left:.0f} s"
+
+    def is_roomy(self) -> bool:
+        """Say whether something is left behind the requests in flight."""
+        budget, used, reserved = self._budget, self.used, self._reserved
+        return not self._in_flight or (
+            (budget.rounds is None or used.rounds + self._in_flight < budget.rounds)
+            and (budget.tokens is None or used.tokens + reserved.tokens < budget.tokens)
+            and (budget.money is None or (used.money(self._cost) or 0.0) + reserved.money < budget.money)
+        )
+
+    @property
+    def is_open(self) -> bool:
+        """Whether no request has to wait for it: it has room, or is used up."""
+        return self.is_roomy() or self.why_over() is not None
+
+    def reserve(self, demand: Demand) -> None:
+        """Count a request as in flight."""
+        self._in_flight += 1
+        self._reserved = Demand(self._reserved.tokens + demand.tokens, self._reserved.money + demand.money)
+
+    def release(self, demand: Demand) -> None:
+        """Note that a request is in flight no more."""
+        self._in_flight -= 1
+        self._reserved = self._reserved - demand if self._in_flight else Demand()
+
+    def settle(self, binding: Binding, usage: Usage, *, is_round: bool) -> None:
+        """Count what a request has used. `is_round`: as a round too."""
+        self._used = replace(self.used.plus(binding, usage), rounds=self.used.rounds + is_round)
+
+    @property
+    def stats(self) -> BudgetStats:
+        """How it stands."""
+        budget, used, window = self._budget, self.used, self._window
+        return BudgetStats(
+            budget.tokens,
+            budget.money,
+            used.tokens,
+            used.money(self._cost) if self.counts_money else None,
+            self._reserved.tokens,
+            self._in_flight,
+            self.refused,
+            None if window is None else window.left,
+        )
+
+
+class Share:
+    """One session's requests under the budgets that it shares, one at a time. As a context: none is left in flight."""
+
+    __slots__ = ("_budgets", "_demand", "_reserved", "_waiter", "_waits_for", "arrived")
+
+    def __init__(self, *budgets: SharedBudget) -> None:
+        self._budgets = budgets
+        self._demand = Demand()
+        self._reserved: Demand | None = None
+        self._waiter: Waiter | None = None
+        self._waits_for: SharedBudget | None = None
+        self.arrived = 0
+        """A number of the request that waits, higher than those of requests that have waited for longer."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.ended()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it shares none."""
+        return not self._budgets
+
+    async def admitted(self, demand: Demand, is_stopped: Callable[[], bool]) -> str | None:
+        """Wait until each budget has room for a request, and count it as in flight; else return why there will be none.
+
+        One that is stopped meanwhile is not counted.
+        """
+        self.ended()
+        self._demand = demand
+        try:
+            why = await self._wait_for_room(is_stopped)
+        except BaseException:
+            self.ended()
+            raise
+        finally:
+            self._leave()
+            self.arrived, self._waiter = 0, None
+        if why is not None or is_stopped():
+            self.ended()
+        return why
+
+    async def _wait_for_room(self, is_stopped: Callable[[], bool]) -> str | None:
+        """Return once the request is counted or stopped; else why it never will be."""
+        while not is_stopped():
+            for budget in self._budgets:
+                if (why := budget.why_over()) is not None:
+                    budget.refused += 1
+                    return why
+            if self._reserved is None:
+                self._waiter = None
+                _share_room(self._budgets)  # a period may have begun since
+                self.proceed()
+            if self._reserved is not None:
+                return None
+            self._waiter = self._budgets[0].waiter()
+            await self._waiter
+        return None
+
+    def proceed(self) -> None:
+        """Count the request, or have it wait for a budget without room; wake it unless it waits."""
+        self._leave()
+        full = next((each for each in self._budgets if not each.is_open), None)
+        if full is not None:
+            self.arrived = self.arrived or next(_ARRIVALS)
+            self._waits_for = full
+            insort(full.line, self, key=_arrived)
+            return
+        if all(each.why_over() is None for each in self._budgets):
+            self._reserved = self._demand
+            for budget in self._budgets:
+                budget.reserve(self._demand)
+        wake(self._waiter)
+
+    def _leave(self) -> None:
+        """Leave the line that the request waits in, if any. This gives no other request more room."""
+        if (budget := self._waits_for) is not None:
+            self._waits_for = None
+            del budget.line[bisect_left(budget.line, self.arrived, key=_arrived)]
+
+    @property
+    def is_in_flight(self) -> bool:
+        """Whether a request is counted so."""
+        return self._reserved is not None
+
+    def look_again(self) -> None:
+        """Have the waiting request look whether it was stopped, has room, or will have none."""
+        wake(self._waiter)
+
+    def settle(self, binding: Binding, usage: Usage, *, is_round: bool) -> None:
+        """Count what a request has used; it is in flight no more."""
+        if is_round or usage != Usage():
+            for budget in self._budgets:
+                budget.settle(binding, usage, is_round=is_round)
+        self.ended()
+
+    def ended(self) -> None:
+        """Note that this session's request is in flight no more."""
+        if (demand := self._reserved) is not None:
+            self._reserved = None
+            for budget in self._budgets:
+                budget.release(demand)
+            _share_room(self._budgets)
+
+
+def _share_room(budgets: Sequence[SharedBudget]) -> None:
+    """Give the room that budgets have now to requests that wait for it, in the order in which they came."""
+    while found := [budget for budget in budgets if budget.line and budget.is_open]:
+        min((budget.line[0] for budget in found), key=_arrived).proceed()
+
+
+class RuntimeBudgets:
+    """The budgets of a runtime's tenants and pools, counted since it was entered.
+
+    Args:
+        allowances: By `tenants.NAME` and `pools.NAME`.
+        cost: What usage costs.
+        parking: How a task waits.
+        now: The seconds of a clock that nobody sets.
+    """
+
+    def __init__(
+        self, allowances: Mapping[str, Allowance], cost: Cost, parking: Parking, now: Callable[[], float]
+    ) -> None:
+        self._budgets = {
+            name: _made(name, allowance, cost, parking, now) for name, allowance in allowances.items()
+        }
+
+    def of(self, tenant: str, target: str) -> tuple[SharedBudget, ...]:
+        """Return those that a session's requests count in."""
+        budgets = self._budgets
+        if not budgets:
+            return ()
+        found = budgets.get(f"tenants.{tenant}"), budgets.get(f"pools.{target}")
+        return tuple(budget for budget in found if budget is not None)
+
+    @property
+    def stats(self) -> dict[str, BudgetStats]:
+        """How each stands."""
+        return {name: budget.stats for name, budget in self._budgets.items()}
+
+
+def _made(
+    name: str, allowance: Allowance, cost: Cost, parking: Parking, now: Callable[[], float]
+) -> SharedBudget:
+    table, _, owner = name.partition(".")
+    window = None if allowance.per is None else Window(SECONDS[allowance.per], now)
+    length = "" if allowance.per is None else f" per {allowance.per}"
+    whose = f"the budget{length} of {table[:-1]} {owner!r}"
+    budget = Budget(
+        tokens=allowance.tokens, money=None if allowance.money is None else float(allowance.money)
+    )
+    return SharedBudget(budget, Used(), cost, parking, whose, window)

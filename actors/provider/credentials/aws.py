@@ -1,0 +1,106 @@
+"""Signatures of AWS (SigV4), made by botocore.
+
+botocore is an extra: `pip install "llm-actors[bedrock]"`. It is imported at the first signature.
+"""
+
+from collections.abc import Callable
+from functools import lru_cache
+from hashlib import sha256
+from importlib import import_module
+from typing import Any
+
+import anyio.to_thread
+from pydantic import SecretStr
+
+from actors.config import AwsKeys
+from actors.errors import ConfigError, MissingKey
+from actors.provider.credentials.outgoing import Headers, Outgoing
+
+
+class AwsSigner:
+    """Signs requests with AWS Signature Version 4.
+
+    Args:
+        region: Region of the endpoint.
+        service: Name of the service the signature is for.
+        look: Returns the keys to sign with, for each request anew. Where it returns None, AWS's usual chain is
+            asked: environment, shared files, container and instance roles. Asking may take the network, so it
+            is done in a thread, and again when the keys expire.
+    """
+
+    def __init__(
+        self, region: str, look: Callable[[], AwsKeys | None] = lambda: None, *, service: str = "bedrock"
+    ) -> None:
+        self._region = region
+        self._service = service
+        self._look = look
+
+    async def headers(self, outgoing: Outgoing) -> Headers:
+        """Return the signature's headers.
+
+        Raises:
+            ConfigError: botocore is not installed.
+            MissingKey: No keys are given and AWS's chain finds none.
+        """
+        keys = self._look()
+        if keys is None:
+            keys = await anyio.to_thread.run_sync(_found)
+        return signed(outgoing, keys, self._region, self._service)
+
+    def refused(self, sent: Headers) -> bool:
+        """Return False: another signature would be made with the same keys."""
+        return False
+
+
+def signed(request: Outgoing, keys: AwsKeys, region: str, service: str = "bedrock") -> Headers:
+    """Return the headers that sign a request, at the time that botocore's clock shows.
+
+    The body's digest is made from the segments, which are not joined.
+
+    Raises:
+        ConfigError: botocore is not installed.
+    """
+    digest = sha256()
+    for segment in request.segments:
+        digest.update(segment)
+    auth = _botocore("auth").SigV4Auth(_botocore("credentials").Credentials(*_tuple(keys)), service, region)
+    outgoing = _botocore("awsrequest").AWSRequest(
+        "POST",
+        request.url,
+        {"content-type": "application/json", "x-amz-content-sha256": digest.hexdigest()},
+    )
+    auth.add_auth(outgoing)
+    made = outgoing.headers.items()
+    return tuple((name.lower(), value) for name, value in made if name.lower() != "content-type")
+
+
+def _tuple(keys: AwsKeys) -> tuple[str, str, str | None]:
+    token = keys.session_token
+    secret = keys.secret_key.get_secret_value()
+    return keys.access_key, secret, None if token is None else token.get_secret_value()
+
+
+def _found() -> AwsKeys:
+    """Return what AWS's chain gives now; botocore refreshes what is about to expire."""
+    credentials = _session().get_credentials()
+    if credentials is None:
+        raise MissingKey(
+            "No AWS credentials found; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_BEARER_TOKEN_BEDROCK"
+        )
+    frozen = credentials.get_frozen_credentials()
+    token = None if frozen.token is None else SecretStr(frozen.token)
+    return AwsKeys(frozen.access_key, SecretStr(frozen.secret_key), token)
+
+
+@lru_cache(maxsize=1)
+def _session() -> Any:  # Any: botocore has no types
+    return _botocore("session").get_session()
+
+
+def _botocore(module: str) -> Any:  # Any: botocore has no types
+    try:
+        return import_module(f"botocore.{module}")
+    except ImportError as error:
+        raise ConfigError(
+            'Signing for AWS needs botocore, which is not installed; pip install "llm-actors[bedrock]"'
+        ) from error

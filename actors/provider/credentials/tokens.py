@@ -1,0 +1,150 @@
+"""Bearer tokens that a program prints: OAuth accounts, clouds, a company's own broker."""
+
+import json
+import math
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+import anyio
+
+from actors.errors import CredentialFailed
+from actors.kernel.wall import wall
+from actors.provider.credentials.outgoing import Headers, Outgoing
+
+COMMAND_SECONDS = 60.0
+"""How long a token command may run."""
+MARGIN_SECONDS = 60.0
+"""How long before it expires a token is no longer used; at most half its life."""
+MAX_TOKEN = 64 * 1024
+"""Bytes a token command may print."""
+
+
+class Tokens:
+    """Bearer tokens printed by a program: OAuth accounts, clouds, a company's own broker.
+
+    One run of the program serves all requests that wait for it, by its failure too. A caller that is cancelled
+    meanwhile ends the run, and the next caller begins another.
+
+    Args:
+        command: The program and its arguments. No shell is involved.
+        lifetime: Seconds a token is used for whose program does not say.
+        clock: Seconds, of a clock that nobody sets.
+        now: Seconds since 1970, by which a program may say when a token ends.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        lifetime: float,
+        clock: Callable[[], float] = time.monotonic,
+        now: Callable[[], float] = wall,
+    ) -> None:
+        self._command = tuple(command)
+        self._lifetime = lifetime
+        self._clock, self._now = clock, now
+        self._lock = anyio.Lock()
+        self._token = ""
+        self._until = -math.inf
+        self._runs = 0
+        self._failure: CredentialFailed | None = None  # of the last run
+
+    async def headers(self, outgoing: Outgoing) -> Headers:
+        """Return the token's header, running the program if there is none that may be used."""
+        runs = self._runs
+        async with self._lock:
+            if self._clock() >= self._until:
+                if self._failure is not None and self._runs != runs:
+                    raise CredentialFailed(str(self._failure))  # the run that was waited for
+                await self._renew()
+            return self._header()
+
+    def refused(self, sent: Headers) -> bool:
+        """Drop the token if it is the one that was sent; there is another already if it is not."""
+        if sent == self._header():
+            self._until = -math.inf
+        return True
+
+    def _header(self) -> Headers:
+        return (("authorization", f"Bearer {self._token}"),)
+
+    async def _renew(self) -> None:
+        self._runs += 1
+        try:
+            self._token, seconds = _token(await self._printed(), self._lifetime, self._now())
+        except CredentialFailed as failure:
+            self._failure = failure
+            raise
+        self._failure = None
+        self._until = self._clock() + seconds - min(MARGIN_SECONDS, seconds / 2)
+
+    async def _printed(self) -> str:
+        """Run the program. What it printed is a secret, so no error repeats any of it."""
+        program = repr(self._command[0][:80])
+        try:
+            with anyio.fail_after(COMMAND_SECONDS):
+                printed, status = await self._run(program)
+        except TimeoutError:
+            raise CredentialFailed(
+                f"Token command {program} took longer than {COMMAND_SECONDS:g} s"
+            ) from None
+        except (OSError, ValueError) as error:
+            why = getattr(error, "strerror", None) or str(error)
+            raise CredentialFailed(f"Token command {program} cannot be run: {why}") from None
+        if status != 0:
+            raise CredentialFailed(f"Token command {program} failed with exit status {status}")
+        return printed.decode("utf-8", "replace").strip()
+
+    async def _run(self, program: str) -> tuple[bytes, int]:
+        """Return what the program prints and its exit status. It is killed if it prints without end."""
+        printed = bytearray()
+        async with await anyio.open_process(
+            self._command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        ) as process:
+            assert process.stdout is not None
+            async for chunk in process.stdout:
+                printed += chunk
+                if len(printed) > MAX_TOKEN:
+                    process.kill()
+                    raise CredentialFailed(f"Token command {program} printed more than {MAX_TOKEN} bytes")
+            return bytes(printed), await process.wait()
+
+
+def _token(printed: str, lifetime: float, now: float) -> tuple[str, float]:
+    """Return the token in what a command printed, and the seconds it is good for."""
+    token: object = printed
+    seconds = lifetime
+    if printed.startswith("{"):
+        try:
+            said = json.loads(printed)
+        except (ValueError, RecursionError):
+            raise CredentialFailed("The token command printed neither a token nor JSON") from None
+        token = said.get("access_token") or said.get("token") or ""
+        seconds = _seconds(said, lifetime, now)
+    if (
+        not isinstance(token, str)
+        or not token
+        or not token.isascii()
+        or not token.isprintable()
+        or " " in token
+    ):
+        raise CredentialFailed(
+            "The token command printed no token; it prints one line, or JSON with access_token"
+        )
+    return token, seconds
+
+
+def _seconds(said: dict[str, object], lifetime: float, now: float) -> float:
+    left, until = said.get("expires_in"), said.get("expires_at") or said.get("expiry")
+    try:
+        if isinstance(until, str):
+            until = datetime.fromisoformat(until).timestamp()
+        if isinstance(left, str):
+            left = float(left)
+    except (ValueError, OverflowError):
+        return lifetime
+    seconds = (
+        left if isinstance(left, int | float) else until - now if isinstance(until, int | float) else lifetime
+    )
+    return max(0.0, seconds) if math.isfinite(seconds) else lifetime

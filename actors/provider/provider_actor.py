@@ -1,0 +1,125 @@
+"""The provider actor: one per backend. It has requests sent and answers read, and says what a failure means.
+
+It owns what several sessions share: how many requests run at once, how often one is tried again and how long to wait,
+and the counters. What one request goes through is `actors.provider.rounds`.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from random import Random
+from typing import ClassVar, TypeAlias, assert_never
+
+from msgspec import Struct, field
+
+from actors.adapters.adapter import Adapter
+from actors.core.stats.measures import RequestCounts
+from actors.kernel import Actor, Child, Command, Context, Query
+from actors.provider.admission import Admission, Condition
+from actors.provider.rounds import Endpoint, Generate, Round
+from actors.transport import Transport
+
+
+class Abort(Command, frozen=True):
+    """Stop a round. Its `Generate` is answered with what could be kept; nothing happens if it has ended.
+
+    It travels as mail, so that it cannot overtake the `Generate` it stops.
+    """
+
+    key: str
+
+
+class Counters(Query[Mapping[str, int]], frozen=True):
+    """Ask for the counters: requests, retries, rounds by how they ended, refusals, what was left out of answers."""
+
+
+class Inspect(Query[Condition], frozen=True):
+    """Ask how the backend does. Answered at once, however many wait."""
+
+    control: ClassVar[bool] = True
+
+
+ProviderCommand: TypeAlias = Generate | Abort | Counters | Inspect
+
+
+class Meter(Struct):
+    """What can be read of a backend from outside: its counters, which outlive a crash, and who is let in."""
+
+    counters: Counter[str] = field(default_factory=Counter)
+    requests: RequestCounts = field(default_factory=RequestCounts)
+    admission: Admission | None = None
+
+
+class ProviderActor(Actor[ProviderCommand]):
+    """Serves one backend's requests. A crash fails those in flight, as if the provider had."""
+
+    level: ClassVar[int] = 3
+
+    def __init__(
+        self,
+        adapter: Adapter,
+        endpoint: Endpoint,
+        transport: Transport,
+        random: Random | None = None,
+        meter: Meter | None = None,
+    ) -> None:
+        self._adapter = adapter
+        self._endpoint = endpoint
+        self._transport = transport
+        self._random = random or Random()  # noqa: S311  jitter, not secrets
+        self._rounds: dict[str, tuple[Round, Child]] = {}
+        self._meter = Meter() if meter is None else meter
+        self._counters = self._meter.counters
+        self._context: Context[ProviderCommand] | None = None
+        self._admission: Admission | None = None
+
+    def started(self, context: Context[ProviderCommand]) -> None:
+        """Keep the context: rounds are its children."""
+        system, name = context.ref.system, context.ref.name.split("/")[1:2]
+        self._context = context
+        self._admission = Admission(
+            "".join(name) or context.ref.name,
+            self._endpoint.pace,
+            system.now,
+            system.deadlines.at,
+            self._endpoint.retries.span,
+        )
+        self._meter.admission = self._admission
+
+    def receive(self, command: ProviderCommand) -> None:
+        match command:
+            case Generate(key=key):
+                assert self._context is not None
+                assert self._admission is not None
+                round_ = Round(
+                    command,
+                    self._adapter,
+                    self._endpoint,
+                    self._transport,
+                    self._counters,
+                    self._meter.requests,
+                    self._admission,
+                )
+                self._rounds[key] = (round_, self._context.start(self._serve, command, round_, name=key))
+            case Abort(key=key):
+                if key in self._rounds:
+                    round_, child = self._rounds[key]
+                    round_.aborted = True
+                    child.cancel()
+            case Counters():
+                command.reply.send(dict(self._counters))
+            case Inspect():
+                assert self._admission is not None
+                command.reply.send(self._admission.condition())
+            case _:
+                assert_never(command)
+
+    async def _serve(self, command: Generate, round_: Round) -> None:
+        try:
+            await round_.run(self._random)
+            round_.has_ended = True
+        finally:
+            del self._rounds[command.key]
+            if round_.aborted or round_.has_ended:  # else this actor is going down, and its asker is told
+                generated = round_.outcome()
+                self._counters[type(generated).__name__.lower()] += 1
+                command.reply.send(generated)

@@ -1,0 +1,1 @@
+"""The renderer actor: it owns the lanes of a session."""

@@ -1,0 +1,124 @@
+"""The renderer actor: owns a session's lanes.
+
+Rendering is pure (`actors.core.render`, `actors.core.lanes.lane`); what needs an owner is which version of a lane has
+been sent. A render adopts nothing. A lane moves on only when the session says that the request is in the log.
+"""
+
+from collections.abc import Mapping
+from typing import ClassVar, TypeAlias, assert_never
+
+from actors.core.history.history import History
+from actors.core.lanes.lane import Lane, Rendered
+from actors.core.ledger import Ledger
+from actors.core.log.events import Compacted, EpochBegan, Shortened
+from actors.core.session.state import Lanes
+from actors.core.values.identity import Binding
+from actors.journal.log import Generation, Replay
+from actors.kernel import Actor, Command, Context, Query
+from actors.kernel.turnstile import in_turns
+
+LONG = 256
+"""Messages of a render for which the event loop does not wait: those of a few milliseconds."""
+
+
+class Render(Query[Rendered], frozen=True):
+    """Render what a binding has not seen yet of a history, with a snapshot of the ledger.
+
+    `aside`: the last message is in no history, and nothing of the session's follows it.
+    """
+
+    binding: Binding
+    history: History
+    ledger: Ledger
+    aside: bool = False
+
+
+class Adopt(Command, frozen=True):
+    """Take a rendered lane as what has been sent: its `RequestSent` is durable."""
+
+    binding: Binding
+    lane: Lane
+
+
+class Invalidate(Command, frozen=True):
+    """Start a binding's lane over: its `EpochBegan` is durable. `epoch_start` is the history's length then."""
+
+    event: EpochBegan
+    epoch_start: int
+
+
+class Outdate(Command, frozen=True):
+    """Note that the system prompt or the tools changed: the log says so."""
+
+
+class Shrink(Command, frozen=True):
+    """Note that the history was made shorter: the log says so, or will before the next request."""
+
+    event: Shortened | Compacted
+
+
+class Rewind(Command, frozen=True):
+    """Note that the history was rewound to so many messages: the log says so, or will before the next request."""
+
+    length: int
+
+
+class AdoptedLanes(Query[Mapping[Binding, Lane]], frozen=True):
+    """Ask for the lanes as they were last adopted, by binding: what each has been sent."""
+
+
+RendererCommand: TypeAlias = Render | Adopt | Invalidate | Outdate | Shrink | Rewind | AdoptedLanes
+
+
+class RendererActor(Actor[RendererCommand]):
+    """Owns one session's lanes. A crash loses nothing: the log rebuilds them to the same bytes."""
+
+    level: ClassVar[int] = 3
+
+    def __init__(self, lanes: Lanes, generation: Generation) -> None:
+        self.lanes = lanes
+        """The lanes as last adopted. Others read them only when the actor has been passivated."""
+        self._generation = generation
+        self._context: Context[RendererCommand] | None = None
+        self._count()
+
+    def _count(self) -> None:
+        self._generation.holding.count("lanes", self.lanes.size)
+
+    def started(self, context: Context[RendererCommand]) -> None:
+        """After a crash, go on from the log."""
+        self._context = context
+        self._generation.begin(context, self._go_on)
+
+    async def _render(self, command: Render) -> None:
+        """Render a long history, slice by slice. The actor handles nothing else meanwhile, and nobody else waits."""
+        slices = self.lanes.rendering(command.binding, command.history, command.ledger, aside=command.aside)
+        command.reply.send(await in_turns(slices))
+        self._count()
+
+    def _go_on(self, replay: Replay) -> None:
+        self.lanes = replay.lanes
+        self._count()
+
+    def receive(self, command: RendererCommand) -> None:
+        match command:
+            case Render(binding=binding, history=history) if self.lanes.unwritten(binding, history) > LONG:
+                assert self._context is not None
+                self._context.start(self._render, command, holds=True)
+            case Render(binding=binding, history=history, ledger=ledger, aside=aside):
+                command.reply.send(self.lanes.render(binding, history, ledger, aside=aside))
+            case Adopt(binding=binding, lane=lane):
+                self.lanes.adopt(binding, lane)
+            case Invalidate(event=event, epoch_start=epoch_start):
+                self.lanes.begin(event, epoch_start)
+            case Outdate():
+                self.lanes.outdate()
+            case Shrink(event=event):
+                self.lanes.shrink(event)
+            case Rewind(length=length):
+                self.lanes.rewind(length)
+            case AdoptedLanes():
+                command.reply.send({binding: self.lanes.of(binding) for binding in self.lanes.bindings()})
+            case _:
+                assert_never(command)
+        self._count()

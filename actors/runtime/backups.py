@@ -1,0 +1,64 @@
+"""Back up a journal for a caller that may be cancelled in any way: an abandoned backup ends, and leaves no file.
+
+anyio tells a worker thread of a cancelled scope. It does not tell it of a native cancellation, as by `asyncio.timeout`,
+which ends the wait alone. So a task of the host waits for the thread, and the caller for that task. A second native
+cancellation ends the caller's wait at once; the host still waits for the thread, which removes its own copy.
+"""
+
+from threading import Event, Lock
+from typing import TYPE_CHECKING
+
+import anyio
+import anyio.to_thread
+
+from actors.errors import Draining, JournalUnavailable
+from actors.journal.storage.calls import back_up
+from actors.runtime.session_host import SessionHost
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class _Backup:
+    """One backup. `abandon` ends it; the copy is then removed by whichever comes last, `abandon` or the thread."""
+
+    def __init__(self, host: SessionHost, path: "Path") -> None:
+        self._host, self._path = host, path
+        self._unwanted, self._lock, self._is_complete = Event(), Lock(), False
+
+    async def run(self) -> None:
+        """Copy the journal in a thread, and wait for the thread."""
+        try:
+            await anyio.to_thread.run_sync(self._copy, limiter=anyio.CapacityLimiter(1))
+        except BaseException:
+            self.abandon()
+            raise
+
+    def _copy(self) -> None:
+        back_up(self._host.storage, self._path, self._unwanted)
+        with self._lock:
+            self._is_complete = True
+            if self._unwanted.is_set():
+                self._path.unlink(missing_ok=True)
+
+    def abandon(self) -> None:
+        """Have the thread end, and the copy removed."""
+        with self._lock:
+            if not self._unwanted.is_set() and self._is_complete:
+                self._path.unlink(missing_ok=True)
+            self._unwanted.set()
+
+
+async def make_backup(host: SessionHost, path: "Path") -> None:
+    """Copy the journal to a new file; see `JournalAdmin.backup`."""
+    backup = _Backup(host, path)
+    task = host.launch(backup.run, "journal/backup")
+    try:
+        await task.result()
+    except Draining:
+        raise JournalUnavailable(f"{path}: the runtime was left before this backup was complete") from None
+    except BaseException:
+        backup.abandon()
+        with anyio.CancelScope(shield=True):
+            await task.ended()
+        raise

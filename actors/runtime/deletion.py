@@ -1,0 +1,240 @@
+"""Deletion of a session: which logs go with its own: those of its subagents, and of theirs.
+
+A log names its calls, and the id of a subagent follows from its call. Its first event says whom it was opened for, so a
+session that a program gave such an id is left alone.
+"""
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from itertools import chain, count
+from typing import TypeAlias
+
+import anyio
+from msgspec import Struct
+
+from actors import telemetry
+from actors.core.log.events import Event, Opened
+from actors.core.session.below import calls_begun, name_below, split_below
+from actors.core.values.identity import CallId
+from actors.errors import ActorsError, JournalDamaged, JournalError, JournalUnavailable, SessionElsewhere
+from actors.journal.journal_actor import (
+    ClaimSession,
+    DeleteLog,
+    FindSession,
+    JournalCommand,
+    ReadLog,
+    ReleaseSession,
+)
+from actors.journal.pages import LogPages
+from actors.journal.storage import Claim
+from actors.kernel import Ref
+
+Take: TypeAlias = Callable[[str, Sequence[Event]], Awaitable[None]]
+
+
+async def was_used_before(journal: Ref[JournalCommand], session: str, time: float) -> bool:
+    """Return whether a session was last used before this time, in seconds since 1970."""
+    entry = await journal.ask(FindSession(session))
+    return entry is None or entry.used < time
+
+
+async def delete_logs(journal: Ref[JournalCommand], session: str) -> list[str]:
+    """Delete the logs of a session and of all below it; return their sessions.
+
+    The session is claimed first, so nothing is deleted if another host has it. The lowest goes first, so logs that
+    could not be deleted are found again. If a log cannot be read, those below it are not found.
+
+    Args:
+        journal: Where.
+        session: Whose.
+
+    Raises:
+        SessionElsewhere: Another host has it, or one below it.
+        JournalError: A log cannot be deleted.
+    """
+    claim: Claim = await journal.ask(ClaimSession(session, existing=True))
+    try:
+        names = [branch.name for branch in reversed(await with_subagents(journal, session))]
+        for name in names:
+            await journal.ask(DeleteLog(name))
+    except BaseException:
+        if claim.fence:
+            with anyio.CancelScope(shield=True), suppress(ActorsError):
+                await journal.ask(ReleaseSession(session, claim.fence))
+        raise
+    return [name for name in names if name != session or claim.last]
+
+
+async def delete_unused(
+    journal: Ref[JournalCommand], sessions: Mapping[str, int], reserve: Callable[[Sequence[str]], bool]
+) -> list[str]:
+    """Delete the logs of many sessions, and of all below them, in one transaction; return their sessions.
+
+    A session stays if one below it is in use here, if another host has it, or if somebody has used it since. If one
+    session cannot be deleted, each of them is deleted by itself; a log that cannot be deleted stays, and is logged.
+
+    Args:
+        journal: Where.
+        sessions: The number of the last event of each, as it was listed.
+        reserve: Keeps sessions from being opened here; returns False if one of them is open, or is being opened.
+
+    Raises:
+        JournalUnavailable: The journal cannot be written.
+        KernelError: The journal has ended.
+    """
+    claims, deleted = await _claim_unused(journal, sessions), list[str]()
+    try:
+        found = [[branch.name for branch in reversed(await with_subagents(journal, each))] for each in claims]
+        below = [names for names in found if reserve(names)]
+        if not below:
+            return deleted
+        try:
+            deleted += await _delete(journal, list(chain.from_iterable(below)))
+        except JournalUnavailable:
+            raise
+        except (SessionElsewhere, JournalError):
+            for names in below:
+                with _logging_failure():
+                    deleted += await _delete(journal, names)
+    finally:
+        await _release(journal, {each: claim for each, claim in claims.items() if each not in deleted})
+    return deleted
+
+
+async def _delete(journal: Ref[JournalCommand], names: Sequence[str]) -> Sequence[str]:
+    await journal.ask(DeleteLog(names[0], tuple(names[1:])))
+    return names
+
+
+async def _claim_unused(journal: Ref[JournalCommand], sessions: Mapping[str, int]) -> dict[str, Claim]:
+    """Claim, together, the sessions that nobody else has and nobody has used since they were listed."""
+    claims, failures = dict[str, Claim](), list[ActorsError]()
+
+    async def claim(session: str) -> None:
+        try:
+            with _logging_failure():
+                claims[session] = await journal.ask(ClaimSession(session, existing=True))
+        except ActorsError as error:  # of the journal; a task group would wrap it
+            failures.append(error)
+
+    async with anyio.create_task_group() as claiming:
+        for session in sessions:
+            claiming.start_soon(claim, session)
+    unused = {each: claim for each, claim in claims.items() if claim.last == sessions[each] and not failures}
+    await _release(journal, {each: claim for each, claim in claims.items() if each not in unused})
+    if failures:
+        raise failures[0]
+    return unused
+
+
+async def _release(journal: Ref[JournalCommand], claims: Mapping[str, Claim]) -> None:
+    """Let others have sessions that were claimed and still exist."""
+    with anyio.CancelScope(shield=True), suppress(ActorsError):
+        for session, claim in claims.items():
+            if claim.fence:
+                await journal.ask(ReleaseSession(session, claim.fence))
+
+
+@contextmanager
+def _logging_failure() -> Iterator[None]:
+    """Log why one log cannot be deleted, and go on; another host that has the session is no failure."""
+    try:
+        yield
+    except JournalUnavailable:
+        raise
+    except SessionElsewhere:
+        pass
+    except JournalError as error:
+        telemetry.retention_failed(error)
+
+
+async def existing_logs(journal: Ref[JournalCommand], session: str) -> list[str]:
+    """Return a session and all below it, if it has a log."""
+    with suppress(JournalDamaged):  # such a log is deleted too
+        if await journal.ask(FindSession(session)) is None:
+            return []
+    return [branch.name for branch in await with_subagents(journal, session)]
+
+
+async def goes_with(journal: Ref[JournalCommand], session: str) -> str | None:
+    """Return the session that this one goes with: the one for a call of which it was opened, if that has a log."""
+    beginning, behind = split_below(session)
+    if not behind:
+        return None
+    opened = await _opened(journal, session)
+    if opened is None or not opened.above:
+        return None
+    above = await _opened(journal, beginning)
+    return beginning if above is not None and above.key == opened.above else None
+
+
+class Branch(Struct, frozen=True):
+    """A session as far as its subagents need it.
+
+    Args:
+        name: Its id.
+        last: The number of the last event of its log that could be read; 0 if it has none.
+        key: What its subagents name it by.
+        calls: Those that may have opened any.
+    """
+
+    name: str
+    last: int
+    key: str
+    calls: tuple[CallId, ...]
+
+
+async def with_subagents(
+    journal: Ref[JournalCommand], session: str, take: Take | None = None
+) -> list[Branch]:
+    """Return a session and all below it, each ahead of what is below it.
+
+    Below a log that cannot be read is none, unless `take` is given: called with the id of each session and its events,
+    page by page.
+
+    Raises:
+        JournalError: With `take`, a log cannot be read.
+    """
+    found, waiting = list[Branch](), [session]
+    while waiting:
+        found.append(branch := await _branch(journal, waiting.pop(), take))
+        waiting += reversed(await _below(journal, branch))
+    return found
+
+
+async def _below(journal: Ref[JournalCommand], branch: Branch) -> list[str]:
+    found = []
+    for call_id in branch.calls:
+        for number in count(1):
+            name = name_below(branch.name, call_id, number)
+            if (opened := await _opened(journal, name)) is None:
+                break
+            if opened.above == branch.key:
+                found.append(name)
+    return found
+
+
+async def _branch(journal: Ref[JournalCommand], session: str, take: Take | None) -> Branch:
+    last, key, calls = 0, "", dict[CallId, None]()
+    try:
+        async for page in LogPages(journal, session):
+            if take is not None:
+                await take(session, page.events)
+            if not page.after and isinstance(opened := page.events[0], Opened):
+                key = opened.key
+            last = page.end
+            calls.update(dict.fromkeys(calls_begun(page.events)))
+    except JournalError:
+        if take is not None:
+            raise
+        calls.clear()
+    return Branch(session, last, key, tuple(calls))
+
+
+async def _opened(journal: Ref[JournalCommand], session: str) -> Opened | None:
+    """Return the first event of a log, if there is one that can be read."""
+    with suppress(JournalError):
+        page = await journal.ask(ReadLog(session, most=1))
+        if page.events and isinstance(opened := page.events[0], Opened):
+            return opened
+    return None

@@ -1,0 +1,147 @@
+"""What a caller gives a runtime: what it is made with, and what it is asked about sessions that are kept.
+
+Each argument is what it must be, or is refused in one line before anything has changed. The value is not repeated: an
+address may hold a password, an environment keys.
+"""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from os import PathLike
+from typing import TYPE_CHECKING, get_args
+
+from msgspec import Struct
+
+from actors.core.history.compaction import Compaction
+from actors.errors import ConfigError
+from actors.journal.storage.directory import State
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from actors.config import Config
+    from actors.provider.dumps import Dumps, OnRefusal
+
+MOST = 1_000_000
+"""Sessions that one page of a list may have."""
+
+
+class _Kind(Struct, frozen=True):
+    """What an argument may be, in words and as a question."""
+
+    words: str
+    takes: Callable[[object], bool]
+
+
+def _is(*types: type) -> Callable[[object], bool]:
+    return lambda given: isinstance(given, types)
+
+
+def _has(*members: str) -> Callable[[object], bool]:
+    return lambda given: all(hasattr(given, each) for each in members)
+
+
+def _is_path(given: object) -> bool:
+    return isinstance(given, str | PathLike)
+
+
+def _is_whole(given: object) -> bool:
+    return type(given) is int
+
+
+def _is_page(given: object) -> bool:
+    return isinstance(given, tuple) and len(given) == 2 and _is_number(given[0]) and isinstance(given[1], str)
+
+
+def _is_number(given: object) -> bool:
+    return isinstance(given, int | float) and given == given  # a time that is no number is never over
+
+
+_is_config = _has("settings", "limits")
+_is_storage = _has("open", "close", "claim", "append", "read", "level")
+
+_KINDS: Mapping[str, _Kind] = {
+    "config": _Kind(
+        "the path of an actors.toml, a Config", lambda given: _is_path(given) or _is_config(given)
+    ),
+    "environ": _Kind("a mapping of names to texts", _is(Mapping)),
+    "journal": _Kind(
+        "the path of a file, a postgresql:// address, a Storage",
+        lambda given: _is_path(given) or _is_storage(given),
+    ),
+    "transport": _Kind("a Transport", _has("send", "close")),
+    "seed": _Kind("a whole number", _is_whole),
+    "on_tool_error": _Kind("a function", callable),
+    "on_refusal": _Kind(
+        "a function, the path of a directory", lambda given: _is_path(given) or callable(given)
+    ),
+    "compaction": _Kind("a Compaction", _is(Compaction)),
+    "budgets": _Kind("a mapping of tenants.NAME and pools.NAME to Allowances", _is(Mapping)),
+    "at": _Kind("the number of an event", _is_whole),
+    "tenant": _Kind("a text", _is(str)),
+    "state": _Kind("idle, running, awaiting or closed", lambda given: given in get_args(State)),
+    "older_than": _Kind("a datetime, a timedelta", _is(datetime, timedelta)),
+    "dry_run": _Kind("True, False", _is(bool)),
+    "after": _Kind("what StoredSession.page is", _is_page),
+}
+
+
+def check_given(**arguments: object) -> None:
+    """Check arguments that may be left out.
+
+    Raises:
+        ConfigError: One is not what it must be.
+    """
+    for name, given in arguments.items():
+        if given is not None and not _KINDS[name].takes(given):
+            raise ConfigError(f"{name}= takes {_KINDS[name].words}, or None, not {type(given).__name__}")
+
+
+def check_wait(wait: object) -> None:
+    """Check how long somebody is to wait. Raises `ConfigError`."""
+    if not _is_number(wait):
+        raise ConfigError(f"wait= takes seconds, not {wait!r:.40}")
+
+
+def absolute_path(path: str | PathLike[str]) -> "Path":
+    """Return the path of a file, wherever the process goes later. Raises `ConfigError` if it is none."""
+    given: object = path
+    if not _is_path(given) or "\0" in str(path) or not str(path):
+        raise ConfigError(f"path= takes the path of a file, not {given!r:.40}")
+    from pathlib import Path  # few programs name a path after the start
+
+    return Path(path).absolute()
+
+
+def check_limit(limit: object) -> None:
+    """Check how long a page of a list may be. Raises `ConfigError`."""
+    if not (isinstance(limit, int) and 0 <= limit <= MOST):
+        raise ConfigError(f"limit= takes a whole number from 0 to {MOST:,}, not {limit!r:.40}")
+
+
+def session_id(given: object) -> str:
+    """Return the id of a session that may be kept. Raises `ConfigError` if it is no text."""
+    if not isinstance(given, str):
+        raise ConfigError(f"A session's id is a text, not {type(given).__name__}")
+    return given
+
+
+def seconds_of(time: datetime | None) -> float | None:
+    """Return a time in seconds since 1970. Raises `ConfigError` if it has none."""
+    try:
+        return None if time is None else time.timestamp()
+    except (ValueError, OverflowError) as error:
+        raise ConfigError(f"older_than= is a time that no clock here can tell: {error}") from None
+
+
+def dumps_to(to: "OnRefusal") -> "Dumps":
+    """Return what hands on what is refused. Most programs want none of it."""
+    from actors.provider.dumps import Dumps
+
+    return Dumps(to)
+
+
+def configuration(given: "str | PathLike[str] | Config | None", environ: Mapping[str, str]) -> "Config":
+    """Return a configuration. What it is made with takes long to import, and nobody needs it before."""
+    from actors.config import Config, load
+
+    return given if isinstance(given, Config) else load(given, environ)

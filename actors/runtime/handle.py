@@ -1,0 +1,505 @@
+"""What a user holds of a session."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from contextvars import Context, copy_context
+from functools import partial
+from types import EllipsisType
+from typing import Any, TypeVar, Unpack, overload
+
+from actors.core.data.jsonio import JsonValue
+from actors.core.history.compaction import CompactionResult
+from actors.core.history.history import History
+from actors.core.lanes.preview import Preview
+from actors.core.ledger import Ledger
+from actors.core.log.events import Verdict
+from actors.core.session.state import SessionState
+from actors.core.settings.asking import AskSettings, asked
+from actors.core.stream_events.feed import PendingCall, SessionEvent, Sink, SwitchOutcome, TurnResult
+from actors.core.values.content import Message, Text, ToolResult
+from actors.core.values.packed import pack
+from actors.errors import (
+    ActorFailed,
+    ActorsError,
+    ActorStopped,
+    AskUphill,
+    ConfigError,
+    Draining,
+    OwnSession,
+    SessionClosed,
+    SessionError,
+)
+from actors.journal.session_events import SessionEvents
+from actors.kernel import Query, Ref
+from actors.ledger.ledger_actor import DurableLedger
+from actors.renderer.renderer_actor import Render
+from actors.runtime.activation import Activation
+from actors.runtime.session_actors import SessionActors
+from actors.scheduler.calls import brought_ends
+from actors.scheduler.executor import is_inside
+from actors.session.brought import Brought, checked_results, decision, host_call
+from actors.session.commands import Cancel, Configure, Look, SessionCommand, Switch
+from actors.session.inflight import SessionRefs
+from actors.session.output import output_of
+from actors.session.pending import Bring, HostCall, HostCompaction, HostRewind, Submit, again
+from actors.session.preview import preview_of
+from actors.session.streams import AnswerSink, AskStream, TextStream
+from actors.session.words import Words, packed_words
+from actors.tools.toolsets import Item
+
+R = TypeVar("R")
+T = TypeVar("T")
+
+
+class Session:
+    """One conversation. Made by `Runtime.open`.
+
+    Its methods may be called from any task of the runtime's loop. Abandoning one (a cancelled `ask`, a stream that is
+    left early) does not stop the turn: `cancel` does.
+    """
+
+    __slots__ = ("__weakref__", "_activation", "id", "metadata", "title")
+
+    def __init__(self, activation: Activation) -> None:
+        self.id = activation.name
+        self.title, self.metadata = activation.title, activation.metadata
+        """What `Runtime.open` was given, and its log has; a title may be empty, and the mapping cannot be changed."""
+        self._activation = activation
+
+    @property
+    def target(self) -> str:
+        """Whom the next ask goes to. A switch that is held counts once it is applied."""
+        return self._activation.target
+
+    @property
+    def busy(self) -> bool:
+        """Whether an ask is in flight, or waits."""
+        return self._activation.busy
+
+    def _check(self) -> None:
+        """Refuse a caller on another loop, and a tool that this session waits for."""
+        host = self._activation.host
+        host.check()
+        if is_inside(host.system, self.id):
+            raise OwnSession(
+                f"A tool of session {self.id!r} cannot use that session: it waits for the tool. Return what it should "
+                "know, or open another session for it"
+            )
+
+    @property
+    def _actors(self) -> SessionActors:
+        try:
+            return self._activation.activate()
+        except (ActorStopped, Draining):
+            raise self._gone() from None
+
+    @property
+    def _session(self) -> Ref[SessionCommand]:
+        return self._actors.session
+
+    @property
+    def _refs(self) -> SessionRefs:
+        return self._actors.refs
+
+    @overload
+    async def ask(
+        self, words: Words, *, output: type[T], check: bool = True, **settings: Unpack[AskSettings]
+    ) -> TurnResult[T]: ...
+
+    @overload
+    async def ask(
+        self, words: Words, *, output: Any = None, check: bool = True, **settings: Unpack[AskSettings]
+    ) -> TurnResult: ...
+
+    async def ask(
+        self, words: Words, *, output: Any = None, check: bool = True, **settings: Unpack[AskSettings]
+    ) -> TurnResult:
+        """Say something and return how it came out: text, status, who served it, at what cost.
+
+        Args:
+            words: A text, a list of texts and `Media`, or a human's `Message`.
+            output: The form of the answer, which is `TurnResult.output` then: a type (a pydantic model, a dataclass, a
+                `TypedDict`, any annotation) or a JSON Schema. An answer without it is corrected a bounded number of
+                times; then the ask has failed.
+            check: Raise if the ask fails. Without it the result is returned then too, with its `status` and `why`.
+            settings: What holds for this ask alone; see `AskSettings`.
+
+        Raises:
+            AskFailed: There is no answer. The session can go on; `error.result` is the result.
+            ConfigError: There is no such setting, it takes no such value, or it forces a tool that the session does not
+                have; or `output` has no JSON Schema.
+            Busy: Too many asks wait, or a turn ahead of this ask waits for its caller, and did for `total` seconds.
+            OwnSession: A tool of this session asks.
+            ForeignLoop: The caller is not on the runtime's event loop.
+            SessionClosed: The session has ended, or ends before the ask does.
+            SessionError: It crashed just now, and did not take the ask; or this is not a human's message.
+            JournalError: It cannot be written (`JournalUnavailable`), or another writer has the session (`Fenced`).
+        """
+        self._check()
+        sink = AnswerSink(self._gone)
+        await self._submit(words, sink, output, settings)
+        return self._checked(await sink.outcome(), check)
+
+    @asynccontextmanager
+    async def stream(
+        self, words: Words, *, output: Any = None, **settings: Unpack[AskSettings]
+    ) -> AsyncIterator[AsyncIterator[SessionEvent]]:
+        """Say something and give its events: `async with session.stream("...") as events`.
+
+        The events end after exactly one `complete` or `error`. A reader that is too slow misses deltas, and is told
+        by a `status` event `resync` if it missed more. Raises as `ask` does, the events included; but if the ask fails,
+        its last event says so, and nothing is raised.
+        """
+        self._check()
+        sink, submit = self._asking(words, output, settings)
+        await submit()
+        try:
+            yield sink
+        finally:
+            sink.leave()
+
+    def stream_text(self, words: Words, **settings: Unpack[AskSettings]) -> TextStream:
+        """Ask, and return the text of the answer as it arrives: `async for text in session.stream_text("...")`.
+
+        The ask begins with the first step of the loop, with the context variables of this call. A blank line stands
+        between the texts of two rounds. If the ask fails, the loop raises `AskFailed` after the text that came before;
+        an ask that was cancelled, was interrupted or waits for its caller ends the loop, and `result` of what this
+        returns has its status. Leaving the loop, `aclose` and cancelling the reader do not stop the turn: `cancel`
+        does. Raises as `ask` does: about the settings and the caller at once, else in the loop.
+        """
+        self._check()
+        self._activation.configuration.check(asked(settings))
+        return TextStream(*self._asking(words, None, settings), partial(self._checked, check=True))
+
+    def events(self, after: int = 0, *, follow: bool = True) -> SessionEvents:
+        """Return the session's events past number `after`, as they are in its log, and then as they come.
+
+        Durable events are the same for every reader, whenever it comes, and a slow one misses none: it is told by a
+        `status` event `resync` that it missed deltas. Those of a running ask come along from when the reader has
+        caught up. Reading wakes no session, and one that has ended can be read.
+
+        Args:
+            after: The number (`seq`) of the last event that was seen, or 0. Of several events of one number it is seen
+                when the last is, whose `more` is false.
+            follow: Wait for what comes, until the session ends; else end where the log ends.
+
+        Reading raises `UnknownSeq` if there is no such number, and `SessionClosed` if the session ends without its last
+        event, `closed`: the runtime was left, or its actors crashed too often.
+        """
+        host = self._activation.host
+        return SessionEvents(
+            self.id,
+            after,
+            follow=follow,
+            journal=host.journal,
+            readers=host.readers,
+            check=self._check,
+            is_over=lambda: self._activation.is_over,
+            gone=self._gone,
+        )
+
+    async def run_tool(self, name: str, arguments: Mapping[str, JsonValue] | None = None) -> ToolResult:
+        """Run one of the session's tools, without asking the model; return its result.
+
+        It waits as an ask does for those before it. The history gets a message of the program's and one call, which is
+        answered like any, so the model knows of it with the next ask. Nobody is asked for approval: you run it. A tool
+        whose approval is `deny` is denied all the same.
+
+        Raises:
+            SessionError: The session has no such tool, or it has no body.
+            Busy: Too many asks wait.
+        """
+        self._check()
+        call = host_call(self.id, self._actors.equipment.tools, name, arguments)
+        return call.value(self.id, await self._done(call, f"[The program ran the tool {name}.]"))
+
+    @property
+    def pending(self) -> tuple[PendingCall, ...]:
+        """The calls that the turn in flight waits for: their results, or somebody's approval."""
+        return self._activation.waits
+
+    async def provide(self, results: Mapping[str, object], *, check: bool = True) -> TurnResult:
+        """Bring results of external calls, by call id, and return how the ask comes out, or how it stands.
+
+        The same turn goes on, on the same binding, once nothing is awaited any more; until then the status is
+        `awaiting`. If no turn waits for any of it, it is `late`: what is new in the results is kept.
+
+        Args:
+            results: What each call returned, as a tool would; or the exception with which it failed.
+            check: Raise if the ask fails, as in `ask`.
+
+        Raises:
+            AskFailed: The turn went on, and the ask failed.
+            NotAwaited: A call of these was never handed out, or waits for an approval. Nothing is recorded.
+            Busy: Too many results wait to be recorded.
+        """
+        return await self._gone_on(self._brought(results), check)
+
+    async def decide(
+        self,
+        call_id: str,
+        verdict: Verdict,
+        *,
+        reason: str = "",
+        arguments: Mapping[str, JsonValue] | None = None,
+        digest: str | None = None,
+        check: bool = True,
+    ) -> TurnResult:
+        """Say whether a call that asked may run; return how the ask comes out, or stands, as `provide` does.
+
+        Args:
+            call_id: The call, as in `pending` and in the event `approval_asked`. An external one can be denied too.
+            verdict: `allow` or `deny`.
+            reason: Why. The model is told why not.
+            arguments: To run it with in place of the model's.
+            digest: That of the call that was looked at: a decision about others is refused.
+            check: Raise if the ask fails, as in `ask`.
+
+        Raises:
+            AskFailed: The turn went on, and the ask failed.
+            NotAwaited: The call waits for no decision.
+            DecisionRefused: The digest is another, or the arguments are wrong. The call waits still.
+            Busy: As in `provide`.
+        """
+        return await self._gone_on(decision(call_id, verdict, reason, arguments, digest), check)
+
+    @asynccontextmanager
+    async def stream_provided(
+        self, results: Mapping[str, object]
+    ) -> AsyncIterator[AsyncIterator[SessionEvent]]:
+        """Bring results as `provide` does, and give the events of the rest of the turn, as `stream` does."""
+        async with self._streamed(self._brought(results)) as events:
+            yield events
+
+    @asynccontextmanager
+    async def stream_decided(
+        self,
+        call_id: str,
+        verdict: Verdict,
+        *,
+        reason: str = "",
+        arguments: Mapping[str, JsonValue] | None = None,
+        digest: str | None = None,
+    ) -> AsyncIterator[AsyncIterator[SessionEvent]]:
+        """Decide as `decide` does, and give the events of the rest of the turn, as `stream` does."""
+        async with self._streamed(decision(call_id, verdict, reason, arguments, digest)) as events:
+            yield events
+
+    def _brought(self, results: Mapping[str, object]) -> Brought:
+        return brought_ends(checked_results(results), self._activation.host.limits.result)
+
+    async def _gone_on(self, brought: Brought, check: bool) -> TurnResult:
+        self._check()
+        sink = AnswerSink(self._gone)
+        await self._bring(brought, sink)
+        return self._checked(await sink.outcome(), check)
+
+    def _checked(self, result: TurnResult, check: bool) -> TurnResult:
+        if check and result.status == "failed":
+            raise self._activation.host.ask_failed(result)
+        return result
+
+    @asynccontextmanager
+    async def _streamed(self, brought: Brought) -> AsyncIterator[AsyncIterator[SessionEvent]]:
+        self._check()
+        sink = AskStream(self._gone, self._activation.host.check)
+        await self._bring(brought, sink)
+        try:
+            yield sink
+        finally:
+            sink.leave()
+
+    async def switch(self, target: str) -> SwitchOutcome:
+        """Send the next ask to `target`; return `Applied`, or `Deferred` while one is in flight.
+
+        Raises:
+            ConfigError: The target does not exist, cannot be used, or takes fewer tools. Nothing has changed.
+        """
+        return await self._asked(Switch(target))
+
+    async def configure(
+        self,
+        *,
+        system: str | EllipsisType | None = ...,
+        tools: Iterable[Item] | EllipsisType = ...,
+    ) -> SwitchOutcome:
+        """Have another system prompt or other tools from the next ask on: `Applied`, or `Deferred` while one runs.
+
+        What is not given stays as it is. Of several that wait the latest counts, of system prompt and tools each by
+        itself; a `status` event `configured` says when they are in force. Calls that were made of a tool that is gone
+        stay in the history; one that the model makes of it is answered as unknown.
+
+        Args:
+            system: The system prompt, or None for none.
+            tools: All that the model may call from then on, as for `Runtime.open`. Toolsets are opened first, and those
+                no longer used are closed.
+
+        Raises:
+            ConfigError: A tool cannot be used, or there are more than the session's target takes. Nothing has changed.
+            ToolsetFailed: A toolset cannot be opened.
+        """
+        self._check()
+        if not isinstance(system, str | EllipsisType | None):
+            raise ConfigError(f"system= takes a text, not {type(system).__name__}")
+        change = await self._activation.change(system, tools)
+        try:
+            return await self._asked(Configure(change))
+        finally:
+            self._activation.configuration.drop(change)
+
+    async def cancel(self) -> bool:
+        """Cancel the ask in flight; return when every call of it is closed.
+
+        False if there was none, or if it had come to its own end before the cancel reached it.
+        """
+        return await self._asked(Cancel())
+
+    async def history(self) -> History:
+        """Return the conversation so far, tool results in their places; of a call that is running, that it is.
+
+        Its `report` says what was done to the messages that the session was opened with, `system` is its prompt.
+        """
+        state, ledger = await self._told()
+        return state.history.knowing(ledger)
+
+    async def ledger(self) -> Ledger:
+        """Return the record of every tool call. It shows how a call ended only once that is durable."""
+        return await self._asked(DurableLedger(), lambda actors: actors.refs.ledger)
+
+    async def preview(self, target: str, **settings: Unpack[AskSettings]) -> Preview:
+        """Return what would be sent to `target` now, by an ask with these settings. Nothing is sent or kept.
+
+        While tools run, it says of their calls that they are running.
+
+        Raises:
+            ConfigError: The target does not exist or cannot be used, or a setting is refused as in `ask`.
+        """
+        self._activation.configuration.check(said := asked(settings))
+        state, ledger = await self._told()
+        equipment = self._actors.equipment
+        backend = equipment.resolver.backend(equipment.resolver.pool(target).members[0])
+        render = Render(backend.binding, state.history, ledger)
+        rendered = await self._asked(render, lambda actors: actors.refs.renderer)
+        return preview_of(rendered, backend, target, (state, ledger, equipment), said)
+
+    async def _told(self) -> tuple[SessionState, Ledger]:
+        """Return what the session knows at one moment, of calls that are about to run too."""
+        state = await self._asked(Look())
+        return state, state.running(await self.ledger())
+
+    async def compact(self) -> CompactionResult:
+        """Make the history shorter: its older turns become a summary, and long or repeated results of others a mark.
+
+        It waits as an ask does for those before it, and is a turn of its own. The last turns stay as they are
+        (`Compaction.keep`), and the ledger knows every result as before. Where there is nothing to do, it says so.
+
+        Raises:
+            CompactionFailed: No summary was written, and there was nothing else to make shorter. All is as it was.
+            Busy: Too many asks wait.
+            OverBudget: The session's budget is used up.
+        """
+        return (call := HostCompaction()).value(self.id, await self._done(call))
+
+    async def rewind(self, to: int) -> int:
+        """Let the history end where turn `to` ended, 0 for how it was opened; return how many messages left it.
+
+        All else stays: the log, the ledger, the numbers of turns and calls that were given, what was used of budgets,
+        the target, the system prompt and the tools. What comes late of a call that left is kept, and no model is told.
+        It waits as an ask does for those before it, also if its caller leaves, and cuts no turn short: `cancel` does.
+
+        Args:
+            to: `TurnResult.turn`, or the `turn` of an event or of a model's message. Going there twice is going once.
+
+        Raises:
+            ConfigError: The history has no such turn: there was none, a summary stands for it, or a rewind removed it.
+            SessionError: A turn waits for its caller. Cancel it first.
+            Busy: Too many asks wait.
+        """
+        return (call := HostRewind(to)).value(self.id, await self._done(call))
+
+    async def _done(self, act: HostCall | HostCompaction | HostRewind, said: str = "") -> TurnResult:
+        """Have something done in place of an ask; return how that ended. Readers hear of it where words are `said`."""
+        self._check()
+        sink = AnswerSink(self._gone)
+        heard = self._activation.host.readers.joined(self.id, sink) if said else sink
+        message = pack(Message("human", (Text(said),) if said else ()))
+        await self._put(Submit(message, heard, copy_context(), act), lambda actors: actors.session)
+        return await sink.outcome()
+
+    async def close(self) -> None:
+        """Cancel the ask in flight, drop those that wait, write that the session has ended, and end its actors.
+
+        Toolsets that nobody else uses are closed behind it; leaving the runtime waits for that.
+
+        Closing twice is closing once, and a caller that is cancelled does not take it back. The session cannot be used
+        after it, not even to be read.
+
+        Raises:
+            OwnSession: A tool of this session asks. It would wait for itself.
+            JournalError: The end cannot be written. The session is still open, but for one that is `Fenced`.
+            Draining: The close was cancelled before it was done, as whoever cancels all tasks of the event loop does.
+                The session is still open.
+        """
+        self._check()
+        await self._activation.close()
+
+    def _asking(
+        self, words: Words, output: Any, settings: AskSettings
+    ) -> tuple[AskStream, Callable[[], Awaitable[None]]]:
+        """Return the stream of an ask, and what submits it with the context variables of now."""
+        sink = AskStream(self._gone, self._activation.host.check)
+        return sink, partial(self._submit, words, sink, output, settings, copy_context())
+
+    async def _submit(
+        self, words: Words, sink: Sink, output: Any, settings: AskSettings, variables: Context | None = None
+    ) -> None:
+        with self._activation.submitting():
+            await self._activation.host.begin(self._activation.tenant)
+            form = None if output is None else output_of(output)
+            self._activation.configuration.check(
+                said := asked(settings, None if form is None else form.schema)
+            )
+            packed, variables = packed_words(words), variables or copy_context()
+            sink = self._activation.audience(sink, variables)
+            await self._hand_in(Submit(packed, sink, variables, asked=said, output=form))
+
+    async def _bring(self, brought: Brought, sink: Sink) -> None:
+        variables = copy_context()
+        await self._hand_in(Bring(brought, self._activation.audience(sink, variables), variables))
+
+    async def _hand_in(self, command: Submit | Bring) -> None:
+        """Have an ask taken, or what is brought for one. What is refused is over at once."""
+        try:
+            await self._put(command, lambda actors: actors.session)
+        except ActorsError as error:
+            if isinstance(command, Submit):
+                self._activation.record.refuse(error)
+            command.sink.close(error)
+            raise
+
+    async def _asked(
+        self,
+        query: Query[R],
+        whom: Callable[[SessionActors], Ref[Any]] = lambda actors: actors.session,  # Any: each has its own
+    ) -> R:
+        self._check()
+        return await self._put(query, whom)
+
+    async def _put(self, query: Query[R], whom: Callable[[SessionActors], Ref[Any]]) -> R:  # Any: as above
+        if isinstance(query, Submit | Bring | Switch | Configure):
+            self._activation.host.admit()
+        if self._activation.is_ending:
+            await self._activation.put_away()
+        try:
+            return await whom(self._actors).ask(query)
+        except (ActorStopped, Draining):
+            raise self._gone() from None
+        except AskUphill:
+            raise OwnSession(
+                f"A tool asked session {self.id!r}, which was not opened by it or below it; a tool may use only those"
+            ) from None
+        except ActorFailed:
+            raise SessionError(f"Session {self.id!r} was just restarted; ask again") from None
+
+    def _gone(self) -> ActorsError:
+        return again(self._activation.fenced) or SessionClosed(f"Session {self.id!r} has ended; open another")

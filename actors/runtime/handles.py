@@ -1,0 +1,104 @@
+"""Handles: how callers get a session, give it back, and look it up.
+
+Several callers may have one session. Who awaits an opening has it until it is closed. Who enters an opening gives it
+back on exit; when nobody has the session any more, it hibernates, or is closed if its log is in memory
+(`actors.runtime.activation`).
+"""
+
+from collections.abc import Callable, Collection, Coroutine, Generator, Iterator, Mapping
+from functools import wraps
+from types import TracebackType
+from typing import Any, ParamSpec
+
+from actors.errors import SessionClosed
+from actors.runtime.handle import Session
+
+P = ParamSpec("P")
+
+
+class SessionOpening(Coroutine[Any, Any, Session]):  # Any: the event loop's own traps and answers
+    """A session that is being opened: `await` it, or enter it with `async with`, once.
+
+    `await` gives a session that stays open until `Session.close`. `async with` gives one and gives it back on exit.
+    When the last one who has it gives it back, the session hibernates; if its log is in memory, it is closed. An ask
+    that is in flight goes on, and so does a turn that waits: the session is closed once neither is there any more.
+    """
+
+    __slots__ = ("_opening", "_session")
+
+    def __init__(self, opening: Coroutine[Any, Any, Session]) -> None:  # Any: as above
+        self._opening = _hold(opening)
+        self._session: Session | None = None
+
+    def __await__(self) -> Generator[Any, Any, Session]:  # Any: as above
+        return self._opening.__await__()
+
+    def send(self, value: Any, /) -> Any:  # Any: as above
+        """Drive it, as a coroutine."""
+        return self._opening.send(value)
+
+    def throw(self, *failure: Any) -> Any:  # Any: as above, in the forms that coroutines take
+        """Raise in it, as in a coroutine."""
+        return self._opening.throw(*failure)
+
+    def close(self) -> None:
+        """End it, as a coroutine that is not awaited."""
+        self._opening.close()
+
+    async def __aenter__(self) -> Session:
+        self._session = await self._opening
+        return self._session
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            await session._activation.give_back()
+
+
+async def _hold(opening: Coroutine[Any, Any, Session]) -> Session:  # Any: as above
+    session = await opening
+    session._activation.handles += 1
+    return session
+
+
+def opens(method: Callable[P, Coroutine[Any, Any, Session]]) -> Callable[P, SessionOpening]:  # Any: as above
+    """Have a method that opens a session give what can be awaited or entered."""
+
+    @wraps(method)
+    def opening(*args: P.args, **kwargs: P.kwargs) -> SessionOpening:
+        return SessionOpening(method(*args, **kwargs))
+
+    return opening
+
+
+class OpenSessions(Collection[str]):
+    """Ids of open sessions; `sessions[id]` is the session.
+
+    `in` takes constant time; iterating goes over those that are open when it begins.
+    """
+
+    def __init__(self, sessions: Mapping[str, Session]) -> None:
+        self._sessions = sessions
+
+    def __getitem__(self, id: str) -> Session:  # noqa: A002  the field's standard name
+        """Return an open session. Raises `SessionClosed` if none of that id is open."""
+        if id not in self:
+            name = str(id)[:80]
+            raise SessionClosed(
+                f"No session {name!r} is open; open it first: open(target, id={name!r}, resume=True) resumes it too"
+            )
+        return self._sessions[id]
+
+    def __contains__(self, id: object) -> bool:  # noqa: A002  the field's standard name
+        return isinstance(id, str) and id in self._sessions
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(tuple(self._sessions))
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def __repr__(self) -> str:
+        return f"OpenSessions({', '.join(self._sessions)})"

@@ -1,0 +1,340 @@
+"""What all sessions of a runtime share, and which of them keep their actors.
+
+Of the sessions with nothing to do, those used last keep their actors (`HostLimits.active`), and others what had been
+made of their logs. When all that sessions hold is more than may be (`HostLimits.memory`), what was not used for longest
+is dropped first; what is busy stays, and nobody else is taken in.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from itertools import islice
+from math import inf
+from typing import TYPE_CHECKING, Protocol
+
+import anyio
+from msgspec import Struct, field
+
+from actors import telemetry
+from actors.core.log.events import Event
+from actors.core.session.closing import breaks_off
+from actors.core.session.state import Lanes, Rules, SessionState, rebuilt
+from actors.core.stats.measures import AskCounts, ToolMeasures
+from actors.core.stats.stats import LoopLag
+from actors.core.stream_events.feed import TurnResult
+from actors.core.turn.bounds import Bounds
+from actors.errors import (
+    ActorStopped,
+    AskFailed,
+    Draining,
+    ForeignLoop,
+    HostFull,
+    JournalError,
+    JournalUnavailable,
+)
+from actors.journal.holding import HeldBytes
+from actors.journal.journal_actor import BATCH, Beat, JournalCommand, ReleaseSession
+from actors.journal.log import SLICE
+from actors.journal.outage import LAG, JournalMeter
+from actors.journal.readers import Readers
+from actors.journal.storage import Storage
+from actors.kernel import Ref, System
+from actors.kernel.host_code import call_host
+from actors.kernel.parking import running_loop
+from actors.kernel.tasks import Work
+from actors.kernel.turnstile import LAGS, Turnstile, turnstile
+from actors.provider.backend import Resolver
+from actors.runtime.collector import CROWD, TUNING
+from actors.runtime.host_task import HostTask
+from actors.runtime.limits import HostLimits
+from actors.runtime.reuse import Reuse
+from actors.scheduler.children import OpenBelow
+from actors.scheduler.executor import ToolFailure, ToolLimits
+from actors.scheduler.quarantine import Quarantine
+from actors.tools import Toolset
+from actors.tools.toolsets import Toolsets
+
+if TYPE_CHECKING:
+    from actors.telemetry.tracing import RuntimeTracing
+
+TRIES = 64
+"""Sessions that are looked at, to put one away, each time that there is no memory, or no place for another."""
+
+
+class Hosted(Protocol):
+    """A session, as far as its host knows it (`actors.runtime.activation`)."""
+
+    name: str
+    fence: int
+    handles: int
+
+    def passivate(self) -> bool:
+        """Put the actors away if they have nothing to do; say whether the session is without them now."""
+
+    def drop(self) -> None:
+        """Drop what is kept beside the log."""
+
+    def let_go(self) -> bool:
+        """End the session here, its log as it is, if nobody has it and it has nothing to do; say whether it has."""
+
+    async def settle(self) -> None:
+        """End the ask in flight, drop those that wait."""
+
+
+class SessionHost(Struct):
+    """What all sessions of a runtime share.
+
+    Args:
+        system: Where their actors live.
+        storage: Where their logs are kept.
+        journal: Who writes them.
+        limits: Bounds of their tools.
+        quarantine: Where calls of theirs go on that are closed.
+        bounds: How long a turn may go on.
+        most_waiting: Asks that may wait behind the one in flight.
+        most: How many sessions there may be.
+        rules: What each binding is rendered with.
+        resolver: Gives what targets mean to a session with these tools and this system prompt.
+        ended: Called with a session that has ended.
+        toolsets: What of its tools had to be opened.
+        open_below: Opens sessions for tools.
+        ask_failed: Makes the error of an ask that failed.
+        tool_failed: Told what goes wrong in a tool. It must not raise.
+        readers: Who reads their events along.
+        tracing: Traces their asks.
+        meter: How the journal stands.
+        asks: What is counted of the sessions' asks.
+        tools: What is counted of their calls.
+        active: The sessions that have actors, those that were not used for longest first.
+        passive: The sessions without actors of which more is kept than the log, likewise.
+        unused: The sessions that nobody had any more when they were last given back, likewise.
+        held: Bytes that all sessions hold.
+        reuse: How often a session that was used again was still in memory.
+        turnstile: Where tasks wait that would compute while many others do.
+        running: Whether sessions may still get actors.
+        loop: The event loop it all belongs to.
+    """
+
+    system: System
+    storage: Storage
+    journal: Ref[JournalCommand]
+    limits: ToolLimits
+    quarantine: Quarantine
+    bounds: Bounds
+    most_waiting: int
+    most: HostLimits
+    rules: Rules
+    resolver: Callable[[Toolset, str | None], Resolver]
+    ended: Callable[[Hosted], None]
+    toolsets: Toolsets
+    open_below: OpenBelow
+    ask_failed: Callable[[TurnResult], AskFailed]
+    tool_failed: Callable[[ToolFailure], object] | None = None
+    readers: Readers = field(default_factory=Readers)
+    tracing: "RuntimeTracing | None" = None
+    meter: JournalMeter = field(default_factory=JournalMeter)
+    asks: AskCounts = field(default_factory=AskCounts)
+    tools: ToolMeasures = field(default_factory=ToolMeasures)
+    active: dict[str, Hosted] = field(default_factory=dict)
+    passive: dict[str, Hosted] = field(default_factory=dict)
+    unused: dict[str, Hosted] = field(default_factory=dict)
+    held: HeldBytes = field(default_factory=HeldBytes)
+    reuse: Reuse = field(default_factory=lambda: Reuse(telemetry.memory_short))
+    turnstile: Turnstile = field(default_factory=turnstile)
+    running: bool = True
+    loop: object = field(default_factory=running_loop)
+
+    @property
+    def is_durable(self) -> bool:
+        """Whether logs are kept elsewhere than in memory."""
+        return self.storage.level != "memory"
+
+    async def begin(self, tenant: str) -> None:
+        """Return when new work of a tenant may begin; see `Turnstile.begin`."""
+        await self.turnstile.begin(self.system.dispatcher, tenant)
+
+    @property
+    def loop_lag(self) -> LoopLag:
+        """How long the event loop took to come round."""
+        lags = self.turnstile.lags
+        return LoopLag(dict(zip((*LAGS, inf), lags.counts, strict=True)), lags.seconds, lags.longest)
+
+    def passivated(self, activation: Hosted) -> None:
+        """Note that a session was passivated, and has what was made of its log. If that is too much, make room."""
+        self.passive[activation.name] = activation
+        self.drop_oldest(self.most.memory)
+
+    def taken_up(self, activation: Hosted) -> None:
+        """Note that nothing is kept any more of a session that was passivated."""
+        self.passive.pop(activation.name, None)
+
+    def drop_oldest(self, most: int) -> None:
+        """Drop what sessions without actors have beside their logs until all sessions hold `most` bytes or fewer.
+
+        What was not used for longest is dropped first.
+        """
+        while self.held.total > most and self.passive:
+            next(iter(self.passive.values())).drop()
+            self.reuse.dropped += 1
+
+    def recalled(self, session: str) -> tuple[SessionState, Lanes]:
+        """Return what a session's log says, if it can be read now, is short and does not break off.
+
+        Else its actors read it, as after a crash.
+        """
+        events: list[Event] = []
+        if not self.storage.blocking:
+            # what is wrong the journal says, when it reads once more
+            events = call_host(partial(self.storage.read, session), lambda _: [])
+        if len(events) > SLICE:  # they do it slice by slice
+            return rebuilt((), self.rules)
+        state, lanes = rebuilt(events, self.rules)
+        return rebuilt((), self.rules) if breaks_off(state) else (state, lanes)
+
+    def used(self, activation: Hosted) -> None:
+        """Note that a session is used now. If too many have actors, put some away that have nothing to do."""
+        active = self.active
+        active.pop(activation.name, None)
+        active[activation.name] = activation
+        if len(active) == CROWD:
+            TUNING.advise(CROWD)
+        for _ in range(2):  # one more than was added, so that their number goes down again
+            oldest = next(iter(active.values()))
+            if len(active) <= self.most.active or oldest is activation:
+                return
+            self._passivate(oldest)
+
+    def rested(self) -> None:
+        """Note that an ask has ended. If too many sessions have actors, put some away that have nothing to do."""
+        for oldest in tuple(islice(self.active.values(), 2)):
+            if len(self.active) > self.most.active:
+                self._passivate(oldest)
+        if self.held.total >= self.most.memory:
+            self._make_room()
+
+    def _passivate(self, activation: Hosted) -> None:
+        """Put a session away if it has nothing to do. Else it is as if it were used now."""
+        del self.active[activation.name]
+        if not activation.passivate():
+            self.active[activation.name] = activation
+
+    def hibernate(self, activation: Hosted) -> None:
+        """Put a session away that nobody has any more, if it has nothing to do."""
+        if activation.name in self.active:
+            self._passivate(activation)
+        self.unused.pop(activation.name, None)
+        self.unused[activation.name] = activation
+
+    def let_one_go(self) -> bool:
+        """Release the session without a handle that was unused for longest. Return True if one was released.
+
+        At most `TRIES` sessions are tried. A session that cannot be released now goes to the end of the order; one that
+        has a handle again leaves it.
+        """
+        for candidate in tuple(islice(self.unused.values(), TRIES)):
+            if candidate.let_go():
+                return True
+            del self.unused[candidate.name]
+            if not candidate.handles:
+                self.unused[candidate.name] = candidate
+        return False
+
+    def _make_room(self) -> bool:
+        """Put sessions away that have nothing to do, those not used for longest first; say if the others fit."""
+        most = self.most.memory - 1
+        self.drop_oldest(most)
+        for oldest in tuple(islice(self.active.values(), TRIES)):
+            if self.held.total <= most:
+                return True
+            self._passivate(oldest)
+            self.drop_oldest(most)
+        return self.held.total <= most
+
+    def check(self) -> None:
+        """Refuse a caller that is not on the runtime's loop: what it wakes there would wait for ever.
+
+        Raises:
+            ForeignLoop: It is not.
+        """
+        if running_loop() is not self.loop:
+            raise ForeignLoop(
+                "A runtime and its sessions belong to the thread and event loop that entered the runtime; call from "
+                "there, as asyncio.run_coroutine_threadsafe and anyio.from_thread.run do"
+            )
+
+    def admit(self) -> None:
+        """Refuse new work while what it writes would wait too long: what is under way comes first.
+
+        Raises:
+            JournalUnavailable: It would.
+            HostFull: Busy sessions, and logs in memory, hold all the memory that there is.
+        """
+        lag = self.meter.lag(self.journal.waiting, BATCH, self.system.now())
+        if lag > LAG:
+            raise JournalUnavailable(f"The journal is slow: an event would wait {lag:.0f} s; try again later")
+        if self.held.total >= self.most.memory and not self._make_room():
+            raise HostFull(
+                f"The sessions hold {self.held.total} bytes; limits.memory is {self.most.memory}. "
+                + (
+                    "Try again when some are done"
+                    if self.is_durable
+                    else "Close some, or keep logs in a file"
+                )
+            )
+
+    def start(self, work: Work, name: str, on_end: Callable[[], object] | None = None) -> None:
+        """Do something of the host's, that no caller takes back; log what it raises.
+
+        `on_end` is called when it has ended, even if it was cancelled before its first step. It must not raise.
+        """
+        self.system.launch(work, partial(_end, name, on_end), name)
+
+    def launch(self, work: Work, name: str) -> HostTask:
+        """Do something of the host's, that no caller takes back, for a caller who waits for its result."""
+        return HostTask(self.system, work, name)
+
+    async def carry_out(self, work: Work, name: str) -> None:
+        """Do something of the host's and wait for it. A caller that is cancelled does not take it back.
+
+        Raises:
+            Exception: Raised by `work`.
+            Draining: `work` was cancelled before it was done, because the runtime was left.
+        """
+        await self.launch(work, name).result()
+
+    def release(self, session: str, fence: int) -> None:
+        """Let others claim a session that is not open here any more; if the journal has ended, it has done so."""
+        command = ReleaseSession(session, fence)
+        with suppress(ActorStopped, Draining):
+            if not self.journal.offer(command):
+                self.start(partial(self._release, command), f"{session}/release")
+
+    async def _release(self, command: ReleaseSession) -> None:
+        with suppress(ActorStopped, Draining):  # as above
+            await self.journal.tell(command)
+
+    def keep_alive(self) -> None:
+        """Prolong the lease of this host for as long as the system runs, where its storage has one."""
+        if (lease := self.storage.lease) is not None:
+            self.start(partial(self._beat, lease / 3), "journal/heartbeat")
+
+    async def _beat(self, seconds: float) -> None:
+        with suppress(ActorStopped, Draining):
+            while True:
+                await anyio.sleep(seconds)
+                with suppress(JournalError):  # it is tried again; who takes over meanwhile, fences
+                    await self.journal.ask(Beat())
+
+    async def settle(self) -> None:
+        """End every ask, so that no turn stays open in a log. No session gets actors any more."""
+        self.running = False
+        async with anyio.create_task_group() as tasks:
+            for activation in tuple(self.active.values()):
+                tasks.start_soon(activation.settle)
+
+
+def _end(name: str, on_end: Callable[[], object] | None, error: BaseException | None) -> None:
+    if error is not None:
+        telemetry.crashed(name, error)
+    if on_end is not None:
+        on_end()

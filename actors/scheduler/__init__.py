@@ -1,0 +1,1 @@
+"""The scheduler actor, and the execution of tool calls."""

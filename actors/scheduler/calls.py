@@ -1,0 +1,481 @@
+"""One tool call while it runs: approved of, given a thread if it needs one, run, and ended exactly once.
+
+Whatever the tool does, one end comes of it. A call is closed without its tool if that does not end in time; the tool
+then goes on in quarantine, and is told to end no more.
+"""
+
+import inspect
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextvars import Context, copy_context
+from functools import partial
+from itertools import islice
+from typing import Any
+
+import anyio
+from msgspec import Struct
+
+from actors.core.data.fit import SizeLimits
+from actors.core.data.ingest import ingest
+from actors.core.data.jsonio import Json, quote
+from actors.core.log.events import CallEvent, Delegated, Failed, Returned, Started
+from actors.core.stream_events.feed import StatusEvent
+from actors.core.turn.batch import Approve, Planned, denied
+from actors.core.turn.returned import is_large, parted
+from actors.core.values.identity import CallId
+from actors.errors import AskFailed, JournalError, KernelError, OwnSession, ResourceBusy, ThreadsBusy
+from actors.interrupts import is_delivered
+from actors.kernel.contained import Contained
+from actors.kernel.deadlines import Timer
+from actors.kernel.host_code import call_host
+from actors.kernel.parking import Waiter, parking, wake
+from actors.kernel.variables import with_variables
+from actors.scheduler.children import Subagents
+from actors.scheduler.executor import Executor, Inside
+from actors.scheduler.from_threads import belonging, run_in
+from actors.scheduler.ordering import ResourceWriter
+from actors.scheduler.threads import READERS, THREADS, Place, PlaceRequest, Threads
+from actors.scheduler.views import NO_VIEW, TurnView, context_of, subagents_of
+from actors.tools import Tool
+from actors.tools.signature import is_async
+
+READING = 2
+"""Large results of a process that are read at once. They share one interpreter, so more would be no faster."""
+
+GRACE = 0.5
+"""Seconds a stopped tool may take to clean up before its call is closed without it."""
+
+MOST_SAID, MOST_LEAVES = 4096, 16
+"""Characters of what a tool raised that a model is told, and errors of a group."""
+
+
+class Site(Struct, frozen=True):
+    """What the calls of one batch share.
+
+    Args:
+        executor: Where they run.
+        context: The context variables they see, a copy for each.
+        approve: Asked about some of them.
+        begin: Writes that a call begins; returns when that is durable.
+        ended: Told how a call ended; None if it was stopped.
+        view: What they may know of their turn.
+    """
+
+    executor: Executor
+    context: Context
+    approve: Approve | None
+    begin: "Callable[[Started], Awaitable[object]]"
+    ended: "Callable[[Running, CallEvent | None], None]"
+    view: TurnView = NO_VIEW
+
+
+class _Raised(Struct, frozen=True):
+    """What came out of a thread instead of a value."""
+
+    error: BaseException
+
+
+class Running:
+    """One call. `prepare` it, and once that it begins is durable `start` it."""
+
+    def __init__(self, planned: Planned, tool: Tool[..., Any], site: Site) -> None:  # Any: any function
+        self.call, self.tool, self.site = planned.call, tool, site
+        self.arguments: Mapping[str, Any] = planned.arguments  # Any: whatever types the function asks for
+        self._asks = planned.asks
+        self._place: Place | None = None
+        self._thread: Place | None = None
+        self._task: Contained | None = None
+        self._inside: Inside | None = None
+        self._timer: Timer | None = None
+        self._writer: ResourceWriter | None = None
+        self._subagents: Subagents | None = None
+        self.delegated: Sequence[Delegated] = ()
+        """What the sessions used that its tool opened and that have ended."""
+        self._fault: BaseException | None = None  # of the host's rule that names what it writes to
+        self._began: float | None = None  # by the loop's clock, until it is counted
+        self.is_begun = self.is_late = False
+        self._is_stopped = self._runs_on = self.is_over = self.is_closed = False
+
+    @property
+    def started(self) -> Started:
+        """What is written when it begins."""
+        return Started(self.call.id, self.tool.effects)
+
+    @property
+    def is_told(self) -> bool:
+        """Whether it was told to end."""
+        return self._is_stopped or self.is_late
+
+    def prepare(self) -> bool:
+        """Take what it needs; say whether it begins as soon as it is started, and not when it got more than that."""
+        if (self.tool.resources and self._must_wait()) or self._asks:
+            return False
+        if self.site.executor.quarantine.bars(self.tool):
+            return False
+        if not self.tool.is_async:
+            self._place = THREADS.take(self.site.executor.limits.threads)
+        self.is_begun = self.tool.is_async or self._place is not None
+        return self.is_begun
+
+    def _must_wait(self) -> bool:
+        """Take its place among those that write to the same; say whether somebody is before it."""
+        rule = partial(self.tool.keys_of, self.call.arguments)
+        keys = call_host(partial(with_variables, self.site.context, rule), self._note_fault)
+        if keys is None:
+            return True
+        self._writer = self.site.executor.order.enter(keys)
+        return self._writer.waits
+
+    def _note_fault(self, error: BaseException) -> None:
+        """Keep what the rule raised that names what it writes to: the call ends with it."""
+        self._fault = error
+
+    def start(self) -> None:
+        """Run it."""
+        call, context = self.call, self.site.context.copy()
+        if self.is_begun:
+            self._began = self.site.executor.now()
+        self._inside = self.site.executor.enter(context)
+        self._task = self.site.executor.start(self._run, call.name, call.id, context)
+
+    def stop(self) -> None:
+        """Tell the tool to end. A thread hears it only by its context."""
+        self._is_stopped = True
+        self._end_subagents()
+        if self._inside is not None:
+            self._inside.stop()
+        if self._task is None:
+            self._give_back()
+            if self._writer is not None:
+                self._writer.end()
+        elif self._thread is None:
+            self._task.cancel()
+
+    def close(self, event: CallEvent | None) -> None:
+        """End the call without its tool, which goes on by itself."""
+        self._leave()
+        self._has_ended(event)
+        if self._writer is not None:
+            self._writer.close()
+        if self._thread is not None:
+            self._thread.forsake()
+        elif self._task is not None:
+            self._task.let_be()
+        if self._task is not None and not self.is_over and not self._runs_on:
+            self._runs_on = True
+            self.site.executor.quarantine.enter(self.tool)
+
+    def _leave(self) -> None:
+        """Note that nobody waits for the tool any more, nor for what it has started."""
+        self.is_closed = True
+        if self._inside is not None:
+            self._inside.leave()
+
+    def _give_back(self) -> None:
+        """Give back a place that was not used."""
+        place, self._place = self._place, None
+        if place is not None:
+            place.give_back()
+
+    def _end_subagents(self) -> None:
+        if self._subagents is not None:
+            self._subagents.end()
+
+    def _has_ended(self, event: CallEvent | None) -> None:
+        """Tell how the call ended, once no session goes on that its tool opened."""
+        if self._began is not None:
+            began, self._began = self._began, None
+            self.site.executor.count(self.tool.name, began, failed=isinstance(event, Failed))
+        if self._subagents is None:
+            self.site.ended(self, event)
+        else:
+            self._subagents.over(partial(self.site.ended, self, event))
+
+    async def _run(self) -> None:
+        event: CallEvent | None = None
+        try:
+            event = await self._end()
+        except GeneratorExit as error:  # thrown in from outside, it drops what the callee returns
+            event = self._raised(error)
+        finally:
+            if self._timer is not None:
+                self.site.executor.forget(self._timer)
+            self.is_over = True
+            self._leave()
+            if self._runs_on:
+                self.site.executor.quarantine.leave(self.tool)
+            self._give_back()
+            if self._writer is not None:
+                self._writer.end()
+            self._has_ended(event)
+
+    async def _end(self) -> CallEvent | None:
+        """Return how the call ended, None if it was stopped. Nothing is awaited after what the tool raised."""
+        try:
+            if self._asks and (answer := await self._asked()) is not True:
+                return denied(self.call, answer if isinstance(answer, str) else "")
+            if self._fault is not None:
+                raise self._fault
+            if self._writer is not None and self._writer.waits:
+                await self._writer.turn()
+            if not self.is_begun and self.site.executor.quarantine.bars(self.tool):
+                return Failed(self.call.id, _barred(self.tool.name))
+            if not self.tool.is_async and self._place is None:
+                self._place = await self._placed(THREADS, self.site.executor.limits.threads)
+            if self._is_stopped or not (self.is_begun or await self._begins()):
+                return None
+            if self.tool.timeout is not None:
+                self._timer = self.site.executor.after(self.tool.timeout, self._overtime)
+            return await self._returned()
+        except (ThreadsBusy, ResourceBusy) as error:
+            self._tell(error)
+            return Failed(self.call.id, _not_run(self.tool.name, error))
+        except GeneratorExit:  # Python lets nothing be returned after this one
+            raise
+        except BaseException as error:  # a tool may raise anything, a stray cancellation or an exit included
+            if is_delivered(error):
+                raise
+            return self._raised(error)
+
+    async def _begins(self) -> bool:
+        """Have it written that the call begins; say whether it was."""
+        try:
+            await self.site.begin(self.started)
+        except (KernelError, JournalError):  # its session has ended, or goes on from its log
+            return False
+        self.is_begun, self._began = True, self.site.executor.now()
+        return True
+
+    async def _returned(self) -> CallEvent | None:
+        arguments, name = self.arguments, self.tool.context_parameter
+        if name is not None:
+            view, executor = self.site.view, self.site.executor
+            self._subagents = subagents_of(self, view, executor)
+            self.delegated = self._subagents.delegated
+            context = context_of(self, view, self._subagents, executor, self.tool.timeout)
+            arguments = {**arguments, name: context}
+        call = partial(self.tool.function, **arguments)
+        if self.tool.is_async:
+            value = await call()
+            return await self._read(value) if is_large(value) else self._given(value)
+        value = await self._threaded(lambda: self._ready(call()))
+        if isinstance(value, _Raised):
+            return self._raised(value.error)
+        return value if isinstance(value, Returned) else self._given(await value)
+
+    def _ready(self, value: Any) -> Any:  # Any: whatever a function returns
+        """Return a value as an end, made in the tool's own thread; what must be awaited as it is."""
+        return value if inspect.isawaitable(value) else self._given(value)
+
+    def _given(self, value: object, *, plain_only: bool = False) -> Returned:
+        limits = self.site.executor.limits.result
+        return Returned(self.call.id, *parted(value, limits, plain_only=plain_only))
+
+    async def _read(self, value: object) -> Returned:
+        """Return a large value as an end: in a thread if it is plain data, else here, whose code its parts may be.
+
+        The tool has returned in time, so whatever comes between, what it returned is its result.
+        """
+        if self._timer is not None:
+            self.site.executor.forget(self._timer)
+        try:
+            self._place = await self._placed(READERS, READING)
+            read = await self._threaded(partial(self._given, value, plain_only=True))
+        except GeneratorExit:
+            raise
+        except BaseException as error:
+            if is_delivered(error):
+                raise
+            return self._given(value)
+        return read if isinstance(read, Returned) else self._given(value)
+
+    def _raised(self, error: BaseException) -> CallEvent | None:
+        """Return the end of a call whose tool raised; None if that is because it was told to end."""
+        assert self._task is not None
+        if self.is_late:
+            return self._too_late
+        if self._task.cancelled:
+            return None
+        self._tell(error)
+        return Failed(self.call.id, quote(for_model(error)))
+
+    async def _asked(self) -> object:
+        """Ask whether the call may run, and return what is said; an `approve` that fails says nothing."""
+        approve = self.site.approve
+        assert approve is not None
+        try:
+            if is_async(approve):
+                answer: Any = approve(self.call)  # Any: what the host's function returns
+            else:
+                self._place = await self._placed(THREADS, self.site.executor.limits.threads)
+                answer = await self._threaded(partial(approve, self.call))
+            if inspect.isawaitable(answer):
+                answer = await answer
+        except BaseException as error:
+            answer = _Raised(error)
+        if isinstance(answer, _Raised):
+            assert self._task is not None
+            if self._task.cancelled or is_delivered(answer.error):
+                raise answer.error
+            self._tell(answer.error)
+            return None
+        said: object = answer
+        return said
+
+    async def _placed(self, pool: Threads, most: int) -> Place:
+        """Wait for a thread of a pool of which `most` may be in use.
+
+        Raises:
+            ThreadsBusy: There is none, or there was none in time.
+        """
+        executor, here = self.site.executor, parking()
+        waiter = here.waiter()
+        request = PlaceRequest(executor.tenant, executor.key, most, partial(here.soon, partial(wake, waiter)))
+        with anyio.move_on_after(executor.limits.wait):
+            try:
+                pool.ask(request)
+                if not request.is_answered:
+                    await waiter
+                return request.result()
+            except BaseException:  # it may have been given a place just before it was stopped
+                pool.withdraw(request)
+                raise
+        raise ThreadsBusy(f"none of the {most} threads for tools became free in {executor.limits.wait} s")
+
+    async def _threaded(self, work: Callable[[], object]) -> Any:  # Any: what it returns, or `_Raised`
+        """Run `work` in the thread of the call's place. A caller that is cancelled leaves it there."""
+        place, self._place = self._place, None
+        assert place is not None
+        here, context, thread = parking(), copy_context(), belonging()
+        waiter = here.waiter()
+
+        def run() -> None:
+            try:
+                with thread():
+                    value: object = run_in(context, work)
+            except BaseException as error:  # it must not cross from its thread into the event loop
+                value = _Raised(error)
+            try:
+                here.soon(partial(_hand, waiter, value))
+            except RuntimeError:  # the loop has ended
+                _drop(value)
+
+        self._thread = place
+        place.run(run)
+        try:
+            return await waiter
+        except BaseException:
+            place.forsake()
+            if waiter.done() and not waiter.cancelled():  # it came, and so did a cancellation
+                _drop(waiter.result())
+            raise
+        finally:
+            self._thread = None
+
+    def _overtime(self) -> None:
+        """End a call that took too long: after the grace, or at once if its thread has no context to hear it by."""
+        if self._task is None or self._is_stopped:
+            return
+        self.is_late = True
+        self._end_subagents()
+        self._tell(TimeoutError(f"{self.tool.name} did not return within {self.tool.timeout} s"))
+        if self._thread is not None and self.tool.context_parameter is None:
+            self.close(self._too_late)
+            return
+        if self._thread is None:
+            self._task.cancel()
+        self._timer = self.site.executor.after(GRACE, partial(self.close, self._too_late))
+
+    @property
+    def _too_late(self) -> Failed:
+        return Failed(self.call.id, quote(f"The tool did not return within {self.tool.timeout} s."))
+
+    def _tell(self, error: BaseException) -> None:
+        self.site.executor.failed(self.call.id, self.tool.name, error)
+        if (put := self.site.view.put) is not None:
+            place = (None, self.site.view.turn, self.site.view.round, type(error).__name__)
+            put(StatusEvent("tool_failed", *place, results=((self.call.id, "failed"),)))
+
+
+def for_model(error: BaseException) -> str:
+    """Return an exception's type and text on a few lines, and those of the errors in a group, whatever they are.
+
+    What the runtime says to the tool's author is not for the model.
+    """
+    if not isinstance(error, BaseExceptionGroup):
+        return _shortened(_text_of(error), MOST_SAID)
+    leaves = [*islice(_leaves(error), MOST_LEAVES + 1)]
+    room = MOST_SAID // (len(leaves) + 1)
+    lines = [_text_of(error), *[f"- {_text_of(leaf)}" for leaf in leaves[:MOST_LEAVES]]]
+    more = ["- and more"] if len(leaves) > MOST_LEAVES else []
+    return "\n".join([*[_shortened(line, room) for line in lines], *more])
+
+
+def _leaves(group: BaseException) -> Iterator[BaseException]:
+    """Yield the errors that groups within groups hold, in order."""
+    waiting = [group]
+    while waiting:
+        error = waiting.pop()
+        if isinstance(error, BaseExceptionGroup):
+            waiting.extend(reversed(error.exceptions))
+        else:
+            yield error
+
+
+def _text_of(error: BaseException) -> str:
+    if isinstance(error, KernelError | OwnSession):
+        return "The tool failed for a reason that lies in the program that runs it."
+    try:
+        told = (
+            error.result.why if isinstance(error, AskFailed) else str(error)
+        )  # its advice is for the operator
+        text = str.__str__(told)  # a subclass of str has methods of its own
+    except BaseException:  # its __str__ may raise anything too
+        text = "(its text could not be read)"
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _shortened(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 6]} [cut]"
+
+
+def _barred(tool: str) -> Json:
+    message = "Earlier calls of it have not ended, so it did not run. Go on without it."
+    return ingest({"tool_error": {"kind": "tool_barred", "tool": tool, "message": message}}).json
+
+
+def brought_ends(results: Mapping[str, object], limits: SizeLimits) -> tuple[Returned | Failed, ...]:
+    """Return how calls ended that were run elsewhere: each returned a value, or failed with an exception."""
+    return tuple(
+        [
+            Failed(CallId(call_id), quote(for_model(value)))
+            if isinstance(value, BaseException)
+            else Returned(CallId(call_id), *parted(value, limits))
+            for call_id, value in results.items()
+        ]
+    )
+
+
+def _not_run(tool: str, error: ThreadsBusy | ResourceBusy) -> Json:
+    kind, why = _NOT_RUN[type(error)]
+    message = f"{why}, so it did not run. Try again later."
+    return ingest({"tool_error": {"kind": kind, "tool": tool, "message": message}}).json
+
+
+_NOT_RUN: dict[type[Exception], tuple[str, str]] = {
+    ThreadsBusy: ("no_thread", "No thread was free to run it"),
+    ResourceBusy: ("resource_busy", "An earlier call, which was ended, still works on what it writes to"),
+}
+
+
+def _hand(waiter: Waiter, value: object) -> None:
+    """Give what a thread returned to its call, if that still waits."""
+    if waiter.done():
+        _drop(value)
+    else:
+        waiter.set_result(value)
+
+
+def _drop(value: object) -> None:
+    """Drop what a thread returned. A coroutine is closed, or Python would warn that nobody awaited it."""
+    if inspect.iscoroutine(value):
+        value.close()

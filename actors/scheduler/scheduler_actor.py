@@ -1,0 +1,393 @@
+"""The scheduler actor: runs the tool calls of one model message at the same time, and says how each ended.
+
+What may run, and what is refused, is `actors.core.turn.batch`; how one call runs is `actors.scheduler.calls`. This
+actor alone reports to the ledger, a batch at a time: `Scheduled` is durable before any tool starts, and `Started`
+before the tool that it names; the batch is over when every call's end is durable.
+
+A stopped call is closed when its tool ends or after the grace, whichever is first. What the tool still does then runs
+in quarantine, and what it still returns is recorded as a late result.
+"""
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from contextvars import Context as Variables
+from contextvars import copy_context
+from functools import partial
+from typing import Any, ClassVar, TypeAlias, assert_never
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from actors import telemetry
+from actors.core.data.jsonio import JsonValue
+from actors.core.ledger import is_repeated
+from actors.core.log.events import (
+    CallEvent,
+    Cancelled,
+    Completion,
+    Delegated,
+    Failed,
+    Reason,
+    Refused,
+    Returned,
+    Scheduled,
+    Started,
+)
+from actors.core.schemas.arguments import ArgumentError
+from actors.core.schemas.readings import FittingValue
+from actors.core.schemas.repair import Repair, RepairMode
+from actors.core.session.publishing import repaired
+from actors.core.stats.stats import ToolCounts
+from actors.core.turn.batch import Approve, BoundArguments, Plan, Waits, plan
+from actors.core.turn.guards import HEEDLESS, Heed, again
+from actors.core.values.content import ToolCall
+from actors.core.values.identity import CallId
+from actors.errors import JournalError, KernelError, SessionError
+from actors.journal.prelude import Prelude
+from actors.kernel import Actor, Command, Context, Query, Ref
+from actors.kernel.host_code import call_host
+from actors.kernel.parking import Waiter, parking, wake
+from actors.kernel.variables import with_variables
+from actors.ledger.ledger_actor import LedgerCommand, Record
+from actors.scheduler.calls import GRACE, Running, Site, for_model
+from actors.scheduler.executor import Executor
+from actors.scheduler.views import NO_VIEW, TurnView
+from actors.tools import Approval, Tool
+
+Tools: TypeAlias = Mapping[str, Tool[..., Any]]  # Any: any function
+
+
+class BatchEnded(Struct, frozen=True):
+    """Every call of the batch is closed, but those that wait for the caller, and that is durable.
+
+    Args:
+        ends: How each closed call ended, in call order, as the name of its event: `returned`,
+            `failed`, `refused`, `denied`, `cancelled`.
+        seq: Number of the last event in the log.
+        external: Calls that wait for their results, likewise in call order.
+        approvals: Calls that wait for somebody to approve of them.
+        delegated: What sessions used that the tools of the calls opened.
+        repeated: How many calls came to what they had come to before, so often that it was noticed.
+        repaired: Slips of their arguments that were repaired.
+    """
+
+    ends: tuple[tuple[CallId, str], ...]
+    seq: int
+    external: tuple[ToolCall, ...] = ()
+    approvals: tuple[ToolCall, ...] = ()
+    delegated: tuple[Delegated, ...] = ()
+    repeated: int = 0
+    repaired: tuple[Repair, ...] = ()
+
+    @property
+    def refused(self) -> int:
+        """How many calls were refused for their name or arguments."""
+        return [how for _, how in self.ends].count("refused")
+
+
+class RunBatch(Query[BatchEnded], frozen=True):
+    """Run the calls of one model message. One batch at a time: a second is refused with `SessionError`.
+
+    Args:
+        calls: In the model's order.
+        variables: Context variables of the ask's caller.
+        prelude: What is written ahead of all of them.
+        view: What their tools may know of the turn.
+        approved: Somebody has approved of them.
+        waited: They are calls that waited for that, and are scheduled already.
+        heed: What their turn has learned of calls like them.
+        repair: What is done about arguments with a slip.
+        again: They had begun before. One that cannot be run as it was is not answered, and stays open.
+        counts: Where it is counted what is recorded of them, whoever hears of the batch's end.
+    """
+
+    calls: tuple[ToolCall, ...]
+    variables: Variables = field(default_factory=copy_context)
+    prelude: Prelude | None = None
+    view: TurnView = NO_VIEW
+    approved: bool = False
+    waited: bool = False
+    heed: Heed = HEEDLESS
+    repair: RepairMode = "unambiguous"
+    again: bool = False
+    counts: ToolCounts = field(default_factory=ToolCounts)
+
+
+class StopBatch(Command, frozen=True):
+    """Stop the running batch, if there is one. Its `RunBatch` is answered as ever, soon.
+
+    It travels as mail, so that it cannot overtake the `RunBatch` it stops.
+    """
+
+    reason: Reason = "cancelled"
+
+
+class CloseCalls(Query[None], frozen=True):
+    """Close calls that will not be run. `prelude` is written ahead of that."""
+
+    calls: tuple[CallId, ...]
+    reason: Reason
+    prelude: Prelude | None = None
+
+
+class EndCalls(Query[int], frozen=True):
+    """Record how calls ended that were not run here; answered with the number of the last event.
+
+    `prelude` is written ahead of that.
+    """
+
+    events: tuple[Completion, ...]
+    prelude: Prelude | None = None
+
+
+class CheckCall(Query[tuple[ArgumentError, ...]], frozen=True):
+    """Ask what is missing or wrong in a call's arguments. A tool that is not there finds nothing wrong.
+
+    `variables` are the caller's context variables.
+    """
+
+    call: ToolCall
+    variables: Variables
+
+
+SchedulerCommand: TypeAlias = RunBatch | StopBatch | CloseCalls | EndCalls | CheckCall
+
+
+class SchedulerActor(Actor[SchedulerCommand]):
+    """Runs one session's batches. A crash stops the tools; the log says which calls are open then."""
+
+    level: ClassVar[int] = 2
+
+    def __init__(
+        self, tools: Tools, ledger: Ref[LedgerCommand], executor: Executor, approve: Approve | None = None
+    ) -> None:
+        self._tools = tools
+        self._approve = approve
+        self._ledger = ledger
+        self._executor = executor
+        self._batch: _Batch | None = None
+        self._context: Context[SchedulerCommand] | None = None
+
+    def started(self, context: Context[SchedulerCommand]) -> None:
+        """Keep the context: batches are its children."""
+        self._context = context
+
+    def receive(self, command: SchedulerCommand) -> None:
+        assert self._context is not None
+        match command:
+            case RunBatch(reply=reply) | CloseCalls(reply=reply) | EndCalls(reply=reply) if reply.done:
+                return  # its asker is gone, and whatever ended the turn closes its open calls
+            case RunBatch():
+                if self._batch is not None:
+                    command.reply.fail(SessionError("A batch is running; stop it, or wait for its end."))
+                    return
+                self._batch = self._planned(command)
+                self._context.start(self._run, command, self._batch)
+            case StopBatch(reason=reason):
+                if self._batch is not None:
+                    self._batch.stop(reason)
+            case CloseCalls():
+                self._context.start(self._close, command)
+            case EndCalls():
+                self._context.start(self._end, command)
+            case CheckCall(reply=reply, call=call, variables=variables):
+                reply.send(with_variables(variables, partial(self._checked, call)))
+            case _:
+                assert_never(command)
+
+    def _planned(self, command: RunBatch) -> "_Batch":
+        calls = command.calls
+        called = dict.fromkeys([call.name for call in calls])
+        # who calls a tool that is not there is told which are
+        names = called if called.keys() <= self._tools.keys() else self._tools
+        guarded = {name: _Guarded(self._tools[name]) for name in names}
+        most = self._executor.limits.batch
+        can_ask = self._approve is not None
+        planning = partial(
+            plan,
+            calls,
+            guarded,
+            most,
+            can_ask=can_ask,
+            approved=command.approved,
+            waited=command.waited,
+            barred=command.heed.barred,
+            repair=command.repair,
+        )
+        planned = with_variables(command.variables, planning)
+        if command.again:
+            planned = replace(planned, answered=(), waits=())
+        return _Batch(planned, self._ledger, self._executor, command.heed, command.counts)
+
+    async def _run(self, command: RunBatch, batch: "_Batch") -> None:
+        try:
+            ended = await batch.run(command, self._tools, self._approve)
+        finally:
+            self._batch = None
+        command.reply.send(ended)
+
+    async def _close(self, command: CloseCalls) -> None:
+        events = tuple(Cancelled(call_id, command.reason) for call_id in command.calls)
+        await self._ledger.ask(Record(events, command.prelude))
+        command.reply.send(None)
+
+    async def _end(self, command: EndCalls) -> None:
+        command.reply.send(await self._ledger.ask(Record(command.events, command.prelude)))
+
+    def _checked(self, call: ToolCall) -> tuple[ArgumentError, ...]:
+        tool = self._tools.get(call.name)
+        bound = None if tool is None else _Guarded(tool).bind(call.arguments)
+        return bound if isinstance(bound, tuple) else ()
+
+
+class _Batch:
+    """One batch while it runs."""
+
+    def __init__(
+        self, planned: Plan, ledger: Ref[LedgerCommand], executor: Executor, heed: Heed, counts: ToolCounts
+    ) -> None:
+        self._plan = planned
+        self._counts = counts
+        self._heed, self._repeated = heed, 0
+        self._ledger = ledger
+        self._executor = executor
+        self._open: dict[CallId, Running] = {}
+        self._ends: dict[CallId, str] = {
+            event.call_id: type(event).__name__.lower() for event in planned.answered
+        }
+        self._stopping: Reason | None = None
+        self._seq = 0
+        self._news: list[CallEvent] = []  # that are not recorded yet
+        self._waiter: Waiter | None = None
+
+    async def run(self, command: RunBatch, tools: Tools, approve: Approve | None) -> BatchEnded:
+        """Run what can run, record every end, and return the ends in call order."""
+        site = Site(self._executor, command.variables, approve, self._begin, self.ended, command.view)
+        calls = [Running(planned, tools[planned.call.name], site) for planned in self._plan.run]
+        try:
+            begin = tuple([each.started for each in calls if each.prepare()])
+            await self._record((*self._plan.scheduled, *self._plan.answered, *begin), command.prelude)
+            self._show_repaired(
+                len(self._plan.scheduled) + len(self._plan.answered) + len(begin), command.view
+            )
+            self._start(calls)
+            await self._collect(len(calls))
+        finally:
+            for each in calls:
+                if not each.is_over:
+                    each.stop()
+            self._open.clear()  # what still comes, comes late
+        waits = await self._waiting()
+        ends = [(call.id, self._ends[call.id]) for call in command.calls if call.id in self._ends]
+        external = tuple([each.call for each in waits if each.is_external])
+        approvals = tuple([each.call for each in waits if not each.is_external])
+        delegated = tuple([each for call in calls for each in call.delegated])
+        repaired = tuple([each for call in self._plan.scheduled for each in call.repaired])
+        return BatchEnded(tuple(ends), self._seq, external, approvals, delegated, self._repeated, repaired)
+
+    def _show_repaired(self, written: int, view: TurnView) -> None:
+        """Show which arguments were repaired, by the numbers of the events that were `written` just now."""
+        for seq, event in enumerate(self._plan.scheduled, self._seq - written + 1):
+            if event.repaired and view.put is not None:
+                view.put(repaired(event, seq, view.turn, view.round))
+
+    async def _waiting(self) -> tuple[Waits, ...]:
+        """Return the calls that wait for the caller; none of a batch that was stopped."""
+        waits = self._plan.waits
+        if waits and self._stopping is not None:
+            await self._record(tuple([Cancelled(each.call.id, self._stopping) for each in waits]))
+            return ()
+        return waits
+
+    def stop(self, reason: Reason) -> None:
+        """Tell every tool that is still running to end. Stopping again changes nothing."""
+        if self._stopping is None:
+            self._stopping = reason
+            for each in tuple(self._open.values()):
+                each.stop()
+            self._executor.after(GRACE, self._give_up)
+
+    def ended(self, running: Running, event: CallEvent | None) -> None:
+        """Take how a tool ended; None if it was stopped. After its call was closed, what comes is late."""
+        if self._open.pop(running.call.id, None) is not None:
+            ended = event or Cancelled(running.call.id, self._why())
+            before = self._heed.known.get(running.call.id)
+            if before is not None:
+                ended = again(ended, before, is_told=self._heed.is_told)
+                self._repeated += is_repeated(ended)
+            self._news.append(ended)
+            wake(self._waiter)
+        elif isinstance(event, Returned | Failed) and not running.is_late:
+            self._executor.apart(partial(self._late, event), "late")
+
+    def _start(self, calls: Sequence[Running]) -> None:
+        for each in calls:
+            self._open[each.call.id] = each
+        for each in calls:
+            if self._stopping is None:
+                each.start()
+            else:
+                each.close(None)
+
+    def _give_up(self) -> None:
+        """Close what is open: the grace is over."""
+        for each in tuple(self._open.values()):
+            each.close(None)
+
+    async def _begin(self, started: Started) -> None:
+        await self._ledger.ask(Record((started,)))
+
+    async def _late(self, event: CallEvent) -> None:
+        with suppress(KernelError, JournalError):  # its session has ended, or is just ending
+            await self._ledger.ask(Record((event,)))
+
+    async def _collect(self, remaining: int) -> None:
+        """Record ends as they come, those of one moment together, until every call is closed."""
+        while remaining:
+            if not self._news:
+                self._waiter = parking().waiter()
+                await self._waiter
+            events, self._news = self._news, []
+            remaining -= len(events)
+            await self._record(tuple(events))
+
+    async def _record(self, events: tuple[CallEvent, ...], prelude: Prelude | None = None) -> None:
+        ends = [event for event in events if not isinstance(event, Scheduled | Started)]
+        for event in ends:
+            if not isinstance(event, Refused):
+                self._ends[event.call_id] = type(event).__name__.lower()
+        self._seq = await self._ledger.ask(Record(events, prelude))
+        for event in ends:
+            self._counts.tool_calls_invalid_args += isinstance(event, Refused)
+            self._counts.tool_calls_repeated += is_repeated(event)
+        scheduled = [event for event in events if isinstance(event, Scheduled)]
+        self._counts.tool_calls_repaired += sum(bool(event.repaired) for event in scheduled)
+
+    def _why(self) -> Reason:
+        return self._stopping or "interrupted"
+
+
+class _Guarded:
+    """A tool whose rules and types may raise anything: arguments whose types do that are wrong ones."""
+
+    def __init__(self, tool: Tool[..., Any]) -> None:  # Any: any function
+        self.tool = tool
+        self.is_external = tool.is_external
+
+    def approval_of(self, arguments: dict[str, JsonValue]) -> Approval:
+        return call_host(partial(self.tool.approval_of, arguments), self._denied)
+
+    def bind(self, arguments: Mapping[str, JsonValue]) -> BoundArguments | tuple[ArgumentError, ...]:
+        return call_host(partial(self.tool.bind, arguments), self._refused)
+
+    def only_reading(self, arguments: Mapping[str, JsonValue]) -> FittingValue | None:
+        return self.tool.only_reading(arguments)
+
+    def _denied(self, error: BaseException) -> Approval:
+        """Deny the call: a rule that fails has allowed nothing."""
+        telemetry.host_code_failed(f"the approval rule of tool {self.tool.name!r}", error, "denied")
+        return "deny"
+
+    def _refused(self, error: BaseException) -> tuple[ArgumentError, ...]:
+        telemetry.host_code_failed(f"the types of tool {self.tool.name!r}", error, "refused")
+        return (ArgumentError("", for_model(error)),)

@@ -1,0 +1,195 @@
+"""What callers bring for a turn that waits: read, checked, and recorded.
+
+What is read here has the types of the log: a record that holds others could not be read again.
+
+Results of external calls that no turn waits for any more are recorded all the same: the ledger says what they are, a
+late result, a duplicate, or nothing new. That a call was handed out once is in the log, whatever became of its tool.
+"""
+
+from collections.abc import Mapping
+from contextvars import Context as Variables
+from typing import Any, TypeAlias, get_args
+
+from actors.core.data.jsonio import JsonValue
+from actors.core.ledger import Ledger
+from actors.core.log.events import ApprovalDecided, Awaited, Failed, Returned, Verdict
+from actors.core.session.awaiting import approved, ends, pending, repeated
+from actors.core.session.publishing import decided
+from actors.core.stream_events.feed import PendingCall
+from actors.core.turn.batch import denied
+from actors.core.values.content import ToolCall
+from actors.core.values.identity import CallId
+from actors.errors import DecisionRefused, NotAwaited, SessionError
+from actors.journal.log import LogWriter
+from actors.journal.pages import LogPages
+from actors.ledger.ledger_actor import Snapshot
+from actors.scheduler.scheduler_actor import CheckCall, EndCalls
+from actors.session.commands import Taken
+from actors.session.inflight import SessionRefs
+from actors.session.pending import Bring, Decision, HostCall
+from actors.tools import Tool
+
+Brought: TypeAlias = tuple[Returned | Failed, ...] | Decision
+"""What a program brings for a turn that waits: ends of external calls, or a decision."""
+
+
+def checked_results(results: Mapping[str, object]) -> Mapping[str, object]:
+    """Return results that callers bring, by the ids of their calls.
+
+    Raises:
+        NotAwaited: It is no mapping of call ids to results, or an empty one.
+    """
+    given: object = results  # what is written here may be anything
+    if not (isinstance(given, Mapping) and given and all(isinstance(call_id, str) for call_id in given)):
+        raise NotAwaited(f"Results are brought by the ids of their calls, as {{call.id: 21}}; {_what(given)}")
+    return results
+
+
+def host_call(
+    session: str,
+    tools: Mapping[str, Tool[..., Any]],  # Any: any function
+    name: str,
+    arguments: Mapping[str, JsonValue] | None,
+) -> HostCall:
+    """Return the call of a tool that the program makes itself.
+
+    Raises:
+        SessionError: The session has no such tool, or it has no body; or the arguments are not given by name.
+    """
+    given: object = arguments
+    if not isinstance(given, Mapping | None):
+        raise SessionError(f"run_tool() takes arguments by their names, not a {type(given).__name__}")
+    tool = tools.get(name)
+    if tool is None or tool.is_external:
+        what = "has no body" if tool else f"is not among {', '.join(tools) or 'none'}"
+        raise SessionError(f"Session {session!r} cannot run tool {str(name)[:80]!r}: it {what}")
+    return HostCall(name, ToolCall("", "", dict(arguments or {})).json)
+
+
+def _what(given: object) -> str:
+    if not isinstance(given, Mapping):
+        return f"this is of type {type(given).__name__}"
+    return "one of these is no text" if given else "there are none"
+
+
+def decision(
+    call_id: str, verdict: Verdict, reason: str, arguments: Mapping[str, JsonValue] | None, digest: str | None
+) -> Decision:
+    """Return what somebody says about a call that asked for approval.
+
+    Raises:
+        DecisionRefused: One of these is not what it must be.
+    """
+    said: object = reason
+    edited: object = arguments
+    if verdict not in get_args(Verdict):
+        raise DecisionRefused(f"A decision is 'allow' or 'deny', not {verdict!r}")
+    if not isinstance(said, str):
+        raise DecisionRefused(f"reason= takes a text, not {type(said).__name__}")
+    if not isinstance(edited, Mapping | None):
+        raise DecisionRefused(f"arguments= takes a mapping, not {type(edited).__name__}")
+    json = None if arguments is None else ToolCall("", "", dict(arguments)).json
+    return Decision(CallId(call_id), verdict, reason, json, digest)
+
+
+async def record(log: LogWriter, refs: SessionRefs, bring: Bring, generation: int) -> Taken:
+    """Record what was brought, and return what its session is told: how its turn stands now, or the refusal."""
+    try:
+        seq = await _record(log, refs, bring)
+    except SessionError as error:
+        return Taken(generation, error=error)
+    ledger = (await refs.ledger.ask(Snapshot())).ledger
+    state = log.state
+    waits, runs = pending(state, ledger), approved(state, ledger)
+    ends_so_far = ends(state, ledger) if state.pause is not None else ()
+    again = repeated(state, ledger) if ends_so_far else 0
+    return Taken(generation, waits, runs, ends_so_far, seq, again)
+
+
+async def _record(log: LogWriter, refs: SessionRefs, bring: Bring) -> int:
+    """Record what was brought; return the number of its last event.
+
+    Raises:
+        NotAwaited: A call of it was never handed out, or waits for something else. Nothing is recorded.
+        DecisionRefused: It is a decision about other arguments than the call has, or with wrong ones.
+    """
+    ledger = (await refs.ledger.ask(Snapshot())).ledger
+    waits = {each.call.id: each for each in pending(log.state, ledger)}
+    if isinstance(bring.brought, Decision):
+        return await _decided(log, refs, bring, bring.brought, waits)
+    await _check_handed_out(log, refs, bring.brought, waits, ledger)
+    return await refs.scheduler.ask(EndCalls(bring.brought))
+
+
+async def _check_handed_out(
+    log: LogWriter,
+    refs: SessionRefs,
+    ends: tuple[Returned | Failed, ...],
+    waits: Mapping[CallId, PendingCall],
+    ledger: Ledger,
+) -> None:
+    """Refuse results of calls that were never handed out; most are awaited, and for the others the log is read."""
+    for end in ends:
+        if end.call_id in waits and waits[end.call_id].kind == "approval":
+            raise NotAwaited(f"Call {end.call_id!r} waits for a decision, not for a result; use decide()")
+    late = {end.call_id for end in ends if end.call_id not in waits}
+    if not late:
+        return
+    if all(call_id in ledger for call_id in late):
+        async for page in LogPages(refs.journal, log.state.session, urgent=True):
+            late -= {each for event in page.events if isinstance(event, Awaited) for each in event.external}
+    if late:
+        raise NotAwaited(f"No external call {min(late)!r} was handed out; awaited are: {_named(waits)}")
+
+
+async def _decided(
+    log: LogWriter,
+    refs: SessionRefs,
+    bring: Bring,
+    decision: Decision,
+    waits: Mapping[CallId, PendingCall],
+) -> int:
+    sink = bring.sink
+    found = waits.get(decision.call_id)
+    if found is None or (found.kind == "external" and decision.verdict == "allow"):
+        what = (
+            "waits for its result; use provide()"
+            if found
+            else f"is not awaited; awaited are: {_named(waits)}"
+        )
+        raise NotAwaited(f"Call {decision.call_id!r} {what}")
+    await _check_bound(refs, decision, found, bring.variables)
+    call = found.call
+    event = ApprovalDecided(
+        call.id, call.name, found.digest, decision.verdict, decision.reason, decision.arguments
+    )
+    turn, pause = log.state.turns, log.state.pause
+    number = 0 if pause is None else pause.awaited.turn_so_far.rounds
+
+    def told(seq: int) -> None:
+        if sink.is_watched:
+            sink.put(decided(event, call, turn, number, seq))
+
+    if decision.verdict == "allow":
+        return await log.write(event, told)
+    log.hold(event, told)
+    return await refs.scheduler.ask(EndCalls((denied(call, decision.reason),), log.prelude()))
+
+
+async def _check_bound(
+    refs: SessionRefs, decision: Decision, found: PendingCall, variables: Variables
+) -> None:
+    """Refuse a decision about other arguments than the call has, and one that would run it with wrong ones."""
+    if decision.digest not in (None, found.digest):
+        raise DecisionRefused(
+            f"The decision is about arguments {decision.digest}, call {found.call.id!r} has {found.digest}; look again"
+        )
+    if decision.arguments is not None:
+        edited = found.call.with_arguments(decision.arguments)
+        if errors := await refs.scheduler.ask(CheckCall(edited, variables)):
+            wrong = ", ".join(error.path or "arguments" for error in errors)
+            raise DecisionRefused(f"The arguments given for call {found.call.id!r} are wrong: {wrong}")
+
+
+def _named(waits: Mapping[CallId, PendingCall]) -> str:
+    return ", ".join(waits) or "none"

@@ -1,0 +1,43 @@
+"""The time that an ask may take: its own, or what is left of its session's budget."""
+
+from math import inf
+from typing import Any
+
+import anyio
+
+from actors.core.session.state import SessionState, bounded_seconds
+from actors.core.settings.asking import Asked
+from actors.kernel import Child, Context
+from actors.session.inflight import AskInFlight
+
+
+class Deadline:
+    """Ends the ask in flight when it has taken as long as it may. No time runs while its turn waits."""
+
+    def __init__(self) -> None:
+        self._child: Child | None = None
+
+    def begin(
+        self,
+        context: Context[Any],  # Any: its session's
+        ask: AskInFlight,
+        state: SessionState,
+        asked: Asked | None,
+    ) -> None:
+        """Let the time of an ask begin now, or go on if its turn waited."""
+        before = 0.0 if state.pause is None else state.pause.awaited.ask_so_far.seconds
+        seconds, why = bounded_seconds(state, asked, before)
+        if seconds < inf:
+            self._child = context.start(self._expire, context, ask, seconds, why, name="deadline")
+
+    async def _expire(
+        self, context: Context[Any], ask: AskInFlight, seconds: float, why: str
+    ) -> None:  # Any: likewise
+        await anyio.sleep(seconds)
+        ask.halt(context, why)
+
+    def end(self) -> None:
+        """Let the time of the ask end: it has ended, or waits."""
+        if self._child is not None:
+            self._child.cancel()
+            self._child = None

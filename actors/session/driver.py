@@ -1,0 +1,490 @@
+"""Driving an ask: the child of a session that drives `actors.core.turn.turn` with the real actors.
+
+An ask is one turn, or several after failover. A turn is asked what it needs (render, generate, run this
+batch, close) and told what came of it; `actors.session.steps` does each of those. The view of a turn (binding,
+settings, tools) is frozen when it begins.
+"""
+
+from collections.abc import Awaitable, Callable, Generator
+from dataclasses import dataclass, field
+from functools import partial
+
+import anyio
+from msgspec.structs import replace
+
+from actors import telemetry
+from actors.adapters.failure import TOO_LONG
+from actors.core.history.compaction import AFTER, CompactionResult
+from actors.core.log.events import (
+    ApprovalAsked,
+    Awaited,
+    Bound,
+    Resumed,
+    RoundEnded,
+    Submitted,
+    SwitchApplied,
+    TurnEnded,
+    TurnStatus,
+)
+from actors.core.policy.routing import Pool, settled
+from actors.core.session.awaiting import digest, pending, so_far
+from actors.core.session.publishing import awaited, begun, submitted, turn_ended
+from actors.core.settings.asking import Asked, ToolChoice, forced_instruction
+from actors.core.stream_events.feed import PendingCall, StatusEvent, TurnResult, switched
+from actors.core.turn import turn as turns
+from actors.core.turn.bounds import Bounds
+from actors.core.turn.output import instruction
+from actors.core.turn.turn import AwaitStep, CloseStep, Outcome, Step
+from actors.core.values.content import Message, Text, ToolCall, ToolResult
+from actors.core.values.identity import RUNTIME, Binding, mint
+from actors.core.values.packed import Packed, pack, unpack
+from actors.core.values.progress import Attempt, Cause
+from actors.errors import ConfigError
+from actors.journal.prelude import Told
+from actors.ledger.ledger_actor import DurableLedger, Snapshot
+from actors.provider.backend import ResolvedBackend, too_full
+from actors.provider.choosing import Affinity, MemberChoice
+from actors.scheduler.scheduler_actor import CloseCalls, RunBatch, StopBatch
+from actors.scheduler.views import TurnView
+from actors.session.handing_over import HandingOver
+from actors.session.inflight import AskInFlight, Tally, stopped
+from actors.session.pending import HostCall, HostCompaction
+from actors.session.served import Served, moved
+from actors.session.shrinking import NOTHING_LEFT, Shrinker
+from actors.session.steps import TurnSteps
+from actors.session.tool_changes import ToolChanges
+
+
+@dataclass(slots=True)
+class TurnDriver:
+    """Drives one ask.
+
+    Args:
+        ask: What its turns share.
+        bounds: How long a turn may go on.
+        affinity: What binds the session to members of pools; shared by its asks.
+        ended: Called with how the ask came out, and the number of its last event, when that is durable.
+    """
+
+    ask: AskInFlight
+    bounds: Bounds
+    affinity: Affinity
+    ended: Callable[[TurnResult, int], None]
+    _began: float = 0.0
+    _was_helped: bool = False
+    _handing: HandingOver = field(init=False)
+    _changes: ToolChanges = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._handing, self._changes = HandingOver(self.ask), ToolChanges(self.ask)
+
+    async def run(self, message: Packed, asked: Asked | None) -> None:
+        """Drive the ask to its end, or until its turn waits. How it came out, or stands, is told by `ended`."""
+        log = self.ask.log
+        number = log.state.asks + 1
+        pool = self._pool(log.state.target)
+        choice = self._choice(number)
+        member = await choice.first(pool)
+        message = self._with_form(member, message, asked)
+        event = Submitted(number, message, asked)
+        log.hold(event, partial(self._told, event, log.state.turns + 1))
+        await self._make_room(member)
+        with self._handing:
+            await self._until_last(pool, choice, [member], await self._served(member))
+
+    async def run_call(self, message: Packed, made: HostCall) -> None:
+        """Run one call in a turn of its own, without a model. Its message is one that no provider made."""
+        ask, state = self.ask, self.ask.log.state
+        number, turn = state.asks + 1, state.turns + 1
+        call = ToolCall(mint(state.calls + 1), made.name, json=made.arguments)
+        submit = Submitted(number, message)
+        ask.log.hold(submit, partial(self._told, submit, turn))
+        self._bind(Bound(turn, number, RUNTIME))
+        ledger, put = await ask.refs.ledger.ask(DurableLedger()), ask.sink.put
+        view = TurnView(turn, 1, ask.log.state.history, ledger, put if ask.sink.is_watched else None)
+        said = Message("model", (call,), turn)
+        ask.log.hold(RoundEnded(turn, 1, pack(said), calls=1), lambda _: None)
+        batch = RunBatch(
+            (call,), ask.variables, ask.log.prelude(), view, repair=self.bounds.repair, approved=True
+        )
+        ask.stoppable(lambda context: context.tell(ask.refs.scheduler, StopBatch()))
+        try:
+            ended = await ask.refs.scheduler.ask(batch)
+        finally:
+            ask.finished()
+        for delegated in ended.delegated:
+            ask.log.hold(delegated, lambda _: None)
+        known = (await ask.refs.ledger.ask(Snapshot())).ledger.get(call.id)
+        assert known is not None
+        made.result = known.completion or ToolResult(call.id, error=known.reason)
+        status: TurnStatus = "cancelled" if ask.cancelled else "complete"
+        await self._end(RUNTIME, CloseStep(status, ""), last=True)
+
+    async def go_on(self, waits: tuple[ToolCall, ...]) -> None:
+        """Go on with the turn that waits. Nothing is awaited any more, or the ask was cancelled.
+
+        `waits`: the calls that have no end: those to be run, or to be closed.
+        """
+        state = self.ask.log.state
+        pause, binding = state.pause, state.bound
+        assert pause is not None
+        assert binding is not None
+        self.ask.tally = Tally.resumed(pause.awaited, state.history[-1].text)
+        self._began = anyio.current_time()
+        resumed, told = Resumed(state.turns), self.ask.telling("resumed")
+        if waits and not self.ask.cancelled:  # what is run must not be taken up again after a crash
+            await self.ask.log.write(resumed, told)
+        else:
+            self.ask.log.hold(resumed, told)
+        tried = list(pause.awaited.ask_so_far.tried)
+        waited = AwaitStep(waits, so_far=pause.awaited.turn_so_far)
+        pool, choice = self._pool(state.target), self._choice(state.asks)
+        with self._handing:
+            served = await self._resumed(binding, tried[-1], waited)
+            await self._until_last(pool, choice, tried, served)
+
+    def _choice(self, ask: int) -> MemberChoice:
+        return MemberChoice(self.ask.resolver, self.affinity, ask)
+
+    async def _until_last(self, pool: Pool, choice: MemberChoice, tried: list[str], served: Served) -> None:
+        """Drive the ask's turns, of which the first was driven, until one is the last or waits."""
+        self._sent(choice, pool, tried[-1], served)
+        while isinstance(served.step, CloseStep):
+            pool, following = await self._next(pool, choice, tried, served.step)
+            is_again = following is None and self._may_make_room(served.step, tried[-1])
+            following = tried[-1] if is_again else following
+            await self._end(served.binding, served.step, last=following is None)
+            if following is None:
+                return
+            if is_again:
+                await self._shrunk(following, Shrinker.for_another, last=False)
+            else:
+                self._note_failover(served, following)
+                tried.append(following)
+                await self._make_room(following)
+            served = await self._served(following)
+            self._sent(choice, pool, following, served)
+        await self._wait(served.step, tried)
+
+    def _note_failover(self, served: Served, following: str) -> None:
+        """Log that a member of the pool goes on, since the turn before failed."""
+        if isinstance(served.step, CloseStep) and served.step.handover is None:
+            telemetry.ask_failed_over(
+                self.ask.log.state.session, served.binding, served.step.cause, following
+            )
+
+    def _sent(self, choice: MemberChoice, pool: Pool, member: str, served: Served) -> None:
+        """Take note of who was sent how much."""
+        choice.sent(pool, member, served.sent)
+
+    def _may_make_room(self, ended: CloseStep, member: str) -> bool:
+        """Say whether somebody else may summarise what is too long for a backend that could not. Asked once an ask."""
+        cause = ended.cause
+        if (
+            cause is None
+            or cause.kind not in TOO_LONG
+            or ended.visible
+            or self.ask.cancelled
+            or self._was_helped
+        ):
+            return False
+        self._was_helped = ended.status == "failed" and self._writer(member) != member
+        return self._was_helped
+
+    async def _make_room(self, member: str) -> None:
+        """Have the history made shorter, in a turn of its own, before one that would nearly fill its window."""
+        ask, state = self.ask, self.ask.log.state
+        try:
+            binding = ask.resolver.backend(member).binding
+        except ConfigError:  # it says why when it is served
+            return
+        if ask.resolver.window(binding) is None or ask.cancelled:
+            return
+        known = (await ask.refs.ledger.ask(Snapshot())).ledger
+        if (most := too_full(ask.resolver, state, known, binding, state.asked_at)) is not None:
+            tokens = round(most * AFTER)
+            await self._shrunk(member, lambda shrinker: shrinker.to_fit(tokens), last=False)
+
+    async def run_compaction(self, made: HostCompaction) -> None:
+        """Make the history shorter because the program wants it, in a turn of its own."""
+        choice = self._choice(self.ask.log.state.asks)
+        member = await choice.first(self._pool(self.ask.log.state.target))
+        made.result = await self._shrunk(member, Shrinker.by_hand, last=True)
+
+    async def _shrunk(
+        self, member: str, how: Callable[[Shrinker], Awaitable[CompactionResult]], *, last: bool
+    ) -> CompactionResult:
+        """Drive a turn that makes the history shorter, on whoever is to write the summary; return what it did."""
+        ask, state = self.ask, self.ask.log.state
+        number, result = state.turns + 1, CompactionResult()
+        ask.tally.wait = 0.0
+        ask.tally.retried.clear()
+        try:
+            writer = self._writer(member)
+            backend = ask.resolver.backend(writer)
+            provider = ask.resolver.provider(writer, backend.binding)
+        except ConfigError as error:
+            self._bind(Bound(number, state.asks, Binding(member, "")))
+            await self._end(Binding(member, ""), CloseStep("failed", str(error)), last=last)
+            return CompactionResult(why=str(error))
+        self._bind(Bound(number, state.asks, backend.binding))
+        shrinker = Shrinker(ask, backend, provider, number)
+        with self.ask.sharing():
+            result = await how(shrinker)
+        why, cause = result.why, shrinker.cause
+        done = result.messages or result.results or why == NOTHING_LEFT
+        status: TurnStatus = "cancelled" if ask.cancelled else "complete" if done else "failed"
+        malformed = ask.tally.malformed  # no answer was looked at here
+        step = ask.ended(CloseStep(status, why, usage=result.usage, cause=cause, malformed=malformed))
+        ask.tally.closed(step, ask.resolver.cost(backend.binding, step.usage))
+        await self._end(backend.binding, step, last=last)
+        return result
+
+    def _writer(self, member: str) -> str:
+        """Return who writes summaries: who is to, else who answered last, whose cache holds the history.
+
+        If nobody did who is still there, who is asked.
+        """
+        resolver, measured = self.ask.resolver, self.ask.log.state.measured
+        if resolver.compaction.by is not None or measured is None:
+            return resolver.compaction.by or member
+        last = resolver.member(measured.binding)
+        try:
+            resolver.backend(last)
+        except ConfigError:  # it was asked in another process, with another configuration
+            return member
+        return last
+
+    async def _wait(self, step: AwaitStep, tried: list[str]) -> None:
+        """Write that the turn waits, and for what."""
+        log, turn, number = self.ask.log, self.ask.log.state.turns, step.so_far.rounds
+        for call in step.approvals:
+            asked = ApprovalAsked(call.id, call.name, digest(call))
+            waits = PendingCall(call, "approval", asked.digest)
+            log.hold(asked, self._showing(StatusEvent("approval_asked", 0, turn, number, pending=waits)))
+        external, approvals = (
+            tuple([call.id for call in calls]) for calls in (step.external, step.approvals)
+        )
+        self._timed()
+        ledger = (await self.ask.refs.ledger.ask(Snapshot())).ledger
+        progress = self.ask.tally.progress(tried)
+        event = Awaited(turn, external, approvals, step.so_far, progress, self._seconds())
+        show = self._showing(awaited(event, number, 0))
+
+        def told(seq: int) -> None:
+            show(seq)
+            self.ask.waits = pending(log.state, ledger)
+            self.ended(so_far(log.state, self.ask.waits), seq)
+
+        await log.write(event, told)
+
+    def _showing(self, event: StatusEvent) -> Told:
+        def show(seq: int) -> None:
+            if self.ask.sink.is_watched:
+                self.ask.sink.put(replace(event, seq=seq))
+
+        return show
+
+    def _with_form(self, member: str, message: Packed, asked: Asked | None) -> Packed:
+        """Return the user's message with what tells the model the form of its answer, where words have to."""
+        if asked is None or asked.output is None:
+            return message
+        try:
+            self.ask.is_instructed = self.ask.resolver.backend(member).needs_words(asked)
+        except ConfigError:  # it will be told to whoever serves in its place
+            return message
+        if not self.ask.is_instructed:
+            return message
+        said = unpack(message)
+        return pack(
+            Message(said.speaker, (*said.blocks, Text(instruction(asked.output))), said.turn, said.origin)
+        )
+
+    def _instruct(self, backend: ResolvedBackend) -> None:
+        """Tell a backend that serves after another the form of the answer, if words have to and nobody did."""
+        asked = self.ask.log.state.asked
+        if asked is None or asked.output is None or self.ask.is_instructed or not backend.needs_words(asked):
+            return
+        self.ask.is_instructed = True
+        self.ask.instruct(instruction(asked.output))
+
+    def _force_in_words(self, backend: ResolvedBackend) -> ToolChoice | None:
+        """Tell a model that accepts no forced tool choice to call a tool; return that choice."""
+        choice = backend.forces_in_words(self.ask.log.state.asked)
+        if choice is not None and not self.ask.is_forced:
+            self.ask.is_forced = True
+            self.ask.instruct(forced_instruction(choice))
+        return choice
+
+    async def _end(self, binding: Binding, ended: CloseStep, *, last: bool) -> None:
+        """Write that a turn ended, the ask's last or one before it."""
+        status: TurnStatus = ended.status if last else "handed_over"
+        self._timed()
+        tally = self.ask.tally
+        retried, wait = tuple(tally.retried), tally.wait
+        tally.attempts += (*retried, Attempt(binding, status, ended.why, ended.cause, wait))
+        turn, slips = self.ask.log.state.turns, tally.answer_repairs
+        event = TurnEnded(turn, status, ended.why, ended.cause, retried, wait, self._seconds(), slips)
+
+        def told(seq: int) -> None:
+            if self.ask.sink.is_watched:
+                self.ask.sink.put(turn_ended(event, seq, is_last=last))
+            if last:
+                self.ended(tally.result(binding, ended, self.ask.log.state), seq)
+
+        await self.ask.log.write(event, told)
+
+    def _seconds(self) -> float:
+        """Return how long the turn took since it began or went on, where a budget counts that."""
+        budget = self.ask.log.state.budget
+        return 0.0 if budget is None or budget.seconds is None else self._took
+
+    def _timed(self) -> None:
+        """Count what the turn took as time of the ask, where that may take only so long."""
+        asked = self.ask.log.state.asked
+        if asked is not None and asked.total is not None:
+            self.ask.tally.seconds += self._took
+
+    @property
+    def _took(self) -> float:
+        return anyio.current_time() - self._began
+
+    async def _next(
+        self, pool: Pool, choice: MemberChoice, tried: list[str], ended: CloseStep
+    ) -> tuple[Pool, str | None]:
+        """Return who continues the ask: whom the model handed it to; after a failure a held switch, else the pool."""
+        choice.resolver = self.ask.resolver
+        if ended.handover is not None:
+            tried.clear()
+            await self._handing.take_over(ended.handover)
+            pool, choice.resolver = self._pool(self.ask.log.state.target), self.ask.resolver
+            return pool, await choice.first(pool)
+        if ended.status != "failed" or not ended.elsewhere or self.ask.cancelled:
+            return pool, None
+        if ended.visible and not pool.failover_after_output:
+            return pool, None
+        if ended.refused and not pool.failover_on_refusal:
+            return pool, None
+        if (held := self.ask.log.state.held) is not None:
+            event = settled(held, self.ask.resolver.pool)
+            self.ask.sink.put(switched(event, await self.ask.log.write(event), self.ask.log.state.turns))
+            if isinstance(event, SwitchApplied):
+                pool = self._pool(held)
+                return pool, next((name for name in pool.members if name not in tried), None)
+        return pool, await choice.following(pool, tried, visible=ended.visible)
+
+    def _pool(self, target: str) -> Pool:
+        """Return a target's pool; of a target that cannot be used any more, one that fails when it is served."""
+        try:
+            pool = self.ask.resolver.pool(target, fits=False)
+        except ConfigError:
+            return Pool(target, (target,))
+        return self.ask.tally.note_skipped(pool)
+
+    async def _served(self, member: str) -> Served:
+        """Drive one turn on a pool's member. Its end is not yet written."""
+        number, ask = self.ask.log.state.turns + 1, self.ask.log.state.asks
+        self.ask.tally.wait = 0.0
+        self.ask.tally.lost = ()
+        self.ask.tally.retried.clear()
+        try:
+            served = self._steps(member, number)
+        except ConfigError as error:  # it could be used when the session was opened: a key is gone since
+            binding = Binding(member, "")
+            self._bind(Bound(number, ask, binding))
+            return Served(binding, CloseStep("failed", str(error), elsewhere=True))
+        self._bind(Bound(number, ask, served.binding))
+        self._instruct(served.backend)
+        bounds = replace(self._bounded(), forced=self._force_in_words(served.backend))
+        conversation = turns.turn(bounds, malformed=self.ask.tally.malformed)
+        step = await self._turn(served, conversation, next(conversation))
+        return Served(served.binding, step, served.sent)
+
+    async def _resumed(self, binding: Binding, member: str, waited: AwaitStep) -> Served:
+        """Drive the rest of a turn that waited, in the dialect that it began in."""
+        try:
+            served = self._steps(member, self.ask.log.state.turns, binding.dialect)
+        except ConfigError as error:  # as above
+            if waited.calls:
+                ids = tuple([call.id for call in waited.calls])
+                await self.ask.refs.scheduler.ask(CloseCalls(ids, "cancelled", self.ask.log.prelude()))
+            status: TurnStatus = "cancelled" if self.ask.cancelled else "failed"
+            return Served(binding, CloseStep(status, str(error), elsewhere=True))
+        await served.resumed(waited.so_far.rounds)
+        conversation = turns.turn(self._bounded(), waited)
+        next(conversation)
+        stopped = self.ask.cancelled
+        stuck = not (stopped or waited.calls) and await served.is_stuck()
+        outcome = turns.Stopped(awaited=waited.calls) if stopped else turns.Brought(waited.calls, stuck)
+        step = await self._turn(served, conversation, conversation.send(outcome))
+        return Served(binding, moved(step, binding, served.binding), served.sent)
+
+    def _steps(self, member: str, number: int, dialect: str | None = None) -> TurnSteps:
+        """Return who does the steps of a turn. Raises `ConfigError` if the member cannot be used."""
+        backend = self.ask.resolver.backend(member, dialect)
+        provider = self.ask.resolver.provider(member, backend.binding)
+        return TurnSteps(self.ask, backend, provider, number, self._bounded())
+
+    def _told(self, event: Submitted, turn: int, seq: int) -> None:
+        if self.ask.sink.is_watched:
+            self.ask.sink.put(submitted(event, turn, seq))
+
+    def _bind(self, bound: Bound) -> None:
+        """Hold a turn's first event; one that continues an ask is told as a failover too."""
+        is_failover, self._began = bool(self.ask.tally.attempts), anyio.current_time()
+
+        def told(seq: int) -> None:
+            if self.ask.sink.is_watched:
+                for event in (
+                    *begun(bound, seq, is_failover=is_failover),
+                    *self.ask.tally.newly_skipped(bound.turn),
+                ):
+                    self.ask.sink.put(event)
+
+        self.ask.log.hold(bound, told)
+
+    async def _turn(
+        self, served: TurnSteps, conversation: Generator[Step, Outcome], step: Step
+    ) -> CloseStep | AwaitStep:
+        with self.ask.sharing():
+            while not isinstance(step, CloseStep | AwaitStep):
+                is_request = isinstance(step, turns.RenderStep)
+                if self.ask.cancelled or (is_request and await self._is_over(served.binding)):
+                    outcome: Outcome = turns.Stopped()
+                else:
+                    outcome = await self._between(served, step) or await served.do(step)
+                if isinstance(outcome, turns.Answered | turns.Broke | turns.Stopped):
+                    is_round = outcome.message is not None
+                    self.ask.settle(served.binding, outcome.usage, is_round=is_round)
+                if self.ask.cancelled:
+                    outcome = stopped(outcome)
+                step = conversation.send(outcome)
+        if isinstance(step, CloseStep):
+            step = self.ask.ended(step)
+            await served.close(step)
+            self.ask.tally.closed(step, self.ask.resolver.cost(served.binding, step.usage))
+        return step
+
+    async def _between(self, served: TurnSteps, step: Step) -> turns.HandedOver | turns.Stopped | None:
+        """Do what a batch of calls led to before the next request; return what takes the place of that, if anything."""
+        if not (isinstance(step, turns.RenderStep) and step.follows_batch):
+            return None
+        handed = await self._handing.wanted()
+        if handed is None and not step.tools_off and await self._changes.declare(served, step.round):
+            self._instruct(served.backend)
+        return handed or (turns.Stopped() if self.ask.cancelled else None)
+
+    async def _is_over(self, binding: Binding) -> bool:
+        """Say whether the turn ends before a request: a budget is used up, or it was cancelled while it waited."""
+        state, used = self.ask.log.state, self.ask.tally.tokens
+        most = None if state.asked is None else state.asked.tokens
+        why = await self.ask.admitted(binding)
+        if most is not None and used >= most:
+            why = f"the ask used {used} tokens of the {most} that its setting tokens allows"
+        if why is not None:
+            self.ask.cancelled, self.ask.halted, self.ask.bound = True, why, Cause("limit")
+        return self.ask.cancelled
+
+    def _bounded(self) -> Bounds:
+        """Return how long a turn may go on."""
+        return self.bounds.for_ask(self.ask.log.state.asked)

@@ -1,0 +1,320 @@
+"""The ask in flight: what its turns share while it is driven, and what they have brought so far."""
+
+from collections.abc import Callable, Iterator
+from contextvars import Context as Variables
+from functools import partial
+from typing import Any, TypeAlias
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from actors.adapters.request import Request
+from actors.core.log.events import Awaited, Instructed
+from actors.core.policy.routing import Pool, SkippedMember
+from actors.core.schemas.repair import Repair, RepairMode
+from actors.core.session.publishing import instructed
+from actors.core.session.state import SessionState
+from actors.core.settings.asking import Asked
+from actors.core.settings.spending import total
+from actors.core.stream_events.feed import PendingCall, Sink, StatusEvent, TurnResult
+from actors.core.transcript.diagnostics import Report
+from actors.core.turn import turn as turns
+from actors.core.turn.output import correction, shortfall
+from actors.core.turn.turn import Checked, CloseStep, Outcome
+from actors.core.values.content import Message, Text
+from actors.core.values.identity import Binding
+from actors.core.values.packed import pack
+from actors.core.values.progress import AskProgress, Attempt, Cause, RefusedRequest
+from actors.core.values.stream import Cut, Usage
+from actors.journal.journal_actor import JournalCommand
+from actors.journal.log import LogWriter
+from actors.journal.prelude import Told
+from actors.kernel import Context, Ref
+from actors.kernel.variables import with_variables
+from actors.ledger.ledger_actor import LedgerCommand, Snapshot
+from actors.provider.backend import Resolver, expected, over_budget
+from actors.provider.budgets import Demand, Share
+from actors.provider.rounds import Answer, Generated
+from actors.renderer.renderer_actor import RendererCommand
+from actors.scheduler.scheduler_actor import SchedulerCommand
+from actors.session.configuration import Equipment
+from actors.session.output import Output, of_schema
+
+Stop: TypeAlias = Callable[[Context[Any]], None]  # Any: the actor that cancels an ask
+"""Stops a step that is under way, from the handler of an actor."""
+
+
+class SessionRefs(Struct, frozen=True):
+    """The actors a session commands."""
+
+    scheduler: Ref[SchedulerCommand]
+    renderer: Ref[RendererCommand]
+    ledger: Ref[LedgerCommand]
+    journal: Ref[JournalCommand]
+
+
+class Tally(Struct):
+    """What the turns of an ask have brought so far."""
+
+    attempts: list[Attempt] = field(default_factory=list)
+    usage: Usage = field(default_factory=Usage)
+    rounds: int = 0
+    text: str = ""
+    finish: str | None = None
+    cut: Cut | None = None
+    left_out: dict[str, int] = field(default_factory=dict)
+    retried: list[Attempt] = field(default_factory=list)  # of the turn
+    wait: float = 0.0  # seconds before its last request, if that was tried again
+    output: object = None
+    cost: float | None = 0.0
+    tokens: int = 0
+    seconds: float = 0.0  # its waits left out, and what its turn takes now
+    report: Report | None = None
+    lost: tuple[str, ...] = ()
+    omitted: dict[str, None] = field(default_factory=dict)  # parameters left out because they were refused
+    refusals: list[RefusedRequest] = field(default_factory=list)
+    skipped: tuple[SkippedMember, ...] = ()
+    _reported_skips: int = 0
+    repaired: tuple[Repair, ...] = ()  # slips of calls
+    answer_repairs: tuple[Repair, ...] = ()
+    malformed: int = 0  # answers that had not the form asked for, and were corrected
+    _last: tuple[int, int] = (0, 0)
+
+    def note_skipped(self, pool: Pool) -> Pool:
+        """Note which members of a pool are not asked; return the pool."""
+        self.skipped += tuple(each for each in pool.skipped if each not in self.skipped)
+        return pool
+
+    def newly_skipped(self, turn: int) -> Iterator[StatusEvent]:
+        """Yield a status for each member that is not asked, once in the ask."""
+        new, self._reported_skips = self.skipped[self._reported_skips :], len(self.skipped)
+        for each in new:
+            yield StatusEvent("member_skipped", None, turn, detail=f"{each.member}: {each.why}")
+
+    def sent(self, turn: int, number: int) -> None:
+        """Take note of a request: how the answers before it ended says nothing any more."""
+        self.finish, self.cut = None, None
+        if self._last != (turn, number):  # else it is the same round, written anew
+            self._last = turn, number
+            self.rounds += 1
+
+    def requested(self, report: Report, request: Request) -> None:
+        """Take note of what a request does not show or ask for. What was refused once stays in the ask's report."""
+        self.omitted |= dict.fromkeys(request.omitted)
+        self.lost = tuple(dict.fromkeys((*self.lost, *request.losses)))
+        known = dict(report.losses)
+        refused = tuple([(name, 1) for name in self.omitted if name not in known])
+        self.report = replace(report, losses=(*report.losses, *refused)) if refused else report
+
+    def heard(self, generated: Generated, binding: Binding) -> None:
+        """Take note of what a round brought: the last one says how the ask's answer ended."""
+        self.tokens += generated.usage.input_tokens + generated.usage.output_tokens
+        self.wait = generated.wait
+        for tried in generated.tried:
+            failure = tried.failure
+            cause = Cause(failure.kind, failure.status)
+            self.retried.append(Attempt(binding, "retried", failure.message, cause, tried.wait))
+        if isinstance(generated, Answer):
+            self.finish, self.cut = generated.finish, generated.cut
+        for kind, count in generated.left_out:
+            self.left_out[kind] = self.left_out.get(kind, 0) + count
+
+    def closed(self, step: CloseStep, cost: float | None) -> None:
+        """Take note of what a turn brought. `cost`: of its usage."""
+        self.usage += step.usage
+        self.malformed = step.malformed
+        if step.usage != Usage():
+            self.cost = total((self.cost, cost))
+        self.text = step.message.text if step.message is not None else self.text
+
+    def progress(self, tried: list[str]) -> AskProgress:
+        """Return what a turn that waits goes on from."""
+        left_out = tuple(self.left_out.items())
+        attempts, refusals = (*self.attempts, *self.retried), tuple(self.refusals)
+        return AskProgress(
+            attempts, self.rounds, self.usage, left_out, tuple(tried), self.cost, self.seconds, refusals
+        )
+
+    @staticmethod
+    def resumed(waited: Awaited, text: str) -> "Tally":
+        """Return what an ask had brought when its turn began to wait; `text` is that turn's last word."""
+        progress = waited.ask_so_far
+        attempts, left_out = list(progress.attempts), dict(progress.left_out)
+        used = progress.usage + waited.turn_so_far.usage
+        return Tally(
+            attempts,
+            progress.usage,
+            progress.rounds,
+            text,
+            left_out=left_out,
+            cost=progress.cost,
+            tokens=used.input_tokens + used.output_tokens,
+            seconds=progress.seconds,
+            refusals=list(progress.refusals),
+        )
+
+    def result(self, served_by: Binding, ended: CloseStep, state: SessionState) -> TurnResult:
+        """Return how the ask came out, when its last turn ended so, in this state."""
+        status = ended.status
+        assert status in ("complete", "cancelled", "failed")
+        left_out = tuple(self.left_out.items())
+        return TurnResult(
+            self.text,
+            status,
+            served_by,
+            tuple(self.attempts),
+            self.rounds,
+            self.usage,
+            ended.why,
+            self.finish,
+            self.cut,
+            left_out,
+            output=self.output,
+            cost=None if self.usage == Usage() else self.cost,
+            report=self.report,
+            losses={} if self.report is None else dict(self.report.losses) | dict.fromkeys(self.lost, 1),
+            refusals=tuple(self.refusals),
+            skipped=self.skipped,
+            repaired=self.repaired + self.answer_repairs,
+            turn=state.turns,
+            turn_before=state.turn_before,
+        )
+
+
+class AskInFlight(Struct):
+    """What the turns of one ask share.
+
+    Args:
+        log: Writes the session's own events.
+        refs: The session's actors.
+        equipment: The tools, and what targets mean with them.
+        sink: Where events go.
+        variables: Context variables that the ask's tools see.
+        halted: Why it was stopped, where nobody cancelled it.
+        bound: What kind of bound that was.
+        output: The form its answer is to have.
+        is_instructed: Whether the model was told that form in words.
+        is_forced: Whether the model was told in words to call a tool.
+        waits: The calls that its turn waits for, once that is written.
+        share: Of the budgets that the turn's requests count in beside the session's own, if there are any.
+    """
+
+    log: LogWriter
+    refs: SessionRefs
+    equipment: Equipment
+    sink: Sink
+    variables: Variables
+    tally: Tally = field(default_factory=Tally)
+    cancelled: bool = False
+    halted: str = ""
+    bound: Cause | None = None
+    output: Output[Any] | None = None  # Any: its values
+    is_instructed: bool = False
+    is_forced: bool = False
+    waits: tuple[PendingCall, ...] = ()
+    share: Share | None = None
+    _stop: Stop | None = None
+
+    @property
+    def resolver(self) -> Resolver:
+        """What targets mean."""
+        return self.equipment.resolver
+
+    def sharing(self) -> Share:
+        """Have the requests of the turn that begins count in the budgets that others use too. Leave it as a context."""
+        state = self.log.state
+        self.share = Share(*self.equipment.budgets(state.tenant, state.target))
+        return self.share
+
+    async def admitted(self, binding: Binding) -> str | None:
+        """Have a request counted at its estimate before it is sent; return why there will be no room for it."""
+        why, share = over_budget(self.resolver, self.log.state), self.share
+        if why is not None or share is None or share.is_empty:
+            return why
+        known = (await self.refs.ledger.ask(Snapshot())).ledger
+        tokens = expected(self.resolver, self.log.state, known, binding)
+        answer = self.resolver.calibrations[binding].answer
+        demand = Demand(tokens + answer, self.resolver.cost(binding, Usage(tokens, answer)) or 0.0)
+        self.stoppable(lambda _: share.look_again())
+        try:
+            return await share.admitted(demand, lambda: self.cancelled)
+        finally:
+            self.finished()
+
+    def settle(self, binding: Binding, usage: Usage, *, is_round: bool) -> None:
+        """Count what a request has used, as the log will."""
+        if self.share is not None:
+            self.share.settle(binding, usage, is_round=is_round)
+
+    def cancel(self, context: Context[Any]) -> None:  # Any: the actor that cancels it
+        """Stop what is under way, from a handler of `context`. The ask ends by itself, soon, with every call closed."""
+        self.cancelled = True
+        if self._stop is not None:
+            self._stop(context)
+
+    def halt(self, context: Context[Any], why: str) -> None:  # Any: as above
+        """Stop what is under way as `cancel` does; the ask fails, and `why` says for what."""
+        if not self.cancelled:
+            self.halted, self.bound = why, Cause("time")
+            self.cancel(context)
+
+    def take_up(self, form: Output[Any] | None, asked: Asked | None) -> None:  # Any: its values
+        """Go on after a wait with the form of the answer; after a restart the log alone says it."""
+        if asked is not None and asked.output is not None:
+            self.output, self.is_instructed = form or of_schema(asked.output), True
+
+    def read_answer(self, text: str, repair: RepairMode) -> Checked:
+        """Keep the value of an answer that has the form asked for, and the slips in it; else return what it lacks."""
+        assert self.output is not None
+        made = with_variables(self.variables, partial(self.output.read, text, repair))
+        if isinstance(made, str):
+            return Checked(lacks=made)
+        if isinstance(made, list):
+            return Checked(correction(made), shortfall(made))
+        self.tally.output, self.tally.answer_repairs = made
+        return Checked()
+
+    def instruct(self, words: str) -> None:
+        """Have it written that the model is told something, with the next request."""
+        state = self.log.state
+        event = Instructed(state.asks, pack(Message("human", (Text(words),), state.turns)))
+
+        def told(seq: int) -> None:
+            if self.sink.is_watched:
+                self.sink.put(instructed(event, state.turns, seq))
+
+        self.log.hold(event, told)
+
+    def ended(self, step: CloseStep) -> CloseStep:
+        """Return how a turn ended: one that was stopped, and not cancelled, has failed."""
+        stopped = self.halted and step.status == "cancelled"
+        return replace(step, status="failed", why=self.halted, cause=self.bound) if stopped else step
+
+    def stoppable(self, stop: Stop) -> None:
+        """Let a cancel call `stop` from now on."""
+        self._stop = stop
+
+    def finished(self) -> None:
+        """Let a cancel wait for the step's end again."""
+        self._stop = None
+
+    def telling(self, status: str, detail: str = "") -> Told:
+        """Return what shows that something happened in the turn of this moment, when its number is known."""
+        turn = self.log.state.turns
+
+        def tell(seq: int) -> None:
+            if self.sink.is_watched:
+                self.sink.put(StatusEvent(status, seq, turn, detail=detail))
+
+        return tell
+
+
+def stopped(outcome: Outcome) -> turns.Stopped:
+    """Return what a step came to in a turn that was cancelled meanwhile: what it brought is kept, not run."""
+    if isinstance(outcome, turns.Answered | turns.Broke | turns.Shrunk):
+        return turns.Stopped(outcome.message, outcome.usage)
+    if isinstance(outcome, turns.Stopped):
+        return outcome
+    if isinstance(outcome, turns.Ran):
+        return turns.Stopped(awaited=(*outcome.external, *outcome.approvals))
+    return turns.Stopped()

@@ -1,0 +1,148 @@
+"""The form of an answer as a caller asks for it: a type, or a JSON Schema.
+
+pydantic makes the schema of a type and its values, and is imported when the first one is asked for. On the wire the
+form is always an object; what is none stands in one, as its `value`.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache, partial
+from typing import Any, Generic, TypeVar
+
+from actors import telemetry
+from actors.core.data.form import replace
+from actors.core.data.jsonio import Json, JsonValue, dump, parse
+from actors.core.schemas.arguments import ArgumentError, compile_schema
+from actors.core.schemas.readings import FittingValue, only_reading
+from actors.core.schemas.repair import Repair, RepairMode, read_json
+from actors.core.turn.output import MAX_ANSWER, Candidate, candidates
+from actors.errors import ConfigError, ToolDefinitionError
+from actors.kernel.host_code import call_host
+from actors.scheduler.calls import for_model
+from actors.tools.signature import reader_of
+
+T = TypeVar("T")
+
+_WRAPPED = re.compile(r"^value\b\.?")
+"""The start of a path into the object that stands around a value."""
+
+_SHARED = ("$defs", "definitions", "$schema")
+"""What stays at the root when a form is put in an object: references lead there."""
+
+
+class Output(Generic[T]):
+    """A form of answers. Frozen, and shared by the asks that have it.
+
+    Args:
+        given: JSON Schema of the value.
+        read: Makes the value of JSON that conforms; returns it alone in a tuple, or what is wrong with it.
+    """
+
+    def __init__(
+        self, given: Mapping[str, Any], read: Any = None
+    ) -> None:  # Any: JSON; what `reader_of` returns
+        made, self._is_wrapped = _as_object(given)
+        try:
+            self._check = compile_schema(made, tool="output", every_pattern=read is None)
+        except ToolDefinitionError as error:
+            why = str(error).removeprefix("Tool 'output' has an unusable schema: ")
+            raise ConfigError(f"output= has an unusable schema: {why}") from None
+        self._read = read
+        self.schema: Json = dump(made)
+        """JSON Schema of the answer, an object."""
+
+    def read(self, text: str, repair: RepairMode) -> tuple[T, tuple[Repair, ...]] | list[ArgumentError] | str:
+        """Return the value of an answer with its slips, or what is missing and wrong.
+
+        An empty list says that it is not one JSON value. A text says why nobody can tell: the type's own code raised
+        something else than what is wrong with the value.
+        """
+        fitting: dict[Json, FittingValue] = {}
+        found = candidates(text, repair)
+        for candidate in found:
+            fitting |= {dump(each.value): each for each in self._readings(candidate, repair)}
+        if len(found) == 1 and not fitting:
+            return list(self._check.errors(self._formed(found[0].value)))
+        if len(fitting) != 1:
+            return []
+        return self._made(*fitting.values())
+
+    def _made(self, reading: FittingValue) -> tuple[T, tuple[Repair, ...]] | list[ArgumentError] | str:
+        """Return the type's value of JSON that conforms."""
+        value, repairs = reading.value, reading.repairs
+        if self._is_wrapped:
+            assert isinstance(value, dict)
+            value = value["value"]
+            repairs = tuple([replace(each, path=_WRAPPED.sub("", each.path)) for each in repairs])
+        if self._read is None:
+            return (value, repairs)  # type: ignore[return-value]  # a schema alone says nothing of a type
+        made: tuple[T] | list[ArgumentError] | str = call_host(partial(self._read, value), _unreadable)
+        return (made[0], repairs) if isinstance(made, tuple) else made
+
+    def _readings(self, candidate: Candidate, repair: RepairMode) -> Iterator[FittingValue]:
+        """Yield the readings of a JSON value that have the form: the value itself, else those with its texts read."""
+        slips = tuple([Repair(kind) for kind in candidate.kinds])
+        value = self._formed(candidate.value)
+        if self._check.is_valid(value):
+            yield FittingValue(value, slips)
+        elif repair != "strict":
+            if (reading := only_reading(value, self._check)) is not None:
+                yield FittingValue(reading.value, (*slips, *reading.repairs))
+            yield from self._inside(candidate.value, slips)
+
+    def _inside(self, value: JsonValue, slips: tuple[Repair, ...]) -> Iterator[FittingValue]:
+        """Yield the reading of a text that is the whole JSON of the form, with the object around its value."""
+        inner = read_json(value, MAX_ANSWER) if isinstance(value, str) and self._is_wrapped else None
+        if inner is not None and self._check.is_valid(formed := self._formed(inner[0])):
+            yield FittingValue(formed, (*slips, Repair("text")))
+
+    def _formed(self, value: JsonValue) -> JsonValue:
+        """Return a value as the schema wants it: in an object, if it is none."""
+        is_formed = not self._is_wrapped or (isinstance(value, dict) and value.keys() == {"value"})
+        return value if is_formed else {"value": value}
+
+
+def _unreadable(error: BaseException) -> str:
+    telemetry.host_code_failed("the type of output=", error, "failed the ask")
+    return f"the answer could not be read, because the type of output= raised {' '.join(for_model(error).split())}"
+
+
+def _as_object(schema: Mapping[str, Any]) -> tuple[dict[str, JsonValue], bool]:  # Any: JSON
+    """Return a schema of an object, and whether the given one is that of its `value`."""
+    given = dict(schema)
+    if given.get("type") == "object" or ("type" not in given and "properties" in given):
+        return {"type": "object"} | given, False
+    shared = {key: given.pop(key) for key in _SHARED if key in given}
+    around = {"type": "object", "properties": {"value": given}, "required": ["value"]}
+    return {**around, "additionalProperties": False, **shared}, True
+
+
+def output_of(asked: Any) -> Output[Any]:  # Any: a type, an annotation or JSON
+    """Return the form that a caller asked for: a type (any annotation) or a JSON Schema.
+
+    Raises:
+        ConfigError: It is neither, or has no JSON Schema that can be used.
+    """
+    if isinstance(asked, Mapping):
+        try:
+            return of_schema(dump(dict(asked)))
+        except (ValueError, TypeError) as error:
+            raise ConfigError(f"output= is no JSON Schema: {error}") from None
+    try:
+        hash(asked)
+    except TypeError:
+        raise ConfigError(f"output= takes a type or a JSON Schema, not {type(asked).__name__}") from None
+    return _of_type(asked)
+
+
+@lru_cache(maxsize=256)
+def of_schema(schema: Json) -> Output[Any]:  # Any: JSON
+    """Return the form that a schema says."""
+    given = parse(schema)
+    assert isinstance(given, dict)
+    return Output(given)
+
+
+@lru_cache(maxsize=256)
+def _of_type(asked: Any) -> Output[Any]:  # Any: as in `output_of`
+    return Output(*reader_of(asked))

@@ -1,0 +1,256 @@
+"""The asks a session has accepted and not ended: the one in flight, and those that wait for it."""
+
+from collections.abc import Callable
+from contextvars import Context as Variables
+from copy import copy
+from functools import partial
+from typing import Any, TypeVar
+
+from msgspec import Struct, field
+
+from actors.core.data.jsonio import JsonObject
+from actors.core.history.compaction import CompactionResult
+from actors.core.log.events import Failed, Returned, Verdict
+from actors.core.session.publishing import terminal
+from actors.core.settings.asking import Asked
+from actors.core.stream_events.feed import SessionEvent, Sink, TurnResult
+from actors.core.values.content import ToolResult
+from actors.core.values.identity import CallId
+from actors.core.values.packed import Packed
+from actors.errors import Busy, CompactionFailed, ConfigError, JournalError, SessionError
+from actors.kernel import Query
+from actors.kernel.host_code import call_host
+from actors.session.output import Output
+from actors.session.records import AskRecord
+
+E = TypeVar("E", bound=Exception)
+
+
+class HostCall(Struct):
+    """A call that the program makes itself, in a turn without a model.
+
+    Args:
+        name, arguments: Of the tool, and for it.
+        result: What came of it, when its turn has ended.
+    """
+
+    name: str
+    arguments: JsonObject
+    result: ToolResult | None = None
+
+    def value(self, session: str, came_of: TurnResult) -> ToolResult:
+        """Return what the program is given. Raises `SessionError` if the call was not run."""
+        if self.result is None:
+            raise SessionError(f"Session {session!r} did not run tool {self.name!r}: {came_of.why}")
+        return self.result
+
+
+class HostCompaction(Struct):
+    """The program wants the history shorter. `result` says what came of it, when its turn has ended."""
+
+    result: CompactionResult | None = None
+
+    def value(self, session: str, came_of: TurnResult) -> CompactionResult:
+        """Return what the program is given. Raises `CompactionFailed` if nothing was made shorter."""
+        if self.result is None or came_of.status in ("failed", "interrupted"):
+            raise CompactionFailed(f"The history of session {session!r} is as it was: {came_of.why}")
+        return self.result
+
+
+class HostRewind(Struct):
+    """The program wants the history to end where turn `to` ended.
+
+    Args:
+        removed: How many messages left it, as soon as that is in the log.
+        refusal: Why it stays as it is; empty if it does not.
+    """
+
+    to: int
+    removed: int | None = None
+    refusal: str = ""
+
+    def __post_init__(self) -> None:
+        if type(self.to) is not int or self.to < 0:
+            raise ConfigError(f"rewind(to=) takes the number of a turn, or 0; not {self.to!r}")
+
+    def value(self, session: str, came_of: TurnResult) -> int:
+        """Return what the program is given. Raises `ConfigError` if it was refused, `SessionError` after a crash."""
+        if self.refusal:
+            raise ConfigError(self.refusal)
+        if self.removed is None:
+            raise SessionError(f"Session {session!r} was just restarted; rewind it again")
+        return self.removed
+
+
+class Submit(Query[None], frozen=True):
+    """Begin an ask, or let it wait. Answered when it is accepted; `Busy` if too many wait.
+
+    Args:
+        message: The user's message.
+        sink: Where its events go. It is closed without a terminal one if the session ends before the ask.
+        variables: The caller's context variables, for the tools.
+        call: What is done in place of asking a model.
+        asked: Settings of this ask alone.
+        output: The form of its answer; its schema is in `asked`.
+    """
+
+    message: Packed
+    sink: Sink
+    variables: Variables
+    call: HostCall | HostCompaction | HostRewind | None = None
+    asked: Asked | None = None
+    output: Output[Any] | None = None  # Any: its values
+
+
+class Decision(Struct, frozen=True):
+    """What somebody says about a call that asked for approval.
+
+    Args:
+        call_id: Which call.
+        verdict: Whether it may run.
+        reason: Why; the model is told why not.
+        arguments: To run it with in place of the model's.
+        digest: That of the call that was looked at; None where nobody says.
+    """
+
+    call_id: CallId
+    verdict: Verdict
+    reason: str = ""
+    arguments: JsonObject | None = None
+    digest: str | None = None
+
+
+class Bring(Query[None], frozen=True):
+    """Bring results, or a decision, for calls that a turn waits for. Answered when it is recorded, or refused.
+
+    Args:
+        brought: How external calls ended; or what was decided.
+        sink, variables: As of a `Submit`, for the rest of the turn if it goes on with this.
+    """
+
+    brought: tuple[Returned | Failed, ...] | Decision
+    sink: Sink
+    variables: Variables
+
+
+def is_ask(command: Submit | Bring) -> bool:
+    """Say whether a command is part of an ask, and not what a program does with a session beside its asks."""
+    return isinstance(command, Bring) or command.call is None
+
+
+def again(error: E | None) -> E | None:
+    """Return a copy of an error that several callers raise: each raises its own. If it cannot be copied, return it."""
+    return call_host(partial(copy, error), lambda _: error)
+
+
+class PendingAsks(Struct):
+    """The asks a session has accepted and not ended. One for a session's life, whatever crashes meanwhile.
+
+    Args:
+        most_waiting: How many may wait behind the one in flight; and how many that bring something for it.
+        current: The one in flight, or what it was last gone on with.
+        brought: What callers bring for a turn that waits, not yet recorded.
+        outcome: How it came out, and the number of its last event, as soon as that is in the log.
+        form: What the answer of the last ask was to be.
+        rested: Called when an ask has ended, or its turn begins to wait.
+        record: What is counted and logged of them.
+    """
+
+    most_waiting: int = 8
+    waiting: list[Submit] = field(default_factory=list)
+    current: Submit | Bring | None = None
+    brought: list[Bring] = field(default_factory=list)
+    outcome: tuple[TurnResult, int] | None = None
+    form: Output[Any] | None = None  # Any: its values
+    rested: Callable[[], None] = lambda: None
+    record: AskRecord = field(default_factory=AskRecord)
+
+    def push(self, submit: Submit) -> None:
+        """Let an ask wait that was accepted."""
+        self.waiting.append(submit)
+        self.record.queue(1)
+
+    def take(self) -> Submit:
+        """Return the ask that waits longest, as the one in flight."""
+        submit = self.current = self.waiting.pop(0)
+        self.record.queue(-1)
+        return submit
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing of a caller's waits."""
+        return not (self.waiting or self.brought)
+
+    def too_many(self, session: str) -> Busy:
+        """Return why no more asks are taken."""
+        return Busy(f"Session {session!r} has {len(self.waiting)} asks waiting; wait for one, or cancel.")
+
+    def too_much(self, session: str) -> Busy:
+        """Return why nothing more is taken for the turn that waits."""
+        return Busy(f"Session {session!r} has {len(self.brought)} results waiting; bring this later.")
+
+    def ended(self, result: TurnResult, seq: int) -> None:
+        """Note how the ask in flight came out."""
+        self.outcome = (result, seq)
+
+    def conclude(self) -> None:
+        """End the stream of the ask in flight, if it has come out."""
+        self._end_current()
+        self.current = self.outcome = None
+        self.rested()
+
+    def _end_current(self) -> None:
+        """Show how the ask in flight came out, if it has, to its reader and to those who count."""
+        if self.current is not None and self.outcome is not None:
+            if is_ask(self.current):  # whoever logs it may have bound something to the caller's variables
+                self.current.variables.copy().run(self.record.end, self.outcome[0])
+            self.current.sink.put(terminal(*self.outcome))
+
+    def drop_rewinds(self, why: SessionError) -> None:
+        """End the waits of those who want the history rewound."""
+        for submit in [each for each in self.waiting if isinstance(each.call, HostRewind)]:
+            self.remove(submit)
+            submit.sink.close(copy(why))
+
+    def remove(self, submit: Submit) -> None:
+        """Let one wait no more that does; its stream is for the caller to end."""
+        self.waiting = [each for each in self.waiting if each is not submit]
+        self.record.queue(-1)
+
+    def refuse(self, submit: Submit, error: Busy) -> None:
+        """Let one wait no more that has waited too long, and count it; its stream is for the caller to end."""
+        self.remove(submit)
+        submit.variables.copy().run(self.record.refuse, error)
+
+    def drop_waiting(self, why: JournalError | None = None) -> None:
+        """End the streams of the asks that wait."""
+        waiting, self.waiting = self.waiting, []
+        self.record.queue(-len(waiting))
+        self.record.drop(sum(map(is_ask, waiting)))
+        for submit in waiting:
+            submit.sink.close(again(why))
+
+    def clear(self, why: JournalError | None = None) -> None:
+        """End every stream: the session is gone, or is put away for that reason."""
+        self.drop_waiting(why)
+        brought, self.brought = self.brought, []
+        for bring in brought:
+            bring.sink.close(again(why))
+        if self.current is not None:
+            if self.outcome is None:
+                self.record.drop(is_ask(self.current))
+            self._end_current()
+            self.current.sink.close(again(why))
+        self.current = self.outcome = None
+
+
+class NoSink:
+    """Where the events of a turn go that nobody listens to: one that waited, and is closed."""
+
+    is_watched = False
+
+    def put(self, event: SessionEvent) -> None:
+        """Drop it."""
+
+    def close(self, error: Exception | None = None) -> None:
+        """Do nothing."""

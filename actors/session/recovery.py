@@ -1,0 +1,97 @@
+"""What a crash left open, closed: every call of the turn that was in flight, and that turn.
+
+It is the one way from a log that breaks off to a session that can go on, whether its actors crashed, were put away, or
+were in another process. Calls keep the ends they had. Those that never began are not begun. Of those that had, the ones
+that say it does no harm are run again; it is not known what became of the others.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from actors.core.ledger import Ledger
+from actors.core.log.events import Reason, TurnEnded
+from actors.core.session.publishing import interrupted
+from actors.core.stream_events.feed import TurnResult
+from actors.core.values.content import ToolCall
+from actors.core.values.identity import CallId
+from actors.journal.log import LogWriter
+from actors.kernel import Context
+from actors.ledger.ledger_actor import Snapshot
+from actors.scheduler.scheduler_actor import CloseCalls, RunBatch, StopBatch
+from actors.scheduler.views import TurnView
+from actors.session.configuration import Equipment
+from actors.session.inflight import SessionRefs
+
+INTERRUPTED = "the session was restarted during the ask; see its history, and ask again"
+
+
+class Recovery(Struct):
+    """Closes what one log left open.
+
+    Args:
+        log: Writes the session's own events.
+        refs: The session's actors.
+        equipment: Its tools.
+        seq: Number of the log's last event.
+        repeatable: The calls that may be run again.
+    """
+
+    log: LogWriter
+    refs: SessionRefs
+    equipment: Equipment
+    seq: int
+    repeatable: tuple[ToolCall, ...]
+    _is_stopped: bool = False
+
+    async def run(self) -> tuple[TurnResult, int]:
+        """Close the turn in flight; return how its ask came out, and the log's last number."""
+        bound, seq = self.log.state.bound, self.seq
+        await self._close_calls()
+        if bound is not None:
+            seq = await self.log.write(TurnEnded(self.log.state.turns, "interrupted", INTERRUPTED))
+        return interrupted(bound, INTERRUPTED, self.log.state.turns if bound else 0), seq
+
+    def cancel(self, context: Context[Any]) -> None:  # Any: the actor that cancels it
+        """Run nothing again, and stop what is; from a handler of `context`."""
+        self._is_stopped = True
+        context.tell(self.refs.scheduler, StopBatch("outcome_unknown"))
+
+    async def _close_calls(self) -> None:
+        """Close every call that has no end."""
+        ledger = await self._ledger()
+        pending = {item.call_id: item for item in ledger.interactions() if item.status == "pending"}
+        history = self.log.state.history
+        calls = history[-1].calls if len(history) else ()
+        unheard = [call.id for call in calls if call.id not in ledger]
+        again = [call for call in self.repeatable if call.id in pending and self._fits(call)]
+        kept = {call.id for call in again}
+        started = [item.call_id for item in pending.values() if item.started]
+        await self._close((*unheard, *[each for each in pending if each not in started]), "never_started")
+        await self._close([call_id for call_id in started if call_id not in kept], "outcome_unknown")
+        if again:
+            await self._run_again(tuple(again), ledger)
+
+    def _fits(self, call: ToolCall) -> bool:
+        """Say whether the tool of a call is still there, and still says that it may be run again."""
+        tool = self.equipment.tools.get(call.name)
+        return tool is not None and not tool.is_external and tool.effects != "once"
+
+    async def _run_again(self, calls: tuple[ToolCall, ...], ledger: Ledger) -> None:
+        """Run calls again, under the idempotency keys that they had."""
+        if not self._is_stopped:
+            view = TurnView(self.log.state.turns, 0, self.log.state.history, ledger)
+            batch = RunBatch(calls, view=view, approved=True, waited=True, again=True)
+            for delegated in (await self.refs.scheduler.ask(batch)).delegated:
+                self.log.hold(delegated, lambda _: None)
+        ledger = await self._ledger()
+        left = [item.call_id for item in ledger.interactions() if item.status == "pending"]
+        await self._close(left, "outcome_unknown")
+
+    async def _ledger(self) -> Ledger:
+        return (await self.refs.ledger.ask(Snapshot())).ledger
+
+    async def _close(self, calls: Sequence[CallId], reason: Reason) -> None:
+        if calls:
+            await self.refs.scheduler.ask(CloseCalls(tuple(calls), reason))

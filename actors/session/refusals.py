@@ -1,0 +1,80 @@
+"""What a request is made without once its provider has refused a part of it.
+
+In:  a classified failure, and the request that failed.
+Out: the optional parameters, or the attachments, that the next request leaves out; none if the request has none.
+
+The turn's steps and the request for a summary ask this; what they learn is shared by all sessions on the same binding.
+"""
+
+from collections.abc import Callable, Sequence
+
+from actors import telemetry
+from actors.adapters.failure import Failure
+from actors.adapters.request import Request, Settings
+from actors.core.history.history import History
+from actors.core.ledger import Ledger
+from actors.core.log.events import Omission
+from actors.core.render import names_since
+from actors.core.turn.turn import PARAMETER_REFUSALS, MediaRefused
+from actors.core.values.progress import Cause, RefusalKind, RefusedRequest
+from actors.provider.backend import ResolvedBackend
+
+
+def refused_parameters(
+    failure: Failure,
+    omitted: Sequence[Omission],
+    refusals: int,
+    build: Callable[[tuple[Omission, ...]], Request],
+) -> tuple[Omission, ...]:
+    """Return the refused parameters that the request can go without; none if that would be the same request.
+
+    Args:
+        failure: Why the request failed.
+        omitted: What it left out.
+        refusals: Parameters that were refused of this request before.
+        build: Returns the request with these omissions.
+    """
+    parameter = failure.parameter
+    if parameter is None or refusals >= PARAMETER_REFUSALS:
+        return ()
+    known = {omission.name for omission in omitted}
+    new = [Omission(name, parameter.is_value) for name in parameter.settings if name not in known]
+    before, after = build(tuple(omitted)), build((*omitted, *new))
+    if (before.path, before.body) == (after.path, after.body):
+        return ()
+    return tuple([omission for omission in new if omission.name in after.omitted])
+
+
+def learn(
+    backend: ResolvedBackend, settings: Settings, omissions: Sequence[Omission], why: str
+) -> RefusedRequest:
+    """Remember for the binding what it refused; return what the ask's result says of it."""
+    backend.facts.learn(omissions, settings, why)
+    for omission in omissions:
+        telemetry.parameter_refused(backend.binding, omission.name, is_value=omission.is_value)
+    names = tuple([omission.name for omission in omissions])
+    kind: RefusalKind = "schema" if all(name.startswith("schema_") for name in names) else "parameter"
+    return RefusedRequest(backend.binding, kind, why, names)
+
+
+def refused_media(
+    failure: Failure, cause: Cause, body: bytes, history: History, ledger: Ledger, start: int
+) -> MediaRefused | None:
+    """Return the attachments that the provider refused, None if the request has none.
+
+    Args:
+        failure, cause: Why the request failed.
+        body: The request's body.
+        history, ledger: What it was rendered from.
+        start: The first message that no answered request has held.
+    """
+    from actors.adapters.refused_media import media_parts, named_media  # few requests are refused
+
+    parts = media_parts(body)
+    if not parts:
+        return None
+    fresh = names_since(history, ledger, start)
+    named = named_media(f"{failure.place or ''} {failure.message}", parts)
+    names = dict.fromkeys(part.name for part in parts)
+    others = [name for name in names if name in fresh] or list(names)
+    return MediaRefused(failure.message, named, tuple([name for name in others if name not in named]), cause)

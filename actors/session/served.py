@@ -1,0 +1,23 @@
+"""What came of a turn, before its end is written."""
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from actors.core.turn.turn import AwaitStep, CloseStep
+from actors.core.values.identity import Binding
+
+
+class Served(Struct, frozen=True):
+    """What came of a turn so far, and the bytes it sent last."""
+
+    binding: Binding
+    step: CloseStep | AwaitStep
+    sent: int = 0
+
+
+def moved(step: CloseStep | AwaitStep, began: Binding, now: Binding) -> CloseStep | AwaitStep:
+    """Return how a turn ended that went on at another base URL; a failure names both and the dialect."""
+    if isinstance(step, CloseStep) and step.status == "failed" and began.endpoint != now.endpoint:
+        moved = f"the turn began at {began.endpoint} in dialect {now.dialect!r} and went on at {now.endpoint}"
+        return replace(step, why=f"{step.why} ({moved})")
+    return step

@@ -1,0 +1,514 @@
+"""The session actor: one session's own part of its log, and the ask in flight.
+
+No handler waits for a model or a tool. An ask is driven by a child (`actors.session.driver`), so the session answers a
+switch, a cancel or a question while a turn runs. What may happen is a table (`actors.core.session.phases`). A second
+ask waits in a bounded queue. A switch asked for meanwhile waits in one slot, latest wins; it is answered `Deferred`
+at once and applied on the way to idle. So are other tools and another system prompt (`actors.session.configuration`).
+
+The asks that were accepted are `PendingAsks`, which outlive a crash: the ask in flight then ends as its last turn did
+if that end was written, else with an `error` event; those that wait are taken up after it.
+"""
+
+from contextlib import suppress
+from contextvars import Context as Variables
+from contextvars import copy_context
+from typing import ClassVar, assert_never
+
+from actors.core.log.events import (
+    Closed,
+    Configured,
+    SwitchApplied,
+    SwitchFailed,
+    SwitchHeld,
+    SwitchSuperseded,
+)
+from actors.core.policy.routing import settled
+from actors.core.session import awaiting, phases
+from actors.core.session.phases import Action, Happening, Phase
+from actors.core.session.publishing import brought, settlement
+from actors.core.session.state import SessionState
+from actors.core.stream_events.feed import Applied, CompleteEvent, Deferred, Sink, SwitchOutcome
+from actors.core.turn.bounds import Bounds
+from actors.core.values.content import ToolCall
+from actors.errors import ActorsError, ActorStopped, OverBudget, SessionClosed
+from actors.journal.log import Generation, LogWriter, Replay
+from actors.journal.prelude import Told
+from actors.kernel import Actor, Context, Reply
+from actors.ledger.ledger_actor import Shut
+from actors.provider.backend import Resolver, check_priced
+from actors.provider.choosing import Affinity
+from actors.renderer.renderer_actor import Outdate
+from actors.session.brought import record
+from actors.session.commands import (
+    Cancel,
+    Configure,
+    End,
+    EndWritten,
+    Finished,
+    Look,
+    SessionCommand,
+    Switch,
+    Taken,
+)
+from actors.session.configuration import Equipment
+from actors.session.deadline import Deadline
+from actors.session.driver import TurnDriver
+from actors.session.inflight import AskInFlight, SessionRefs
+from actors.session.pending import Bring, HostCall, HostRewind, NoSink, PendingAsks, Submit
+from actors.session.queue_limits import QueueLimits
+from actors.session.recovery import Recovery
+from actors.session.rewinding import open_turn, rewind
+
+
+class SessionActor(Actor[SessionCommand]):
+    """Owns one session's own events. After a crash the log rebuilds it; a turn in flight is `interrupted`."""
+
+    level: ClassVar[int] = 1
+
+    def __init__(
+        self,
+        state: SessionState,
+        refs: SessionRefs,
+        equipment: Equipment,
+        bounds: Bounds,
+        pending: PendingAsks,
+        generation: Generation,
+        affinity: Affinity,
+    ) -> None:
+        self._log = LogWriter(state, refs.journal, generation, equipment.written)
+        self._refs = refs
+        self._equipment = equipment
+        self._bounds = bounds
+        self._pending = pending
+        self._generation = generation
+        self._phase: Phase
+        self._enter(phases.first(is_closed=state.closed, is_open=False, is_awaiting=state.pause is not None))
+        self.waits = awaiting.pending(state, state.ledger)
+        """The calls that the turn waits for."""
+        self._runs = awaiting.approved(state, state.ledger)
+        self._is_taking = False
+        self._ask: AskInFlight | None = None
+        self._recovery: Recovery | None = None
+        self._deadline = Deadline()
+        self._queue_limits = QueueLimits(pending, state.session)
+        self._cancels: list[Reply[bool]] = []
+        self._ends: list[Reply[None]] = []
+        self.affinity = affinity
+        """What binds the session to members of pools."""
+        self._context: Context[SessionCommand] | None = None
+
+    @property
+    def state(self) -> SessionState:
+        """The state as it stands, without the ledger."""
+        return self._log.state
+
+    @property
+    def target(self) -> str:
+        """Whom the next ask goes to."""
+        return self._log.target
+
+    @property
+    def idle(self) -> bool:
+        """Whether no ask is in flight, or its turn waits, and all that was sent is written."""
+        rests = self._phase in ("idle", "ended") or (self._phase == "awaiting" and self._pending.is_empty)
+        return rests and self._log.is_settled
+
+    def started(self, context: Context[SessionCommand]) -> None:
+        """After a crash, go on from the log."""
+        self._context = context
+        self._generation.begin(context, self._go_on)
+
+    def _go_on(self, replay: Replay) -> None:
+        """Close what a crash left open, before the next ask."""
+        state, pending = replay.state, self._pending
+        self._log.resume(state)
+        is_held = state.held is not None or self._equipment.is_changing
+        is_open = is_held or state.bound is not None or pending.current is not None
+        is_awaiting = state.pause is not None
+        self._enter(phases.first(is_closed=state.closed, is_open=is_open, is_awaiting=is_awaiting))
+        if self._phase == "recovering":
+            self._recovery = Recovery(self._log, self._refs, self._equipment, replay.seq, replay.repeatable)
+            self._mine.start(self._recover, self._recovery, name="recover")
+        elif self._phase == "awaiting":
+            self._wait_on(replay)
+        else:
+            self._take_up()
+        self._take()
+
+    def _wait_on(self, replay: Replay) -> None:
+        """Go on with a turn that waits: what was in flight had just begun to wait, or is begun again."""
+        state, pending = replay.state, self._pending
+        self.waits = awaiting.pending(state, state.ledger)
+        self._runs = awaiting.approved(state, state.ledger)
+        if not self.waits and pending.current is None and pending.brought:
+            pending.current = pending.brought.pop(0)  # it was recorded, and nobody was told
+        current = pending.current
+        if not self.waits:
+            sink, variables = (current.sink, current.variables) if current else (NoSink(), copy_context())
+            self._go_on_with("complete", sink, variables)
+        elif current is not None:
+            pending.outcome = pending.outcome or (awaiting.so_far(state, self.waits), replay.seq)
+            self._conclude()
+        if self._phase == "awaiting":
+            self._let_wait()
+
+    def _let_wait(self) -> None:
+        """Let asks wait behind a turn that waits for its caller, for a bounded time; refuse rewinds."""
+        self._pending.drop_rewinds(open_turn(self._log.state))
+        self._queue_limits.begin(self._mine, self._pending.waiting)
+
+    def receive(self, command: SessionCommand) -> None:
+        match command:
+            case Submit():
+                self._submitted(command)
+            case Switch():
+                self._switched(command)
+            case Configure():
+                self._configured(command)
+            case Cancel():
+                self._cancelled(command.reply)
+            case Look():
+                command.reply.send(self._log.state)
+            case Bring():
+                self._brought(command)
+            case Finished(generation=number) | Taken(generation=number) | EndWritten(generation=number) if (
+                number != self._generation.number
+            ):
+                pass
+            case Taken():
+                self._taken(command)
+            case Finished():
+                self._finished()
+            case End():
+                self._ended(command.reply)
+            case EndWritten():
+                self._step("written")
+                self._answer_ends()
+            case _:
+                assert_never(command)
+
+    @property
+    def _resolver(self) -> Resolver:
+        return self._equipment.resolver
+
+    @property
+    def _mine(self) -> Context[SessionCommand]:
+        assert self._context is not None
+        return self._context
+
+    def _step(self, happening: Happening) -> Action:
+        """Note that something happened, and return what is to be done about it."""
+        action, phase = phases.step(self._phase, happening)
+        self._enter(phase)
+        return action
+
+    def _enter(self, phase: Phase) -> None:
+        self._phase = phase
+        self._pending.record.enter(phase)
+
+    def _ending(self) -> SessionClosed:
+        return SessionClosed(f"Session {self._log.state.session!r} is ending; open another")
+
+    def _submitted(self, command: Submit) -> None:
+        waiting, reply, is_rewind = self._pending.waiting, command.reply, isinstance(command.call, HostRewind)
+        if self._phase == "awaiting" and is_rewind:
+            self._refuse(command, open_turn(self._log.state))
+            return
+        if self._phase in ("asking", "awaiting", "recovering") and len(waiting) >= self._pending.most_waiting:
+            self._refuse(command, self._pending.too_many(self._log.state.session))
+            return
+        if self._phase == "idle" and not is_rewind and (why := self._equipment.refusal(self._log.state)):
+            self._refuse(command, OverBudget(f"Session {self._log.state.session!r} takes no ask: {why}"))
+            return
+        action = self._step("submit")
+        if action == "refuse":
+            self._refuse(command, self._ending())
+            return
+        self._pending.push(command)
+        reply.send(None)
+        if action == "begin":
+            self._begin()
+        elif self._phase == "awaiting":
+            self._queue_limits.begin(self._mine, (command,))
+
+    def _refuse(self, command: Submit | Bring, error: ActorsError) -> None:
+        command.reply.fail(error)
+        command.sink.close(error)
+
+    def _take_up(self) -> None:
+        """Take up an ask that waits, if one does and none is in flight."""
+        if self._pending.waiting and self._phase == "idle":
+            self._step("submit")
+            self._begin()
+
+    def _begin(self) -> None:
+        """Have a child drive the ask that waits longest."""
+        submit = self._pending.take()
+        if not isinstance(
+            submit.call, HostRewind
+        ):  # it may write nothing, and would leave unwritten what is held
+            self._equipment.refresh()
+            self._compare(submit.sink)
+        driver = self._driver(submit.sink, submit.variables)
+        driver.ask.output = self._pending.form = submit.output
+        self._mine.start(self._drive, driver, submit, name="ask")
+        self._deadline.begin(self._mine, driver.ask, self._log.state, submit.asked)
+
+    def _driver(self, sink: Sink, variables: Variables) -> TurnDriver:
+        """Return who drives an ask, or goes on with it."""
+        ask = self._ask = AskInFlight(self._log, self._refs, self._equipment, sink, variables)
+        return TurnDriver(ask, self._bounds, self.affinity, self._pending.ended)
+
+    def _compare(self, sink: Sink) -> None:
+        """Have it written if the system prompt or the tools are others than the log says."""
+        if self._equipment.resolver.preamble != self._log.state.preamble:
+            event, turns = self._outdating(), self._log.state.turns
+            self._log.hold(event, lambda seq: sink.put(settlement(event, seq, turns)))
+
+    async def _drive(self, driver: TurnDriver, submit: Submit) -> None:
+        if submit.call is None:
+            await driver.run(submit.message, submit.asked)
+        elif isinstance(submit.call, HostCall):
+            await driver.run_call(submit.message, submit.call)
+        elif isinstance(submit.call, HostRewind):
+            await rewind(driver.ask, submit.call, self._pending.ended)
+        else:
+            await driver.run_compaction(submit.call)
+        await self._mine.ref.tell(Finished(self._generation.number))
+
+    def _brought(self, command: Bring) -> None:
+        """Let what is brought for a turn that waits be recorded, one after the other."""
+        brought = self._pending.brought
+        if len(brought) >= self._pending.most_waiting:
+            self._refuse(command, self._pending.too_much(self._log.state.session))
+        elif self._step("bring") == "refuse":
+            self._refuse(command, self._ending())
+        else:
+            brought.append(command)
+            self._take()
+
+    def _take(self) -> None:
+        if self._pending.brought and not self._is_taking:
+            self._is_taking = True
+            self._mine.start(self._record, self._pending.brought[0], name="take")
+
+    async def _record(self, bring: Bring) -> None:
+        command = await record(self._log, self._refs, bring, self._generation.number)
+        await self._mine.ref.tell(command)
+
+    def _taken(self, command: Taken) -> None:
+        """Answer who brought something; go on with the turn if it waits for nothing more."""
+        bring = self._pending.brought.pop(0)
+        self._is_taking = False
+        if command.error is not None:
+            self._refuse(bring, command.error)
+        else:
+            bring.reply.send(None)
+            self._accepted(bring, command)
+        self._take()
+
+    def _accepted(self, bring: Bring, command: Taken) -> None:
+        if self._phase != "awaiting":
+            bring.sink.put(CompleteEvent(awaiting.late(self._log.state), command.seq))
+            return
+        self.waits, self._runs = command.waits, command.runs
+        if self.waits:
+            bring.sink.put(CompleteEvent(awaiting.so_far(self._log.state, self.waits), command.seq))
+        else:
+            if not self._runs:  # else it is told when they have ended
+                state, seq = self._log.state, command.seq
+                bring.sink.put(brought(state, command.ends, command.repeated, seq))
+            self._pending.current = bring
+            self._go_on_with("complete", bring.sink, bring.variables)
+
+    def _go_on_with(self, happening: Happening, sink: Sink, variables: Variables) -> None:
+        """Have a child go on with the turn that waits, or close it."""
+        self._queue_limits.end()
+        closes = self._step(happening) == "close"
+        waits = (*(each.call for each in self.waits), *self._runs)
+        self.waits, self._runs = (), ()
+        self._compare(sink)
+        driver, asked = self._driver(sink, variables), self._log.state.asked
+        driver.ask.cancelled = closes
+        driver.ask.take_up(self._pending.form, asked)
+        self._mine.start(self._resume, driver, waits, name="ask")
+        self._deadline.begin(self._mine, driver.ask, self._log.state, asked)
+
+    async def _resume(self, driver: TurnDriver, waits: tuple[ToolCall, ...]) -> None:
+        await driver.go_on(waits)
+        await self._mine.ref.tell(Finished(self._generation.number))
+
+    def _switched(self, command: Switch) -> None:
+        target, reply = command.target, command.reply
+        action = self._step("switch")
+        if action == "refuse":
+            reply.fail(self._ending())
+            return
+        try:
+            check_priced(self._resolver, target, self._log.state.tenant, self._log.state.budget)
+        except ActorsError as error:
+            reply.fail(error)
+            return
+        if (held := self._log.state.held) is not None:
+            superseded = SwitchSuperseded(held, target)
+            self._log.send(superseded, self._telling("switch_superseded", held), self._mine)
+        if action == "apply":
+            self._log.send(SwitchApplied(target), lambda _: reply.send(Applied(target)), self._mine)
+            return
+        self._hold(target, reply)
+
+    def _hold(self, target: str, reply: Reply[SwitchOutcome]) -> None:
+        """Keep a switch for the end of the ask in flight."""
+        turn, told = self._turn, self._telling("switch_held", target)
+
+        def deferred(seq: int) -> None:
+            told(seq)
+            reply.send(Deferred(target, turn))
+
+        self._log.send(SwitchHeld(turn, target), deferred, self._mine)
+
+    @property
+    def _turn(self) -> int:
+        """The turn in flight, or the next."""
+        state = self._log.state
+        return state.turns if state.bound is not None else state.turns + 1
+
+    def _telling(self, status: str, detail: str) -> Told:
+        """Return what shows something in the ask's stream, if there is one just now."""
+        return (lambda _: None) if self._ask is None else self._ask.telling(status, detail)
+
+    def _configured(self, command: Configure) -> None:
+        """Take up other tools or another system prompt, now or at the end of the ask in flight."""
+        reply, target = command.reply, self._log.state.target
+        action = self._step("switch")
+        if action == "refuse" or command.change.fate == "dropped":
+            reply.fail(self._ending())
+            return
+        self._equipment.hold(command.change)
+        if action == "apply":
+            self._log.send(self._changed(or_drop=True), lambda _: reply.send(Applied(target)), self._mine)
+        else:
+            reply.send(Deferred(target, self._turn))
+
+    def _changed(self, *, or_drop: bool = False) -> Configured:
+        """Let the change that waits be live; return what the log is to say."""
+        self._equipment.take_up(or_drop=or_drop)
+        return self._outdating()
+
+    def _outdating(self) -> Configured:
+        """Return what the log is to say of what is live now. Lanes that are bound to what was before begin anew."""
+        event = self._equipment.configured
+        if event.preamble != self._log.state.preamble:
+            self._mine.tell(self._refs.renderer, Outdate())
+        return event
+
+    def _cancelled(self, reply: Reply[bool]) -> None:
+        if self._phase == "awaiting":
+            self._cancels.append(reply)
+            self._go_on_with("cancel", NoSink(), copy_context())
+            return
+        action = self._step("cancel")
+        if action == "nothing":
+            reply.send(False)
+            return
+        self._cancels.append(reply)
+        if action == "stop":
+            self._stop()
+
+    def _stop(self) -> None:
+        """Cancel what is in flight, an ask or calls that are run again; it ends soon."""
+        in_flight = self._ask or self._recovery
+        assert in_flight is not None
+        in_flight.cancel(self._mine)
+
+    def _paused(self) -> None:
+        """End the ask's stream for now: its turn waits. If it was cancelled meanwhile, close it."""
+        current = self._pending.current
+        assert self._ask is not None
+        self.waits = self._ask.waits
+        is_ending = self._phase == "ending"
+        sink = current.sink if current is not None else NoSink()
+        if not is_ending:
+            self._step("paused")
+        if not (is_ending or self._cancels):
+            self._conclude()
+            self._let_wait()
+            return
+        self._go_on_with("paused" if is_ending else "cancel", sink, copy_context())
+
+    def _finished(self) -> None:
+        """Settle what was held, then end the ask's stream, answer those who cancelled it, and take up the next."""
+        if self._log.state.pause is not None:
+            self._paused()
+            return
+        if self._settles():
+            return
+        action = self._step("finished")
+        self._conclude()
+        if action == "write_end":
+            self._write_end()
+        self._take_up()
+
+    def _settles(self) -> bool:
+        """Let what waited for the ask's end take effect, one after the other; say whether something did."""
+        state, submit = self._log.state, self._pending.current
+        event: Configured | SwitchApplied | SwitchFailed
+        if self._equipment.is_changing:
+            event = self._changed()
+        elif state.held is not None:
+            event = settled(state.held, self._resolver.pool)
+        else:
+            return False
+
+        def told(seq: int) -> None:
+            if submit is not None:
+                submit.sink.put(settlement(event, seq, state.turns))
+            with suppress(ActorStopped):  # it is ending, and its streams with it
+                self._mine.start(self._mine.ref.tell, Finished(self._generation.number), name="finish")
+
+        self._log.send(event, told, self._mine)
+        return True
+
+    def _conclude(self) -> None:
+        pending, cancels, result = self._pending, self._cancels, self._pending.outcome
+        is_cancelled = self._ask is None or (result is not None and result[0].status == "cancelled")
+        pending.conclude()
+        self._ask, self._cancels = None, []
+        self._deadline.end()
+        for reply in cancels:
+            reply.send(is_cancelled)
+
+    def _ended(self, reply: Reply[None]) -> None:
+        self._ends.append(reply)
+        self._pending.drop_waiting()
+        if self._phase == "awaiting":
+            self._go_on_with("end", NoSink(), copy_context())
+            return
+        action = self._step("end")
+        if action == "stop":
+            self._stop()
+        elif action == "write_end":
+            self._write_end()
+        elif action == "answer":
+            self._answer_ends()
+
+    def _answer_ends(self) -> None:
+        ends, self._ends = self._ends, []
+        for reply in ends:
+            reply.send(None)
+
+    def _write_end(self) -> None:
+        self._mine.start(self._close_log, name="end")
+
+    async def _close_log(self) -> None:
+        """Write the log's last event: a tool that still runs may bring a late result, but not behind that."""
+        await self._refs.ledger.ask(Shut())
+        await self._log.write(Closed())
+        await self._mine.ref.tell(EndWritten(self._generation.number))
+
+    async def _recover(self, recovery: Recovery) -> None:
+        """Close the turn that was in flight when this session's actors ended."""
+        result, seq = await recovery.run()
+        if self._pending.outcome is None:
+            self._pending.ended(result, seq)
+        await self._mine.ref.tell(Finished(self._generation.number))

@@ -1,0 +1,498 @@
+"""The steps of a turn, done by the actors that can do them.
+
+`actors.session.driver` asks `actors.core.turn.turn` what a turn needs next; here each of those needs becomes a
+question to the renderer, the provider, the scheduler or the ledger. What the steps of one ask share, those of a turn
+after failover included, is an `AskInFlight`.
+
+Whatever happens is written before it is shown: the user's message before the request, the request and its
+seals before its first byte, the model's message before its calls run.
+"""
+
+from collections.abc import Awaitable, Set
+from contextlib import suppress
+from functools import partial
+from typing import Literal, assert_never
+
+from msgspec.structs import replace
+
+from actors import telemetry
+from actors.adapters.failure import ACTIONS, Failure
+from actors.adapters.request import Request
+from actors.core.lanes.lane import Rendered, blamed, seals
+from actors.core.log.events import EpochBegan, EpochReason, Omission, Reason, RequestSent, RoundEnded
+from actors.core.session.awaiting import ends, repeated
+from actors.core.session.publishing import requested, rewriting, said
+from actors.core.settings.asking import ToolChoice, forced_instruction
+from actors.core.stream_events.feed import Sent, StatusEvent
+from actors.core.transcript.diagnostics import Refusal, Report
+from actors.core.turn import turn as turns
+from actors.core.turn.bounds import Bounds
+from actors.core.turn.broken_answer import interrupted_message
+from actors.core.turn.guards import TurnGuard
+from actors.core.turn.no_content import content_cut
+from actors.core.turn.output import as_text, instruction
+from actors.core.turn.turn import CloseStep, Outcome
+from actors.core.values.content import Message, ToolCall
+from actors.core.values.identity import Binding, CallId
+from actors.core.values.packed import pack
+from actors.core.values.progress import Attempt, Cause, RefusedRequest
+from actors.core.values.stream import Usage
+from actors.errors import KernelError
+from actors.kernel import Ref
+from actors.ledger.ledger_actor import DurableLedger, Known, SealResults, Snapshot
+from actors.provider.backend import ResolvedBackend
+from actors.provider.provider_actor import Abort, ProviderCommand
+from actors.provider.rounds import Aborted, Answer, Broken, Generate, Generated
+from actors.renderer.renderer_actor import Adopt, Invalidate, Render
+from actors.scheduler.scheduler_actor import CloseCalls, RunBatch, StopBatch
+from actors.scheduler.views import NO_VIEW, TurnView
+from actors.session.inflight import AskInFlight
+from actors.session.refusals import learn, refused_media, refused_parameters
+from actors.session.shrinking import Shrinker
+
+NO_USAGE = Usage()
+
+
+class TurnSteps:
+    """The steps of one turn, done by the actors that can."""
+
+    def __init__(
+        self,
+        ask: AskInFlight,
+        backend: ResolvedBackend,
+        provider: Ref[ProviderCommand],
+        number: int,
+        bounds: Bounds,
+    ) -> None:
+        self._ask = ask
+        self._refs = ask.refs
+        self._log = ask.log
+        self._sink = ask.sink
+        self._backend = backend
+        self._provider = provider
+        self._number = number
+        self._rendered: Rendered | None = None
+        self._declined: tuple[bytes, str] | None = None  # what was refused last, and why
+        self._tools_off = False
+        self._round = 0
+        self._was_limited = self._has_answered = False
+        self._omitted, self._refusals = tuple[Omission, ...](), 0  # of this round's request
+        self._history, self._ledger = ask.log.state.history, NO_VIEW.ledger  # as the turn begins
+        self._bounds, self._known = bounds, NO_VIEW.ledger
+        self._guard = self._guarding()
+
+    @property
+    def sent(self) -> int:
+        """Bytes of the transcript that was rendered last."""
+        return 0 if self._rendered is None else self._rendered.lane.size
+
+    @property
+    def backend(self) -> ResolvedBackend:
+        """What the turn's requests are made with."""
+        return self._backend
+
+    @property
+    def binding(self) -> Binding:
+        """What the turn is bound to."""
+        return self._backend.binding
+
+    def equip(self, backend: ResolvedBackend) -> None:
+        """Make the turn's next requests with this: the same binding, with other tools."""
+        self._backend = backend
+
+    async def resumed(self, number: int) -> None:
+        """Take note of where a turn goes on that waited: in which round, and on what history it had begun."""
+        history, self._round, self._has_answered = self._history, number, True
+        length = history.length
+        while length and history[length - 1].turn == self._number:
+            length -= 1
+        self._history = history.upto(length)
+        self._known = (await self._refs.ledger.ask(Snapshot())).ledger
+        self._ledger = await self._refs.ledger.ask(DurableLedger())
+        self._guard = self._guarding()
+
+    def _guarding(self) -> TurnGuard:
+        return TurnGuard(self._history.length, self._bounds.tool_corrections, self._bounds.repeats)
+
+    async def is_stuck(self) -> bool:
+        """Say whether calls are repeated so often that the turn gets no more tools. All of them have ended."""
+        if not self._guard.stops:
+            return False
+        history, known = self._log.state.history, (await self._refs.ledger.ask(Snapshot())).ledger
+        self._guard.take(history, known, history.length)
+        return self._guard.is_stuck
+
+    def do(self, step: turns.Asking) -> Awaitable[Outcome]:
+        """Do one step and say what came of it."""
+        match step:
+            case turns.RenderStep():
+                return self._render(step)
+            case turns.RewriteStep():
+                return self._rewrite(step)
+            case turns.GenerateStep(round=number):
+                return self._generate(number)
+            case turns.ShrinkStep(again=again):
+                return self._shrink(again)
+            case turns.BatchStep():
+                return self._run(step)
+            case turns.CheckStep(message=message):
+                return self._check(message)
+            case turns.InstructStep(words=words):
+                return self._instruct(words)
+            case _:
+                assert_never(step)
+
+    async def close(self, step: CloseStep) -> None:
+        """Close the calls that will not be run, and those that are no longer waited for."""
+        await self._close(step.unrun, "never_started")
+        await self._close(step.awaited, "cancelled")
+
+    async def _close(self, calls: tuple[ToolCall, ...], reason: Reason) -> None:
+        if calls:
+            ids = tuple([call.id for call in calls])
+            await self._refs.scheduler.ask(CloseCalls(ids, reason, self._log.prelude()))
+
+    async def _render(self, step: turns.RenderStep) -> Outcome:
+        """Render, judge, and write that the request is sent; again whenever a result came in meanwhile."""
+        binding, tally = self._backend.binding, self._ask.tally
+        self._round, self._tools_off = step.round, step.tools_off
+        if step.again:
+            tally.retried.append(Attempt(binding, "retried", step.again, Cause("model_fault"), tally.wait))
+        before = self._backend.omissions(self._choice, self._log.state.asked)
+        names = {omission.name for omission in before}
+        self._omitted = (*before, *(each for each in step.omitted if each.name not in names))
+        self._refusals = len(step.omitted)
+        while True:
+            known = await self._refs.ledger.ask(Snapshot())
+            self._known = known.ledger
+            if step.round == 1:
+                self._ledger = known.ledger
+            rendered = await self._refs.renderer.ask(Render(binding, self._log.state.history, known.ledger))
+            if rendered.begins is not None:
+                await self._outdated(rendered.begins)
+            if rendered.report.faults:
+                self._rendered = rendered
+                fault = rendered.report.faults[0]
+                return self._unfit("judge", str(fault), rendered.report, fault.rule)
+            if self._declined is not None and b"".join(rendered.segments) == self._declined[0]:
+                return turns.Unfit(self._declined[1])  # the same again would be refused again
+            if await self._sealed(step.round, rendered, known):
+                return turns.Ready()
+
+    async def _sealed(self, number: int, rendered: Rendered, known: Known) -> bool:
+        """Write that a request is sent, with what was held until now; say no if it was rendered too early."""
+        binding, state = self._backend.binding, rendered.lane.state
+        sealed = seals(rendered, known.ledger)
+        omitted = self._omitted and self._asked_of(self._omitted, rendered)
+        place = self._number, number, binding, state.epoch, state.cursor
+        sent = RequestSent(*place, sealed, self._tools_off, omitted=omitted)
+        prelude = self._log.prelude()
+        seq = await self._refs.ledger.ask(SealResults(sent, known.version, prelude))
+        if seq is None:
+            self._log.restore(prelude)
+            return False
+        await self._refs.renderer.tell(Adopt(binding, rendered.lane))
+        self._rendered = rendered
+        self._round = number
+        self._ask.tally.sent(self._number, number)
+        if self._tools_off and not self._was_limited:
+            self._was_limited = True
+            self._backend.counts.tool_loop_max_iterations += 1
+        self._show_request(sent, rendered, seq)
+        return True
+
+    def _asked_of(self, omitted: tuple[Omission, ...], rendered: Rendered) -> tuple[Omission, ...]:
+        """Return the omissions without which the request would have had something else to say."""
+        names = self._request(rendered, omitted).omitted
+        return tuple([omission for omission in omitted if omission.name in names])
+
+    def _show_request(self, event: RequestSent, rendered: Rendered, seq: int) -> None:
+        if self._sink.is_watched:
+            lane = rendered.lane
+            sent = Sent(event.binding, lane.state.epoch, rendered.before, lane.size, rendered.report)
+            self._sink.put(requested(event, seq))
+            self._sink.put(StatusEvent("rendered", None, event.turn, event.round, sent=sent))
+
+    async def _rewrite(self, step: turns.RewriteStep) -> Outcome:
+        """Begin an epoch: with notes for attachments, without the reasoning of the old one, or conservatively."""
+        binding = self._backend.binding
+        epoch = 1 + await self._epoch()
+        reason: EpochReason = "refusal" if step.plain else "thinking"
+        event = EpochBegan(binding, epoch, reason, step.plain, step.why)
+        if step.media:
+            assert self._rendered is not None
+            is_plain = self._rendered.lane.state.plain
+            event = EpochBegan(binding, epoch, "media", is_plain, step.why, step.media)
+        epoch_start = len(self._log.state.history)
+        await self._log.write(event, self._ask.telling(rewriting(event), step.why))
+        await self._refs.renderer.tell(Invalidate(event, epoch_start))
+        return turns.Ready()
+
+    async def _outdated(self, event: EpochBegan) -> None:
+        """Have it written with the request that it begins an epoch: what the old one was bound to has changed."""
+        self._log.hold(event, self._ask.telling("rewritten", event.why))
+        await self._refs.renderer.tell(Invalidate(event, len(self._log.state.history)))
+
+    async def _epoch(self) -> int:
+        if self._rendered is not None:
+            return self._rendered.lane.state.epoch
+        known = await self._refs.ledger.ask(Snapshot())
+        render = Render(self._backend.binding, self._log.state.history, known.ledger)
+        rendered = await self._refs.renderer.ask(render)
+        return rendered.lane.state.epoch
+
+    @property
+    def _choice(self) -> ToolChoice | None:
+        """The tool choice of this round's request; after a call the model is free to answer in words."""
+        if self._tools_off:
+            return "none"
+        asked = self._log.state.asked
+        return asked.tool_choice if asked is not None and not self._has_answered else None
+
+    def _request(self, rendered: Rendered, omitted: tuple[Omission, ...]) -> Request:
+        state = self._log.state
+        return self._backend.request(rendered, state.session, self._choice, state.asked, omitted)
+
+    async def _generate(self, number: int) -> Outcome:
+        """Send the request, and write what came of it."""
+        assert self._rendered is not None
+        backend, provider = self._backend, self._provider
+        request = self._request(self._rendered, self._omitted)
+        self._ask.tally.requested(self._rendered.report, request)
+        key = f"{self._log.state.session}/{self._number}/{number}"
+        generate = Generate(
+            key,
+            request,
+            backend.binding,
+            self._log.state.calls + 1,
+            self._number,
+            number,
+            self._sink,
+            self._log.state.session,
+            self._log.state.tenant,
+            asked=self._log.state.asked,
+        )
+        self._ask.stoppable(lambda context: context.tell(provider, Abort(key)))
+        try:
+            generated = await provider.ask(generate)
+        except KernelError as error:
+            return turns.Broke(f"The provider's actor did not answer: {error}")
+        except BaseException:  # this ask is being ended: nobody will read the round
+            with suppress(KernelError):
+                provider.tell_nowait(Abort(key))
+            raise
+        finally:
+            self._ask.finished()
+        self._ask.tally.heard(generated, backend.binding)
+        match generated:
+            case Answer(message=message):
+                message = self._read(message)
+                await self._ended(number, message, generated)
+                resolver, size = (
+                    self._ask.resolver,
+                    self._rendered.lane.size + self._ask.resolver.preamble_size,
+                )
+                resolver.calibrations[backend.binding].reported(size, generated.usage)
+                return turns.Answered(message, generated.usage, self._ask.tally.cut)
+            case Aborted():
+                kept = await self._interrupted(number, generated, "cancelled")
+                return turns.Stopped(kept, generated.usage)
+            case Broken():
+                return await self._broke(number, generated)
+            case _:
+                assert_never(generated)
+
+    def _read(self, message: Message) -> Message:
+        """Return an answer as the history takes it, which is without blocks if it has no content."""
+        if self._ask.output is not None:
+            message = as_text(message)
+        if self._ask.tally.cut is None:
+            self._ask.tally.cut = content_cut(message, has_tools=bool(self._backend.settings.tools))
+        is_empty = self._ask.tally.cut == "empty"
+        self._has_answered |= self._ask.tally.cut not in ("empty", "unparsed")
+        return Message(message.speaker, (), message.turn, message.origin) if is_empty else message
+
+    async def _shrink(self, again: bool) -> Outcome:
+        """Make the history shorter: the request was too long."""
+        before = self._log.state.history.length
+        shrinker = Shrinker(self._ask, self._backend, self._provider, self._number)
+        made = await shrinker.after_overflow(again=again)
+        self._guard.shifted(before - self._log.state.history.length)
+        return turns.Shrunk(bool(made.messages or made.results), made.why, made.usage)
+
+    async def _check(self, message: Message) -> Outcome:
+        """Read an answer as the value that was asked for."""
+        checked = self._ask.read_answer(message.text, self._bounds.repair)
+        self._backend.counts.answers_repaired += bool(self._ask.tally.answer_repairs)
+        return checked
+
+    async def _instruct(self, words: str) -> Outcome:
+        """Have it written that the model is told what is wrong with its answer."""
+        self._ask.instruct(words)
+        return turns.Ready()
+
+    async def _broke(self, number: int, broken: Broken) -> Outcome:
+        failure = self._located(broken.failure)
+        broken = replace(broken, failure=failure)
+        cause = Cause(failure.kind, failure.status)
+        if (left_out := self._left_out(broken, cause)) is not None:
+            return left_out
+        if failure.action == "leave_out" and not broken.visible:  # the request has nothing of it
+            kind = failure.parameter.otherwise if failure.parameter else "transcript"
+            failure, cause = replace(failure, kind=kind, action=ACTIONS[kind]), Cause(kind, failure.status)
+        if failure.action == "our_bug":
+            self._backend.counts.tool_api_400_total += 1
+            assert self._rendered is not None
+            report = blamed(self._rendered, failure.message, failure.rule)
+            return self._unfit("provider", failure.message, report, failure.rule, cause)
+        message = await self._interrupted(number, broken, failure.message)
+        return turns.Broke(
+            failure.message,
+            visible=broken.visible,
+            message=message,
+            usage=broken.usage,
+            elsewhere=failure.action != "give_up",
+            cause=cause,
+            too_long=failure.action == "compact" and message is None,
+        )
+
+    def _located(self, failure: Failure) -> Failure:
+        """Return a failure whose words name the tool and the key, if they are about the schema of a tool."""
+        if failure.status not in (400, 422) or failure.kind not in ("transcript", "parameter", "config"):
+            return failure
+        from actors.adapters.refused_tools import refused_tool  # few requests are refused
+
+        assert self._rendered is not None
+        request = self._request(self._rendered, self._omitted)
+        return replace(failure, message=refused_tool(failure.message, request))
+
+    def _left_out(self, broken: Broken, cause: Cause) -> turns.ParameterRefused | turns.MediaRefused | None:
+        """Return what the next request goes without, of what was refused; None if it can go without nothing of it."""
+        failure, state, rendered = broken.failure, self._log.state, self._rendered
+        assert rendered is not None
+        if failure.action != "leave_out" or broken.visible:
+            return None
+        if failure.kind == "parameter":
+            return self._without_parameters(failure, rendered)
+        start = state.asked_at if self._round == 1 else state.history.length - 1
+        body = self._request(rendered, self._omitted).body
+        media = refused_media(failure, cause, body, state.history, self._known, start)
+        if media is not None:
+            telemetry.media_refused(state.session, self.binding, cause)
+            refusal = RefusedRequest(self.binding, "media", failure.message, ("media",))
+            self._ask.tally.refusals.append(refusal)
+        return media
+
+    def _without_parameters(self, failure: Failure, rendered: Rendered) -> turns.ParameterRefused | None:
+        omitted = refused_parameters(failure, self._omitted, self._refusals, partial(self._request, rendered))
+        if not omitted:
+            return None
+        settings = self._backend.asked_settings(self._choice, self._log.state.asked)
+        self._ask.tally.refusals.append(learn(self._backend, settings, omitted, failure.message))
+        forced = self._in_words({omission.name for omission in omitted})
+        return turns.ParameterRefused(omitted, forced)
+
+    def _in_words(self, omitted: Set[str]) -> ToolChoice | None:
+        """Tell the model in words what a refused parameter would have said; return a forced tool choice."""
+        asked, ask = self._log.state.asked, self._ask
+        if asked is None:
+            return None
+        if "output" in omitted and asked.output is not None and not ask.is_instructed:
+            ask.is_instructed = True
+            ask.instruct(instruction(asked.output))
+        forced = self._choice if "tool_choice" in omitted and self._choice not in ("auto", "none") else None
+        if forced is not None and not ask.is_forced:
+            ask.is_forced = True
+            ask.instruct(forced_instruction(forced))
+        return forced
+
+    def _unfit(
+        self,
+        by: Literal["judge", "provider"],
+        why: str,
+        report: Report,
+        rule: str | None,
+        cause: Cause | None = None,
+    ) -> turns.Unfit:
+        """Keep the evidence of a refusal; return what the turn is told of it."""
+        from actors.core.rulebook import REASONING  # few requests are refused
+
+        assert self._rendered is not None
+        self._declined = b"".join(self._rendered.segments), why
+        request = self._request(self._rendered, self._omitted)
+        session, binding = self._log.state.session, self._backend.binding
+        self._ask.resolver.refused(Refusal(session, binding, by, why, request.body, report))
+        self._ask.tally.refusals.append(RefusedRequest(binding, "transcript", why))
+        return turns.Unfit(why, rule in REASONING, cause)
+
+    async def _interrupted(self, number: int, broken: Broken | Aborted, why: str) -> Message | None:
+        """Write what could be kept of an answer, marked; return it, or None if there is nothing."""
+        kept = broken.message
+        if kept is None and not (broken.calls or broken.left_out or broken.usage != NO_USAGE):
+            return None
+        nothing = Message("model", (), self._number, self._backend.binding)
+        message = nothing if kept is None else interrupted_message(kept)
+        await self._ended(number, message, broken, why)
+        return message if kept is not None else None
+
+    async def _ended(
+        self, number: int, message: Message, generated: Generated, fault: str | None = None
+    ) -> None:
+        """Have the round's message written, and shown, with what follows: its batch of calls, or the turn's end."""
+        finish, cut = self._ask.tally.finish, self._ask.tally.cut
+        packed, left_out = pack(message) if message.blocks else None, generated.left_out
+        self._backend.counts.said(message)
+        event = RoundEnded(
+            self._number, number, packed, generated.usage, finish, fault, generated.calls, left_out, cut
+        )
+        self._log.hold(event, partial(self._show, event, message))
+
+    def _show(self, event: RoundEnded, message: Message, seq: int) -> None:
+        if not self._sink.is_watched:
+            return
+        for told in said(event, message, seq):
+            self._sink.put(told)
+
+    def _view(self) -> TurnView:
+        put = self._sink.put if self._sink.is_watched else None
+        return TurnView(self._number, self._round, self._history, self._ledger, put)
+
+    async def _run(self, step: turns.BatchStep) -> Outcome:
+        """Run a batch, and show how its calls ended."""
+        scheduler = self._refs.scheduler
+        self._ask.stoppable(lambda context: context.tell(scheduler, StopBatch()))
+        try:
+            history, prelude = self._log.state.history, self._log.prelude()
+            self._guard.take(history, self._known, history.length - 1)
+            heed = self._guard.heed(step.calls)
+            batch = RunBatch(
+                step.calls,
+                self._ask.variables,
+                prelude,
+                self._view(),
+                step.approved,
+                step.approved,
+                heed,
+                self._bounds.repair,
+                counts=self._backend.counts,
+            )
+            ended = await scheduler.ask(batch)
+        finally:
+            self._ask.finished()
+        self._ask.tally.repaired += ended.repaired
+        for delegated in ended.delegated:
+            self._log.hold(delegated, lambda _: None)
+        if not (ended.external or ended.approvals):
+            results = await self._ends() if step.approved else (ended.ends, ended.repeated)
+            self._show_results(ended.seq, *results)
+            return turns.Ran(ended.refused, stuck=await self.is_stuck())
+        return turns.Ran(ended.refused, ended.external, ended.approvals)
+
+    async def _ends(self) -> tuple[tuple[tuple[CallId, str], ...], int]:
+        """Return how all calls of the last message ended: some of them waited, so it was not told before."""
+        state, ledger = self._log.state, (await self._refs.ledger.ask(Snapshot())).ledger
+        return ends(state, ledger), repeated(state, ledger)
+
+    def _show_results(self, seq: int, results: tuple[tuple[CallId, str], ...], again: int) -> None:
+        event = StatusEvent("tool_results", seq, self._number, self._round, results=results, repeated=again)
+        self._sink.put(event)

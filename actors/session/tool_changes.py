@@ -1,0 +1,107 @@
+"""Declaring tools within a turn: what the calls of a batch changed, where a toolset is to have that at once.
+
+Otherwise a turn keeps its tools to its end: another list loses what its provider has cached of the turn, and reasoning
+that is bound to its prefix would have to be left out in the midst of it. Where the turn has such reasoning, or the
+change does not fit its backend, it waits for the next ask as any other does, and that is shown.
+"""
+
+from functools import partial
+
+import anyio
+
+from actors import telemetry
+from actors.core.session.publishing import settlement
+from actors.core.settings.asking import Choose
+from actors.core.stream_events.feed import StatusEvent
+from actors.core.values.content import Thinking
+from actors.provider.backend import ResolvedBackend
+from actors.renderer.renderer_actor import Outdate
+from actors.session.configuration import Equipment
+from actors.session.inflight import AskInFlight
+from actors.session.steps import TurnSteps
+
+
+class ToolChanges:
+    """What declares, within the turns of one ask, the tools that change."""
+
+    __slots__ = ("_ask", "_backend", "_reported")
+
+    def __init__(self, ask: AskInFlight) -> None:
+        self._ask = ask
+        self._reported = ""
+        self._backend: ResolvedBackend | None = None  # with the tools of a change
+
+    async def declare(self, served: TurnSteps, number: int) -> bool:
+        """Have the next requests of a turn declare what its toolsets offer now; say whether they do.
+
+        A cancel of the ask ends the wait for a list. `number` is the round that follows.
+        """
+        ask = self._ask
+        if not ask.equipment.may_change:
+            return False
+        with anyio.CancelScope() as scope:
+            ask.stoppable(lambda _: scope.cancel())
+            try:
+                has_changed = await ask.equipment.catch_up()
+            finally:
+                ask.finished()
+        if scope.cancelled_caught or ask.cancelled or not has_changed:
+            return False
+        if why := ask.equipment.refresh_if(partial(self._why_not, served)):
+            self._report(why, number)
+            return False
+        assert self._backend is not None
+        served.equip(self._backend)
+        await self._configure()
+        return True
+
+    def _why_not(self, served: TurnSteps, equipment: Equipment) -> str:
+        """Return why the turn goes on with the tools it has; empty if it need not.
+
+        Raises:
+            ConfigError: Its backend does not take the others.
+        """
+        resolver, binding = equipment.resolver, served.binding
+        self._backend = resolver.backend(resolver.member(binding), binding.dialect)
+        if self._backend.binding != binding:
+            return "the backend is configured otherwise since the turn began"
+        if equipment.resolver.preamble == self._ask.log.state.preamble:
+            return ""
+        if self._has_bound_reasoning(served):
+            return f"{served.binding.model} reasoned in this turn, and its reasoning is bound to the tools"
+        asked = self._ask.log.state.asked
+        forced = None if asked is None else asked.tool_choice
+        if isinstance(forced, Choose) and forced.tool not in equipment.tools:
+            return f"the ask forces the tool {forced.tool!r}, which is not offered any more"
+        return ""
+
+    def _has_bound_reasoning(self, served: TurnSteps) -> bool:
+        """Say whether the ask has reasoning that its backend takes back only behind the very same tools."""
+        if served.backend.adapter.dialect.reasoning.binding != "prefix":
+            return False
+        state = self._ask.log.state
+        messages = (state.history[place] for place in range(state.asked_at, state.history.length))
+        return any(
+            isinstance(block, Thinking)
+            for message in messages
+            if message.origin == served.binding
+            for block in message.blocks
+        )
+
+    async def _configure(self) -> None:
+        """Have it written with the next request what that declares. Lanes that are bound to the tools begin anew."""
+        ask = self._ask
+        event, turn = ask.equipment.configured, ask.log.state.turns
+        if event.preamble == ask.log.state.preamble:
+            return
+        await ask.refs.renderer.tell(Outdate())
+        ask.log.hold(event, lambda seq: ask.sink.put(settlement(event, seq, turn)))
+
+    def _report(self, why: str, number: int) -> None:
+        """Show that a change waits for the next ask, once an ask for each reason."""
+        if why == self._reported:
+            return
+        self._reported, state = why, self._ask.log.state
+        telemetry.tools_held(state.session, why)
+        if self._ask.sink.is_watched:
+            self._ask.sink.put(StatusEvent("tools_held", None, state.turns, number, detail=why))

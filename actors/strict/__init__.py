@@ -1,0 +1,1 @@
+"""Strict provider servers and their rules. They import nothing else of this package."""

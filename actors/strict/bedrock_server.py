@@ -1,0 +1,114 @@
+"""The strict loopback server of AWS Bedrock Converse, plain and streamed."""
+
+import hmac
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from urllib.parse import unquote
+
+from actors.strict.cache import PromptCache
+from actors.strict.faults import Faults
+from actors.strict.loopback import HttpRequest
+from actors.strict.rules import validate
+from actors.strict.rules.base import Json, Mode, ServerRefusal
+from actors.strict.rules.bedrock_rules import BedrockProfile, BedrockSettings
+from actors.strict.rules.bedrock_upstream import passed_on
+from actors.strict.rules.prompts import Prompt, anthropic_prompt
+from actors.strict.script import Behaviour, Script, Turn
+from actors.strict.server import LoopbackServer, ServerLimits
+from actors.strict.sigv4 import AwsKey, verify
+from actors.strict.wire import Wire
+from actors.strict.wires.bedrock import BedrockWire
+
+_PATH = re.compile(r"/model/(?P<model>[^/]+)/converse(?P<stream>-stream)?")
+
+
+class BedrockServer(LoopbackServer):
+    """Bedrock Converse at `base_url` + `/model/MODEL/converse` and `/converse-stream`.
+
+    `models` names the models that exist and what each takes; None lets any name in, under the profile of
+    `settings`, which also says with which secret and for which organisation reasoning is signed. `api_key` is
+    the only bearer token that is let in, `aws_key` the only key whose signature is; either will do if both are
+    given. A script sees the request with its `model` and whether it asks for a `stream`.
+    """
+
+    dialect = "bedrock"
+    base_path = ""
+    paths: frozenset[str] = frozenset()
+    request_id_header = "x-amzn-requestid"
+    stream_type = "application/vnd.amazon.eventstream"
+
+    def __init__(
+        self,
+        script: Script | Sequence[Turn] | Behaviour | None = None,
+        *,
+        models: Mapping[str, BedrockProfile] | None = None,
+        settings: BedrockSettings | None = None,
+        mode: Mode = "strict",
+        faults: Faults | None = None,
+        api_key: str | None = None,
+        aws_key: AwsKey | None = None,
+        write_bytes: int | None = None,
+        host: str = "",
+        limits: ServerLimits | None = None,
+        cache: PromptCache | None = None,
+    ) -> None:
+        self._settings = settings or BedrockSettings()
+        if models is not None:
+            self._settings = replace(self._settings, models=models)
+        self._mode: Mode = mode
+        self._aws_key = aws_key
+        super().__init__(
+            Script.of(script),
+            BedrockWire(self._settings, mode, host),
+            faults=faults,
+            api_key=api_key,
+            write_bytes=write_bytes,
+            limits=limits,
+            cache=cache,
+        )
+
+    def routed(self, request: HttpRequest) -> bool:
+        return _PATH.fullmatch(request.path) is not None
+
+    def read(self, request: HttpRequest) -> Json:
+        body, path = super().read(request), _PATH.fullmatch(request.path)
+        if path is None or not isinstance(body, dict):
+            return body
+        return {**body, "model": unquote(path["model"]), "stream": path["stream"] is not None}
+
+    def judge(self, request: HttpRequest) -> ServerRefusal | None:
+        path = _PATH.fullmatch(request.path)
+        model = unquote(path["model"]) if path else ""
+        return validate(
+            request.body, "bedrock", mode=self._mode, settings=replace(self._settings, model=model)
+        )
+
+    def prompt(self, request: HttpRequest, parsed: Json) -> Prompt | None:
+        settings = replace(self._settings, model=parsed["model"])
+        profile = (settings.models or {}).get(settings.model, settings.profile)
+        if profile.upstream is None:
+            return None
+        return anthropic_prompt(passed_on(parsed, settings), minimum=profile.upstream.cache_minimum)
+
+    def denied(self, request: HttpRequest) -> ServerRefusal | None:
+        return denial(request, self.wire, self.api_key, self._aws_key)
+
+    def refusal_headers(self, refusal: ServerRefusal) -> tuple[tuple[str, str], ...]:
+        return (("x-amzn-errortype", f"{refusal.type}:http://internal.amazon.com/coral/com.amazon.bedrock/"),)
+
+
+def denial(
+    request: HttpRequest, wire: Wire, api_key: str | None, aws_key: AwsKey | None
+) -> ServerRefusal | None:
+    """Return Bedrock's refusal of a request without a bearer token or a signature that is let in, or None."""
+    if api_key is None and aws_key is None:
+        return None
+    kind, _, token = request.headers.get("authorization", "").partition(" ")
+    if api_key is not None and kind.lower() == "bearer":
+        if hmac.compare_digest(token.encode(), api_key.encode()):
+            return None
+        return replace(wire.failure(403), message="Authentication failed: API Key is not valid.")
+    if aws_key is not None:
+        return verify(request, aws_key, "bedrock")
+    return replace(wire.failure(403), message="Missing Authentication Token")

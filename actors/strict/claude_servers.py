@@ -1,0 +1,146 @@
+"""Strict loopback servers of the clouds that serve Claude in Anthropic's own form: Vertex AI and Bedrock's InvokeModel.
+
+    async with serve(VertexAnthropicServer(), BedrockAnthropicServer()) as (vertex, bedrock):
+        ...
+
+They judge as `AnthropicServer` does. The path names the model and the body the version; see
+`actors.strict.rules.anthropic_hosts`.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+from urllib.parse import unquote
+
+from actors.strict.anthropic_server import AnthropicServer
+from actors.strict.bedrock_server import denial
+from actors.strict.cache import PromptCache
+from actors.strict.faults import Faults
+from actors.strict.loopback import HttpRequest
+from actors.strict.rules import anthropic_hosts
+from actors.strict.rules.base import (
+    AnthropicProfile,
+    AnthropicSettings,
+    Json,
+    Mode,
+    RuleBroken,
+    ServerRefusal,
+)
+from actors.strict.rules.bedrock_rules import BedrockSettings
+from actors.strict.script import Behaviour, Script, Turn
+from actors.strict.server import ServerLimits, bearer, same
+from actors.strict.sigv4 import AwsKey
+from actors.strict.wire import AnthropicWire
+from actors.strict.wires.bedrock import BedrockWire
+from actors.strict.wires.invoke_model import InvokeModelWire
+
+
+class HostedClaude(AnthropicServer):
+    """What the two have in common. Use a subclass.
+
+    A script sees the request with its `model`, and whether it asks for a `stream`.
+    """
+
+    paths: frozenset[str] = frozenset()
+    route: ClassVar[re.Pattern[str]]
+
+    def routed(self, request: HttpRequest) -> bool:
+        return self.route.fullmatch(request.path) is not None
+
+    def read(self, request: HttpRequest) -> Json:
+        body, path = super().read(request), self.route.fullmatch(request.path)
+        if path is None or not isinstance(body, dict):
+            return body
+        return {
+            **anthropic_hosts.own_form(body, unquote(path["model"])),
+            "stream": path["stream"] is not None,
+        }
+
+    def judge(self, request: HttpRequest) -> ServerRefusal | None:
+        path = self.route.fullmatch(request.path)
+        model = unquote(path["model"]) if path else ""
+        try:
+            anthropic_hosts.validate(request.body, self.dialect, self._mode, self._settings, model)
+        except RuleBroken as refused:
+            return refused.refusal
+        return None
+
+    def looked_up(self, request: HttpRequest) -> bytes | None:
+        return None
+
+    def counted(self, request: HttpRequest) -> bytes | None:
+        return None
+
+
+class VertexAnthropicServer(HostedClaude):
+    """Claude on Vertex AI at `endpoint` + `/models/MODEL:rawPredict` and `:streamRawPredict`.
+
+    `api_key` is the only access token that is let in.
+    """
+
+    dialect = "vertex_anthropic"
+    route = re.compile(
+        r"/v1/projects/[^/]+/locations/[^/]+/publishers/anthropic/models/(?P<model>[^/:]+):"
+        r"(?:rawPredict|(?P<stream>streamRawPredict))"
+    )
+
+    @property
+    def endpoint(self) -> str:
+        return f"{self.base_url}/v1/projects/project-1/locations/global/publishers/anthropic"
+
+    def denied(self, request: HttpRequest) -> ServerRefusal | None:
+        if self.api_key is None or same(bearer(request), self.api_key):
+            return None
+        return self.wire.failure(401)
+
+
+class BedrockAnthropicServer(HostedClaude):
+    """Claude on Bedrock at `base_url` + `/model/MODEL/invoke` and `/invoke-with-response-stream`.
+
+    `api_key` is the only bearer token that is let in, `aws_key` the only key whose signature is; either will do if both
+    are given.
+    """
+
+    dialect = "bedrock_anthropic"
+    request_id_header = "x-amzn-requestid"
+    stream_type = "application/vnd.amazon.eventstream"
+    route = re.compile(r"/model/(?P<model>[^/]+)/invoke(?P<stream>-with-response-stream)?")
+
+    def __init__(
+        self,
+        script: Script | Sequence[Turn] | Behaviour | None = None,
+        *,
+        models: Mapping[str, AnthropicProfile] | None = None,
+        settings: AnthropicSettings | None = None,
+        mode: Mode = "strict",
+        faults: Faults | None = None,
+        api_key: str | None = None,
+        aws_key: AwsKey | None = None,
+        write_bytes: int | None = None,
+        host: str = "",
+        limits: ServerLimits | None = None,
+        cache: PromptCache | None = None,
+    ) -> None:
+        super().__init__(
+            script,
+            models=models,
+            settings=settings,
+            mode=mode,
+            faults=faults,
+            api_key=api_key,
+            write_bytes=write_bytes,
+            host=host,
+            limits=limits,
+            cache=cache,
+        )
+        self._aws_key = aws_key
+        self.wire = InvokeModelWire(
+            AnthropicWire(self._settings, mode, host), BedrockWire(BedrockSettings(), mode)
+        )
+
+    def denied(self, request: HttpRequest) -> ServerRefusal | None:
+        return denial(request, self.wire, self.api_key, self._aws_key)
+
+    def refusal_headers(self, refusal: ServerRefusal) -> tuple[tuple[str, str], ...]:
+        kind = self.wire.failure(refusal.status).type
+        return (("x-amzn-errortype", f"{kind}:http://internal.amazon.com/coral/com.amazon.bedrock/"),)

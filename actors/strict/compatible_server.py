@@ -1,0 +1,259 @@
+"""Strict loopback servers of the vendors that speak the Chat Completions family.
+
+    async with serve(MistralServer(), CompatibleServer(vendor="qwen")) as (mistral, qwen):
+        ...
+
+One class does it all; a vendor is a name, its rules, its manner of writing and its paths. The named classes are for
+the vendors that have options of their own or a client library.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeAlias, TypedDict, Unpack
+
+from actors.strict.cache import PromptCache
+from actors.strict.catalogue import openai_models
+from actors.strict.faults import Fault, Faults
+from actors.strict.loopback import HttpRequest, LoopbackAnswer
+from actors.strict.recollection import Recollection
+from actors.strict.rules import validate
+from actors.strict.rules.base import CompatibleProfile, CompatibleSettings, Json, Mode, ServerRefusal, dumped
+from actors.strict.rules.compatible import HOSTS
+from actors.strict.rules.host import thinks
+from actors.strict.rules.openrouter import to_anthropic
+from actors.strict.rules.prompts import Prompt, anthropic_prompt, in_anthropics_form
+from actors.strict.rules.reading import parse
+from actors.strict.script import Behaviour, Call, Script, Think, Turn
+from actors.strict.server import LoopbackServer, ServerLimits, bearer, same
+from actors.strict.wire import said
+from actors.strict.wires.compatible import MANNERS, CompatibleWire, Manner
+
+Turns: TypeAlias = Script | Sequence[Turn] | Behaviour | None
+Upstreams: TypeAlias = Sequence[str] | Callable[[int, Json], str]
+
+# Vendors whose client and whose documentation disagree about the `/v1` answer at both.
+_BASES: Mapping[str, tuple[str, ...]] = {
+    "mistral": ("", "/v1"),
+    "deepseek": ("", "/v1"),
+    "openrouter": ("/api/v1",),
+    "groq": ("/openai/v1",),
+    "qwen": ("/compatible-mode/v1",),
+    "glm": ("/api/paas/v4",),
+}
+_REMEMBERED = {"kimi": "KIM-S03", "deepseek": "DSK-S03"}
+
+
+class Options(TypedDict, total=False):
+    """The options all these servers take; `CompatibleServer` says what they mean."""
+
+    models: Mapping[str, CompatibleProfile] | None
+    settings: CompatibleSettings | None
+    mode: Mode
+    faults: Faults | None
+    api_key: str | None
+    write_bytes: int | None
+    host: str
+    limits: ServerLimits | None
+    cache: PromptCache | None
+
+
+class CompatibleServer(LoopbackServer):
+    """Any vendor of the family at `base_url` + `/chat/completions`.
+
+    Args:
+        vendor: Name of its dialect.
+        models: The models that exist and what each takes; None lets any name in, under the profile of
+            `settings`, or the vendor's own.
+        manner: How it writes, where that is not the vendor's usual way.
+
+    Raises:
+        ValueError: There is no such vendor.
+    """
+
+    request_id_header = "x-request-id"
+
+    def __init__(
+        self,
+        script: Turns = None,
+        *,
+        vendor: str,
+        models: Mapping[str, CompatibleProfile] | None = None,
+        settings: CompatibleSettings | None = None,
+        mode: Mode = "strict",
+        faults: Faults | None = None,
+        api_key: str | None = None,
+        write_bytes: int | None = None,
+        host: str = "",
+        limits: ServerLimits | None = None,
+        cache: PromptCache | None = None,
+        manner: Manner | None = None,
+    ) -> None:
+        if vendor not in HOSTS:
+            raise ValueError(f"No rules for vendor {vendor!r}; known: {', '.join(HOSTS)}")
+        settings = settings or CompatibleSettings()
+        self.settings = settings if models is None else replace(settings, models=models)
+        self.dialect = self.vendor = vendor
+        bases = _BASES.get(vendor, ("/v1",))
+        self.base_path, self.paths = bases[0], frozenset(f"{base}/chat/completions" for base in bases)
+        self._mode: Mode = mode
+        self._writer = CompatibleWire(
+            host, vendor, manner or MANNERS.get(vendor, Manner()), lambda: self.settings
+        )
+        super().__init__(
+            Script.of(script),
+            self._writer,
+            faults=faults,
+            api_key=api_key,
+            write_bytes=write_bytes,
+            limits=limits,
+            cache=cache,
+        )
+        self._handed_out = Recollection(self._limits.recordings)
+
+    def judge(self, request: HttpRequest) -> ServerRefusal | None:
+        refusal = validate(request.body, self.vendor, mode=self._mode, settings=self.settings)
+        if refusal is None and self._mode == "strict" and self.vendor in _REMEMBERED:
+            refusal = self._changed(parse(request.body))
+        return refusal
+
+    def prompt(self, request: HttpRequest, parsed: Json) -> Prompt | None:
+        if self.vendor == "openrouter" and to_anthropic(parsed, self.settings):
+            return anthropic_prompt(in_anthropics_form(parsed), lane=parsed.get("prompt_cache_key") or "")
+        return super().prompt(request, parsed)
+
+    def stored(self, request: HttpRequest) -> bytes | None:
+        listed = {path.removesuffix("/chat/completions") + "/models" for path in self.paths}
+        is_list = request.method == "GET" and request.path in listed
+        return dumped(openai_models(self.settings.models)) if is_list else None
+
+    def denied(self, request: HttpRequest) -> ServerRefusal | None:
+        if self.api_key is None or same(bearer(request), self.api_key):
+            return None
+        return self.wire.failure(401)
+
+    def _changed(self, request: Json) -> ServerRefusal | None:
+        """Return the refusal of reasoning that is not what this server handed out."""
+        host = HOSTS[self.vendor]
+        models = self.settings.models
+        profile = (models or {}).get(request["model"]) or self.settings.profile or host.profile
+        at = self._handed_out.changed(request["messages"]) if thinks(request, profile) else None
+        return None if at is None else host.rules[_REMEMBERED[self.vendor]].refused(at=at).refusal
+
+    def _parts(self, turn: Turn, request: Json, order: int, streamed: bool) -> list[bytes]:
+        thought = "".join(part.text for part in turn.parts if isinstance(part, Think))
+        if turn.calls and thought and self.vendor in _REMEMBERED:
+            ids = [self._writer.call_id(turn, request, order, at) for at in range(len(turn.calls))]
+            self._handed_out.keep(request["messages"], ids, thought)
+        return super()._parts(turn, request, order, streamed)
+
+
+class MistralServer(CompatibleServer):
+    """Mistral. Its client adds `/v1` to `base_url` itself; without it the path is served too."""
+
+    def __init__(self, script: Turns = None, **options: Unpack[Options]) -> None:
+        super().__init__(script, vendor="mistral", **options)
+
+
+class KimiServer(CompatibleServer):
+    """Kimi. `short_ids` are `name:index`, as its coding endpoint has them, without `functions.` in front."""
+
+    def __init__(self, script: Turns = None, *, short_ids: bool = False, **options: Unpack[Options]) -> None:
+        manner = replace(MANNERS["kimi"], ids="kimi_short" if short_ids else "kimi")
+        super().__init__(script, vendor="kimi", manner=manner, **options)
+
+
+class DeepSeekServer(CompatibleServer):
+    """DeepSeek, with and without `/v1` in the path."""
+
+    def __init__(self, script: Turns = None, **options: Unpack[Options]) -> None:
+        super().__init__(script, vendor="deepseek", **options)
+
+
+class OpenRouterServer(CompatibleServer):
+    """OpenRouter in front of one upstream, or of several in turn.
+
+    `upstreams` names who serves each request, in order, the last one for all further requests; or is a function of
+    request number and parsed body. None is the upstream of `settings` for all. A request that pins its provider
+    (`provider.order` with `allow_fallbacks` false) is served by that one.
+    """
+
+    def __init__(
+        self, script: Turns = None, *, upstreams: Upstreams | None = None, **options: Unpack[Options]
+    ) -> None:
+        super().__init__(script, vendor="openrouter", **options)
+        self._upstreams = upstreams or (self.settings.upstream,)
+
+    def answer(self, request: HttpRequest) -> LoopbackAnswer:
+        """Judge one request as its upstream does, record it and return the answer."""
+        upstream = self._upstream(self.received, self.read(request))
+        self.settings = replace(self.settings, upstream=upstream)
+        return super().answer(request)
+
+    def _upstream(self, order: int, parsed: Json) -> str:
+        wanted = parsed.get("provider") if isinstance(parsed, dict) else None
+        if isinstance(wanted, dict) and wanted.get("order") and wanted.get("allow_fallbacks") is False:
+            return str(wanted["order"][0])
+        if callable(self._upstreams):
+            return self._upstreams(order, parsed)
+        return self._upstreams[min(order, len(self._upstreams) - 1)]
+
+
+class GroqServer(CompatibleServer):
+    """Groq, which answers a model's malformed call, or a forced one that did not come, with an error."""
+
+    def __init__(self, script: Turns = None, **options: Unpack[Options]) -> None:
+        super().__init__(script, vendor="groq", **options)
+
+    def _served(self, request: HttpRequest, parsed: Json, fault: Fault | None, order: int) -> LoopbackAnswer:
+        failed = _model_fault(self.script.turn(parsed), parsed) if fault is None else None
+        if failed is None:
+            return super()._served(request, parsed, fault, order)
+        self.script.advance()
+        return self._refusal(failed, order)
+
+
+class AzureServer(CompatibleServer):
+    """Azure OpenAI: at `/openai/v1`, or with `deployment` in the classic form, which wants an `api-version`.
+
+    The key comes in the header `api-key`, or as a bearer token.
+    """
+
+    def __init__(self, script: Turns = None, *, deployment: str = "", **options: Unpack[Options]) -> None:
+        super().__init__(script, vendor="azure", **options)
+        self._deployment = deployment
+        self.base_path = f"/openai/deployments/{deployment}" if deployment else "/openai/v1"
+        self.paths = frozenset({f"{self.base_path}/chat/completions"})
+
+    @property
+    def endpoint(self) -> str:
+        return f"{self.base_url}?api-version=2024-10-21" if self._deployment else self.base_url
+
+    def routed(self, request: HttpRequest) -> bool:
+        has_version = re.search(r"(?:^|&)api-version=[^&]", request.query) is not None
+        return super().routed(request) and (has_version or not self._deployment)
+
+    def denied(self, request: HttpRequest) -> ServerRefusal | None:
+        key = request.headers.get("api-key") or bearer(request)
+        if self.api_key is None or same(key, self.api_key):
+            return None
+        return self.wire.failure(401)
+
+
+def _model_fault(turn: Turn, request: Json) -> ServerRefusal | None:
+    rules = HOSTS["groq"].rules
+    declared = {tool["function"]["name"] for tool in request.get("tools") or () if "function" in tool}
+    for call in turn.calls:
+        if call.name not in declared or not _is_object(call):
+            text = dumped({"name": call.name, "arguments": call.raw or dict(call.arguments)}).decode()
+            return replace(rules["GRQ-01"].refused().refusal, detail={"failed_generation": text})
+    if request.get("tool_choice") == "required" and not turn.calls:
+        return replace(rules["GRQ-02"].refused().refusal, detail={"failed_generation": said(turn)})
+    return None
+
+
+def _is_object(call: Call) -> bool:
+    try:
+        return call.raw is None or isinstance(parse(call.raw.encode()), dict)
+    except ValueError:
+        return False

@@ -1,0 +1,69 @@
+"""The strict server of any dialect, by the dialect's name.
+
+    async with serve(strict_server("mistral"), strict_server("bedrock")) as (mistral, bedrock):
+        ...
+
+The classes of `actors.testing` have more options; here are those that all of them share.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TypedDict, Unpack
+
+from actors.strict.anthropic_server import AnthropicServer
+from actors.strict.bedrock_server import BedrockServer
+from actors.strict.cache import PromptCache
+from actors.strict.claude_servers import BedrockAnthropicServer, VertexAnthropicServer
+from actors.strict.compatible_server import AzureServer, CompatibleServer, GroqServer, OpenRouterServer, Turns
+from actors.strict.faults import Faults
+from actors.strict.gemini_server import GeminiServer
+from actors.strict.responses_server import ResponsesServer
+from actors.strict.rules import DIALECTS, GeminiProfile, GeminiSettings
+from actors.strict.rules.base import Mode
+from actors.strict.server import LoopbackServer, OpenAIServer, ServerLimits
+
+
+class ServerOptions(TypedDict, total=False):
+    """The options that the servers of all dialects take; `LoopbackServer` says what they mean."""
+
+    mode: Mode
+    faults: Faults | None
+    api_key: str | None
+    write_bytes: int | None
+    limits: ServerLimits | None
+    cache: PromptCache | None
+
+
+_OWN: Mapping[str, Callable[..., LoopbackServer]] = {
+    "openai_chat": OpenAIServer,
+    "anthropic": AnthropicServer,
+    "vertex_anthropic": VertexAnthropicServer,
+    "bedrock_anthropic": BedrockAnthropicServer,
+    "openai_responses": ResponsesServer,
+    "gemini": GeminiServer,
+    "vertex": partial(GeminiServer, vertex=True),
+    "gemini_2": partial(GeminiServer, settings=GeminiSettings(GeminiProfile(signatures=False))),
+    "bedrock": BedrockServer,
+    "openrouter": OpenRouterServer,
+    "groq": GroqServer,
+    "azure": AzureServer,
+}
+
+SERVERS = DIALECTS
+"""Names of the dialects that have a strict server: all that have rules."""
+
+
+def strict_server(dialect: str, script: Turns = None, **options: Unpack[ServerOptions]) -> LoopbackServer:
+    """Return the strict server of a dialect, not yet running.
+
+    Args:
+        dialect: One of `SERVERS`.
+        script: The model's turns, or a function from the request to a turn; None says `ok` to everything.
+
+    Raises:
+        ValueError: No server speaks this dialect.
+    """
+    if dialect not in SERVERS:
+        raise ValueError(f"No strict server for dialect {dialect!r}; there are {', '.join(SERVERS)}.")
+    made = _OWN.get(dialect) or partial(CompatibleServer, vendor=dialect)
+    return made(script, **options)

@@ -1,0 +1,170 @@
+"""A strict loopback server that speaks Google's generateContent, as the Gemini API or as Vertex AI."""
+
+import hmac
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from actors.strict.cache import PromptCache
+from actors.strict.catalogue import gemini_models
+from actors.strict.faults import Faults
+from actors.strict.loopback import HttpRequest
+from actors.strict.oauth import OAuth
+from actors.strict.rules import gemini, validate
+from actors.strict.rules.base import Json, Mode, RuleBroken, ServerRefusal, dumped
+from actors.strict.rules.gemini_rules import GeminiProfile, GeminiSettings
+from actors.strict.rules.gemini_shape import shaped
+from actors.strict.rules.gemini_signatures import is_continuation
+from actors.strict.rules.reading import came
+from actors.strict.script import Behaviour, Script, Turn
+from actors.strict.server import LoopbackServer, ServerLimits, bearer
+from actors.strict.wires.gemini import GeminiWire
+
+_METHOD = r"models/(?P<model>[^/:]+):(?P<method>generateContent|streamGenerateContent|countTokens)"
+_API = re.compile(rf"/v1(?:alpha|beta)?/{_METHOD}")
+_MODELS = re.compile(r"/v1(?:alpha|beta)?/models")
+_VERTEX = re.compile(rf"/v1(?:beta1)?(?:/projects/[^/]+/locations/[^/]+)?/publishers/google/{_METHOD}")
+
+_UNREGISTERED = (
+    "Method doesn't allow unregistered callers (callers without established identity). Please use API Key or other "
+    "form of API consumer identity to call this API."
+)
+_CREDENTIALS = (
+    "Request had invalid authentication credentials. Expected OAuth 2 access token, login cookie or other valid "
+    "authentication credential. See https://developers.google.com/identity/sign-in/web/devconsole-project."
+)
+_NO_PROJECT = (
+    "Your application is authenticating by using local Application Default Credentials. The "
+    "generativelanguage.googleapis.com API requires a quota project, which is not set by default."
+)
+
+
+class GeminiServer(LoopbackServer):
+    """generateContent, streamGenerateContent and countTokens: the model and the method are in the path.
+
+    Models are under `/v1beta/models/`, on Vertex AI under `/v1/projects/<any>/locations/<any>/publishers/google/`.
+    `models` names the models that exist and what each takes; None lets any name in, under the profile of
+    `settings`, which also says for which account and with which secret signatures are made. With `oauth` it is an
+    account without a key: bearer tokens let in, and no key does.
+    """
+
+    base_path = ""
+    paths = frozenset()
+    request_id_header = "x-request-id"
+
+    def __init__(
+        self,
+        script: Script | Sequence[Turn] | Behaviour | None = None,
+        *,
+        vertex: bool = False,
+        models: Mapping[str, GeminiProfile] | None = None,
+        settings: GeminiSettings | None = None,
+        mode: Mode = "strict",
+        faults: Faults | None = None,
+        api_key: str | None = None,
+        write_bytes: int | None = None,
+        host: str = "",
+        limits: ServerLimits | None = None,
+        cache: PromptCache | None = None,
+        oauth: OAuth | None = None,
+    ) -> None:
+        self._settings = replace(settings or GeminiSettings(), vertex=vertex)
+        if models is not None:
+            self._settings = replace(self._settings, models=models)
+        api = "gemini" if self._settings.profile.signatures else "gemini_2"
+        self.dialect = "vertex" if vertex else api
+        self._mode: Mode = mode
+        super().__init__(
+            Script.of(script),
+            GeminiWire(self._settings, host),
+            faults=faults,
+            api_key=api_key,
+            write_bytes=write_bytes,
+            limits=limits,
+            cache=cache,
+        )
+        self.oauth = oauth
+
+    @property
+    def endpoint(self) -> str:
+        path = "/v1/projects/project-1/locations/global/publishers/google" if self._settings.vertex else ""
+        return self.base_url + path
+
+    def routed(self, request: HttpRequest) -> bool:
+        return self._route(request) is not None
+
+    def read(self, request: HttpRequest) -> Json:
+        """Return the parsed body in one spelling, with the `model` of the path in it."""
+        body, route = super().read(request), self._route(request)
+        if not isinstance(body, dict) or route is None or route["method"] == "countTokens":
+            return body
+        try:
+            body = came(shaped, body, True, True)
+        except RuleBroken:  # the rules say what is wrong with it
+            return body
+        return {**body, "model": route["model"]}
+
+    def streams(self, request: HttpRequest, parsed: Json) -> bool:
+        route = self._route(request)
+        return route is not None and route["method"] == "streamGenerateContent"
+
+    def judge(self, request: HttpRequest) -> ServerRefusal | None:
+        route = self._route(request)
+        settings = replace(self._settings, model=route["model"] if route else "")
+        if route is None or route["method"] != "countTokens":
+            refused = validate(request.body, "gemini", mode=self._mode, settings=settings)
+            return refused or self._lost(request, settings)
+        try:
+            gemini.validate_count(request.body, settings)
+        except RuleBroken as refused:
+            return refused.refusal
+        return None
+
+    def _lost(self, request: HttpRequest, settings: GeminiSettings) -> ServerRefusal | None:
+        """Refuse a continuation token that was not made for this request."""
+        body = self.read(request)
+        if not isinstance(body, dict) or "continuationToken" not in body or is_continuation(body, settings):
+            return None
+        return replace(
+            self.wire.failure(400), message="Continuation token is invalid.", param="continuation_token"
+        )
+
+    def direct_answer(self, request: HttpRequest) -> bytes | None:
+        route = self._route(request)
+        if route is None or route["method"] != "countTokens":
+            return None
+        return dumped({"totalTokens": len(request.body) // 4})
+
+    def stored(self, request: HttpRequest) -> bytes | None:
+        is_list = request.method == "GET" and _MODELS.fullmatch(request.path) and not self._settings.vertex
+        return dumped(gemini_models(self._settings.models)) if is_list else None
+
+    def denied(self, request: HttpRequest) -> ServerRefusal | None:
+        if self.oauth is not None:
+            return self._unauthorised(request, self.oauth)
+        if self.api_key is None:
+            return None
+        key = request.headers.get("x-goog-api-key") or request.headers.get("authorization", "")[7:]
+        if hmac.compare_digest(key.encode(), self.api_key.encode()):
+            return None
+        if self._settings.vertex:
+            return self.wire.failure(401)
+        return replace(
+            self.wire.failure(400), message="API key not valid. Please pass a valid API key.", param="api_key"
+        )
+
+    def _unauthorised(self, request: HttpRequest, oauth: OAuth) -> ServerRefusal | None:
+        token, project = bearer(request), request.headers.get("x-goog-user-project")
+        if not token and "x-goog-api-key" not in request.headers:
+            refusal = replace(self.wire.failure(403), message=_UNREGISTERED)
+        elif not token or oauth.state(token) != "valid":
+            refusal = replace(self.wire.failure(401), message=_CREDENTIALS)
+        elif oauth.project not in (None, project):
+            refusal = replace(self.wire.failure(403), message=_NO_PROJECT)
+        else:
+            return None
+        oauth.refusals += 1
+        return refusal
+
+    def _route(self, request: HttpRequest) -> re.Match[str] | None:
+        return (_VERTEX if self._settings.vertex else _API).fullmatch(request.path)

@@ -1,0 +1,189 @@
+"""The HTTP resources of OpenAI Responses that are no model's: stored responses, their input items, conversations.
+
+`ResponsesServer` asks this first for each request. What is not one of these paths is a request to the model.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
+from urllib.parse import parse_qs
+
+from actors.strict.loopback import HttpRequest
+from actors.strict.rules import responses_items
+from actors.strict.rules.base import Json, dumped
+from actors.strict.rules.reading import parse
+from actors.strict.rules.responses_rules import RULES, ResponsesProfile
+from actors.strict.rules.responses_store import ResponsesStore, StoredConversation
+from actors.strict.wire import _CREATED
+
+_MOST = 100
+_USUAL = 20
+_RESPONSE = r"/v1/responses/(?P<response>resp_[^/]+)"
+_CONVERSATION = r"/v1/conversations/(?P<conversation>[^/]+)"
+
+_Handler: TypeAlias = Callable[["ResponsesResources", HttpRequest, Mapping[str, str]], Json]
+
+
+class ResponsesResources:
+    """Answers requests about what a host keeps.
+
+    Args:
+        store: What it keeps.
+        profile: By which items that a client adds to a conversation are judged.
+    """
+
+    def __init__(self, store: ResponsesStore, profile: ResponsesProfile) -> None:
+        self._store = store
+        self._profile = profile
+
+    def answer(self, request: HttpRequest) -> bytes | None:
+        """Return the answer to a request, None if it is not about anything stored.
+
+        Raises:
+            RuleBroken: What the request names is not kept, or cannot be changed so.
+        """
+        for method, path, handle in _ROUTES:
+            if method == request.method and (found := path.fullmatch(request.path)) is not None:
+                return dumped(handle(self, request, found.groupdict()))
+        return None
+
+    def _show_response(self, request: HttpRequest, named: Mapping[str, str]) -> Json:
+        return self._response(named["response"])
+
+    def _response(self, response_id: str) -> Json:
+        kept = self._store.response(response_id)
+        if kept is None:
+            raise RULES["OAR-S16"].refused("response_id", id=response_id)
+        return kept
+
+    def _delete_response(self, request: HttpRequest, named: Mapping[str, str]) -> Json:
+        if not self._store.forget(named["response"]):
+            raise RULES["OAR-S16"].refused("response_id", id=named["response"])
+        return {"id": named["response"], "object": "response", "deleted": True}
+
+    def _cancel_response(self, request: HttpRequest, named: Mapping[str, str]) -> Json:
+        kept = self._response(named["response"])
+        if not kept.get("background"):
+            raise RULES["OAR-S17"].refused()
+        return kept
+
+    def _list_input(self, request: HttpRequest, named: Mapping[str, str]) -> Json:
+        self._response(named["response"])
+        return _page(self._store.given(named["response"]) or (), request.query)
+
+    def _create_conversation(self, request: HttpRequest, named: Mapping[str, str]) -> Json:
+        body = _object(request)
+        made = self._store.converse(self._judged(body.get("items") or []), body.get("metadata"))
+        return _conversation_body(made)
+
+    def _show_conversation(self, request: HttpRequest, named: Mapping[str, str]) -> Json:
+        return _conversation_body(self._conversation(named))
+
+    def _update_conversation(self, request: HttpRequest, named: Mapping[str, str]) -> Json:
+        found = self._conversation(named)
+        found.metadata = _object(request).get("metadata") or {}
+        return _conversation_body(found)
+
+    def _delete_conversation(self, request: HttpRequest, named: Mapping[str, str]) -> Json:
+        found = self._conversation(named)
+        self._store.end_conversation(found.id)
+        return {"id": found.id, "object": "conversation.deleted", "deleted": True}
+
+    def _list_items(self, request: HttpRequest, named: Mapping[str, str]) -> Json:
+        return _page(self._conversation(named).items, request.query)
+
+    def _add_items(self, request: HttpRequest, named: Mapping[str, str]) -> Json:
+        found = self._conversation(named)
+        added = self._store.append(found, self._judged(_object(request).get("items") or []))
+        return _listed(added, has_more=False)
+
+    def _show_item(self, request: HttpRequest, named: Mapping[str, str]) -> Json:
+        return self._item(named)
+
+    def _delete_item(self, request: HttpRequest, named: Mapping[str, str]) -> Json:
+        found, item = self._conversation(named), self._item(named)
+        found.items.remove(item)
+        return _conversation_body(found)
+
+    def _conversation(self, named: Mapping[str, str]) -> StoredConversation:
+        found = self._store.conversation(named["conversation"])
+        if found is None:
+            raise RULES["OAR-S25"].refused("conversation_id", id=named["conversation"])
+        return found
+
+    def _item(self, named: Mapping[str, str]) -> Json:
+        items = self._conversation(named).items
+        found = next((item for item in items if item["id"] == named["item"]), None)
+        if found is None:
+            raise RULES["OAR-S18"].refused("item_id", id=named["item"])
+        return found
+
+    def _judged(self, items: Sequence[Json]) -> Sequence[Json]:
+        """Return items that a client adds to a conversation. Their shapes are judged, their sequence with a request."""
+        responses_items.check({"input": items, "conversation": ""}, self._profile)
+        return items
+
+
+_ROUTES: tuple[tuple[str, re.Pattern[str], _Handler], ...] = tuple(
+    (method, re.compile(path), handle)
+    for method, path, handle in (
+        ("GET", _RESPONSE, ResponsesResources._show_response),
+        ("DELETE", _RESPONSE, ResponsesResources._delete_response),
+        ("POST", rf"{_RESPONSE}/cancel", ResponsesResources._cancel_response),
+        ("GET", rf"{_RESPONSE}/input_items", ResponsesResources._list_input),
+        ("POST", "/v1/conversations", ResponsesResources._create_conversation),
+        ("GET", _CONVERSATION, ResponsesResources._show_conversation),
+        ("POST", _CONVERSATION, ResponsesResources._update_conversation),
+        ("DELETE", _CONVERSATION, ResponsesResources._delete_conversation),
+        ("GET", rf"{_CONVERSATION}/items", ResponsesResources._list_items),
+        ("POST", rf"{_CONVERSATION}/items", ResponsesResources._add_items),
+        ("GET", rf"{_CONVERSATION}/items/(?P<item>[^/]+)", ResponsesResources._show_item),
+        ("DELETE", rf"{_CONVERSATION}/items/(?P<item>[^/]+)", ResponsesResources._delete_item),
+    )
+)
+
+
+def _object(request: HttpRequest) -> Json:
+    """Return the body of a request, which may be absent.
+
+    Raises:
+        RuleBroken: It is not a JSON object.
+    """
+    try:
+        body = parse(request.body or b"{}")
+    except ValueError as why:
+        raise RULES["OAR-S01"].refused(why=why) from why
+    if not isinstance(body, dict):
+        raise RULES["OAR-S01"].refused(why="the body is not an object")
+    return body
+
+
+def _conversation_body(conversation: StoredConversation) -> Json:
+    return {
+        "id": conversation.id,
+        "object": "conversation",
+        "created_at": _CREATED,
+        "metadata": conversation.metadata,
+    }
+
+
+def _page(items: Sequence[Json], query: str) -> Json:
+    """Return one page of a list: at most `limit` items behind `after`, the latest first unless `order` is `asc`."""
+    asked = {key: values[-1] for key, values in parse_qs(query).items()}
+    ordered = list(items) if asked.get("order") == "asc" else list(reversed(items))
+    ids = [item["id"] for item in ordered]
+    begin = ids.index(asked["after"]) + 1 if asked.get("after") in ids else 0
+    limit = int(asked["limit"]) if asked.get("limit", "").isdigit() else _USUAL
+    end = begin + min(max(limit, 1), _MOST)
+    return _listed(ordered[begin:end], has_more=end < len(ordered))
+
+
+def _listed(items: Sequence[Json], *, has_more: bool) -> Json:
+    ids = [item["id"] for item in items] or [""]
+    return {
+        "object": "list",
+        "data": list(items),
+        "first_id": ids[0],
+        "last_id": ids[-1],
+        "has_more": has_more,
+    }

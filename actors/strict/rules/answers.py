@@ -1,0 +1,63 @@
+"""The form of an answer on Chat Completions: `response_format`, and the words that must stand beside it.
+
+A host says in its data what it takes of a schema (`VendorHost`); the walk is one.
+"""
+
+import re
+
+from actors.strict.rules.base import Json, strings
+from actors.strict.rules.host import RequestContext
+from actors.strict.rules.openai_messages import RULES, check_type, listed, only, require
+
+_KEYS = frozenset({"name", "description", "schema", "strict"})
+_FORMS = ("text", "json_object", "json_schema")
+_NAME = re.compile(r"[a-zA-Z0-9_-]+")
+_MAX_NAME = 64
+
+
+def check(request: dict[str, Json], context: RequestContext) -> None:
+    """Refuse a form that the host does not have, or a schema that it does not take."""
+    asked = request.get("response_format")
+    if asked is None:
+        return
+    check_type(asked, dict, "response_format", "an object")
+    which = require(asked, "type", "response_format")
+    if which not in _FORMS:
+        told = listed(_FORMS)
+        raise RULES["OAC-06"].refused(
+            "response_format.type", path="response_format.type", value=which, values=told
+        )
+    only(asked, frozenset({"type", "json_schema"}), "response_format", context)
+    if which == "json_object" and context.holds(RULES["OAC-S14"]) and not _says_json(request["messages"]):
+        raise RULES["OAC-S14"].refused("messages")
+    if which == "json_schema":
+        _check_named(require(asked, "json_schema", "response_format"), context)
+
+
+def _says_json(messages: Json) -> bool:
+    return any("json" in text.lower() for _, text in strings(messages))
+
+
+def _check_named(form: Json, context: RequestContext) -> None:
+    path = "response_format.json_schema"
+    check_type(form, dict, path, "an object")
+    only(form, _KEYS, path, context)
+    name = require(form, "name", path)
+    check_type(name, str, f"{path}.name", "a string")
+    if len(name) > _MAX_NAME:
+        at = f"{path}.name"
+        raise RULES["OAC-10"].refused(at, path=at, limit=_MAX_NAME, length=len(name), name=name)
+    if not _NAME.fullmatch(name):
+        raise RULES["OAC-S06"].refused(f"{path}.name", path=f"{path}.name", name=name)
+    schema = require(form, "schema", path)
+    check_type(schema, dict, f"{path}.schema", "an object")
+    if form.get("strict") is not None:
+        check_type(form["strict"], bool, f"{path}.strict", "a boolean")
+    if wrong := _wrong(schema, context, is_strict=form.get("strict") is True):
+        raise RULES["OAC-S13"].refused("response_format", name=name, why=wrong)
+
+
+def _wrong(schema: dict[str, Json], context: RequestContext, *, is_strict: bool) -> str | None:
+    if is_strict and (wrong := context.host.strict(schema, context.mode)):
+        return wrong
+    return context.host.answer(schema)

@@ -1,0 +1,443 @@
+"""Anthropic Messages: what `POST /v1/messages` refuses outside the messages, and the order of the walk.
+
+Body, model, required parameters, unknown keys, values, tools, system; then the messages (their shape, ids,
+content and sequence, in `anthropic_messages`), cache breakpoints, and thinking (`anthropic_thinking`).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from actors.strict.rules import (
+    anthropic_messages,
+    anthropic_schema,
+    anthropic_thinking,
+    image_sizes,
+    tool_schemas,
+)
+from actors.strict.rules.anthropic_messages import cache_mark, check_name, check_text, field, only
+from actors.strict.rules.anthropic_rules import RULES
+from actors.strict.rules.anthropic_shapes import (
+    COUNTED_KEYS,
+    CUSTOM_TOOL_KEYS,
+    OUTPUT_KEYS,
+    TOOLSETS,
+    is_provider_tool,
+)
+from actors.strict.rules.anthropic_threads import ThreadStore, assumed
+from actors.strict.rules.base import (
+    AnthropicProfile,
+    AnthropicSettings,
+    Json,
+    Mode,
+    RuleBroken,
+    dumped,
+    unknown_key,
+)
+from actors.strict.rules.model_checks import profile_of_model
+from actors.strict.rules.reading import came, fresh, parse, standard_of
+
+_KEYS = COUNTED_KEYS | OUTPUT_KEYS
+_INTERLEAVED_BETA = "interleaved-thinking-2025-05-14"
+_BINDING_BETA = "thinking-binding-controls-2026-08-01"
+_THINKING_KEYS: Mapping[str, frozenset[str]] = {
+    "enabled": frozenset({"type", "budget_tokens", "display", "block_binding"}),
+    "adaptive": frozenset({"type", "display", "block_binding"}),
+    "disabled": frozenset({"type", "block_binding"}),
+    "between_tools": frozenset({"type"}),
+}
+_UNSUPPORTED: Mapping[str, str] = {
+    "enabled": "ANT-45",
+    "adaptive": "ANT-46",
+    "disabled": "ANT-47",
+    "between_tools": "ANT-47-between",
+}
+_CHOICE_KEYS: Mapping[str, frozenset[str]] = {
+    "auto": frozenset({"type", "disable_parallel_tool_use"}),
+    "any": frozenset({"type", "disable_parallel_tool_use"}),
+    "tool": frozenset({"type", "name", "disable_parallel_tool_use"}),
+    "none": frozenset({"type"}),
+}
+_THREAD_KEYS: Mapping[str, frozenset[str]] = {
+    "create": frozenset({"type"}),
+    "continue": frozenset({"type", "previous_message_id"}),
+}
+_TOOL = standard_of("ANT tool")
+_MIN_BUDGET = 1024
+_LEAST_TOP = 0.95  # while the model thinks
+
+
+def validate(
+    body: bytes,
+    mode: Mode,
+    settings: AnthropicSettings,
+    *,
+    count: bool = False,
+    threads: ThreadStore | None = None,
+) -> None:
+    """Walk one request body.
+
+    Args:
+        count: It asks for a token count, which has no output parameters.
+        threads: The threads that the host keeps. A body alone continues none.
+
+    Raises:
+        RuleBroken: At the first rule that is broken.
+    """
+    judge(parsed(body), mode, settings, count=count, size=len(body), threads=threads)
+
+
+def judge(
+    request: dict[str, Json],
+    mode: Mode,
+    settings: AnthropicSettings,
+    *,
+    count: bool = False,
+    size: int | None = None,
+    threads: ThreadStore | None = None,
+) -> None:
+    """Walk a request that is parsed already, of so many bytes; see `validate`."""
+    profile = profile_of(request, settings)
+    for key in ("messages",) if count else ("messages", "max_tokens"):
+        if request.get(key) is None:
+            raise RULES["ANT-S01"].refused(path=key)
+    if (unknown := unknown_key(request, COUNTED_KEYS if count else _KEYS)) is not None:
+        raise RULES["ANT-28"].refused(path=unknown)
+    if request.get("thread") is not None:
+        request = _continued(request, settings, threads or ThreadStore())
+    _check_values(request, profile)
+    _check_thinking(request, profile, settings)
+    _check_tools(request.get("tools"))
+    _check_choice(request, profile)
+    _check_system(request.get("system"))
+    anthropic_messages.check(request["messages"], mode, profile)
+    _check_media(request["messages"], profile)
+    image_sizes.check(request["messages"])
+    check_breakpoints(request)
+    anthropic_thinking.check(request, mode, profile, settings)
+    if profile.context_tokens is not None:
+        tokens = (len(dumped(request)) if size is None else size) // 4
+        _check_window(tokens, request.get("max_tokens") or 0, profile, profile.context_tokens)
+
+
+def _continued(request: Json, settings: AnthropicSettings, threads: ThreadStore) -> Json:
+    """Return the request behind the thread that it continues, if it continues one."""
+    thread = field(request, "thread", dict, "")
+    which = field(thread, "type", str, "thread.")
+    if which not in _THREAD_KEYS:
+        tags = ", ".join(f"'{name}'" for name in _THREAD_KEYS)
+        raise RULES["ANT-S04"].refused(path="thread", tag=which, tags=tags)
+    only(thread, _THREAD_KEYS[which], f"thread.{which}")
+    if which == "continue":
+        field(thread, "previous_message_id", str, "thread.continue.")
+        field(request, "messages", list, "")
+    try:
+        return threads.continued(request)
+    except RuleBroken as unknown:
+        if settings.signatures == "trust" and unknown.refusal.rule == "ANT-S21":
+            return assumed(request)
+        raise
+
+
+def _check_window(tokens: int, max_tokens: int, profile: AnthropicProfile, limit: int) -> None:
+    if tokens > limit:
+        raise RULES["ANT-36"].refused(tokens=tokens, limit=limit)
+    if profile.window_counts_output and tokens + max_tokens > limit:
+        raise RULES["ANT-37"].refused(tokens=tokens, asked=max_tokens, limit=limit)
+
+
+def _check_media(messages: Sequence[Json], profile: AnthropicProfile) -> None:
+    counted = [came(_media_of, message) for message in messages]
+    images, documents = (sum(counts) for counts in zip(*counted, strict=True))
+    if profile.media is not None and images + documents > profile.media:
+        raise RULES["ANT-54"].refused(images=images, documents=documents, most=profile.media)
+
+
+def _media_of(message: Json) -> tuple[int, int]:
+    kinds = [block.get("type") for block in _blocks(message.get("content"))]
+    return kinds.count("image"), kinds.count("document")
+
+
+def _blocks(content: Json) -> Iterable[Json]:
+    """Yield the blocks of a message, and those inside its results."""
+    for block in content if isinstance(content, list) else ():
+        if isinstance(block, dict):
+            yield block
+            yield from _blocks(block.get("content"))
+
+
+def parsed(body: bytes) -> dict[str, Json]:
+    """Return the request object of a body.
+
+    Raises:
+        Refused: It is not strict JSON, or not an object.
+    """
+    try:
+        request = parse(body)
+    except ValueError as why:
+        text, _, place = str(why).rpartition(" at ")
+        surrogate = "surrogate" in text or "hex escape" in text
+        told = f"no low surrogate in string: {place}" if surrogate else f"{text}: {place}"
+        raise RULES["ANT-31"].refused(why=told) from why
+    if not isinstance(request, dict):
+        raise RULES["ANT-S02"].refused(path="body", kind="dictionary")
+    return request
+
+
+def profile_of(request: dict[str, Json], settings: AnthropicSettings) -> AnthropicProfile:
+    """Return what the model of a request takes.
+
+    Raises:
+        Refused: No model is named, or it does not exist.
+    """
+    model = request.get("model")
+    if model is None:
+        raise RULES["ANT-S01"].refused(path="model")
+    if not isinstance(model, str):
+        raise RULES["ANT-S02"].refused(path="model", kind="string")
+    if settings.models is None:
+        return profile_of_model(settings.profile, model)
+    if model not in settings.models:
+        raise RULES["ANT-38"].refused(model=model)
+    return settings.models[model]
+
+
+def _check_values(request: dict[str, Json], profile: AnthropicProfile) -> None:
+    asked = field(request, "max_tokens", int, "", required=False)
+    if asked is not None and asked < 1:
+        raise RULES["ANT-S08"].refused(path="max_tokens", limit=1)
+    if asked is not None and asked > profile.max_output_tokens:
+        raise RULES["ANT-35"].refused(asked=asked, limit=profile.max_output_tokens, model=request["model"])
+    _check_sampling(request, profile)
+    field(request, "stream", bool, "", required=False)
+    for at, text in enumerate(field(request, "stop_sequences", list, "", required=False) or ()):
+        if not isinstance(text, str):
+            raise RULES["ANT-S02"].refused(path=f"stop_sequences.{at}", kind="string")
+        if not text.strip():
+            raise RULES["ANT-S17"].refused()
+    config = field(request, "output_config", dict, "", required=False) or {}
+    only(config, frozenset({"effort", "format", "task_budget"}), "output_config")
+    effort = field(config, "effort", str, "output_config.", required=False)
+    if effort is not None and effort not in profile.efforts:
+        levels = ", ".join(sorted(profile.efforts))
+        raise RULES["ANT-49" if levels else "ANT-49-none"].refused(effort=effort, levels=levels)
+    between = (request.get("thinking") or {}).get("type") == "between_tools"
+    if between and effort in ("xhigh", "max"):
+        raise RULES["ANT-49-between"].refused(effort=effort)
+    # Before `output_config` the beta of structured outputs had the form of the answer in a parameter of its own.
+    config = {"format": request.get("output_format"), **config}
+    if config["format"] is not None and not profile.schemas:
+        raise RULES["ANT-S31"].refused()
+    anthropic_schema.check(config)
+
+
+def _check_sampling(request: dict[str, Json], profile: AnthropicProfile) -> None:
+    for key in ("temperature", "top_p", "top_k"):
+        if not profile.sampling and request.get(key) is not None:
+            raise RULES["ANT-56"].refused(key=key)
+    for key in ("temperature", "top_p"):
+        value = request.get(key)
+        if value is None:
+            continue
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            raise RULES["ANT-S02"].refused(path=key, kind="number")
+        if value > 1:
+            raise RULES["ANT-S14"].refused(path=key, limit=1)
+        if value < 0:
+            raise RULES["ANT-S08"].refused(path=key, limit=0)
+    top, thinking = request.get("top_p"), request.get("thinking")
+    if profile.one_sampling and None not in (top, request.get("temperature")):
+        raise RULES["ANT-S15"].refused()
+    thinks = isinstance(thinking, dict) and thinking.get("type") in ("enabled", "adaptive")
+    heat = request.get("temperature")
+    if profile.is_exact and heat not in (None, 1) and _thinks(request, profile):
+        raise RULES["ANT-S10"].refused()
+    if top is not None and top < _LEAST_TOP and thinks:
+        raise RULES["ANT-S16"].refused()
+
+
+def _thinks(request: dict[str, Json], profile: AnthropicProfile) -> bool:
+    """Return True if the model thinks before it answers a request."""
+    kind = (request.get("thinking") or {}).get("type")
+    return profile.thinks if kind is None else kind != "disabled"
+
+
+def _check_thinking(request: dict[str, Json], profile: AnthropicProfile, settings: AnthropicSettings) -> None:
+    config = field(request, "thinking", dict, "", required=False)
+    if config is None:
+        return
+    which = field(config, "type", str, "thinking.")
+    if which not in _THINKING_KEYS:
+        tags = ", ".join(f"'{name}'" for name in sorted(_THINKING_KEYS))
+        raise RULES["ANT-S04"].refused(path="thinking", tag=which, tags=tags)
+    if which not in profile.thinking:
+        raise RULES[_UNSUPPORTED[which]].refused()
+    path = f"thinking.{which}"
+    if "block_binding" in config and _BINDING_BETA not in settings.betas:
+        raise RULES["ANT-50"].refused(path=path)
+    only(config, _THINKING_KEYS[which], path)
+    field(config, "block_binding", dict, f"{path}.", required=False)
+    if which == "enabled":
+        _check_budget(request, config, spread=_INTERLEAVED_BETA in settings.betas)
+
+
+def _check_budget(request: dict[str, Json], config: dict[str, Json], *, spread: bool) -> None:
+    """Check how many tokens thinking may take; `spread` over a whole tool loop they may exceed one answer's."""
+    budget = field(config, "budget_tokens", int, "thinking.enabled.")
+    if budget < _MIN_BUDGET:
+        raise RULES["ANT-S08"].refused(path="thinking.enabled.budget_tokens", limit=_MIN_BUDGET)
+    if "max_tokens" in request and request["max_tokens"] <= budget and not spread:
+        raise RULES["ANT-S09"].refused()
+    if request.get("temperature") not in (None, 1):
+        raise RULES["ANT-S10"].refused()
+
+
+def _check_tools(tools: Json) -> None:
+    if tools is None:
+        return
+    if not isinstance(tools, list):
+        raise RULES["ANT-S02"].refused(path="tools", kind="list")
+    for at, tool in fresh(tools, _TOOL):
+        if not isinstance(tool, dict):
+            raise RULES["ANT-S02"].refused(path=f"tools.{at}", kind="dictionary")
+        _check_tool(tool, f"tools.{at}")
+    names = [tool["name"] for tool in tools if tool.get("name") is not None]
+    if len(set(names)) != len(names):
+        raise RULES["ANT-09"].refused()
+
+
+def _check_tool(tool: dict[str, Json], path: str) -> None:
+    which = field(tool, "type", str, f"{path}.", required=False) or "custom"
+    if which != "custom":
+        _check_provider_tool(tool, which, path)
+        return
+    path = f"{path}.custom"
+    check_name(field(tool, "name", str, f"{path}."), f"{path}.name")
+    only(tool, CUSTOM_TOOL_KEYS, path)
+    field(tool, "description", str, f"{path}.", required=False)
+    schema = field(tool, "input_schema", dict, f"{path}.")
+    if field(schema, "type", str, f"{path}.input_schema.") != "object":
+        raise RULES["ANT-S03"].refused(path=f"{path}.input_schema.type", values="'object'")
+    if schema.keys() & {"oneOf", "allOf", "anyOf"}:
+        raise RULES["ANT-S13"].refused(path=f"{path}.input_schema")
+    if tool_schemas.has_odd_key(schema):
+        raise RULES["ANT-57"].refused(path=f"{path}.input_schema")
+    if tool_schemas.stray_value(schema) is not None:
+        raise RULES["ANT-S30"].refused(path=f"{path}.input_schema")
+    cache_mark(tool, path)
+
+
+def _check_provider_tool(tool: dict[str, Json], which: str, path: str) -> None:
+    if not is_provider_tool(which):
+        tags = "'custom' and the tools of the provider, such as 'web_search_20260318'"
+        raise RULES["ANT-S04"].refused(path=path, tag=which, tags=tags)
+    named = TOOLSETS.get(which, "name")
+    if named is not None:
+        field(tool, named, str, f"{path}.{which}.")
+    cache_mark(tool, f"{path}.{which}")
+
+
+def _check_choice(request: dict[str, Json], profile: AnthropicProfile) -> None:
+    choice = field(request, "tool_choice", dict, "", required=False)
+    if choice is None:
+        return
+    which = field(choice, "type", str, "tool_choice.")
+    if which not in _CHOICE_KEYS:
+        raise RULES["ANT-S04"].refused(path="tool_choice", tag=which, tags="'any', 'auto', 'none', 'tool'")
+    only(choice, _CHOICE_KEYS[which], f"tool_choice.{which}")
+    if not request.get("tools") and not request.get("mcp_servers"):
+        raise RULES["ANT-S11"].refused()
+    if which in ("auto", "none"):
+        return
+    if not profile.forced_tool_choice:
+        raise RULES["ANT-48"].refused()
+    if (request.get("thinking") or {}).get("type") == "enabled" or (
+        profile.is_exact and _thinks(request, profile)
+    ):
+        raise RULES["ANT-48-thinking"].refused()
+    if which == "tool":
+        name = field(choice, "name", str, "tool_choice.tool.")
+        if all(tool.get("name") != name for tool in request.get("tools") or ()):
+            raise RULES["ANT-S12"].refused(name=name)
+
+
+def _check_system(system: Json) -> None:
+    if system is None or isinstance(system, str):
+        return
+    if not isinstance(system, list):
+        raise RULES["ANT-S02"].refused(path="system", kind="list")
+    for at, block in enumerate(system):
+        path = f"system.{at}"
+        if not isinstance(block, dict):
+            raise RULES["ANT-S02"].refused(path=path, kind="dictionary")
+        if field(block, "type", str, f"{path}.") != "text":
+            raise RULES["ANT-S03"].refused(path=f"{path}.type", values="'text'")
+        field(block, "text", str, f"{path}.")
+        only(block, frozenset({"type", "text", "cache_control", "citations"}), path)
+        cache_mark(block, path)
+        check_text(block, "system", path)
+
+
+def check_marked_texts(message: dict[str, Json]) -> None:
+    """Refuse a breakpoint on a text that is empty, wherever in a message it stands."""
+    for block in _blocks(message.get("content")):
+        if (
+            block.get("type") == "text"
+            and block.get("cache_control") is not None
+            and not block["text"].strip()
+        ):
+            raise RULES["ANT-33"].refused(path="messages")
+
+
+def check_breakpoints(request: dict[str, Json]) -> None:
+    """Refuse more breakpoints than four, and one for an hour behind one for minutes."""
+    short_at, count = False, 0
+    if request.get("cache_control") is not None:
+        cache_mark(request, "")
+        count = 1
+    for path, mark in _marks(request):
+        count += 1
+        if mark.get("ttl", "5m") == "5m":
+            short_at = True
+        elif short_at:
+            raise RULES["ANT-34-ttl"].refused(path=path)
+    if count > 4:
+        raise RULES["ANT-32"].refused(count=count)
+
+
+def _marks(request: dict[str, Json]) -> Iterable[tuple[str, Json]]:
+    yield from _marked(_ahead(request))
+    for at, message in enumerate(request["messages"]):
+        for path, mark in came(_marks_of, message):
+            yield f"messages.{at}.{path}", mark
+
+
+def _marks_of(message: Json) -> tuple[tuple[str, Json], ...]:
+    return tuple(_marked(_parts(message)))
+
+
+def _marked(placed: Iterable[tuple[str, Json]]) -> Iterable[tuple[str, Json]]:
+    return ((path, mark) for path, block in placed if (mark := block.get("cache_control")) is not None)
+
+
+def cacheable(request: dict[str, Json]) -> Iterable[tuple[str, dict[str, Json]]]:
+    """Yield (path, block) for all that may carry a cache breakpoint, in the order the provider reads it."""
+    yield from _ahead(request)
+    for at, message in enumerate(request["messages"]):
+        yield from ((f"messages.{at}.{path}", part) for path, part in _parts(message))
+
+
+def _ahead(request: dict[str, Json]) -> Iterable[tuple[str, dict[str, Json]]]:
+    for at, tool in enumerate(request.get("tools") or ()):
+        yield f"tools.{at}", tool
+    system = request.get("system")
+    for at, block in enumerate(system if isinstance(system, list) else ()):
+        yield f"system.{at}", block
+
+
+def _parts(message: Json) -> Iterable[tuple[str, dict[str, Json]]]:
+    content = message.get("content")
+    for number, block in enumerate(content if isinstance(content, list) else ()):
+        yield f"content.{number}", block
+        inner = block.get("content")
+        for deep, part in enumerate(inner if isinstance(inner, list) else ()):
+            if isinstance(part, dict):
+                yield f"content.{number}.content.{deep}", part

@@ -1,0 +1,129 @@
+"""Anthropic Messages: what the schema of an answer may say (`output_config.format`).
+
+From the page "Structured outputs" (limitations of JSON Schema, and of its complexity), and the refusals that clients of
+the API report. A keyword that neither names is taken.
+"""
+
+from collections.abc import Iterator
+
+from actors.strict.rules.anthropic_messages import field, only
+from actors.strict.rules.anthropic_rules import RULES
+from actors.strict.rules.base import Json
+from actors.strict.rules.json_schema import defined, nodes
+
+_PATH = "output_config.format.schema"
+_BOUNDS = frozenset(
+    """minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength maxItems uniqueItems
+    minProperties maxProperties patternProperties propertyNames""".split()  # noqa: SIM905  as a list it is a page
+)
+_FORMATS = frozenset(
+    "date-time time date duration email hostname uri ipv4 ipv6 uuid".split()  # noqa: SIM905  likewise
+)
+_LISTS = ("anyOf", "allOf", "oneOf")
+_MAX_OPTIONAL = 24
+_MAX_UNIONS = 16
+
+
+def check(config: dict[str, Json]) -> None:
+    """Check the form of the answer that an `output_config` asks for.
+
+    Raises:
+        RuleBroken: It is none, or a schema that the host does not compile.
+    """
+    form = field(config, "format", dict, "output_config.", required=False)
+    if form is None:
+        return
+    path = "output_config.format"
+    if field(form, "type", str, f"{path}.") != "json_schema":
+        raise RULES["ANT-S03"].refused(path=f"{path}.type", values="'json_schema'")
+    only(form, frozenset({"type", "schema"}), path)
+    root = field(form, "schema", dict, f"{path}.")
+    found = list(nodes(root, _inner))
+    for node in found:
+        _check_node(node, root)
+    if _recursive(root):
+        raise RULES["ANT-S19"].refused()
+    optional = sum(len(_optional(node)) for node in found)
+    if optional > _MAX_OPTIONAL:
+        raise RULES["ANT-S20"].refused(what="optional parameters", count=optional, limit=_MAX_OPTIONAL)
+    unions = sum(1 for node in found for inner in _members(node) if _is_union(inner))
+    if unions > _MAX_UNIONS:
+        raise RULES["ANT-S20"].refused(what="parameters with union types", count=unions, limit=_MAX_UNIONS)
+
+
+def _check_node(node: dict[str, Json], root: Json) -> None:
+    kinds = node.get("type")
+    told = kinds if isinstance(kinds, list) else [kinds]
+    if "object" in told and node.get("additionalProperties") is not False:
+        raise RULES["ANT-S18"].refused(why=_open(node))
+    if barred := sorted(_BOUNDS & node.keys()):
+        kind = next((kind for kind in told if isinstance(kind, str)), "any")
+        verb = "properties {} are" if len(barred) > 1 else "property '{}' is"
+        raise RULES["ANT-S18"].refused(
+            why=f"For '{kind}' type, {verb.format(', '.join(barred))} not supported"
+        )
+    if node.get("minItems", 0) not in (0, 1):
+        raise RULES["ANT-S18"].refused(
+            why="For 'array' type, 'minItems' values other than 0 or 1 are not supported"
+        )
+    if "format" in node and node["format"] not in _FORMATS:
+        raise RULES["ANT-S18"].refused(why=f"For 'string' type, format '{node['format']}' is not supported")
+    if any(isinstance(value, dict | list) for value in _values(node)):
+        raise RULES["ANT-S18"].refused(why="enum values must be strings, numbers, booleans or null")
+    if "$ref" in node and defined(node["$ref"], root) is None:
+        raise RULES["ANT-S18"].refused(why=f"$ref '{node['$ref']}' is not defined in the schema")
+    if any(isinstance(arm, dict) and "$ref" in arm for arm in _listed(node.get("allOf"))):
+        raise RULES["ANT-S18"].refused(why="allOf with $ref is not supported")
+
+
+def _open(node: dict[str, Json]) -> str:
+    if "additionalProperties" not in node:
+        return "For 'object' type, 'additionalProperties' must be explicitly set to false"
+    told = "true" if node["additionalProperties"] is True else "object"
+    return (
+        f"For 'object' type, 'additionalProperties: {told}' is not supported. Please set 'additionalProperties' to "
+        "false"
+    )
+
+
+def _optional(node: dict[str, Json]) -> list[str]:
+    required = _listed(node.get("required"))
+    properties = node.get("properties")
+    return [name for name in properties if name not in required] if isinstance(properties, dict) else []
+
+
+def _is_union(schema: Json) -> bool:
+    return isinstance(schema, dict) and ("anyOf" in schema or isinstance(schema.get("type"), list))
+
+
+def _members(node: dict[str, Json]) -> Iterator[Json]:
+    properties = node.get("properties")
+    yield from properties.values() if isinstance(properties, dict) else ()
+
+
+def _values(node: dict[str, Json]) -> list[Json]:
+    return [node["const"]] if "const" in node else _listed(node.get("enum"))
+
+
+def _listed(value: Json) -> list[Json]:
+    return value if isinstance(value, list) else []
+
+
+def _inner(schema: dict[str, Json]) -> Iterator[Json]:
+    yield from _members(schema)
+    if "items" in schema:
+        yield schema["items"]
+    for key in _LISTS:
+        yield from _listed(schema.get(key))
+
+
+def _recursive(root: Json) -> bool:
+    def loops(schema: Json, followed: tuple[Json, ...]) -> bool:
+        if not isinstance(schema, dict):
+            return False
+        reference = schema.get("$ref")
+        if reference is not None:
+            return reference in followed or loops(defined(reference, root), (*followed, reference))
+        return any(loops(inner, followed) for inner in _inner(schema))
+
+    return loops(root, ())

@@ -1,0 +1,315 @@
+"""Anthropic Messages: stand-in signatures on thinking blocks, and what is refused about them.
+
+Theory of operation. A signature carries what the block was bound to when it was made: model, account, the
+system prompt, the tools, all content before it, the thinking block before it, its place in its own message
+and its own text, each as a digest, under an HMAC. So the server keeps no state: it opens a signature that
+comes back and compares.
+
+Content before a block is digested without thinking and without cache breakpoints, because breakpoints may
+move and thinking may be dropped from the start of a conversation. Thinking is chained instead: a block
+remembers its predecessor. Where some thinking still precedes a block it must be that one; so removal from
+the start, from the end or of everything passes, while removal from the middle and putting back do not.
+Messages of one role in a row count as one, as the API merges them.
+"""
+
+import base64
+import binascii
+import hashlib
+import hmac
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass
+from functools import lru_cache
+
+from actors.strict.rules.anthropic_rules import RULES
+from actors.strict.rules.anthropic_shapes import AHEAD
+from actors.strict.rules.base import AnthropicProfile, AnthropicSettings, Json, Mode, dumped
+from actors.strict.rules.reading import came, fresh, standard_of
+
+THINKING = frozenset({"thinking", "redacted_thinking"})
+_DIGEST = 16
+_LEADING, _ENDING = standard_of("ANT thinking leads"), standard_of("ANT thinking ends")
+
+
+@dataclass(frozen=True, slots=True)
+class _SealedThinking:
+    """What a signature binds a thinking block to. All but the first two are digests."""
+
+    model: str
+    account: str
+    system: str
+    tools: str
+    before: str
+    previous: str
+    place: str
+    text: str
+
+
+def sign(
+    request: Json, produced: Sequence[Json], text: str, settings: AnthropicSettings, mode: Mode = "strict"
+) -> str:
+    """Return the signature of a thinking block of `text`.
+
+    Args:
+        request: The request the response answers.
+        produced: The blocks of the response before this one.
+        mode: Of the host; one in `hosted` mode does not see thinking of other models.
+    """
+    walk = _PrefixWalk(request, settings, mode)
+    for message in request["messages"]:
+        for block, written in came(_written_blocks, message):
+            walk.pass_block(block, written)
+    for made in produced:
+        walk.pass_block(made, _written_block("assistant", made))
+    return _written(walk.seal(produced, text), settings)
+
+
+def check(request: Json, mode: Mode, profile: AnthropicProfile, settings: AnthropicSettings) -> None:
+    """Check the thinking blocks of one request whose shape and sequence are right.
+
+    Raises:
+        Refused: At the first rule that is broken.
+    """
+    messages = request["messages"]
+    if any(came(_thinks, message) for message in messages):
+        if mode == "strict" and not profile.interleaved:
+            _check_leading(messages)
+        _Check(request, mode, profile, settings).run()
+    for at, message in fresh(messages, _ENDING):
+        kinds = _kinds(message)
+        if kinds and kinds[-1] in THINKING:
+            raise RULES["ANT-52"].refused(at=at)
+    thinking = (request.get("thinking") or {}).get("type")
+    if thinking == "enabled":
+        _check_open_loop(messages)
+    if profile.reasoning and thinking != "disabled" and any(map(_calls_unthinking, messages)):
+        raise RULES["DSK-06"].refused()
+
+
+def _calls_unthinking(message: Json) -> bool:
+    kinds = _said_kinds(message)
+    return "tool_use" in kinds and kinds[0] not in THINKING
+
+
+def _check_leading(messages: list[Json]) -> None:
+    for at, message in fresh(messages, _LEADING):
+        kinds = _said_kinds(message)
+        if kinds and kinds[0] not in THINKING and THINKING.intersection(kinds):
+            raise RULES["ANT-39"].refused(at=at, found=kinds[0])
+
+
+def _check_open_loop(messages: list[Json]) -> None:
+    """ANT-40: with manual thinking, the message that opened the current tool loop starts with thinking."""
+    turns: list[tuple[str, int, list[str]]] = []
+    for at, message in enumerate(messages):
+        if message["role"] == "system":
+            continue
+        if turns and turns[-1][0] == message["role"]:
+            turns[-1][2].extend(_said_kinds(message))
+        else:
+            turns.append((message["role"], at, _said_kinds(message)))
+    opener = len(turns) - 2
+    if opener < 0 or "tool_result" not in turns[-1][2]:
+        return
+    while opener > 1 and set(turns[opener - 1][2]) == {"tool_result"}:
+        opener -= 2
+    _, at, kinds = turns[opener]
+    if kinds[0] not in THINKING:
+        raise RULES["ANT-40"].refused(at=at, found=kinds[0])
+
+
+class _Check:
+    """One walk over the thinking of a request."""
+
+    def __init__(
+        self, request: Json, mode: Mode, profile: AnthropicProfile, settings: AnthropicSettings
+    ) -> None:
+        self._messages: list[Json] = request["messages"]
+        self._walk = _PrefixWalk(request, settings, mode)
+        self._settings = settings
+        self._unsigned = profile.reasoning
+        self._bound = profile.prefix_bound and not _drops_mismatches(request)
+        roles = [message["role"] for message in self._messages]
+        self._latest = len(roles) - 1 - roles[::-1].index("assistant")
+
+    def run(self) -> None:
+        for at, message in enumerate(self._messages):
+            for number, (block, text) in enumerate(came(_written_blocks, message)):
+                if text is None:
+                    self._check_block(at, number, _blocks(message))
+                self._walk.pass_block(block, text)
+
+    def _check_block(self, at: int, number: int, blocks: list[Json]) -> None:
+        block = blocks[number]
+        signature, text = _signature(block), block.get("thinking", "")
+        if not signature and not text and block["type"] == "thinking":
+            raise RULES["ANT-43"].refused(at=at, block=number)
+        if self._settings.signatures == "trust" and signature:
+            return
+        if self._unsigned and text and not signature:
+            return
+        seal = _opened(signature, self._settings)
+        if seal is None:
+            raise RULES["ANT-42"].refused(at=at, block=number)
+        if not self._walk.mine(seal):
+            if self._walk.drops_foreign:
+                return
+            raise RULES["ANT-42"].refused(at=at, block=number)
+        now = self._walk.seal(blocks[:number], text)
+        edited = seal.text != now.text
+        if at == self._latest and (edited or seal.place != now.place):
+            raise RULES["ANT-41"].refused(at=at, block=number)
+        if edited:
+            raise RULES["ANT-42"].refused(at=at, block=number)
+        if self._bound:
+            self._check_prefix(at, number, seal, now)
+
+    def _check_prefix(self, at: int, number: int, then: _SealedThinking, now: _SealedThinking) -> None:
+        what = next((name for name, changed in _differences(then, now) if changed), None)
+        if what is not None:
+            raise RULES["ANT-44"].refused(at=at, block=number, what=f"What changed: {what}.")
+
+
+def _differences(then: _SealedThinking, now: _SealedThinking) -> Iterable[tuple[str, bool]]:
+    yield "`system`", then.system != now.system
+    yield "`tools`", then.tools != now.tools
+    yield "an earlier message", then.before != now.before
+    yield "an earlier thinking block", bool(now.previous) and then.previous != now.previous
+
+
+class _PrefixWalk:
+    """The digests of everything that stands before the point reached so far."""
+
+    def __init__(self, request: Json, settings: AnthropicSettings, mode: Mode) -> None:
+        system = request.get("system") or []
+        system = [{"type": "text", "text": system}] if isinstance(system, str) else system
+        self._system = _digest(dumped([_plain(block) for block in system]))
+        self._tools = _digest(
+            b"[%b]" % b",".join([came(_plainly, tool) for tool in request.get("tools") or ()])
+        )
+        self._content = hashlib.sha256()
+        self._previous = ""
+        self._model: str = request["model"]
+        self._settings = settings
+        self.drops_foreign = mode == "hosted"
+
+    def pass_block(self, block: Json, text: bytes | None) -> None:
+        """Go past a block; `text` is how it is digested, None of thinking."""
+        if text is not None:
+            self._content.update(text)
+            return
+        signature = _signature(block)
+        seal = _opened(signature, self._settings)
+        if not (self.drops_foreign and seal is not None and not self.mine(seal)):
+            self._previous = _digest(signature.encode())
+
+    def mine(self, seal: _SealedThinking) -> bool:
+        return (seal.model, seal.account) == (self._model, self._settings.account)
+
+    def seal(self, earlier: Sequence[Json], text: str) -> _SealedThinking:
+        place = [
+            _digest(block.get("thinking", "").encode()) if block["type"] in THINKING else block["type"]
+            for block in earlier
+        ]
+        return _SealedThinking(
+            model=self._model,
+            account=self._settings.account,
+            system=self._system,
+            tools=self._tools,
+            before=self._content.copy().hexdigest()[:_DIGEST],
+            previous=self._previous,
+            place=_digest(dumped(place)),
+            text=_digest(text.encode()),
+        )
+
+
+def _written(seal: _SealedThinking, settings: AnthropicSettings) -> str:
+    payload = dumped(asdict(seal))
+    return base64.b64encode(_mac(payload, settings.secret) + payload).decode()
+
+
+def _opened(signature: str, settings: AnthropicSettings) -> _SealedThinking | None:
+    return _unsealed(signature, settings.secret)
+
+
+@lru_cache(maxsize=2000)
+def _unsealed(signature: str, secret: bytes) -> _SealedThinking | None:
+    try:
+        raw = base64.b64decode(signature, validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    mac, payload = raw[:32], raw[32:]
+    if not hmac.compare_digest(mac, _mac(payload, secret)):
+        return None
+    return _SealedThinking(**json.loads(payload))
+
+
+def _mac(payload: bytes, secret: bytes) -> bytes:
+    return hmac.digest(secret, payload, "sha256")
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:_DIGEST]
+
+
+def _signature(block: Json) -> str:
+    signature: str = block["signature"] if block["type"] == "thinking" else block["data"]
+    return signature
+
+
+def _written_blocks(message: Json) -> tuple[tuple[Json, bytes | None], ...]:
+    """Return the blocks of a message, each with how it is digested."""
+    role = message["role"]
+    return tuple((block, _written_block(role, block)) for block in _blocks(message))
+
+
+def _written_block(role: str, block: Json) -> bytes | None:
+    return None if block["type"] in THINKING else dumped([role, _plain(block)])
+
+
+def _plainly(value: Json) -> bytes:
+    return dumped(_plain(value))
+
+
+def _plain(value: Json) -> Json:
+    """A block or tool as the binding sees it: no breakpoints, citations or nulls, its own keys in a fixed order.
+
+    Only the outer keys are put in order. The keys of a call's input stay as they were sent: the model wrote
+    them in that order, and another order is another prefix.
+    """
+    if not isinstance(value, dict):
+        return value
+    plain = {key: value[key] for key in sorted(value) if key != "cache_control" and value[key] is not None}
+    if isinstance(plain.get("citations"), list):
+        del plain["citations"]
+    if isinstance(plain.get("content"), list):
+        plain["content"] = [_plain(part) for part in plain["content"]]
+    return plain
+
+
+def _drops_mismatches(request: Json) -> bool:
+    binding = (request.get("thinking") or {}).get("block_binding") or {}
+    return bool(binding.get("prefix_mismatch_behavior") == "drop_block")
+
+
+def _blocks(message: Json) -> list[Json]:
+    content = message.get("content", "")
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}] if content else []
+    blocks: list[Json] = content
+    return blocks
+
+
+def _thinks(message: Json) -> bool:
+    return any(block["type"] in THINKING for block in _blocks(message))
+
+
+def _kinds(message: Json) -> list[str]:
+    return [block["type"] for block in _blocks(message)]
+
+
+def _said_kinds(message: Json) -> list[str]:
+    """Return the types of the blocks behind those that the provider puts ahead of an answer."""
+    kinds = _kinds(message)
+    ahead = next((at for at, kind in enumerate(kinds) if kind not in AHEAD), len(kinds))
+    return kinds[ahead:]

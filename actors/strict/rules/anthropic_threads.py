@@ -1,0 +1,79 @@
+"""Anthropic Messages: the threads that a host keeps, and the whole request behind one that continues a thread.
+
+A request may create a thread, and a later one continues it by the id of the last answer (`thread`, a beta). The later
+request sends only new messages. `continued` puts the stored messages, system prompt and tools in front of them, so that
+rules, script and stand-in signatures see the conversation as the model does.
+"""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from actors.strict.rules.anthropic_rules import RULES
+from actors.strict.rules.base import Json
+
+_CREATE_ONLY = ("system", "tools")
+
+
+@dataclass(slots=True)
+class _StoredAnswer:
+    request: Json
+    content: Json
+    is_continued: bool = False
+
+
+class ThreadStore:
+    """Answers in threads, by id. Beyond `limit` the oldest is forgotten."""
+
+    def __init__(self, limit: int = 10_000) -> None:
+        self._limit = limit
+        self._answers: OrderedDict[str, _StoredAnswer] = OrderedDict()
+
+    def keep(self, request: Json, answer_id: str, content: Json) -> None:
+        """Keep the answer to a request whose thread is in front of it already."""
+        thread = request["thread"]
+        if thread["type"] == "continue" and (previous := self._answers.get(thread["previous_message_id"])):
+            previous.is_continued = True
+        self._answers[answer_id] = _StoredAnswer(request, content)
+        while len(self._answers) > self._limit:
+            self._answers.popitem(last=False)
+
+    def continued(self, request: Json) -> Json:
+        """Return a request with the thread that it continues in front, or the request itself.
+
+        Raises:
+            RuleBroken: The thread is not kept, was continued before, or was created with other fields.
+        """
+        thread = request.get("thread")
+        if not isinstance(thread, dict) or thread.get("type") != "continue":
+            return request
+        kept = self._answers.get(str(thread.get("previous_message_id")))
+        if kept is None:
+            raise RULES["ANT-S21"].refused()
+        if kept.is_continued:
+            raise RULES["ANT-S22"].refused()
+        changed = [key for key in _CREATE_ONLY if key in request and request[key] != kept.request.get(key)]
+        if changed:
+            raise RULES["ANT-S23"].refused(fields=", ".join(f"`{key}`" for key in changed))
+        fields = {key: kept.request[key] for key in _CREATE_ONLY if key in kept.request}
+        answer = {"role": "assistant", "content": kept.content}
+        return {**request, **fields, "messages": [*kept.request["messages"], answer, *request["messages"]]}
+
+
+def assumed(request: Json) -> Json:
+    """Return a request that continues an unknown thread behind a thread that it may continue.
+
+    A body that is judged without its host names a thread that nothing has stored. The results at the head of the body
+    show which calls the thread ended with.
+    """
+    messages: Sequence[Json] = request["messages"]
+    content = messages[0].get("content") if messages and isinstance(messages[0], dict) else None
+    results = [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
+    ids = [block.get("tool_use_id") for block in results if block.get("type") == "tool_result"]
+    calls: list[Json] = [
+        {"type": "tool_use", "id": call_id, "name": "unknown", "input": {}} for call_id in ids
+    ]
+    paused = {"type": "server_tool_use", "id": "srvtoolu_unknown", "name": "unknown", "input": {}}
+    text = {"type": "text", "text": "unknown"}
+    answer = {"role": "assistant", "content": calls or ([text] if messages else [paused])}
+    return {**request, "messages": [{"role": "user", "content": "unknown"}, answer, *messages]}

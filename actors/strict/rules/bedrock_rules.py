@@ -1,0 +1,145 @@
+"""AWS Bedrock Converse: the rule table, and what one account's models take.
+
+Paths are the provider's own: `messages.2.content.0`. A refusal's type travels in the header
+`x-amzn-errortype`, its message in the body.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from actors.strict.rules.base import DOC, RECALLED, AnthropicProfile, ServerRule, table
+
+ID = r"[a-zA-Z0-9_.:-]+"
+TOOL_NAME = r"[a-zA-Z0-9_-]+"
+_VALUE = "1 validation error detected: Value {value} at '{path}' failed to satisfy constraint: Member must "
+_MALFORMED = "Malformed input request: #/{path}: "
+_REFORMAT = ", please reformat your input and try again."
+
+
+@dataclass(frozen=True, slots=True)
+class BedrockProfile:
+    """What one model takes.
+
+    Args:
+        upstream: The vendor's own rules, whose refusals Bedrock wraps; None for a model of another vendor.
+        choices: Kinds of tool choice it takes.
+        media: Kinds of media block it takes.
+        attachments: Most images and documents of a request, by the model's vendor. None is unlimited.
+        context_tokens: Window in tokens, estimated at four bytes of body each. None is unlimited.
+    """
+
+    upstream: AnthropicProfile | None = field(default_factory=AnthropicProfile)
+    choices: frozenset[str] = frozenset({"auto", "any", "tool"})
+    media: frozenset[str] = frozenset({"image", "document"})
+    attachments: int | None = 20
+    context_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BedrockSettings:
+    """One account of Bedrock.
+
+    Args:
+        profile: Used for every model when `models` is None.
+        models: The models that exist, by id.
+        model: Id of the model the request goes to: it stands in the path, not in the body.
+        organisation: Whom reasoning signatures are bound to.
+        secret: Key of the stand-in signatures.
+        signatures: `trust` takes any non-empty signature: for judging bodies that no host has answered.
+    """
+
+    profile: BedrockProfile = field(default_factory=BedrockProfile)
+    models: Mapping[str, BedrockProfile] | None = None
+    model: str = "anthropic.claude"
+    organisation: str = "organisation-1"
+    secret: bytes = field(default=b"stand-in signing secret", repr=False)
+    signatures: Literal["verify", "trust"] = "verify"
+
+
+def _rule(rule: str, text: str, source: str = "", *, status: int = 400, type: str = "") -> ServerRule:  # noqa: A002
+    kind = type or "ValidationException"
+    return (
+        ServerRule(rule, text, source, status, kind)
+        if source
+        else ServerRule(rule, text, status=status, type=kind)
+    )
+
+
+_PAIRING = (
+    _rule("BED-01", "Expected toolResult blocks at messages.{at}.content for the following Ids: {ids}"),
+    _rule(
+        "BED-02",
+        "The number of toolResult blocks at messages.{at}.content exceeds the number of toolUse blocks of "
+        "previous turn.",
+    ),
+    _rule("BED-03", "The toolConfig field must be defined when using toolUse and toolResult content blocks."),
+    _rule(
+        "BED-06",
+        "A conversation must alternate between user and assistant roles. Make sure the conversation "
+        "alternates between user and assistant roles and try again.",
+    ),
+    _rule(
+        "BED-07",
+        "A conversation must start with a user message. Try again with a conversation that starts with a "
+        "user message.",
+    ),
+)
+
+_CONTENT = (
+    _rule(
+        "BED-04",
+        "The text field in the ContentBlock object at {path} is blank. Add text to the text field, and try "
+        "again.",
+    ),
+    _rule(
+        "BED-05",
+        "The content field in the Message object at messages.{at} is empty. Add a ContentBlock object to the "
+        "content field and try again.",
+    ),
+    _rule("BED-08", _VALUE + "satisfy regular expression pattern: {pattern}", RECALLED),
+    _rule("BED-08-length", _VALUE + "have length less than or equal to 64", RECALLED),
+    _rule("BED-09", "This model doesn't support the {kind} content block that you provided."),
+    _rule("BED-10", "The model returned the following errors: {text}"),
+    _rule("BED-11", _MALFORMED + "extraneous key [{key}] is not permitted" + _REFORMAT),
+    _rule("BED-12", "Input is too long for requested model."),
+    _rule("BED-13", "messages.{at}.content: a document block needs a text block beside it.", DOC),
+    _rule("BED-14", "The provided model identifier is invalid."),
+    _rule(
+        "BED-15",
+        "Messages can't contain duplicate document names. Rename the document and retry your request.",
+    ),
+    _rule("BED-16", "You can't include more than {most} documents in a request."),
+    _rule(
+        "BED-17",
+        "The model returned the following errors: too many images and documents: {images} + {documents} > {most}",
+    ),
+    _rule(
+        "BED-18",
+        "The document file name can only contain alphanumeric characters, whitespace characters, hyphens, "
+        "parentheses, and square brackets. The name can't contain more than one consecutive whitespace "
+        "character. Check that the file name conforms to these restrictions and retry your request.",
+    ),
+)
+
+_SHAPE = (
+    _rule("BED-S01", _VALUE + "not be null", RECALLED),
+    _rule("BED-S02", _MALFORMED + "expected type: {wanted}, found: {found}" + _REFORMAT, RECALLED),
+    _rule("BED-S03", _VALUE + "satisfy enum value set: [{values}]", RECALLED),
+    _rule("BED-S04", _VALUE + "have length greater than or equal to 1", RECALLED),
+    _rule("BED-S05", "The request body is not valid JSON: {why}", RECALLED, type="SerializationException"),
+    _rule("BED-S06", _MALFORMED + "{count} subschemas matched instead of one" + _REFORMAT, RECALLED),
+    _rule("BED-S07", "The {block} block at {path} cannot be in a message of role {role}.", RECALLED),
+    _rule("BED-S08", _VALUE + "be between {least} and {most}", RECALLED),
+    _rule("BED-S10", _VALUE + "have length less than or equal to 2500", DOC),
+    _rule("BED-S11", _VALUE + "have length less than or equal to 16", DOC),
+    _rule(
+        "BED-S12",
+        "This model doesn't support the toolConfig.toolChoice.{kind} field. Remove toolConfig.toolChoice.{kind} and "
+        "try again.",
+        RECALLED,
+    ),
+    _rule("BED-S09", "The tool {name} of toolChoice is not among the tools of toolConfig.", RECALLED),
+)
+
+RULES = table(*_PAIRING, *_CONTENT, *_SHAPE)

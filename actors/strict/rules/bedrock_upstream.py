@@ -1,0 +1,162 @@
+"""What stands behind Bedrock: the vendor's own API, to which a request is passed on.
+
+Bedrock checks what is its own, writes the request in the vendor's words and wraps what the vendor refuses. So
+reasoning, and where results stand, are judged by the rules of Anthropic Messages over the same conversation
+in that form.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from actors.strict.rules import anthropic
+from actors.strict.rules.anthropic_thinking import sign
+from actors.strict.rules.base import AnthropicProfile, AnthropicSettings, Json, Mode, RuleBroken, dumped
+from actors.strict.rules.bedrock_rules import RULES, BedrockSettings
+from actors.strict.rules.reading import came, parse
+
+_SAMPLING = {"temperature": "temperature", "topP": "top_p", "stopSequences": "stop_sequences"}
+_MIMES = {"pdf": "application/pdf", "txt": "text/plain"}
+
+
+def check(request: Json, mode: Mode, profile: AnthropicProfile, settings: BedrockSettings) -> None:
+    """Pass a request on.
+
+    Raises:
+        RuleBroken: The vendor refused it; its sentence is inside (BED-10).
+    """
+    try:
+        anthropic.judge(passed_on(request, settings), mode, _settings(settings, profile))
+    except RuleBroken as refused:
+        raise RULES["BED-10"].refused(text=refused.refusal.message) from refused
+
+
+def signed(request: Json, produced: Sequence[Json], text: str, settings: BedrockSettings, mode: Mode) -> str:
+    """Return the signature of reasoning of `text` after the blocks `produced`, all in Bedrock's form."""
+    blocks = [block for made in produced for block in _block(made)]
+    return sign(passed_on(request, settings), blocks, text, _settings(settings, AnthropicProfile()), mode)
+
+
+def _settings(settings: BedrockSettings, profile: AnthropicProfile) -> AnthropicSettings:
+    return AnthropicSettings(
+        profile,
+        account=settings.organisation,
+        secret=settings.secret,
+        signatures=settings.signatures,
+        betas=frozenset({"thinking-binding-controls-2026-08-01"}),
+    )
+
+
+def passed_on(request: Json, settings: BedrockSettings) -> Json:
+    """Return a request as Bedrock passes it on: in the vendor's form, marks for the cache included."""
+    inference = request.get("inferenceConfig") or {}
+    body: Json = {"model": settings.model, "max_tokens": inference.get("maxTokens", 4096)}
+    for own, name in _SAMPLING.items():
+        if own in inference:
+            body[name] = inference[own]
+    body |= request.get("additionalModelRequestFields") or {}
+    asked = request.get("outputConfig") or {}
+    form = ((asked.get("textFormat") or {}).get("structure") or {}).get("jsonSchema")
+    config = {"effort": asked.get("effort"), "format": form and _form(form)}
+    if any(config.values()):
+        body["output_config"] = config
+    if system := _marked(request.get("system") or (), _block):
+        body["system"] = system
+    body |= _tools(request.get("toolConfig") or {})
+    body["messages"] = [came(_message, message) for message in request["messages"]]
+    return body
+
+
+def _message(message: Json) -> Json:
+    return {"role": message["role"], "content": _marked(message["content"], _block)}
+
+
+def _form(told: Json) -> Json:
+    """Return the schema of an answer, which here is JSON in a text."""
+    return {"type": "json_schema", "schema": parse(told["schema"].encode())}
+
+
+def _tools(config: Json) -> Json:
+    tools = _marked(config.get("tools") or (), _tool)
+    if not tools:
+        return {}
+    choice = config.get("toolChoice")
+    if not choice:
+        return {"tools": tools}
+    ((kind, value),) = choice.items()
+    return {"tools": tools, "tool_choice": {"type": kind, **value}}
+
+
+def _marked(blocks: Iterable[Json], made_of: Callable[[Json], Iterable[Json]]) -> list[Json]:
+    """Return blocks in the vendor's form. There a cache mark is not a block but a key of the block before."""
+    made: list[Json] = []
+    for block in blocks:
+        if (mark := block.get("cachePoint")) is None:
+            made += made_of(block)
+        elif made:
+            ttl = {"ttl": mark["ttl"]} if "ttl" in mark else {}
+            made[-1] = {**made[-1], "cache_control": {"type": "ephemeral", **ttl}}
+    return made
+
+
+def _tool(tool: Json) -> Iterable[Json]:
+    if (spec := tool.get("toolSpec")) is not None:
+        told = {"description": spec["description"]} if "description" in spec else {}
+        yield {"name": spec["name"], **told, "input_schema": spec["inputSchema"]["json"]}
+
+
+def _block(block: Json) -> Iterable[Json]:
+    """Give a block in the vendor's form."""
+    ((kind, value),) = block.items()
+    match kind:
+        case "text":
+            yield _text(block)
+        case "toolUse":
+            yield {
+                "type": "tool_use",
+                "id": _id(value["toolUseId"]),
+                "name": value["name"],
+                "input": value["input"],
+            }
+        case "toolResult":
+            failed = {"is_error": True} if value.get("status") == "error" else {}
+            content = [made for part in value["content"] for made in _part(part)]
+            yield {
+                "type": "tool_result",
+                "tool_use_id": _id(value["toolUseId"]),
+                "content": content,
+                **failed,
+            }
+        case "reasoningContent":
+            yield _reasoning(value)
+        case "image" | "document":
+            yield _media(kind, value)
+        case _:
+            return
+
+
+def _part(part: Json) -> Iterable[Json]:
+    if "json" in part:
+        yield {"type": "text", "text": dumped(part["json"]).decode()}
+    else:
+        yield from _block(part)
+
+
+def _text(block: Json) -> Json:
+    return {"type": "text", "text": block["text"]}
+
+
+def _id(call_id: str) -> str:
+    """Return an id the vendor takes: its characters are fewer."""
+    return call_id.replace(".", "_2E").replace(":", "_3A")
+
+
+def _reasoning(value: Json) -> Json:
+    if "redactedContent" in value:
+        return {"type": "redacted_thinking", "data": value["redactedContent"]}
+    text = value["reasoningText"]
+    return {"type": "thinking", "thinking": text["text"], "signature": text.get("signature", "")}
+
+
+def _media(kind: str, value: Json) -> Json:
+    mime = f"image/{value['format']}" if kind == "image" else _MIMES.get(value.get("format"), "text/plain")
+    data = value["source"].get("bytes", "")
+    return {"type": kind, "source": {"type": "base64", "media_type": mime, "data": data}}

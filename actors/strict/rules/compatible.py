@@ -1,0 +1,30 @@
+"""All vendors of the Chat Completions family, by dialect name."""
+
+from actors.strict.rules import openai_chat
+from actors.strict.rules.base import CompatibleSettings, Mode, ServerRule
+from actors.strict.rules.deepseek import DEEPSEEK
+from actors.strict.rules.host import VendorHost
+from actors.strict.rules.kimi import KIMI
+from actors.strict.rules.mistral import MISTRAL
+from actors.strict.rules.openrouter import BEHIND_GATEWAY, upstreams_rules
+from actors.strict.rules.vendors import VENDORS
+
+_DIRECT: dict[str, VendorHost] = {host.name: host for host in (MISTRAL, KIMI, DEEPSEEK, *VENDORS)}
+
+HOSTS: dict[str, VendorHost] = {
+    **_DIRECT,
+    "openrouter": upstreams_rules({**_DIRECT, BEHIND_GATEWAY.name: BEHIND_GATEWAY}),
+}
+"""The vendors, by the name of their dialect."""
+
+COMPATIBLE_RULES: dict[str, dict[str, ServerRule]] = {name: dict(host.rules) for name, host in HOSTS.items()}
+"""Each vendor's own rules, by dialect name and rule id."""
+
+
+def validate(body: bytes, dialect: str, mode: Mode, settings: CompatibleSettings) -> None:
+    """Walk one request body under the rules of one vendor.
+
+    Raises:
+        Refused: At the first rule that is broken, in the vendor's words.
+    """
+    openai_chat.validate(body, mode, settings, HOSTS[dialect])

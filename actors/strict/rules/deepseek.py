@@ -1,0 +1,135 @@
+"""DeepSeek: a state machine of its own for pairing, and reasoning on call turns.
+
+Theory of operation. The state is the ids of the open calls. A result takes its id out; answering consumes it, so a
+second answer meets nothing. A result with an id that is not open is let through at first and counted: when the
+group closes, too few results are one fault, and the right number with an id unanswered is another. That is how
+the endpoint was measured to answer.
+"""
+
+from dataclasses import replace
+
+from actors.strict.rules.base import RECALLED, CompatibleProfile, Json, ServerRule, table
+from actors.strict.rules.host import RequestContext, VendorHost
+from actors.strict.rules.openai_chat import KEYS, OPENAI, any_answer, not_an_object
+from actors.strict.rules.openai_messages import MESSAGE_KEYS
+from actors.strict.rules.reasoning import check_present
+
+_CODE = "invalid_request_error"
+_UNREADABLE = "Failed to deserialize the JSON body into the target type: "
+_FOLLOWED = "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
+
+RULES = table(
+    ServerRule(
+        "DSK-01",
+        "Messages with role 'tool' must be a response to a preceding message with 'tool_calls'",
+        code=_CODE,
+    ),
+    ServerRule(
+        "DSK-02",
+        _FOLLOWED + "'tool_call_id'. (insufficient tool messages following tool_calls message)",
+        code=_CODE,
+    ),
+    ServerRule(
+        "DSK-03",
+        _FOLLOWED + "'tool_call_id'. The following tool_call_ids did not have response messages: {ids}",
+        code=_CODE,
+    ),
+    ServerRule("DSK-04", _UNREADABLE + "{parent}: missing field `{key}`", status=422, code=_CODE),
+    ServerRule(
+        "DSK-05",
+        "The `reasoning_content` in the thinking mode must be passed back to the API.",
+        code=_CODE,
+    ),
+    ServerRule("DSK-08", "deepseek-reasoner does not support this tool_choice", RECALLED, code=_CODE),
+    ServerRule(
+        "DSK-09",
+        "This model's maximum context length is {limit} tokens. However, you requested {tokens} tokens "
+        "({tokens} in the messages, 0 in the completion). Please reduce the length of the messages or completion.",
+        code=_CODE,
+    ),
+    ServerRule("DSK-10", "This response_format type is unavailable now", code=_CODE),
+    ServerRule(
+        "DSK-11",
+        "Prompt must contain the word 'json' in some form to use 'response_format' of type 'json_object'.",
+        code=_CODE,
+    ),
+    ServerRule("DSK-S01", _UNREADABLE + "{path}: expected {expected}", RECALLED, status=422, code=_CODE),
+    ServerRule(
+        "DSK-S02",
+        _UNREADABLE + "{path}: unknown variant `{value}`, expected {values}",
+        RECALLED,
+        422,
+        code=_CODE,
+    ),
+    ServerRule(
+        "DSK-S03",
+        "The `reasoning_content` of messages[{at}] is not the one that was returned.",
+        RECALLED,
+        code=_CODE,
+        strict_only=True,
+    ),
+)
+
+
+def check(messages: list[Json], context: RequestContext) -> None:
+    """Walk the sequence of one request."""
+    waiting: list[str] = []
+    made: list[str] = []
+    strays = 0
+    for message in messages:
+        if message["role"] != "tool":
+            _close(waiting, strays)
+            made, strays = [call["id"] for call in message.get("tool_calls") or ()], 0
+            waiting = made.copy()
+        elif message["tool_call_id"] in waiting:
+            waiting.remove(message["tool_call_id"])
+        elif len(waiting) > strays and message["tool_call_id"] not in made:
+            strays += 1
+        else:
+            raise RULES["DSK-01"].refused()
+    _close(waiting, strays)
+
+
+def _close(waiting: list[str], strays: int) -> None:
+    if len(waiting) > strays:
+        raise RULES["DSK-02"].refused()
+    if waiting:
+        raise RULES["DSK-03"].refused(ids=", ".join(waiting))
+    if strays:
+        raise RULES["DSK-01"].refused()
+
+
+def _check_form(request: Json, context: RequestContext) -> None:
+    if (request.get("response_format") or {}).get("type") == "json_schema":
+        raise RULES["DSK-10"].refused()
+
+
+DEEPSEEK: VendorHost = replace(
+    any_answer(OPENAI),
+    name="deepseek",
+    rules=RULES,
+    words={
+        "OAC-05": "DSK-S01",
+        "OAC-06": "DSK-S02",
+        "OAC-07": "DSK-04",
+        "OAC-15": "DSK-09",
+        "OAC-S14": "DSK-11",
+    },
+    error_code=_CODE,
+    lacks=frozenset({"OAC-S15"}),
+    keys=KEYS | {"thinking"},
+    unknown_keys="ignore",
+    message_keys={
+        role: keys | {"reasoning_content", "prefix"}
+        for role, keys in MESSAGE_KEYS.items()
+        if role != "developer"
+    },
+    tool_types=("function",),
+    schema=not_an_object,
+    sequence=check,
+    checks=(check_present, _check_form),
+    reasoning="DSK-05",
+    reasoning_scope="open",
+    forced="DSK-08",
+    profile=CompatibleProfile(id_length=64, thinking="on"),
+)

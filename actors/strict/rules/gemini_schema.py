@@ -1,0 +1,85 @@
+"""Google's generateContent: what a schema may say, of a tool's parameters and of the answer.
+
+`Schema` is a message of the provider's own, whose names `gemini_shape` has read; here is which of them fit which type.
+What is JSON Schema (`responseJsonSchema`) is read leniently: what the page does not name is left unread there too.
+"""
+
+from collections.abc import Iterator
+
+from actors.strict.rules.base import Json
+from actors.strict.rules.gemini_rules import RULES
+
+_FORMATS = {
+    "STRING": ("enum", "date-time"),
+    "NUMBER": ("float", "double"),
+    "INTEGER": ("int32", "int64"),
+}
+
+
+def check(schema: Json, path: str, *, is_filled: bool = False) -> None:
+    """Check one `Schema`. `is_filled`: an object must have properties, as those of an answer.
+
+    Raises:
+        RuleBroken: At the first field that does not fit its type.
+    """
+    arms = schema.get("anyOf") or ()
+    kind = schema.get("type", "TYPE_UNSPECIFIED")
+    if not arms and kind == "TYPE_UNSPECIFIED":
+        raise RULES["GEM-S10"].refused(path, path=path)
+    if kind == "ARRAY" and schema.get("items") is None:
+        _refuse(f"{path}.items", "missing field.")
+    if schema.get("items") is not None and kind != "ARRAY":
+        _refuse(f"{path}.items", "field predicate failed: $type == Type.ARRAY")
+    if schema.get("properties") and kind != "OBJECT":
+        _refuse(f"{path}.properties", "only allowed for OBJECT type")
+    if kind == "OBJECT" and is_filled and not schema.get("properties"):
+        raise RULES["GEM-S14"].refused(path, path=f"{path}.properties")
+    _check_values(schema, kind, path)
+    for at, name in enumerate(schema.get("required") or ()):
+        if name not in (schema.get("properties") or {}):
+            _refuse(f"{path}.required[{at}]", "property is not defined")
+    for step, inner in _below(schema):
+        check(inner, f"{path}.{step}", is_filled=is_filled)
+
+
+def _check_values(schema: Json, kind: str, path: str) -> None:
+    values, form = schema.get("enum") or (), schema.get("format")
+    if values and kind != "STRING":
+        _refuse(f"{path}.enum", "only allowed for STRING type")
+    for at, value in enumerate(values):
+        if not value:
+            _refuse(f"{path}.enum[{at}]", "cannot be empty")
+    known = _FORMATS.get(kind, ())
+    if form and known and form not in known:
+        told = " and ".join(f"'{word}'" for word in known)
+        _refuse(f"{path}.format", f"only {told} are supported for {kind} type")
+
+
+def _below(schema: Json) -> Iterator[tuple[str, Json]]:
+    for at, arm in enumerate(schema.get("anyOf") or ()):
+        yield f"any_of[{at}]", arm
+    for name, inner in (schema.get("properties") or {}).items():
+        yield f"properties[{name}]", inner
+    if schema.get("items") is not None:
+        yield "items", schema["items"]
+
+
+def _refuse(path: str, why: str) -> None:
+    raise RULES["GEM-S13"].refused(path, path=path, why=why)
+
+
+def check_json(schema: Json, path: str) -> None:
+    """Check JSON Schema: beside a reference nothing may stand.
+
+    Raises:
+        RuleBroken: Something does.
+    """
+    if isinstance(schema, list):
+        for inner in schema:
+            check_json(inner, path)
+    if not isinstance(schema, dict):
+        return
+    if isinstance(schema.get("$ref"), str) and not all(key.startswith("$") for key in schema):
+        raise RULES["GEM-S19"].refused(path, path=path.lstrip("."))
+    for key, inner in schema.items():
+        check_json(inner, f"{path}.{key}")

@@ -1,0 +1,237 @@
+"""Google's generateContent: the messages of a request as data, and the walk that reads JSON against them.
+
+A field is named by its JSON spelling and has a kind: a scalar, another message, or a list of one. The provider's
+parser reads the whole request before anything else, reports every unknown name at once, one a line, in the spelling
+of the protocol buffer, and knows only what is listed here. It takes a name in both spellings, as ProtoJSON does, and
+the word of an enumeration in capitals or not. The walk gives back the request in one spelling, for all that follows.
+The table holds what the Gemini API and Vertex AI know together. A test compares it with what Google's SDK writes.
+"""
+
+import base64
+import binascii
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import TypeAlias
+
+from actors.strict.rules.base import Json, RuleBroken
+from actors.strict.rules.gemini_rules import RULES
+from actors.strict.rules.reading import came
+
+Message: TypeAlias = Mapping[str, str]
+
+
+def _message(**fields: str) -> Message:
+    return fields
+
+
+_SCHEMA = _message(
+    type="Type", format="string", title="string", description="string", nullable="bool", enum="string[]",
+    maxItems="int", minItems="int", properties="Schema{}", required="string[]", minProperties="int",
+    maxProperties="int", minLength="int", maxLength="int", pattern="string", example="any", anyOf="Schema[]",
+    propertyOrdering="string[]", default="any", items="Schema", minimum="number", maximum="number",
+    additionalProperties="any", defs="Schema{}", ref="string",
+)  # fmt: skip
+
+_MESSAGES: Mapping[str, Message] = {
+    "GenerateContentRequest": _message(
+        model="string", contents="Content[]", systemInstruction="Content", tools="Tool[]", toolConfig="ToolConfig",
+        generationConfig="GenerationConfig", safetySettings="any", cachedContent="string", labels="Struct",
+        modelArmorConfig="any", serviceTier="string", store="bool", continuationToken="bytes",
+        automaticContinuation="bool", generationOutputConfig="any", outputConfig="any",
+    ),
+    "CountTokensRequest": _message(
+        contents="Content[]", generateContentRequest="GenerateContentRequest", systemInstruction="Content",
+        tools="Tool[]", generationConfig="GenerationConfig", model="string",
+    ),
+    "Content": _message(role="string", parts="Part[]"),
+    "Part": _message(
+        text="string", inlineData="Blob", fileData="FileData", functionCall="FunctionCall",
+        functionResponse="FunctionResponse", executableCode="any", codeExecutionResult="any", toolCall="any",
+        toolResponse="any", thought="bool", thoughtSignature="bytes", partMetadata="Struct",
+        mediaResolution="any", videoMetadata="any", audioTranscription="any", mediaProcessing="any",
+        speechMetadata="any", documentMetadata="any", spreadsheetMetadata="any", audioMetadata="any",
+    ),
+    "Blob": _message(mimeType="string", data="bytes", displayName="string"),
+    "FileData": _message(mimeType="string", fileUri="string", displayName="string"),
+    "FunctionCall": _message(
+        id="string", name="string", args="Struct", partialArgs="any", willContinue="bool"
+    ),
+    "FunctionResponse": _message(
+        id="string", name="string", response="Struct", parts="FunctionResponsePart[]", willContinue="bool",
+        scheduling="string",
+    ),
+    "FunctionResponsePart": _message(
+        inlineData="Blob", fileData="FileData", mediaProcessing="any", mediaResolution="any", videoMetadata="any",
+        documentMetadata="any", spreadsheetMetadata="any", audioMetadata="any",
+    ),
+    "Tool": _message(
+        functionDeclarations="FunctionDeclaration[]", googleSearch="any", codeExecution="any", urlContext="any",
+        googleMaps="any", googleSearchRetrieval="any", computerUse="any", fileSearch="any", enterpriseWebSearch="any",
+        retrieval="any", mcpServers="any", parallelAiSearch="any", exaAiSearch="any",
+    ),
+    "FunctionDeclaration": _message(
+        name="string", description="string", parameters="Schema", parametersJsonSchema="any", response="Schema",
+        responseJsonSchema="any", behavior="string",
+    ),
+    "Schema": _SCHEMA,
+    "ToolConfig": _message(
+        functionCallingConfig="FunctionCallingConfig", retrievalConfig="any",
+        includeServerSideToolInvocations="bool",
+    ),
+    "FunctionCallingConfig": _message(
+        mode="Mode", allowedFunctionNames="string[]", streamFunctionCallArguments="bool"
+    ),
+    "GenerationConfig": _message(
+        stopSequences="string[]", responseMimeType="string", responseSchema="Schema", responseJsonSchema="any",
+        responseModalities="string[]", candidateCount="int", maxOutputTokens="int", temperature="number",
+        topP="number", topK="number", seed="int", presencePenalty="number", frequencyPenalty="number",
+        responseLogprobs="bool", logprobs="int", thinkingConfig="ThinkingConfig", mediaResolution="string",
+        speechConfig="any", imageConfig="any", audioTimestamp="bool", enableAffectiveDialog="bool",
+        enableEnhancedCivicAnswers="bool", routingConfig="any", modelConfig="any", modelSelectionConfig="any",
+        responseFormat="any", translationConfig="any", audioTranscriptionConfig="any",
+    ),
+    "ThinkingConfig": _message(includeThoughts="bool", thinkingBudget="int", thinkingLevel="Level"),
+}  # fmt: skip
+_VERTEX_ALONE = {"Schema": frozenset({"additionalProperties"})}
+"""Fields that the Gemini API does not have."""
+_SENT_AGAIN = frozenset({"Content", "Tool"})
+_ENUMS = {
+    "Type": frozenset(
+        {"TYPE_UNSPECIFIED", "STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL"}
+    ),
+    "Mode": frozenset({"MODE_UNSPECIFIED", "AUTO", "ANY", "NONE", "VALIDATED"}),
+    "Level": frozenset({"THINKING_LEVEL_UNSPECIFIED", "MINIMAL", "LOW", "MEDIUM", "HIGH", "XHIGH"}),
+}
+_SCALARS: Mapping[str, tuple[tuple[type, ...], str]] = {
+    "string": ((str,), "TYPE_STRING"),
+    "bytes": ((str,), "TYPE_BYTES"),
+    "bool": ((bool,), "TYPE_BOOL"),
+    "int": ((int,), "TYPE_INT32"),
+    "number": ((int, float), "TYPE_FLOAT"),
+    "Struct": ((dict,), "type.googleapis.com/google.protobuf.Struct"),
+}
+_PACKAGE = "type.googleapis.com/google.ai.generativelanguage.v1beta"
+
+
+def shaped(
+    request: dict[str, Json], ids: bool, vertex: bool, kind: str = "GenerateContentRequest"
+) -> dict[str, Json]:
+    """Read a request as the provider's parser does, and return it in the spelling of JSON.
+
+    Args:
+        ids: Whether calls may have an id.
+        vertex: Whether Vertex AI reads it, which knows some fields more.
+        kind: The message that the request is.
+
+    Raises:
+        Refused: At a value of a wrong type, or at the end with all unknown names.
+    """
+    walk = _ShapeWalk(ids, vertex)
+    read = walk.message(request, kind, "")
+    if walk.unknown:
+        rule = "GEM-09" if walk.unknown[0][0] == "id" else "GEM-10"
+        lines = "\n".join(line for _, line in walk.unknown)
+        raise RULES[rule].refused(walk.unknown[0][0], lines=lines)
+    return read
+
+
+def _alone(value: Json, kind: str, ids: bool, vertex: bool) -> Json:
+    walk = _ShapeWalk(ids, vertex)
+    read = walk.message(value, kind, kind)
+    if walk.unknown:
+        raise RULES["GEM-10"].refused(walk.unknown[0][0], lines=walk.unknown[0][1])
+    return read
+
+
+class _ShapeWalk:
+    """One reading of a request: stops at a wrong value, collects unknown names."""
+
+    def __init__(self, ids: bool, vertex: bool) -> None:
+        self._ids = ids
+        self._vertex = vertex
+        self.unknown: list[tuple[str, str]] = []
+
+    def message(self, value: Json, kind: str, path: str) -> dict[str, Json]:
+        if not isinstance(value, dict):
+            raise _invalid(path, f"{_PACKAGE}.{kind}", value)
+        known, read = _MESSAGES[kind], {}
+        for told, inner in value.items():
+            name = _camel(told)
+            if name not in known or not self._has(kind, name):
+                at = f" at '{path}'" if path else ""
+                line = f'Invalid JSON payload received. Unknown name "{told}"{at}: Cannot find field.'
+                self.unknown.append((told, line))
+            elif inner is not None:
+                read[name] = self._field(
+                    inner, known[name], f"{path}.{_snake(name)}" if path else _snake(name)
+                )
+        return read
+
+    def _has(self, kind: str, name: str) -> bool:
+        """Return whether this host has a field that some host of Google's has."""
+        if name == "id" and kind in ("FunctionCall", "FunctionResponse"):
+            return self._ids
+        return self._vertex or name not in _VERTEX_ALONE.get(kind, ())
+
+    def _again(self, value: Json, kind: str, path: str) -> Json:
+        """Read what later requests hold too. Where it stands matters only if something is wrong with it."""
+        try:
+            return came(_alone, value, kind, self._ids, self._vertex)
+        except RuleBroken:
+            return self._field(value, kind, path)
+
+    def _field(self, value: Json, kind: str, path: str) -> Json:
+        if kind.endswith("[]"):
+            if not isinstance(value, list):
+                raise _invalid(path, f"{_PACKAGE}.{kind[:-2]}", value)
+            read = self._again if kind[:-2] in _SENT_AGAIN else self._field
+            return [read(item, kind[:-2], f"{path}[{at}]") for at, item in enumerate(value)]
+        if kind.endswith("{}"):
+            if not isinstance(value, dict):
+                raise _invalid(path, f"{_PACKAGE}.{kind[:-2]}", value)
+            return {
+                key: self._field(item, kind[:-2], f"{path}[{at}].value")
+                for at, (key, item) in enumerate(value.items())
+            }
+        if kind in _MESSAGES:
+            return self.message(value, kind, path)
+        if kind in _ENUMS:
+            if not isinstance(value, str) or value.upper() not in _ENUMS[kind]:
+                raise _invalid(path, f"{_PACKAGE}.{kind}", value)
+            return value.upper()
+        if kind != "any":
+            _check_scalar(value, kind, path)
+        return value
+
+
+def _check_scalar(value: Json, kind: str, path: str) -> None:
+    types, name = _SCALARS[kind]
+    if not isinstance(value, types) or (isinstance(value, bool) and kind != "bool"):
+        raise _invalid(path, name, value)
+    if kind == "bytes" and isinstance(value, str) and decoded(value) is None:
+        raise RULES["GEM-06"].refused(path, path=path, value=value[:40])
+
+
+def decoded(text: str) -> bytes | None:
+    """Return the bytes of a base64 text of either alphabet, padded or not; None if it is none."""
+    plain = text.replace("-", "+").replace("_", "/").rstrip("=")
+    try:
+        return base64.b64decode(plain + "=" * (-len(plain) % 4), validate=True)
+    except (binascii.Error, ValueError):
+        return None
+
+
+def _invalid(path: str, kind: str, value: Json) -> Exception:
+    text = f'"{value}"' if isinstance(value, str) else str(value)
+    return RULES["GEM-S02"].refused(path, path=path, kind=kind, value=text[:80])
+
+
+@lru_cache(maxsize=1024)
+def _snake(name: str) -> str:
+    return re.sub(r"[A-Z]", lambda found: "_" + found[0].lower(), name)
+
+
+@lru_cache(maxsize=1024)
+def _camel(name: str) -> str:
+    return re.sub(r"_([a-z0-9])", lambda found: found[1].upper(), name)

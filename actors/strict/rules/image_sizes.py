@@ -1,0 +1,95 @@
+"""What Anthropic demands of the images of a request, by the first bytes of each: its type and its sides."""
+
+from base64 import b64decode
+from collections.abc import Iterator, Sequence
+
+from actors.strict.rules.anthropic_rules import RULES
+from actors.strict.rules.base import Json
+from actors.strict.rules.reading import came
+
+_MOST, _MOST_OF_MANY, _MANY = 8000, 2000, 20
+_READ = 256 * 1024  # bytes of a file that are looked at
+
+
+def check(messages: Sequence[Json]) -> None:
+    """Check the images of all messages.
+
+    Raises:
+        RuleBroken: One is not of the type that it is labelled with, or too large by itself or among so many.
+    """
+    images = [(at, *image) for at, message in enumerate(messages) for image in came(_sizes, message)]
+    for at, place, label, kind, side in images:
+        path = f"messages.{at}.{place}"
+        if kind and kind != label:
+            raise RULES["ANT-61"].refused(path=path, label=label)
+        if side > _MOST:
+            raise RULES["ANT-58"].refused(path=path, most=_MOST)
+        if side > _MOST_OF_MANY and len(images) > _MANY:
+            raise RULES["ANT-59"].refused(path=path, most=_MOST_OF_MANY)
+
+
+def _sizes(message: Json) -> list[tuple[str, str, str, int]]:
+    """Return the place of each image of a message, its label, its type and its longest side; nothing where unknown."""
+    found = []
+    for path, image in _images(message.get("content"), "content"):
+        source = image.get("source")
+        inline = isinstance(source, dict) and source.get("type") == "base64"
+        kind, sides = _looked_at(source.get("data")) if inline else ("", (0,))
+        label = source.get("media_type", "") if inline else ""
+        found.append((f"{path}.image.source.base64.data", label, kind, max(sides)))
+    return found
+
+
+def _images(content: Json, path: str) -> Iterator[tuple[str, Json]]:
+    for number, block in enumerate(content if isinstance(content, list) else ()):
+        if isinstance(block, dict) and block.get("type") == "image":
+            yield f"{path}.{number}", block
+        elif isinstance(block, dict) and block.get("type") == "tool_result":
+            yield from _images(block.get("content"), f"{path}.{number}.tool_result.content")
+
+
+def _looked_at(data: Json) -> tuple[str, tuple[int, ...]]:
+    """Return type and sides of a file, an empty type where its first bytes tell none."""
+    try:
+        raw = b64decode(data[: _READ * 4 // 3 // 4 * 4])
+    except (ValueError, TypeError):
+        return "", (0,)
+    if raw[:8] == b"\x89PNG\r\n\x1a\n":
+        return "image/png", _numbers(raw[16:24], 4, "big")
+    if raw[:4] == b"GIF8":
+        return "image/gif", _numbers(raw[6:10], 2, "little")
+    if raw[:2] == b"\xff\xd8":
+        return "image/jpeg", _frame(raw)
+    if raw[:4] + raw[8:12] == b"RIFFWEBP":
+        return "image/webp", _canvas(raw)
+    return "", (0,)
+
+
+def _numbers(raw: bytes, size: int, order: Json) -> tuple[int, ...]:
+    return tuple(int.from_bytes(raw[at : at + size], order) for at in range(0, len(raw), size)) or (0,)
+
+
+def _frame(raw: bytes) -> tuple[int, ...]:
+    """Return the sides of a JPEG: those of the first frame header behind its other segments."""
+    at = 2
+    while at + 9 < len(raw):
+        if raw[at] != 0xFF or raw[at + 1] == 0xFF:
+            at += 1
+            continue
+        marker = raw[at + 1]
+        if 0xC0 <= marker <= 0xCF and marker not in (0xC4, 0xC8, 0xCC):
+            return _numbers(raw[at + 5 : at + 9], 2, "big")
+        length = 0 if 0xD0 <= marker <= 0xD7 or marker == 1 else int.from_bytes(raw[at + 2 : at + 4], "big")
+        at += 2 + length
+    return (0,)
+
+
+def _canvas(raw: bytes) -> tuple[int, ...]:
+    """Return the sides of a WebP of any of its three kinds."""
+    chunk, held = raw[12:16], raw[20:30]
+    if chunk == b"VP8X":
+        return tuple(1 + side for side in _numbers(held[4:10], 3, "little"))
+    if chunk == b"VP8L":
+        packed = int.from_bytes(held[1:5], "little")
+        return 1 + packed % 0x4000, 1 + packed // 0x4000 % 0x4000
+    return tuple(side % 0x4000 for side in _numbers(held[6:10], 2, "little"))

@@ -1,0 +1,26 @@
+"""A JSON Schema as hosts walk it: the schemas in it, and what a reference names."""
+
+from collections.abc import Callable, Iterable, Iterator
+
+from actors.strict.rules.base import Json
+
+DEFINITIONS = ("$defs", "definitions")
+
+
+def nodes(schema: Json, below: Callable[[dict[str, Json]], Iterable[Json]]) -> Iterator[dict[str, Json]]:
+    """Yield a schema and those in it: its definitions, and what the host finds `below` each."""
+    if not isinstance(schema, dict):
+        return
+    yield schema
+    for key in (key for key in DEFINITIONS if isinstance(schema.get(key), dict)):
+        for inner in schema[key].values():
+            yield from nodes(inner, below)
+    for inner in below(schema):
+        yield from nodes(inner, below)
+
+
+def defined(reference: Json, root: Json) -> Json:
+    """Return the definition at the top that a reference names; None if it names none."""
+    where, key, name = [*str(reference).split("/", 2), "", ""][:3]
+    definitions = root.get(key) if where == "#" and key in DEFINITIONS else None
+    return definitions.get(name) if isinstance(definitions, dict) else None

@@ -1,0 +1,327 @@
+"""Mistral: its words, and its own walk over ids, order and pairing.
+
+Theory of operation. Mistral's host runs the validator of the model's tokenizer generation. Order of roles is a
+table of who may follow whom. Up to generation 7 pairing is a count: as many results as calls before the next
+assistant message. From 11 on it is by id. Ids are nine alphanumerics up to generation 11, and anything but
+empty later; but the hosted API has gone on refusing other ids, and a user message behind a tool message, so
+the strict mode refuses both whatever the generation. An unknown key never reaches the validator: it is 422, with
+the place in the body as a path of its own kind.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import pairwise
+
+from actors.strict.rules.base import COPIES, DOC, RECALLED, Json, ServerRefusal, ServerRule, table
+from actors.strict.rules.host import RequestContext, VendorHost
+from actors.strict.rules.openai_chat import OPENAI, any_answer, not_an_object
+
+_MEASURED = "measured with the vendor's own validator"
+_BAD_NAME = (
+    "Function name was {name} but must be a-z, A-Z, 0-9, or contain underscores and dashes, "
+    "with a maximum length of 64."
+)
+_ROLES = "Unexpected role '{role}' after role '{after}'"
+
+
+def _order(rule: str, text: str) -> ServerRule:
+    return ServerRule(rule, text, _MEASURED, type="invalid_request_message_order", code="3230")
+
+
+def _call(rule: str, text: str) -> ServerRule:
+    return ServerRule(rule, text, _MEASURED, type="invalid_function_call", code="3280")
+
+
+RULES = table(
+    _call("MIS-01", "Tool call id was {id} but must be a-z, A-Z, 0-9, with a length of 9."),
+    _order("MIS-02", "Not the same number of function calls and responses"),
+    _order("MIS-03", "Duplicate tool call id {id} in tool results"),
+    _order("MIS-04", "Duplicate tool call id {id} in assistant message"),
+    _order("MIS-05", _ROLES),
+    _order("MIS-06", "Unexpected tool call id {id} in tool results"),
+    _order("MIS-07", "Unexpected tool call id {id} in tool results"),
+    _order("MIS-09", _ROLES),
+    _order("MIS-10", "Expected last role User or Tool (or Assistant with prefix) for serving but got {role}"),
+    _order("MIS-11", "Assistant message with prefix True must be last message"),
+    _order("MIS-12", _ROLES),
+    _order("MIS-13", "Conversation must have at least one message"),
+    _order("MIS-13S", "Conversation must start with a user message or system message"),
+    _call("MIS-14", _BAD_NAME),
+    _call("MIS-15", "Tool call id has to be defined."),
+    _call("MIS-16", "Tool call id has to be defined in serving mode."),
+    _call(
+        "MIS-16S",
+        "Tool call id must be a non-empty string other than 'null' for tokenizer version 13 or newer.",
+    ),
+    ServerRule(
+        "MIS-17",
+        "Assistant message must have either content or tool_calls, but not both.",
+        _MEASURED,
+        type="invalid_request_assistant_message",
+        code="3240",
+    ),
+    _order("MIS-18", "Unexpected content chunk types in tool message: ['ImageURLChunk']"),
+    replace(
+        _call("MIS-20", "Function call arguments must be a JSON object."), source=COPIES, strict_only=True
+    ),
+    _order("MIS-21", _ROLES),
+    ServerRule("MIS-32", "Extra inputs are not permitted", status=422, type="extra_forbidden"),
+    ServerRule(
+        "MIS-33",
+        "Prompt contains {tokens} tokens and 0 draft tokens, too large for model with {limit} maximum context "
+        "length",
+        code="3051",
+    ),
+    ServerRule(
+        "MIS-S01",
+        "List should have at least 1 item after validation, not 0",
+        RECALLED,
+        status=422,
+        type="too_short",
+    ),
+    ServerRule("MIS-S02", "Input should be {expected}", RECALLED, status=422, type="type_error"),
+    ServerRule("MIS-S03", "Input should be {values}", RECALLED, status=422, type="literal_error"),
+    ServerRule("MIS-S04", "Field required", RECALLED, status=422, type="missing"),
+    ServerRule("MIS-S05", "Input should be a valid string", RECALLED, status=422, type="string_type"),
+    ServerRule(
+        "MIS-S06",
+        "Input tag does not match any of the expected tags",
+        DOC,
+        status=422,
+        type="union_tag_invalid",
+    ),
+    ServerRule("MIS-S07", "Invalid model: {model}", RECALLED, type="invalid_model", code="1500"),
+    ServerRule("MIS-S08", "JSON decode error", RECALLED, status=422, type="json_invalid"),
+)
+
+_FOLLOW = {
+    "system": frozenset({"user", "assistant", "system"}),
+    "user": frozenset({"assistant", "system", "user"}),
+    "assistant": frozenset({"assistant", "user", "tool"}),
+    "tool": frozenset({"assistant", "tool", "user"}),
+}
+_NINE = re.compile(r"[a-zA-Z0-9]{9}")
+_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_BY_ID, _FREE_IDS, _RICH_RESULTS = 11, 13, 15
+
+
+def check(messages: list[Json], context: RequestContext) -> None:
+    """Walk order, pairing, then the content of each message, as the vendor's validator does."""
+    generation = context.model.generation
+    _check_ends(messages)
+    _check_order(messages, lenient=context.mode == "hosted" and generation >= _FREE_IDS)
+    if generation >= _BY_ID or context.mode == "strict":
+        _check_pairs(messages)
+    else:
+        _check_counts(messages)
+    for at, message in enumerate(messages):
+        _check_content(message, at == len(messages) - 1, context)
+
+
+def _check_ends(messages: list[Json]) -> None:
+    first, last = messages[0], messages[-1]
+    if first["role"] == "tool" or (len(messages) == 1 and first["role"] == "assistant"):
+        raise RULES["MIS-13S"].refused()
+    if last["role"] == "assistant" and not last.get("prefix"):
+        raise RULES["MIS-10"].refused(role="assistant")
+
+
+def _check_order(messages: list[Json], *, lenient: bool) -> None:
+    for before, message in pairwise(messages):
+        after, role = before["role"], message["role"]
+        if role not in _FOLLOW[after]:
+            raise RULES["MIS-12" if role == "system" else _misplaced(messages)].refused(
+                role=role, after=after
+            )
+        if (after, role) == ("tool", "user") and not lenient:
+            raise RULES["MIS-21"].refused(role=role, after=after)
+
+
+def _misplaced(messages: list[Json]) -> str:
+    """Return the rule of a result behind a user message: with a call before it, or without."""
+    return "MIS-09" if any(message.get("tool_calls") for message in messages) else "MIS-05"
+
+
+def _check_counts(messages: list[Json]) -> None:
+    missing = 0
+    for message in messages[1:]:
+        if message["role"] == "tool":
+            missing -= 1
+        elif message["role"] == "assistant":
+            if missing:
+                raise RULES["MIS-02"].refused()
+            missing = len(message.get("tool_calls") or ())
+    if missing:
+        raise RULES["MIS-02"].refused()
+
+
+def _check_pairs(messages: list[Json]) -> None:
+    """Pair by id. The calls of the very first message count for nothing, as in the vendor's validator."""
+    made: set[str] = set()
+    given: set[str] = set()
+    for message in messages[1:]:
+        if message["role"] == "tool":
+            _check_result(message.get("tool_call_id"), made, given)
+        elif message["role"] == "assistant":
+            if len(made) != len(given):
+                raise RULES["MIS-02"].refused()
+            made, given = _ids(message), set()
+    if len(made) != len(given):
+        raise RULES["MIS-02"].refused()
+
+
+def _check_result(call_id: str | None, made: set[str], given: set[str]) -> None:
+    if call_id in given:
+        raise RULES["MIS-03"].refused(id=call_id)
+    if call_id not in made:
+        raise RULES["MIS-07" if made else "MIS-06"].refused(id=call_id)
+    given.add(call_id)
+
+
+def _ids(message: Json) -> set[str]:
+    ids: set[str] = set()
+    for call in message.get("tool_calls") or ():
+        if (call_id := call.get("id", "null")) in ids:
+            raise RULES["MIS-04"].refused(id=call_id)
+        ids.add(call_id)
+    return ids
+
+
+def _check_content(message: Json, last: bool, context: RequestContext) -> None:
+    generation = context.model.generation
+    if message["role"] == "tool":
+        _check_images(message, generation)
+        _check_id(message.get("tool_call_id"), "MIS-15", context)
+        _check_name(message.get("name") or "unnamed")
+    if message["role"] != "assistant":
+        return
+    calls = message.get("tool_calls") or ()
+    if generation < 5 and bool(message.get("content")) == bool(calls):
+        raise RULES["MIS-17"].refused()
+    for call in calls:
+        _check_id(call.get("id"), "MIS-16", context)
+        _check_name(call["function"]["name"])
+    if message.get("prefix") and not last:
+        raise RULES["MIS-11"].refused()
+
+
+def _check_images(message: Json, generation: int) -> None:
+    parts = message["content"] if isinstance(message["content"], list) else ()
+    if generation < _RICH_RESULTS and any(part["type"] != "text" for part in parts):
+        raise RULES["MIS-18"].refused()
+
+
+def _check_id(call_id: str | None, absent: str, context: RequestContext) -> None:
+    if context.mode == "hosted" and context.model.generation >= _FREE_IDS:
+        if not call_id or call_id == "null":
+            raise RULES["MIS-16S"].refused()
+    elif call_id is None or (absent == "MIS-16" and call_id == "null"):
+        raise RULES[absent].refused()
+    elif not _NINE.fullmatch(call_id):
+        raise RULES["MIS-01"].refused(id=call_id)
+
+
+def _check_name(name: str) -> None:
+    if not _NAME.fullmatch(name):
+        raise RULES["MIS-14"].refused(name=name)
+
+
+def _located(refusal: ServerRefusal, request: Json, values: Mapping[str, object]) -> ServerRefusal:
+    """Give a 422 its place in the body: `messages[1].x` is `body.messages.1.assistant.x` there."""
+    if refusal.status != 422:
+        return replace(refusal, param=None)
+    loc: list[str | int] = ["body"]
+    value = request
+    for name, number in re.findall(r"([^.\[\]]+)|\[(\d+)\]", refusal.param or ""):
+        key = int(number) if number else name
+        loc.append(key)
+        value = _inner(value, key)
+        if len(loc) == 3 and loc[1] == "messages" and isinstance(value, dict):
+            loc.append(str(value.get("role")))
+    return replace(refusal, param=".".join(map(str, loc)), detail={"loc": loc, "input": value})
+
+
+def _inner(value: Json, key: str | int) -> Json:
+    if isinstance(value, dict):
+        return value.get(key)
+    return value[key] if isinstance(value, list) and isinstance(key, int) and key < len(value) else None
+
+
+_NAMES = (
+    "frequency_penalty guardrails logprobs max_tokens messages metadata min_tokens model n parallel_tool_calls "
+    "prediction presence_penalty prompt_cache_key prompt_logprobs prompt_mode random_seed "
+    "reasoning_effort repetition_penalty response_format safe_prompt service_tier stop stream temperature "
+    "tool_choice tools top_k top_logprobs top_p top_prompt_logprobs"
+)
+_KEYS = frozenset(_NAMES.split())
+_CHUNKS = frozenset(
+    """text image_url document_url input_audio file reference resource resource_link
+    thinking""".split()  # noqa: SIM905  as a list it is a page
+)
+_OWN_TOOLS = re.compile(r"image_generation|document_library|connector|web_search(_premium)?|code_interpreter")
+
+MISTRAL: VendorHost = replace(
+    any_answer(OPENAI),
+    name="mistral",
+    rules=RULES,
+    words={
+        "OAC-04": "MIS-S01",
+        "OAC-04 messages": "MIS-13",
+        "OAC-05": "MIS-S02",
+        "OAC-06": "MIS-S03",
+        "OAC-07": "MIS-S04",
+        "OAC-08": "MIS-S06",
+        "OAC-10": "MIS-14",
+        "OAC-12": "MIS-32",
+        "OAC-15": "MIS-33",
+        "OAC-16": "MIS-S07",
+        "OAC-19": "MIS-S04",
+        "OAC-S01": "MIS-S08",
+        "OAC-S06": "MIS-14",
+        "OAC-S07": "MIS-14",
+        "OAC-S09": "MIS-20",
+        "OAC-S10": "MIS-04",
+        "OAC-S11": "MIS-17",
+        "OAC-S12": "MIS-S05",
+    },
+    keys=_KEYS,
+    message_keys={
+        "system": frozenset({"role", "content"}),
+        "user": frozenset({"role", "content"}),
+        "assistant": frozenset({"role", "content", "tool_calls", "prefix"}),
+        "tool": frozenset({"role", "content", "tool_call_id", "name"}),
+    },
+    call_keys=frozenset({"index"}),
+    empty_calls=True,
+    optional=frozenset({"id", "tool_call_id", "type"}),
+    parts={
+        "system": frozenset({"text", "thinking"}),
+        "user": _CHUNKS,
+        "assistant": _CHUNKS,
+        "tool": _CHUNKS,
+    },
+    part_keys=frozenset({"signature", "closed", "document_name", "metadata", "content"}),
+    part_types={
+        "text": str,
+        "thinking": list,
+        "document_url": str,
+        "image_url": object,
+        "input_audio": str,
+        "file": str,
+        "reference": list,
+        "resource": str,
+        "resource_link": str,
+    },
+    part_values={"file": "file_id", "reference": "reference_ids", "resource": "uri", "resource_link": "uri"},
+    nullable=frozenset({"user", "tool"}),
+    argument_types=(str, dict),
+    tool_types=("function",),
+    own_tools=_OWN_TOOLS,
+    choices=("none", "auto", "required", "any"),
+    names=re.compile(r"[a-zA-Z0-9_-]+"),
+    schema=not_an_object,
+    identity=lambda messages, context: None,
+    sequence=check,
+    finish=_located,
+)

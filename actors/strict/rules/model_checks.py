@@ -1,0 +1,230 @@
+"""Check the settings of a request against what its model accepts (`actors.strict.rules.models`).
+
+Each wire has its own places and sentences; the facts are the same. A model that the table does not know accepts
+whatever its host does.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from actors.strict.rules.base import (
+    DOC,
+    RECALLED,
+    AnthropicProfile,
+    CompatibleProfile,
+    Json,
+    ServerRule,
+    table,
+)
+from actors.strict.rules.models import ServedModel, served_model
+
+RULES = table(
+    ServerRule(
+        "OAC-20",
+        "Function tools with reasoning_effort are not supported for {model} in /v1/chat/completions. To use function "
+        "tools, use /v1/responses or set reasoning_effort to 'none'.",
+    ),
+    ServerRule(
+        "OAC-21",
+        "This model is only supported in v1/responses and not in v1/chat/completions.",
+        status=404,
+    ),
+    ServerRule(
+        "OAC-22",
+        "Unsupported parameter: '{path}' is not supported with this model.",
+        code="unsupported_parameter",
+    ),
+    ServerRule(
+        "OAC-23",
+        "Unsupported value: '{path}' does not support '{value}' with this model. Supported values are: {values}.",
+        code="unsupported_value",
+    ),
+    ServerRule(
+        "OAC-24",
+        "Unsupported value: '{path}' does not support {value} with this model. Only the default (1) value is "
+        "supported.",
+        code="unsupported_value",
+    ),
+    ServerRule("GEM-S30", "Thinking level is not supported for this model.", type="INVALID_ARGUMENT"),
+    ServerRule(
+        "GEM-S31",
+        "Thinking level {value} is not supported for this model.",
+        RECALLED,
+        type="INVALID_ARGUMENT",
+    ),
+    ServerRule(
+        "GEM-S32",
+        "Thinking budget is not supported for this model. Use thinking level instead.",
+        RECALLED,
+        type="INVALID_ARGUMENT",
+    ),
+    ServerRule(
+        "GEM-S33",
+        "Budget 0 is invalid. This model only works in thinking mode.",
+        type="INVALID_ARGUMENT",
+    ),
+    ServerRule("KIM-14", "invalid thinking: {model} does not accept the thinking parameter", RECALLED),
+    ServerRule("KIM-15", "invalid reasoning_effort: only {values} are allowed for this model", RECALLED),
+    ServerRule("GLM-04", "API 调用参数有误: {path}", DOC, code="1210"),
+    ServerRule("MMX-04", "invalid params, {path} (2013)", RECALLED, type="bad_request_error"),
+)
+
+_SAMPLING = ("temperature", "top_p")
+
+
+def check_chat(request: Mapping[str, Json]) -> None:
+    """Check a request to OpenAI's Chat Completions.
+
+    Raises:
+        RuleBroken: The model does not accept it.
+    """
+    model = str(request.get("model"))
+    if (row := served_model(model)) is None or row.maker != "openai":
+        return
+    effort, has_tools = request.get("reasoning_effort"), _has_functions(request)
+    if row.tools == "never" and "-" in model and _is_responses_only(row):
+        raise RULES["OAC-21"].refused("model")
+    if has_tools and _refuses_tools(row, effort):
+        raise RULES["OAC-20"].refused("reasoning_effort", model=model)
+    _check_effort(row, effort, "reasoning_effort")
+    _check_openai(row, request, effort)
+
+
+def _is_responses_only(row: ServedModel) -> bool:
+    return any("codex" in name or "-pro" in name for name in row.names) and "gpt-6" not in row.names
+
+
+def _has_functions(request: Mapping[str, Json]) -> bool:
+    return bool(request.get("tools") or request.get("functions"))
+
+
+def _refuses_tools(row: ServedModel, effort: Json) -> bool:
+    match row.tools:
+        case "no_effort":
+            return effort not in (None, "none")
+        case "effort_none":
+            return bool(effort != "none")
+        case "never":
+            return True
+        case _:
+            return False
+
+
+def check_responses(request: Mapping[str, Json]) -> None:
+    """Check a request to OpenAI's Responses. Raises as `check_chat`."""
+    if (row := served_model(str(request.get("model")))) is None or row.maker != "openai":
+        return
+    reasoning = request.get("reasoning")
+    effort = reasoning.get("effort") if isinstance(reasoning, dict) else None
+    _check_effort(row, effort, "reasoning.effort")
+    _check_openai(row, request, effort)
+
+
+def _check_effort(row: ServedModel, effort: Json, path: str) -> None:
+    if effort is None or row.efforts is None or effort in row.efforts:
+        return
+    if not row.efforts:
+        raise RULES["OAC-22"].refused(path, path=path)
+    values = ", ".join(f"'{level}'" for level in row.efforts)
+    raise RULES["OAC-23"].refused(path, path=path, value=effort, values=values)
+
+
+def _check_openai(row: ServedModel, request: Mapping[str, Json], effort: Json) -> None:
+    thinks = (effort or row.effort) != "none"
+    excluded = row.sampling == "never" or (row.sampling == "without_thinking" and thinks)
+    for key in _SAMPLING:
+        value = request.get(key)
+        if excluded and value not in (None, 1):
+            raise RULES["OAC-24"].refused(key, path=key, value=value)
+    if not row.stops and request.get("stop") is not None:
+        raise RULES["OAC-22"].refused("stop", path="stop")
+    if row.cache != "options" and request.get("prompt_cache_options") is not None:
+        raise RULES["OAC-22"].refused("prompt_cache_options", path="prompt_cache_options")
+    if not row.cache and request.get("prompt_cache_retention") == "24h":
+        raise RULES["OAC-22"].refused("prompt_cache_retention", path="prompt_cache_retention")
+
+
+def profile_of_model(profile: AnthropicProfile, model: str) -> AnthropicProfile:
+    """Return a profile with what is known of a model of Anthropic's; the same for any other."""
+    row = served_model(model)
+    if row is None or row.maker != "anthropic":
+        return profile
+    return replace(
+        profile,
+        thinking=profile.thinking & frozenset(row.thinking or ()),
+        thinks=row.thinks,
+        sampling=profile.sampling and row.sampling != "never",
+        forced_tool_choice=profile.forced_tool_choice and row.forced != "never",
+        is_exact=True,
+        efforts=profile.efforts & frozenset(row.efforts or ()),
+        schemas=row.form,
+        prefill=profile.prefill or row.prefill,
+        one_sampling=profile.one_sampling and not row.sampling_pair,
+        mid_system=profile.mid_system and row.mid_system,
+        cache_minimum=row.cached if row.cached > profile.cache_minimum else profile.cache_minimum,
+    )
+
+
+def thinking_profile(profile: CompatibleProfile, model: str, maker: str) -> CompatibleProfile:
+    """Return the profile of a model on its maker's own host: whether it thinks unasked, and can be told not to."""
+    row = served_model(model)
+    if row is None or row.maker != maker:
+        return profile
+    if row.thinks and "disabled" not in (row.thinking or ()):
+        return replace(profile, thinking="always")
+    return replace(profile, thinking="on" if row.thinks else "off")
+
+
+def check_gemini(model: str, thinking: Mapping[str, Json]) -> None:
+    """Check the `thinkingConfig` of a request to Gemini. Raises as `check_chat`."""
+    row = served_model(model)
+    if row is None or row.maker != "google":
+        return
+    level, budget, path = thinking.get("thinkingLevel"), thinking.get("thinkingBudget"), "thinking_config"
+    if level is not None and str(level).upper() == "THINKING_LEVEL_UNSPECIFIED":
+        level = None
+    if level is not None and not row.levels:
+        raise RULES["GEM-S30"].refused(path)
+    if level is not None and str(level).lower() not in (row.efforts or ()):
+        raise RULES["GEM-S31"].refused(path, value=level)
+    accepted = row.thinking or ()
+    if budget is not None and "enabled" not in accepted:
+        raise RULES["GEM-S32"].refused(path)
+    if budget == 0 and "disabled" not in accepted:
+        raise RULES["GEM-S33"].refused(path)
+
+
+def check_kimi(request: Mapping[str, Json]) -> None:
+    """Check a request to Kimi's own host. Raises as `check_chat`."""
+    model = str(request.get("model"))
+    row = served_model(model)
+    if row is None or row.maker != "kimi":
+        return
+    effort = request.get("reasoning_effort")
+    if request.get("thinking") is not None and row.efforts:
+        raise RULES["KIM-14"].refused("thinking", model=model)
+    if effort is not None and effort not in (row.efforts or ()):
+        values = ", ".join(row.efforts or ("none",))
+        raise RULES["KIM-15"].refused("reasoning_effort", values=values)
+
+
+def check_glm(request: Mapping[str, Json]) -> None:
+    """Check a request to GLM's own host. Raises as `check_chat`."""
+    _check_switch(request, "glm", RULES["GLM-04"])
+
+
+def check_minimax(request: Mapping[str, Json]) -> None:
+    """Check a request to MiniMax's own host. Raises as `check_chat`."""
+    _check_switch(request, "minimax", RULES["MMX-04"])
+
+
+def _check_switch(request: Mapping[str, Json], maker: str, rule: ServerRule) -> None:
+    row = served_model(str(request.get("model")))
+    if row is None or row.maker != maker:
+        return
+    config, effort = request.get("thinking"), request.get("reasoning_effort")
+    kind = config.get("type") if isinstance(config, dict) else None
+    if kind is not None and kind not in (row.thinking or ()):
+        raise rule.refused("thinking.type", path="thinking.type")
+    if effort is not None and effort not in (row.efforts or ()):
+        raise rule.refused("reasoning_effort", path="reasoning_effort")

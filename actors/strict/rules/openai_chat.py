@@ -1,0 +1,329 @@
+"""OpenAI Chat Completions: what `POST /v1/chat/completions` refuses outside the messages.
+
+The walk: body, model, required parameters, unknown keys, values, tools, then the messages. The rule table and
+the messages are in `openai_messages`. The same walk judges the vendors of the family, under their `VendorHost`.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+from actors.strict.rules import answers, openai_messages, strict_schema, tool_schemas
+from actors.strict.rules.base import (
+    CompatibleSettings,
+    Json,
+    Mode,
+    OpenAIProfile,
+    OpenAISettings,
+    RuleBroken,
+    unknown_key,
+)
+from actors.strict.rules.host import RequestContext, VendorHost, thinks
+from actors.strict.rules.model_checks import RULES as OF_MODELS
+from actors.strict.rules.model_checks import check_chat, thinking_profile
+from actors.strict.rules.openai_messages import (
+    MESSAGE_KEYS,
+    NAME,
+    PARTS,
+    RULES,
+    check_identity,
+    check_name,
+    check_sequence,
+    check_type,
+    integer,
+    only,
+    require,
+)
+from actors.strict.rules.reading import fresh, parse, standard_of
+
+_NAMES = (
+    "audio frequency_penalty function_call functions logit_bias logprobs max_completion_tokens max_tokens "
+    "messages metadata modalities model moderation n parallel_tool_calls prediction presence_penalty "
+    "prompt_cache_key prompt_cache_options prompt_cache_retention reasoning_effort response_format "
+    "safety_identifier seed service_tier stop store stream stream_options temperature tool_choice tools "
+    "top_logprobs top_p user verbosity web_search_options"
+)
+KEYS = frozenset(_NAMES.split())
+_FUNCTION_KEYS = frozenset({"name", "description", "parameters", "strict"})
+_SAMPLING = ("temperature", "top_p", "presence_penalty", "frequency_penalty", "logprobs", "top_logprobs")
+_RANGES: Mapping[str, tuple[float, float]] = {
+    "temperature": (0, 2),
+    "top_p": (0, 1),
+    "presence_penalty": (-2, 2),
+    "frequency_penalty": (-2, 2),
+}
+_FLAGS = ("stream", "store", "logprobs", "parallel_tool_calls")
+_MAX_TOOLS = 128
+_MAX_CACHE_KEY = 64
+_MAX_STOPS = 4
+
+
+def validate(
+    body: bytes, mode: Mode, settings: OpenAISettings | CompatibleSettings, host: VendorHost | None = None
+) -> None:
+    """Walk one request body. `host` is the vendor; None is OpenAI itself.
+
+    Raises:
+        RuleBroken: At the first rule that is broken, in the vendor's words.
+    """
+    host = host or OPENAI
+    request: Json = None
+    try:
+        request = _parsed(body)
+        _walk(request, RequestContext(host, mode, settings, _profile(request, settings, host)), len(body))
+    except RuleBroken as refused:
+        raise host.said(refused, request) from None
+
+
+def judge(request: Json, context: RequestContext, size: int) -> None:
+    """Walk a request that is parsed already, in the words of its own host. `size` of the body, in bytes."""
+    try:
+        _walk(request, context, size)
+    except RuleBroken as refused:
+        raise context.host.said(refused, request) from None
+
+
+def _walk(request: dict[str, Json], context: RequestContext, size: int) -> None:
+    if request.get("messages") is None:
+        raise RULES["OAC-07"].refused("messages", path="messages", parent="", key="messages")
+    if context.refuses_unknown_keys() and (key := unknown_key(request, context.host.keys)) is not None:
+        raise RULES["OAC-12"].refused(key, path=key)
+    _check_values(request, context)
+    if context.host is OPENAI and context.settings.models is None:
+        check_chat(request)
+    _check_tools(request, context)
+    openai_messages.check(request["messages"], context, long_strings=size > 1_048_576)
+    answers.check(request, context)
+    for check in context.host.checks:
+        check(request, context)
+    tokens, limit = size // 4, context.profile.context_tokens
+    if limit is not None and tokens > limit:
+        raise RULES["OAC-15"].refused("messages", limit=limit, tokens=tokens)
+
+
+def _parsed(body: bytes) -> dict[str, Json]:
+    try:
+        request = parse(body)
+    except ValueError as why:
+        raise RULES["OAC-S01"].refused(why=why) from why
+    if not isinstance(request, dict):
+        raise RULES["OAC-S01"].refused(why="the body is not an object")
+    return request
+
+
+def _profile(
+    request: dict[str, Json], settings: OpenAISettings | CompatibleSettings, host: VendorHost
+) -> OpenAIProfile:
+    model = request.get("model")
+    if not isinstance(model, str) or not model:
+        raise RULES["OAC-19"].refused()
+    if settings.models is None:
+        return settings.profile or thinking_profile(host.profile, model, host.name)
+    if model not in settings.models:
+        raise RULES["OAC-16"].refused(model=model)
+    return settings.models[model]
+
+
+def _check_values(request: dict[str, Json], context: RequestContext) -> None:
+    if (n := request.get("n")) is not None and (not integer(n) or n < 1):
+        raise RULES["OAC-S02"].refused("n", path="n")
+    _check_stop(request.get("stop"))
+    if not context.profile.sampling:
+        _check_sampling(request, context.host.fixed)
+    for key, (low, high) in _RANGES.items():
+        _check_range(key, request.get(key), low, high)
+    for key in _FLAGS:
+        if request.get(key) is not None:
+            check_type(request[key], bool, key, "a boolean")
+    for key in ("max_tokens", "max_completion_tokens"):
+        if (limit := request.get(key)) is not None and (not integer(limit) or limit < 1):
+            raise RULES["OAC-S02"].refused(key, path=key)
+    both = None not in (request.get("max_tokens"), request.get("max_completion_tokens"))
+    if both and context.holds(RULES["OAC-S15"]):
+        raise RULES["OAC-S15"].refused()
+    _check_effort(request.get("reasoning_effort"), context.host.efforts)
+    _check_options(request, context)
+
+
+def _check_effort(effort: Json, known: tuple[str, ...] | None) -> None:
+    if effort is None or known is None or effort in known:
+        return
+    path = "reasoning_effort"
+    check_type(effort, str, path, "a string")
+    raise RULES["OAC-06"].refused(path, path=path, value=effort, values=openai_messages.listed(known))
+
+
+def _check_sampling(request: dict[str, Json], fixed: Mapping[str, float]) -> None:
+    for key in dict.fromkeys((*_SAMPLING, *fixed)):
+        only = fixed.get(key)
+        if request.get(key) is not None and (only is None or request[key] != only):
+            raise RULES["OAC-18"].refused(key, path=key, only=only)
+
+
+def _check_stop(stop: Json) -> None:
+    if isinstance(stop, list) and len(stop) > _MAX_STOPS:
+        raise RULES["OAC-09"].refused("stop", path="stop", limit=_MAX_STOPS, length=len(stop))
+    if stop is not None and not isinstance(stop, str | list):
+        check_type(stop, str, "stop", "one of a string or array of strings")
+    for at, text in enumerate(stop if isinstance(stop, list) else ()):
+        check_type(text, str, f"stop[{at}]", "a string")
+
+
+def _check_range(key: str, value: Json, low: float, high: float) -> None:
+    if value is None:
+        return
+    if not integer(value):
+        check_type(value, float, key, "a decimal")
+    if not low <= value <= high:
+        raise RULES["OAC-S02"].refused(key, path=key)
+
+
+def _check_options(request: dict[str, Json], context: RequestContext) -> None:
+    if isinstance(key := request.get("prompt_cache_key"), str) and len(key) > _MAX_CACHE_KEY:
+        path = "prompt_cache_key"
+        raise RULES["OAC-17"].refused(path, path=path, limit=_MAX_CACHE_KEY, length=len(key))
+    options = request.get("stream_options")
+    if options is None:
+        return
+    check_type(options, dict, "stream_options", "an object")
+    if not request.get("stream"):
+        raise RULES["OAC-S03"].refused("stream_options")
+    only(options, frozenset({"include_usage", "include_obfuscation"}), "stream_options", context)
+
+
+def _check_tools(request: dict[str, Json], context: RequestContext) -> None:
+    tools = request.get("tools")
+    if tools is None:
+        for key in ("tool_choice", "parallel_tool_calls"):
+            if request.get(key) is not None:
+                raise RULES["OAC-S04"].refused(key, path=key)
+        return
+    check_type(tools, list, "tools", "an array of objects")
+    if not tools:
+        raise RULES["OAC-04"].refused("tools", path="tools")
+    if len(tools) > _MAX_TOOLS:
+        raise RULES["OAC-09"].refused("tools", path="tools", limit=_MAX_TOOLS, length=len(tools))
+    for at, tool in fresh(tools, standard_of("OAC tool", context.host, context.mode, context.profile)):
+        _check_tool(tool, f"tools[{at}]", context)
+    _check_choice(request.get("tool_choice"), tools, context.host)
+    if (
+        (forced := context.host.forced)
+        and _forces(request.get("tool_choice"))
+        and thinks(request, context.model)
+    ):
+        choice = request["tool_choice"] if isinstance(request["tool_choice"], str) else "specified"
+        raise context.host.rules[forced].refused("tool_choice", choice=choice)
+
+
+def _forces(choice: Json) -> bool:
+    return isinstance(choice, dict) or choice in ("required", "any")
+
+
+def _check_tool(tool: Json, path: str, context: RequestContext) -> None:
+    check_type(tool, dict, path, "an object")
+    if context.host.runs(tool):
+        return
+    which = tool.get("type", "function") if "type" in context.host.optional else require(tool, "type", path)
+    if which not in context.host.tool_types:
+        listed = openai_messages.listed(context.host.tool_types)
+        raise RULES["OAC-06"].refused(f"{path}.type", path=f"{path}.type", value=which, values=listed)
+    only(tool, frozenset({"type", which}) | context.host.tool_marks, path, context)
+    inner, at = require(tool, which, path), f"{path}.{which}"
+    check_type(inner, dict, at, "an object")
+    check_name(require(inner, "name", at), f"{at}.name", context)
+    if which == "function":
+        only(inner, _FUNCTION_KEYS, at, context)
+        if inner.get("parameters") is not None and (wrong := context.host.schema(inner)):
+            raise RULES["OAC-11"].refused(None, name=inner["name"], why=wrong)
+
+
+def not_an_object(function: dict[str, Json]) -> str | None:
+    """Say what is wrong with parameters that are not an object's schema."""
+    schema = function["parameters"]
+    if not isinstance(schema, dict):
+        return f"{schema!r} is not of type 'object', 'boolean'."
+    if (got := schema.get("type")) != "object":
+        return f"schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{got}\"'."
+    if schema.keys() & {"oneOf", "anyOf", "allOf", "enum", "not"}:
+        return "schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level."
+    stray = tool_schemas.stray_value(schema)
+    return None if stray is None else f"{stray} is not of type 'object', 'boolean'."
+
+
+def _schema_fault(function: dict[str, Json]) -> str | None:
+    if (wrong := not_an_object(function)) is not None:
+        return wrong
+    if function.get("strict"):
+        return strict_schema.fault(function["parameters"], copies=False)
+    return _itemless_array(function["parameters"], ())
+
+
+def _answer_fault(schema: dict[str, Json]) -> str | None:
+    return not_an_object({"parameters": schema})
+
+
+def _itemless_array(schema: dict[str, Json], context: tuple[str, ...]) -> str | None:
+    properties = schema.get("properties")
+    for key, inner in properties.items() if isinstance(properties, dict) else ():
+        if not isinstance(inner, dict):
+            continue
+        where = (*context, "properties", key)
+        if inner.get("type") == "array" and "items" not in inner:
+            return f"In context={where}, array schema missing items."
+        if wrong := _itemless_array(inner, where):
+            return wrong
+    return None
+
+
+def _check_choice(choice: Json, tools: list[Json], host: VendorHost) -> None:
+    if choice is None or choice in host.choices:
+        return
+    if isinstance(choice, str):
+        listed = openai_messages.listed(host.choices)
+        raise RULES["OAC-06"].refused("tool_choice", path="tool_choice", value=choice, values=listed)
+    check_type(choice, dict, "tool_choice", "one of a string or object")
+    which = (
+        choice.get("type", "function") if "type" in host.optional else require(choice, "type", "tool_choice")
+    )
+    if which == "allowed_tools" or host.runs(choice):
+        return
+    if which not in ("function", "custom"):
+        raise RULES["OAC-06"].refused(
+            "tool_choice.type", path="tool_choice.type", value=which, values="'function' and 'custom'"
+        )
+    named = require(choice, which, "tool_choice")
+    if not any(isinstance(tool.get(which), dict) and _named(tool[which], named) for tool in tools):
+        raise RULES["OAC-S05"].refused("tool_choice")
+
+
+def _named(tool: dict[str, Json], wanted: Json) -> bool:
+    return isinstance(wanted, dict) and tool.get("name") == wanted.get("name")
+
+
+def any_answer(host: VendorHost) -> VendorHost:
+    """Return a host without OpenAI's demands on the form of an answer: nothing is known of its own."""
+    return replace(
+        host,
+        strict=lambda schema, mode: None,
+        answer=lambda schema: None,
+        efforts=None,
+        lacks=host.lacks | {"OAC-S14", "OAC-S15"},
+    )
+
+
+OPENAI = VendorHost(
+    name="openai_chat",
+    rules={**RULES, **OF_MODELS},
+    keys=KEYS,
+    message_keys=MESSAGE_KEYS,
+    parts=PARTS,
+    part_keys=frozenset({"prompt_cache_breakpoint"}),
+    names=re.compile(NAME),
+    tool_types=("function", "custom"),
+    schema=_schema_fault,
+    strict=lambda schema, mode: strict_schema.fault(schema, copies=mode == "strict"),
+    answer=_answer_fault,
+    efforts=("none", "minimal", "low", "medium", "high", "xhigh", "max"),
+    identity=check_identity,
+    sequence=check_sequence,
+)

@@ -1,0 +1,401 @@
+"""OpenAI Chat Completions: the rule table, and the walk over `messages`.
+
+Theory of operation. The messages are walked three times, so that the first fault reported is the first
+in the provider's order of checks and not in the order of the array: shapes (role, keys, types), then ids
+and names, then the sequence. The sequence is one state: the ids of the last assistant message that no
+`tool` message has answered yet. A `tool` message takes its id out; anything else, the end included, must
+find the state empty. Hence a second answer, an orphan and a shifted answer all meet an empty state.
+
+The strict mode also refuses what self-hosted copies of this API refuse: arguments that are not a JSON
+object in a string, one id on two calls of a message, an assistant message with nothing in it.
+"""
+
+import re
+from collections.abc import Iterable
+
+from actors.strict.rules.base import (
+    COPIES,
+    DOC,
+    RECALLED,
+    Json,
+    ServerRule,
+    kind,
+    strings,
+    table,
+    unknown_key,
+)
+from actors.strict.rules.host import RequestContext
+from actors.strict.rules.reading import fresh, parse, standard_of
+
+_TOO_LONG = (
+    "Invalid '{path}': string too long. Expected a string with maximum length {limit}, "
+    "but got a string with length {length} instead."
+)
+NAME = r"^[a-zA-Z0-9_-]+$"
+
+RULES = table(
+    ServerRule(
+        "OAC-01",
+        "An assistant message with 'tool_calls' must be followed by tool messages responding to each "
+        "'tool_call_id'. The following tool_call_ids did not have response messages: {ids}",
+    ),
+    ServerRule(
+        "OAC-02",
+        "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with "
+        "'tool_calls'.",
+    ),
+    ServerRule("OAC-03", _TOO_LONG, code="string_above_max_length"),
+    ServerRule(
+        "OAC-04",
+        "Invalid '{path}': empty array. Expected an array with minimum length 1, but got an empty array "
+        "instead.",
+        code="empty_array",
+    ),
+    ServerRule(
+        "OAC-05",
+        "Invalid type for '{path}': expected {expected}, but got {got} instead.",
+        code="invalid_type",
+    ),
+    ServerRule("OAC-06", "Invalid value: '{value}'. Supported values are: {values}.", code="invalid_value"),
+    ServerRule("OAC-07", "Missing required parameter: '{path}'.", code="missing_required_parameter"),
+    ServerRule(
+        "OAC-08",
+        "Invalid '{path}'. Content blocks are expected to be either text or image_url type.",
+        code="invalid_value",
+    ),
+    ServerRule(
+        "OAC-09",
+        "Invalid '{path}': array too long. Expected an array with maximum length {limit}, but got an array "
+        "with length {length} instead.",
+        code="array_above_max_length",
+    ),
+    ServerRule("OAC-10", _TOO_LONG, code="string_above_max_length"),
+    ServerRule("OAC-11", "Invalid schema for function '{name}': {why}", code="invalid_function_parameters"),
+    ServerRule("OAC-12", "Unknown parameter: '{path}'."),
+    ServerRule(
+        "OAC-13",
+        "Unsupported value: '{path}' does not support '{role}' with this model.",
+        code="unsupported_value",
+    ),
+    ServerRule("OAC-14", _TOO_LONG, code="string_above_max_length"),
+    ServerRule(
+        "OAC-15",
+        "This model's maximum context length is {limit} tokens. However, your messages resulted in {tokens} "
+        "tokens. Please reduce the length of the messages.",
+        code="context_length_exceeded",
+    ),
+    ServerRule(
+        "OAC-16",
+        "The model `{model}` does not exist or you do not have access to it.",
+        status=404,
+        code="model_not_found",
+    ),
+    ServerRule("OAC-17", _TOO_LONG, code="string_above_max_length"),
+    ServerRule(
+        "OAC-18",
+        "Unsupported value: '{path}' does not support this value with this model.",
+        source=RECALLED,
+        code="unsupported_value",
+    ),
+    ServerRule("OAC-19", "you must provide a model parameter"),
+    ServerRule("OAC-S01", "We could not parse the JSON body of your request. ({why})", source=RECALLED),
+    ServerRule("OAC-S02", "Invalid value for '{path}'.", source=RECALLED, code="invalid_value"),
+    ServerRule(
+        "OAC-S03",
+        "The 'stream_options' parameter is only allowed when 'stream' is enabled.",
+        source=RECALLED,
+    ),
+    ServerRule("OAC-S04", "'{path}' is only allowed when 'tools' are specified.", source=RECALLED),
+    ServerRule("OAC-S05", "Tool choice 'function' not found in 'tools' parameter.", source=RECALLED),
+    ServerRule(
+        "OAC-S06",
+        "Invalid '{path}': string does not match pattern. Expected a string that matches the pattern "
+        "'" + NAME + "'.",
+        source=DOC,
+        code="invalid_value",
+    ),
+    ServerRule(
+        "OAC-S07",
+        "Invalid '{path}': empty string. Expected a string with minimum length 1, but got an empty string "
+        "instead.",
+        source=RECALLED,
+        code="empty_string",
+    ),
+    ServerRule(
+        "OAC-S08",
+        "Invalid parameter: 'tool_call_id' of '{id}' not found in 'tool_calls' of previous message.",
+        source=RECALLED,
+    ),
+    ServerRule("OAC-S09", "invalid tool call arguments", source=COPIES, strict_only=True),
+    ServerRule(
+        "OAC-S10", "Duplicate tool call id {id} in assistant message", source=COPIES, strict_only=True
+    ),
+    ServerRule(
+        "OAC-S11",
+        "Assistant message must contain either 'content' or 'tool_calls'!",
+        source=COPIES,
+        strict_only=True,
+    ),
+    ServerRule("OAC-S13", "Invalid schema for response_format '{name}': {why}"),
+    ServerRule(
+        "OAC-S14",
+        "'messages' must contain the word 'json' in some form, to use 'response_format' of type 'json_object'.",
+    ),
+    ServerRule(
+        "OAC-S15",
+        "Setting 'max_tokens' and 'max_completion_tokens' at the same time is not supported.",
+        code="invalid_parameter_combination",
+    ),
+    ServerRule("OAC-S12", "Invalid value for 'content': expected a string, got null.", source=RECALLED),
+)
+
+_NAMED = frozenset({"role", "content", "name"})
+MESSAGE_KEYS = {
+    "system": _NAMED,
+    "assistant": _NAMED | {"refusal", "audio", "tool_calls", "function_call"},
+    "user": _NAMED,
+    "function": _NAMED,
+    "tool": _NAMED | {"tool_call_id"},
+    "developer": _NAMED,
+}
+PARTS = {
+    "user": frozenset({"text", "image_url", "input_audio", "file"}),
+    "assistant": frozenset({"text", "refusal"}),
+}
+_TEXT_ONLY = frozenset({"text"})
+_IS_MEDIA = re.compile(r"\.(?:image_url|input_audio|file|audio|video_url|document_url)(?:\.|$)")
+_MAX_NAME = 64
+_MAX_STRING = 1_048_576
+_TYPE_NAMES: dict[type, str] = {
+    str: "a string",
+    dict: "an object",
+    list: "an array of objects",
+    object: "any value",
+}
+_CALL_KEYS = {
+    "function": (frozenset({"id", "type", "function"}), frozenset({"name", "arguments"}), "arguments"),
+    "custom": (frozenset({"id", "type", "custom"}), frozenset({"name", "input"}), "input"),
+}
+
+
+def check(messages: Json, context: RequestContext, *, long_strings: bool) -> None:
+    """Walk the messages of one request. `long_strings`: the body is long enough to hold one too long.
+
+    Raises:
+        Refused: At the first rule that is broken.
+    """
+    check_type(messages, list, "messages", "an array of objects")
+    if not messages:
+        raise RULES["OAC-04"].refused("messages", path="messages")
+    under = context.host, context.mode, context.profile
+    for at, message in fresh(messages, standard_of("OAC shape", *under)):
+        _check_shape(message, f"messages[{at}]", context)
+    if long_strings:
+        _check_lengths(messages)
+    context.host.identity(messages, context)
+    for at, message in fresh(messages, standard_of("OAC calls", *under)):
+        _check_calls_as_copies_do(message, at, context)
+    context.host.sequence(messages, context)
+
+
+def _check_shape(message: Json, path: str, context: RequestContext) -> None:
+    check_type(message, dict, path, "an object")
+    role, keys = require(message, "role", path), context.host.message_keys
+    if not isinstance(role, str) or role not in keys:
+        raise RULES["OAC-06"].refused(f"{path}.role", path=path, value=role, values=listed(keys))
+    if role in ("system", "developer") and not context.profile.system_role:
+        raise RULES["OAC-13"].refused(f"{path}.role", path=f"{path}.role", role=role)
+    only(message, keys[role], path, context)
+    if message.get("name") is not None:
+        check_type(message["name"], str, f"{path}.name", "a string")
+    if message.get("tool_calls") is not None:
+        _check_calls(message["tool_calls"], f"{path}.tool_calls", context)
+    if role == "tool":
+        _check_text(message, "tool_call_id", path, context)
+    _check_content(message, role, path, context)
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return names as OpenAI's messages enumerate them."""
+    quoted = [f"'{name}'" for name in names]
+    return f"{', '.join(quoted[:-1])}, and {quoted[-1]}" if len(quoted) > 2 else " and ".join(quoted)
+
+
+def _check_text(value: dict[str, Json], key: str, path: str, context: RequestContext) -> None:
+    """Check a text that must be there, unless this host lets it be absent."""
+    if key in value or key not in context.host.optional:
+        check_type(require(value, key, path), str, f"{path}.{key}", "a string")
+
+
+def _check_content(message: dict[str, Json], role: str, path: str, context: RequestContext) -> None:
+    if role == "assistant" and message.get("content") is None:
+        return
+    content = require(message, "content", path)
+    if content is None and role in context.host.nullable:
+        return
+    if content is None:
+        raise RULES["OAC-S12"].refused(f"{path}.content")
+    if isinstance(content, str):
+        return
+    check_type(content, list, f"{path}.content", "one of a string or array of objects")
+    if not content:
+        raise RULES["OAC-04"].refused(f"{path}.content", path=f"{path}.content")
+    for at, part in enumerate(content):
+        allowed = context.host.parts.get(role, _TEXT_ONLY)
+        _check_part(part, allowed, path, f"{path}.content[{at}]", context)
+
+
+def _check_part(
+    part: Json, allowed: frozenset[str], message: str, path: str, context: RequestContext
+) -> None:
+    check_type(part, dict, path, "an object")
+    which = require(part, "type", path)
+    if not isinstance(which, str) or which not in allowed:
+        raise RULES["OAC-08"].refused(message, path=message)
+    held = context.host.part_values.get(which, which)
+    if held is None:
+        return
+    only(part, frozenset({"type", held}) | context.host.part_keys, path, context)
+    wanted = context.host.part_types.get(which, dict)
+    check_type(require(part, held, path), wanted, f"{path}.{held}", _TYPE_NAMES[wanted])
+
+
+def _check_calls(calls: Json, path: str, context: RequestContext) -> None:
+    check_type(calls, list, path, "an array of objects")
+    if not calls and not context.host.empty_calls:
+        raise RULES["OAC-04"].refused(path, path=path)
+    for at, call in enumerate(calls):
+        _check_call(call, f"{path}[{at}]", context)
+
+
+def _check_call(call: Json, path: str, context: RequestContext) -> None:
+    check_type(call, dict, path, "an object")
+    _check_text(call, "id", path, context)
+    which = "function" if "type" in context.host.optional else require(call, "type", path)
+    which = call.get("type", which)
+    if not isinstance(which, str) or which not in context.host.tool_types:
+        types = listed(context.host.tool_types)
+        raise RULES["OAC-06"].refused(f"{path}.type", path=path, value=which, values=types)
+    outer, inner, text = _CALL_KEYS[which]
+    signing = {"extra_content"} if context.model.signed_calls else frozenset[str]()
+    only(call, outer | context.host.call_keys | signing, path, context)
+    made, at = require(call, which, path), f"{path}.{which}"
+    check_type(made, dict, at, "an object")
+    only(made, inner, at, context)
+    check_type(require(made, "name", at), str, f"{at}.name", "a string")
+    if not isinstance(require(made, text, at), context.host.argument_types):
+        check_type(made[text], str, f"{at}.{text}", "a string")
+
+
+def check_identity(messages: list[Json], context: RequestContext) -> None:
+    """Check the ids and names of all messages, as OpenAI does."""
+    standard = standard_of("OAC identity", context.host, context.profile)
+    for number, message in fresh(messages, standard):
+        path = f"messages[{number}]"
+        if message["role"] == "tool":
+            check_id(message["tool_call_id"], f"{path}.tool_call_id", context.profile.id_length)
+        for at, call in enumerate(message.get("tool_calls") or ()):
+            check_id(call["id"], f"{path}.tool_calls[{at}].id", context.profile.id_length)
+            which = call["type"]
+            check_name(call[which]["name"], f"{path}.tool_calls[{at}].{which}.name", context)
+
+
+def check_id(call_id: str, path: str, limit: int | None) -> None:
+    """Refuse an id that is empty or too long."""
+    if not call_id:
+        raise RULES["OAC-S07"].refused(path, path=path)
+    if limit is not None and len(call_id) > limit:
+        raise RULES["OAC-03"].refused(path, path=path, limit=limit, length=len(call_id))
+
+
+def check_name(name: Json, path: str, context: RequestContext) -> None:
+    """Refuse a tool name that is empty, too long or has characters beyond those the host takes."""
+    check_type(name, str, path, "a string")
+    if not name:
+        raise RULES["OAC-S07"].refused(path, path=path, name=name)
+    if len(name) > _MAX_NAME:
+        raise RULES["OAC-10"].refused(path, path=path, limit=_MAX_NAME, length=len(name), name=name)
+    if not context.host.names.fullmatch(name):
+        raise RULES["OAC-S06"].refused(path, path=path, name=name)
+
+
+def _check_lengths(messages: list[Json]) -> None:
+    for path, text in strings(messages):
+        if len(text) > _MAX_STRING and not _IS_MEDIA.search(path):
+            where = f"messages{path}"
+            raise RULES["OAC-14"].refused(where, path=where, limit=_MAX_STRING, length=len(text))
+
+
+def _check_calls_as_copies_do(message: dict[str, Json], at: int, context: RequestContext) -> None:
+    seen: set[str] = set()
+    for number, call in enumerate(message.get("tool_calls") or ()):
+        path = f"messages[{at}].tool_calls[{number}]"
+        if call.get("id") in seen and context.holds(RULES["OAC-S10"]):
+            raise RULES["OAC-S10"].refused(f"{path}.id", id=call["id"])
+        seen.add(call.get("id", ""))
+        if call.get("type", "function") == "function":
+            _check_arguments(call["function"]["arguments"], f"{path}.function.arguments", context)
+    nothing = message.get("content") is None and message.get("refusal") is None
+    empty = not seen and nothing and not message.get("function_call")
+    if message["role"] == "assistant" and empty and context.holds(RULES["OAC-S11"]):
+        raise RULES["OAC-S11"].refused(f"messages[{at}]", at=at)
+
+
+def _check_arguments(arguments: Json, path: str, context: RequestContext) -> None:
+    if isinstance(arguments, str) and not _is_object(arguments) and context.holds(RULES["OAC-S09"]):
+        raise RULES["OAC-S09"].refused(path, arguments=arguments)
+
+
+def _is_object(arguments: str) -> bool:
+    try:
+        return isinstance(parse(arguments.encode()), dict)
+    except ValueError:
+        return False
+
+
+def check_sequence(messages: list[Json], context: RequestContext) -> None:
+    """Check that every call is answered at once, as OpenAI does."""
+    waiting: list[str] = []
+    for at, message in enumerate(messages):
+        if message["role"] != "tool":
+            _check_answered(waiting, at)
+            waiting = [call["id"] for call in message.get("tool_calls") or ()]
+        elif not waiting:
+            raise RULES["OAC-02"].refused(f"messages.[{at}].role", id=message["tool_call_id"], at=at)
+        elif message["tool_call_id"] not in waiting:
+            call_id = message["tool_call_id"]
+            raise RULES["OAC-S08"].refused(f"messages.[{at}].tool_call_id", id=call_id, at=at)
+        else:
+            waiting.remove(message["tool_call_id"])
+    _check_answered(waiting, len(messages) - 1)
+
+
+def _check_answered(waiting: list[str], at: int) -> None:
+    if waiting:
+        raise RULES["OAC-01"].refused(f"messages.[{at}].role", ids=", ".join(waiting), at=at)
+
+
+def check_type(value: Json, wanted: type, path: str, expected: str) -> None:
+    """Refuse `value` if it is not of the wanted type, naming both types as the provider does."""
+    if not isinstance(value, wanted):
+        name = kind(value)
+        article = "" if name == "null" else "an " if name[0] in "aeio" else "a "
+        raise RULES["OAC-05"].refused(path, path=path, expected=expected, got=article + name, kind=name)
+
+
+def require(value: dict[str, Json], key: str, path: str) -> Json:
+    """Return a value that must be there."""
+    if key not in value:
+        raise RULES["OAC-07"].refused(f"{path}.{key}", path=f"{path}.{key}", parent=path, key=key)
+    return value[key]
+
+
+def only(value: dict[str, Json], allowed: frozenset[str], path: str, context: RequestContext) -> None:
+    """Refuse keys beyond the allowed ones, where this host does."""
+    if context.refuses_unknown_keys() and (key := unknown_key(value, allowed)) is not None:
+        raise RULES["OAC-12"].refused(f"{path}.{key}", path=f"{path}.{key}")
+
+
+def integer(value: Json) -> bool:
+    """Whether a JSON value is a whole number; Python calls True one, JSON does not."""
+    return isinstance(value, int) and not isinstance(value, bool)

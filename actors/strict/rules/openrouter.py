@@ -1,0 +1,250 @@
+"""OpenRouter: a gateway. The upstream's rules, and reasoning that only the upstream that made it can read.
+
+Theory of operation. OpenRouter ignores keys it does not know and passes on what its upstream takes, so the
+upstream's host judges what is left of the request. `reasoning_details` carry stand-in signatures that name the
+upstream, the text, and the place among the details of their message. A stream cuts a detail into fragments of one
+index; fragments and the whole are the same here. Ids are of any length, since the gateway makes ids of 50 characters.
+"""
+
+import base64
+import binascii
+import hashlib
+import hmac
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+
+from actors.strict.rules import openai_chat
+from actors.strict.rules.anthropic import cacheable, check_breakpoints, check_marked_texts
+from actors.strict.rules.anthropic_messages import cache_mark
+from actors.strict.rules.anthropic_rules import RULES as ANTHROPIC
+from actors.strict.rules.base import (
+    CompatibleProfile,
+    CompatibleSettings,
+    Json,
+    RuleBroken,
+    ServerRefusal,
+    ServerRule,
+    dumped,
+    table,
+)
+from actors.strict.rules.host import RequestContext, VendorHost
+from actors.strict.rules.openai_chat import KEYS, OPENAI, any_answer
+from actors.strict.rules.openai_messages import MESSAGE_KEYS, PARTS
+from actors.strict.rules.prompts import in_anthropics_form
+
+RULES = table(
+    ServerRule("ORT-01", "No endpoints found that support tool use", status=404),
+    ServerRule(
+        "ORT-02",
+        "This endpoint's maximum context length is {limit} tokens. However, you requested about {tokens} "
+        "tokens. Please reduce the length of either one, or use the middle-out transform.",
+    ),
+    replace(ANTHROPIC["ANT-42"], id="ORT-03"),
+    replace(ANTHROPIC["ANT-41"], id="ORT-04"),
+    replace(ANTHROPIC["ANT-32"], id="ORT-05"),
+    replace(ANTHROPIC["ANT-33"], id="ORT-06"),
+    replace(ANTHROPIC["ANT-34-ttl"], id="ORT-07"),
+    replace(ANTHROPIC["ANT-S03"], id="ORT-08"),
+)
+_UPSTREAMS = frozenset({"ORT-03", "ORT-04", "ORT-05", "ORT-06", "ORT-07", "ORT-08"})
+_MARKS = {"ANT-32": "ORT-05", "ANT-33": "ORT-06", "ANT-34-ttl": "ORT-07"}
+
+
+_OWN_TOOLS = re.compile(
+    r"openrouter:\w+|web_search(_preview)?(_\d{4}_\d{2}_\d{2})?|image_generation|file_search|mcp"
+)
+_OF_TOOLS = frozenset({"tools", "tool_choice", "parallel_tool_calls"})
+_OF_CALLS = frozenset({"id", "type", "function", "custom"})
+_VIDEO = "video_url"
+
+
+def sign(text: str, place: int, settings: CompatibleSettings) -> str:
+    """Return the signature of one reasoning detail.
+
+    Args:
+        text: Of the whole detail.
+        place: Among the details of its message, from 0.
+    """
+    payload = dumped([settings.upstream, place, hashlib.sha256(text.encode()).hexdigest()[:16]])
+    return base64.b64encode(_mac(payload, settings) + payload).decode()
+
+
+def _mac(payload: bytes, settings: CompatibleSettings) -> bytes:
+    return hmac.new(settings.secret, payload, hashlib.sha256).digest()
+
+
+def _opened(signature: Json, settings: CompatibleSettings) -> list[Json] | None:
+    """Return upstream, place and text digest of a signature that is genuine."""
+    try:
+        raw = base64.b64decode(signature, validate=True)
+    except (binascii.Error, ValueError, TypeError):
+        return None
+    if not hmac.compare_digest(raw[:32], _mac(raw[32:], settings)):
+        return None
+    opened: list[Json] = json.loads(raw[32:])
+    return opened
+
+
+def merged(details: list[Json]) -> list[dict[str, Json]]:
+    """Return details with the fragments of one index made one."""
+    whole: list[dict[str, Json]] = []
+    for detail in details:
+        last = whole[-1] if whole else None
+        if last and "signature" not in last and "index" in detail and last.get("index") == detail["index"]:
+            text = (last.get("text") or "") + (detail.get("text") or "")
+            last.update({**detail, "text": text})
+        else:
+            whole.append({key: value for key, value in detail.items() if key != "signature" or value})
+    return whole
+
+
+def _check_details(request: Json, context: RequestContext) -> None:
+    settings = context.settings
+    if not isinstance(settings, CompatibleSettings) or settings.signatures == "trust":
+        return
+    messages = request["messages"]
+    latest = max((at for at, message in enumerate(messages) if message["role"] == "assistant"), default=-1)
+    for at, message in enumerate(messages):
+        details = message.get("reasoning_details")
+        if message["role"] != "assistant" or not isinstance(details, list):
+            continue
+        for place, detail in enumerate(merged([item for item in details if isinstance(item, dict)])):
+            _check_detail(detail, (at, place), settings, latest=at == latest)
+
+
+def _check_detail(
+    detail: dict[str, Json], where: tuple[int, int], settings: CompatibleSettings, *, latest: bool
+) -> None:
+    signature = detail.get("signature") or detail.get("data")
+    if signature is None:
+        return
+    at, place = where
+    text = str(detail.get("text") or "")
+    opened = _opened(signature, settings)
+    if opened is None or opened[0] != settings.upstream:
+        raise RULES["ORT-03"].refused(at=at, block=place)
+    if opened[1:] != [place, hashlib.sha256(text.encode()).hexdigest()[:16]]:
+        raise RULES["ORT-04" if latest else "ORT-03"].refused(at=at, block=place)
+
+
+def to_anthropic(request: Json, settings: CompatibleSettings) -> bool:
+    """Say whether a request goes to a model of Anthropic's: by the model's name, or else by who serves it."""
+    vendor, named, _ = request["model"].rpartition("/")
+    return vendor == "anthropic" if named else settings.upstream == "Anthropic"
+
+
+def _check_marks(request: Json, context: RequestContext) -> None:
+    settings = context.settings
+    if not isinstance(settings, CompatibleSettings) or not to_anthropic(request, settings):
+        return
+    passed_on = in_anthropics_form(request)
+    try:
+        for path, block in cacheable(passed_on):
+            cache_mark(block, path)
+        for message in passed_on["messages"]:
+            check_marked_texts(message)
+        check_breakpoints(passed_on)
+    except RuleBroken as refused:
+        refusal = refused.refusal
+        raise RuleBroken(replace(refusal, rule=_MARKS.get(refusal.rule, "ORT-08"))) from None
+
+
+def _check_tools(request: Json, context: RequestContext) -> None:
+    if request.get("tools") and not context.model.tools:
+        raise RULES["ORT-01"].refused()
+
+
+def upstreams_rules(hosts: Mapping[str, VendorHost]) -> VendorHost:
+    """Return OpenRouter in front of these upstream vendors, by name."""
+
+    def check_upstream(request: Json, context: RequestContext) -> None:
+        settings = context.settings
+        name = settings.upstream_vendor if isinstance(settings, CompatibleSettings) else "openai_chat"
+        host = _ANOTHER_VENDOR if name == "openai_chat" and _is_of_another_vendor(request) else hosts[name]
+        inner = replace(context, host=host, profile=replace(context.profile, id_length=None))
+        try:
+            openai_chat.judge(_passed_on(request, host), inner, 0)
+        except RuleBroken as refused:
+            refusal = replace(refused.refusal, detail={"vendor": name, "error": refused.refusal.detail})
+            raise RuleBroken(refusal, refused.values) from None
+
+    return replace(OPENROUTER, checks=(_check_tools, check_upstream, _check_details, _check_marks))
+
+
+def _is_of_another_vendor(request: Json) -> bool:
+    """Return True if the model's name says that OpenAI does not serve it."""
+    vendor, named, _ = request["model"].rpartition("/")
+    return bool(named) and vendor != "openai"
+
+
+def _passed_on(request: Json, host: VendorHost) -> Json:
+    """Return what the upstream sees of a request. Marks for a cache are the gateway's to translate."""
+    messages = [
+        {
+            key: _translated(key, value)
+            for key, value in message.items()
+            if key in host.message_keys.get(message["role"], message)
+        }
+        for message in request["messages"]
+    ]
+    kept = {key: value for key, value in request.items() if key in host.keys}
+    tools = [_without_mark(tool) for tool in request.get("tools") or () if not OPENROUTER.runs(tool)]
+    kept = {key: value for key, value in kept.items() if tools or key not in _OF_TOOLS}
+    return {**kept, **({"tools": tools} if tools else {}), "messages": messages}
+
+
+def _translated(key: str, value: Json) -> Json:
+    """Return the parts or the calls of a message without what only the gateway knows of them."""
+    if not isinstance(value, list):
+        return value
+    if key == "tool_calls":
+        return [{name: call[name] for name in call if name in _OF_CALLS} for call in value]
+    return [
+        _without_mark({"type": "text", "text": "(a video)"} if _is_video(part) else part) for part in value
+    ]
+
+
+def _is_video(part: Json) -> bool:
+    return isinstance(part, dict) and part.get("type") == _VIDEO
+
+
+def _without_mark(part: Json) -> Json:
+    if not isinstance(part, dict):
+        return part
+    inner = {key: value for key, value in part.items() if key != "cache_control"}
+    return {key: _without_mark(value) if key == "function" else value for key, value in inner.items()}
+
+
+def _wrapped(refusal: ServerRefusal, request: Json, values: Mapping[str, object]) -> ServerRefusal:
+    """Mark what the upstream said about its own reasoning as the upstream's."""
+    return replace(refusal, detail={"vendor": "anthropic"}) if refusal.rule in _UPSTREAMS else refusal
+
+
+_ANOTHER_VENDOR: VendorHost = replace(any_answer(OPENAI), schema=lambda function: None)
+"""Behind the gateway a vendor of which nothing but the family's rules is known: schemas are its own matter."""
+
+BEHIND_GATEWAY: VendorHost = replace(OPENAI)
+"""OpenAI as a gateway calls it: without the rules of single models, which it serves by their own API (OAC-20)."""
+
+OPENROUTER: VendorHost = replace(
+    any_answer(OPENAI),
+    name="openrouter",
+    rules=RULES,
+    words={"OAC-15": "ORT-02"},
+    keys=KEYS
+    | {"provider", "reasoning", "models", "transforms", "plugins", "usage", "top_k", "include_reasoning"},
+    unknown_keys="ignore",
+    message_keys={role: keys | {"reasoning", "reasoning_details"} for role, keys in MESSAGE_KEYS.items()},
+    parts=PARTS
+    | {role: frozenset({"text", "image_url"}) for role in ("tool", "system", "developer")}
+    | {"user": PARTS["user"] | {_VIDEO}},
+    schema=lambda function: None,  # the upstream judges it
+    own_tools=_OWN_TOOLS,
+    tool_marks=frozenset({"cache_control"}),
+    identity=lambda messages, context: None,
+    sequence=lambda messages, context: None,
+    profile=CompatibleProfile(id_length=None),
+    finish=_wrapped,
+)

@@ -1,0 +1,189 @@
+"""A request body as the prompt that a provider's cache sees: pieces in the provider's order, and where marks stand.
+
+The order is tools, system, parameters, messages. Marks are not part of a prompt: they move. Bedrock's `cachePoint` and
+the marks of an OpenRouter request to Anthropic are read once the request is in Anthropic's own form.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from actors.strict.rules.base import Json, dumped
+
+MINIMUM = 1024
+"""Fewest tokens of a cached prefix, where a model does not ask for more."""
+DAY = 24 * 3600.0
+"""How long an entry lives where `prompt_cache_retention` asks for a day."""
+SECONDS: Mapping[str, float] = {"5m": 300, "1h": 3600}
+"""How long an entry lives after its last use, by the `ttl` of its mark. Without marks it is assumed to be the first."""
+ROUTED = frozenset({"openai_chat", "openai_responses", "xai", "mistral", "kimi"})
+"""Hosts whose automatic cache is on the machine that `prompt_cache_key` leads to."""
+AUTOMATIC = ROUTED | {"deepseek", "gemini", "gemini_2", "vertex", "openrouter"}
+"""Hosts that cache without being asked; OpenRouter where its upstream does."""
+_RUNS = frozenset({"tool_use", "tool_result"})
+_UNMARKABLE = frozenset({"thinking", "redacted_thinking"})
+
+
+class Piece(NamedTuple):
+    """One position of a prompt.
+
+    Args:
+        text: What it adds.
+        run: The kind of call or result that it is; a run of one kind counts as one position.
+        mark: Seconds that an entry lives which is written here; None asks for none.
+    """
+
+    text: bytes
+    run: str = ""
+    mark: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Prompt:
+    """What is cached of one request.
+
+    Args:
+        parameters: What the entries of messages depend on besides, between the pieces before `prefix` and the rest.
+        marked: The cache must be asked for; else it is automatic.
+        lane: What the request says of the conversation it belongs to.
+        routed: The lane decides about the machine.
+        minimum: Fewest tokens of an entry.
+        lifetime: Seconds that an entry of an automatic cache lives after its last use.
+    """
+
+    model: str
+    pieces: tuple[Piece, ...]
+    marked: bool
+    parameters: bytes = b""
+    prefix: int = 0
+    lane: str = ""
+    routed: bool = False
+    minimum: int = MINIMUM
+    lifetime: float = SECONDS["5m"]
+
+
+def anthropic_prompt(
+    request: Json, betas: Iterable[str] = (), *, minimum: int = MINIMUM, lane: str = ""
+) -> Prompt:
+    """Return the prompt of a request to Anthropic Messages that its rules accept."""
+    tools = [_piece(tool, "") for tool in request.get("tools") or ()]
+    prefix = [*tools, *(_piece(block, "") for block in _blocks(request.get("system") or []))]
+    said = [
+        _piece(block, message["role"])
+        for message in request["messages"]
+        for block in _blocks(message.get("content") or [])
+    ]
+    pieces = [*prefix, *said]
+    if (mark := request.get("cache_control")) is not None and (at := _last(request, len(pieces))) is not None:
+        pieces[at] = pieces[at]._replace(mark=_seconds(mark))
+    effort = (request.get("output_config") or {}).get("effort")
+    thinking = request.get("thinking") or {"type": "disabled"}
+    choice = request.get("tool_choice") or {"type": "auto"}
+    parameters = dumped([thinking, effort, choice, sorted(filter(None, betas))])
+    return Prompt(
+        request["model"],
+        tuple(pieces),
+        marked=True,
+        parameters=parameters,
+        prefix=len(prefix),
+        lane=lane,
+        minimum=minimum,
+    )
+
+
+def automatic_prompt(request: Json, host: str) -> Prompt:
+    """Return the prompt of a request to a host that caches by itself. It has no positions, so it is one piece."""
+    parts = [request.get("tools"), request.get("instructions"), request.get("systemInstruction")]
+    said = request.get("messages") or request.get("input") or request.get("contents") or ()
+    items = [part for part in parts if part] + ([said] if isinstance(said, str) else list(said))
+    text = dumped(items)
+    if any(mark in text for mark in _MARKS_AS_BYTES):
+        text = dumped(_unmarked(items))
+    lane = request.get("prompt_cache_key") or ""
+    lifetime = DAY if request.get("prompt_cache_retention") == "24h" else SECONDS["5m"]
+    return Prompt(
+        request["model"],
+        (Piece(text),),
+        marked=False,
+        lane=lane,
+        routed=host in ROUTED,
+        lifetime=lifetime,
+    )
+
+
+def marked_by(block: Json) -> Json:
+    """Return the mark of a block, or of the last part of its content that has one."""
+    inner = block.get("content")
+    parts = inner if isinstance(inner, list) else []
+    marks = [part["cache_control"] for part in parts if isinstance(part, dict) and part.get("cache_control")]
+    return block.get("cache_control") or (marks[-1] if marks else None)
+
+
+def _piece(block: Json, role: str) -> Piece:
+    mark, kind = None, block.get("type", "")
+    if "cache_control" in block or isinstance(block.get("content"), list):
+        mark, block = marked_by(block), _unmarked(block)
+    run = kind if kind in _RUNS else ""
+    return Piece(role.encode() + dumped(block), run, None if mark is None else _seconds(mark))
+
+
+def _seconds(mark: Json) -> float:
+    return SECONDS[mark.get("ttl") or "5m"]
+
+
+def _blocks(content: Json) -> list[Json]:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
+
+
+def _last(request: Json, count: int) -> int | None:
+    """Return the place of the last piece that may have a mark, of `count` in all."""
+    said = [block for message in request["messages"] for block in _blocks(message["content"])]
+    behind = 0
+    for block in reversed(said):
+        behind += 1
+        if block["type"] not in _UNMARKABLE and block.get("text") != "":
+            return count - behind
+    return count - behind - 1 if count > behind else None
+
+
+def _unmarked(value: Json) -> Json:
+    """Return a message, block or tool without its marks."""
+    if isinstance(value, list):
+        return [_unmarked(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    kept = {key: item for key, item in value.items() if key not in _MARKS}
+    return kept | {"content": _unmarked(kept["content"])} if "content" in kept else kept
+
+
+_MARKS = frozenset({"cache_control", "prompt_cache_breakpoint"})
+_MARKS_AS_BYTES = tuple(f'"{mark}":'.encode() for mark in _MARKS)
+
+
+def in_anthropics_form(request: Json) -> Json:
+    """Return a Chat Completions request as a gateway writes it for Anthropic, as far as a cache sees it."""
+    system: list[Json] = []
+    messages: list[Json] = []
+    for message in request["messages"]:
+        made = list(_passed_on(message))
+        if message["role"] in ("system", "developer"):
+            system += made
+        elif made:
+            role = "assistant" if message["role"] == "assistant" else "user"
+            messages.append({"role": role, "content": made})
+    kept = {key: request[key] for key in ("tools", "cache_control") if request.get(key)}
+    choice = {"tool_choice": {"type": request["tool_choice"]}} if request.get("tool_choice") else {}
+    thinking = {"thinking": request["reasoning"]} if request.get("reasoning") else {}
+    return {"model": request["model"], "system": system, "messages": messages, **kept, **choice, **thinking}
+
+
+def _passed_on(message: Json) -> Iterator[Json]:
+    content = message.get("content")
+    parts = _blocks(content) if content else []
+    if message["role"] == "tool":
+        yield {"type": "tool_result", "tool_use_id": message.get("tool_call_id"), "content": parts}
+        return
+    if details := message.get("reasoning_details"):
+        yield {"type": "thinking", "details": details}
+    yield from parts
+    yield from ({"type": "tool_use", "call": call} for call in message.get("tool_calls") or ())

@@ -1,0 +1,369 @@
+"""OpenAI Responses: the walk over `input`: shapes, ids and names, the sequence.
+
+Theory of operation. The items are walked several times, so that the first fault reported is the first in the order of
+checks and not in the order of the array. Pairing is global: an output takes the call of its `call_id` out of those that
+are open, wherever it stands, and at the end none may be open. Strict copies also want the outputs of a run of calls
+directly behind it; that is a second walk with a list of the run's calls.
+
+Item ids that this server mints tell what they came after: `fc_r<x>_<n>` was made behind reasoning `rs_<x>`. So the
+rule that such an item comes with its reasoning needs no memory. A whole item is not a reference, whatever its id: ids
+may stand on all replayed items or on none, but not on reasoning and not on its follower, or the reverse; only a call
+that the host knows it made behind that reasoning may leave its own out. What is named by id alone is put in its place
+(`responses_store`) between the shapes and the sequence.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from itertools import pairwise
+
+from actors.strict.rules.base import Json, Mode, kind, unknown_key
+from actors.strict.rules.reading import fresh, parse, standard_of
+from actors.strict.rules.responses_rules import RULES, ResponsesProfile
+from actors.strict.rules.responses_shapes import (
+    CALLS,
+    INPUT_PARTS,
+    ITEMS,
+    OUTPUTS,
+    OUTSIDE,
+    SAID_PARTS,
+    SEARCH_OUTPUTS,
+)
+
+_PREFIXES = {"message": "msg", "function_call": "fc", "custom_tool_call": "ctc", "reasoning": "rs"}
+_ROLES = ("user", "assistant", "system", "developer")
+_MADE_BEHIND = re.compile(r"[a-z]+_r([0-9a-f]+)_\d+")
+_NAME = r"^[a-zA-Z0-9_-]+$"
+_MAX_NAME = 128
+_MAX_STRING = 10_485_760
+_ANSWERS_BY_ID = ("local_shell_call_output",)  # its id may be that of the call
+_WORDS = ("input_text", "output_text", "refusal")
+_TYPES: Mapping[type, str] = {
+    str: "a string",
+    dict: "an object",
+    list: "an array of objects",
+    bool: "a boolean",
+}
+_KEYS = {kind_: shape.keys for kind_, shape in ITEMS.items()}
+_SHAPE = standard_of("OAR shape")
+
+
+def check(request: Json, profile: ResponsesProfile) -> None:
+    """Walk the shapes of the input of one request: types, keys, names.
+
+    Raises:
+        Refused: At the first rule that is broken.
+    """
+    items = request["input"]
+    if isinstance(items, str):
+        return
+    check_type(items, list, "input", "one of a string or array of objects")
+    if not items and not stands_on_something(request):
+        raise RULES["OAR-S06"].refused("input", path="input", what="array")
+    for at, item in fresh(items, _SHAPE):
+        _check_shape(item, f"input[{at}]")
+    for at, item in fresh(items, standard_of("OAR names", profile)):
+        _check_names(item, f"input[{at}]", profile)
+
+
+def stands_on_something(request: Json) -> bool:
+    """Return True if a request needs no input: a prompt template, a response or a conversation gives it."""
+    return any(request.get(key) is not None for key in ("prompt", "previous_response_id", "conversation"))
+
+
+def check_sequence(
+    items: list[Json],
+    mode: Mode,
+    profile: ResponsesProfile,
+    together: Callable[[Json, Json], bool],
+    *,
+    is_open: bool = False,
+) -> None:
+    """Walk a whole conversation whose shapes are right: item ids, who answers whom, and in which order.
+
+    Args:
+        together: Whether the host made a call directly behind reasoning; the call then needs no id.
+        is_open: The items continue or contain something unknown, so an output may answer a call that is not there.
+
+    Raises:
+        Refused: At the first rule that is broken.
+    """
+    _check_item_ids(items, profile)
+    _check_pairs(items, is_open=is_open)
+    _check_reasoning(items, together)
+    if mode == "strict":
+        _check_as_copies_do(items)
+    if mode == "strict" or profile.adjacent:
+        _check_groups(items, is_open=is_open)
+
+
+def item_kind(item: Json) -> str:
+    """Return the type of an item. A message may leave it out, and so may a reference, which is an id alone."""
+    which: str | None = item.get("type")
+    return which or ("message" if "role" in item or "id" not in item else "item_reference")
+
+
+# --- shapes
+
+
+def _check_shape(item: Json, path: str) -> None:
+    check_type(item, dict, path, "an object")
+    if item.get("type") is None and "role" not in item and "id" not in item:
+        raise RULES["OAR-S02"].refused(f"{path}.type", path=f"{path}.type")
+    which: Json = item_kind(item)
+    if not isinstance(which, str) or which not in ITEMS:
+        values = ", ".join(repr(name) for name in ITEMS)
+        raise RULES["OAR-S04"].refused(f"{path}.type", value=which, values=values)
+    only(item, _KEYS[which], path)
+    for key, wanted in ITEMS[which].required.items():
+        check_type(require(item, key, path), wanted, f"{path}.{key}", _TYPES[wanted])
+    match which:
+        case "message":
+            _check_message(item, path)
+        case "function_call_output" | "custom_tool_call_output":
+            _check_content(require(item, "output", path), INPUT_PARTS, f"{path}.output")
+        case "reasoning":
+            _check_thought(item, path)
+        case _ if item.get("id") is not None:
+            check_type(item["id"], str, f"{path}.id", "a string")
+
+
+def _check_message(item: dict[str, Json], path: str) -> None:
+    role = item["role"]
+    if role not in _ROLES:
+        values = ", ".join(repr(name) for name in _ROLES)
+        raise RULES["OAR-S04"].refused(f"{path}.role", value=role, values=values)
+    if item.get("phase") not in (None, "commentary", "final_answer"):
+        raise RULES["OAR-S04"].refused(
+            f"{path}.phase", value=item["phase"], values="'commentary' and 'final_answer'"
+        )
+    content = require(item, "content", path)
+    if role != "assistant":
+        _check_content(content, INPUT_PARTS, f"{path}.content")
+    elif content != []:  # an answer that was only reasoning comes with a message without parts
+        parts = {**SAID_PARTS, "input_text": INPUT_PARTS["input_text"]}
+        _check_content(content, parts, f"{path}.content")
+
+
+def _check_content(content: Json, parts: Mapping[str, frozenset[str]], path: str) -> None:
+    if isinstance(content, str):
+        if len(content) > _MAX_STRING:
+            raise RULES["OAR-S07"].refused(path, path=path, limit=_MAX_STRING, length=len(content))
+        return
+    check_type(content, list, path, "one of a string or array of objects")
+    if not content:
+        raise RULES["OAR-S06"].refused(path, path=path, what="array")
+    for at, part in enumerate(content):
+        check_type(part, dict, f"{path}[{at}]", "an object")
+        which = require(part, "type", f"{path}[{at}]")
+        if not isinstance(which, str) or which not in parts:
+            values = ", ".join(repr(name) for name in parts)
+            raise RULES["OAR-S04"].refused(f"{path}[{at}].type", value=which, values=values)
+        only(part, parts[which], f"{path}[{at}]")
+        _check_part(part, which, f"{path}[{at}]")
+
+
+def _check_part(part: dict[str, Json], which: str, path: str) -> None:
+    keys = {"input_image": ("image_url", "file_id"), "input_file": ("file_url", "file_data", "file_id")}.get(
+        which, ("refusal",) if which == "refusal" else ("text",)
+    )
+    held = next((key for key in keys if part.get(key) is not None), None)
+    if held is None:
+        raise RULES["OAR-S02"].refused(f"{path}.{keys[0]}", path=f"{path}.{keys[0]}")
+    check_type(part[held], str, f"{path}.{held}", "a string")
+    if which in _WORDS:
+        return
+    if held == "file_data" and not part.get("filename"):
+        raise RULES["OAR-S02"].refused(f"{path}.filename", path=f"{path}.filename")
+    if not part[held]:
+        raise RULES["OAR-S06"].refused(f"{path}.{held}", path=f"{path}.{held}", what="string")
+
+
+def _check_thought(item: dict[str, Json], path: str) -> None:
+    if not item.get("encrypted_content"):
+        require(item, "id", path)
+    summary = require(item, "summary", path)
+    check_type(summary, list, f"{path}.summary", "an array of objects")
+    for at, part in enumerate(summary):
+        check_type(part, dict, f"{path}.summary[{at}]", "an object")
+        only(part, frozenset({"type", "text"}), f"{path}.summary[{at}]")
+        check_type(
+            require(part, "text", f"{path}.summary[{at}]"), str, f"{path}.summary[{at}].text", "a string"
+        )
+    if item.get("encrypted_content") is not None:
+        check_type(item["encrypted_content"], str, f"{path}.encrypted_content", "a string")
+
+
+# --- ids and names
+
+
+def _check_names(item: dict[str, Json], path: str, profile: ResponsesProfile) -> None:
+    call_id = item.get("call_id")
+    if call_id is not None:
+        if not call_id:
+            raise RULES["OAR-S06"].refused(f"{path}.call_id", path=f"{path}.call_id", what="string")
+        if len(call_id) > profile.call_id_length:
+            raise RULES["OAR-08"].refused(
+                f"{path}.call_id", path=f"{path}.call_id", limit=profile.call_id_length, length=len(call_id)
+            )
+    if item_kind(item) not in CALLS:
+        return
+    name, path = item["name"], f"{path}.name"
+    if len(name) > _MAX_NAME:
+        raise RULES["OAR-S07"].refused(path, path=path, limit=_MAX_NAME, length=len(name))
+    if not re.fullmatch(_NAME[1:-1], name):
+        raise RULES["OAR-S05"].refused(path, path=path, pattern=_NAME)
+
+
+def _check_item_ids(items: list[Json], profile: ResponsesProfile) -> None:
+    seen: set[str] = set()
+    for at, (which, named) in _named(items):
+        prefix = _PREFIXES.get(which, "")
+        if not named.startswith(prefix):
+            raise RULES["OAR-06"].refused(f"input[{at}].id", path=f"input[{at}].id", id=named, prefix=prefix)
+        if profile.looks_up_items and which in _PREFIXES and _by_model(items[at]):
+            raise RULES["OAR-05"].refused("input", id=named)
+        if which in _ANSWERS_BY_ID:
+            continue
+        if named in seen:
+            raise RULES["OAR-07"].refused("input", id=named)
+        behind = _MADE_BEHIND.fullmatch(named)
+        if which in _PREFIXES and behind and f"rs_{behind[1]}" not in seen:
+            raise RULES["OAR-04"].refused("input", id=named, kind=which, wanted=f"rs_{behind[1]}")
+        seen.add(named)
+
+
+def _named(items: list[Json]) -> Iterator[tuple[int, tuple[str, str]]]:
+    for at, item in enumerate(items):
+        named = item.get("id")
+        if named is None:
+            continue
+        check_type(named, str, f"input[{at}].id", "a string")
+        yield at, (item_kind(item), named)
+
+
+# --- the sequence
+
+
+def _check_pairs(items: list[Json], *, is_open: bool) -> None:
+    waiting: list[tuple[str, str]] = []
+    in_container: list[tuple[str, str]] = []
+    for item in items:
+        which = item_kind(item)
+        if f"{which}_output" in OUTPUTS:
+            (in_container if _runs_in_container(item) else waiting).append((which, item["call_id"]))
+        if which not in OUTPUTS:
+            continue
+        answered = _answered(item, items)
+        if answered in waiting:
+            waiting.remove(answered)
+        elif answered not in in_container and not is_open:
+            raise RULES["OAR-02"].refused("input", kind=OUTPUTS[which], id=answered[1])
+    for which, call_id in waiting:
+        if which == "custom_tool_call":
+            raise RULES["OAR-11"].refused("input", id=call_id)
+        raise RULES["OAR-01"].refused("input", kind=OUTPUTS[f"{which}_output"], id=call_id)
+
+
+def _runs_in_container(call: Json) -> bool:
+    """Return True for commands that the provider runs in a container: their call needs no output of the client's."""
+    environment = call.get("environment")
+    return isinstance(environment, dict) and environment.get("type") == "container_reference"
+
+
+def _answered(item: Json, items: list[Json]) -> tuple[str, str]:
+    """Return the type and `call_id` of the call that an output answers: by `call_id`, or by the id of the call."""
+    which = item_kind(item).removesuffix("_output")
+    if item.get("call_id") is not None or "id" not in item:
+        return which, str(item.get("call_id"))
+    named = (call["call_id"] for call in items if item_kind(call) == which and call.get("id") == item["id"])
+    return which, next(named, str(item["id"]))
+
+
+def _check_reasoning(items: list[Json], together: Callable[[Json, Json], bool]) -> None:
+    """Check that reasoning has what it led to behind it, and ids stand on both or on neither."""
+    said = [item for item in items if item_kind(item) not in OUTSIDE]
+    for item, behind in pairwise([*said, None]):
+        if item_kind(item) != "reasoning":
+            continue
+        named = item.get("id")
+        if behind is None or not _by_model(behind):
+            raise RULES["OAR-03"].refused("input", id=named)
+        if named and not behind.get("id") and not together(item, behind):
+            raise RULES["OAR-03"].refused("input", id=named)
+        if behind.get("id") and not named:
+            kind_ = item_kind(behind)
+            raise RULES["OAR-04"].refused("input", id=behind["id"], kind=kind_, wanted=None)
+
+
+def _by_model(item: Json) -> bool:
+    which = item_kind(item)
+    if which == "message":
+        return bool(item["role"] == "assistant")
+    if which in SEARCH_OUTPUTS:
+        return bool(item.get("execution") != "client")
+    return which not in OUTPUTS and which not in OUTSIDE
+
+
+def _check_groups(items: list[Json], *, is_open: bool) -> None:
+    """Refuse a message among calls and their outputs. Items of the provider's own tools may stand there."""
+    run: list[str] = []
+    closing = False
+    for item in items:
+        which = item_kind(item)
+        if which in CALLS:
+            if run and closing:
+                raise RULES["OAR-14"].refused("input", id=run[0])
+            run.append(item["call_id"])
+        elif which.removesuffix("_output") in CALLS:
+            if item["call_id"] in run:
+                run.remove(item["call_id"])
+            elif not is_open:
+                raise RULES["OAR-14"].refused("input", id=item["call_id"])
+            closing = bool(run)
+        elif run and (which == "message" or (closing and which == "reasoning")):
+            raise RULES["OAR-14"].refused("input", id=run[0])
+
+
+def _check_as_copies_do(items: list[Json]) -> None:
+    seen: set[str] = set()
+    for at, item in enumerate(items):
+        which = item_kind(item)
+        if which == "function_call" and not _is_object(item["arguments"]):
+            raise RULES["OAR-S20"].refused(f"input[{at}].arguments")
+        if which in CALLS and item["call_id"] in seen:
+            raise RULES["OAR-S21"].refused(f"input[{at}].call_id", id=item["call_id"])
+        if which in CALLS:
+            seen.add(item["call_id"])
+    if items and _by_model(items[-1]) and item_kind(items[-1]) == "message":
+        raise RULES["OAR-S22"].refused("input")
+
+
+def _is_object(arguments: str) -> bool:
+    try:
+        return isinstance(parse(arguments.encode()), dict)
+    except ValueError:
+        return False
+
+
+# --- words
+
+
+def check_type(value: Json, wanted: type, path: str, expected: str) -> None:
+    """Refuse `value` if it is not of the wanted type, naming both types as the provider does."""
+    if not isinstance(value, wanted):
+        name = kind(value)
+        article = "" if name == "null" else "an " if name[0] in "aeio" else "a "
+        raise RULES["OAR-10"].refused(path, path=path, expected=expected, got=article + name)
+
+
+def require(value: dict[str, Json], key: str, path: str) -> Json:
+    """Return a value that must be there."""
+    if key not in value:
+        raise RULES["OAR-S02"].refused(f"{path}.{key}", path=f"{path}.{key}")
+    return value[key]
+
+
+def only(value: dict[str, Json], allowed: frozenset[str], path: str) -> None:
+    """Refuse keys beyond the allowed ones."""
+    if (key := unknown_key(value, allowed)) is not None:
+        raise RULES["OAR-S03"].refused(f"{path}.{key}", path=f"{path}.{key}")

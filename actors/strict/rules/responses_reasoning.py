@@ -1,0 +1,117 @@
+"""OpenAI Responses: stand-in encrypted content on reasoning items, and what is refused about it.
+
+Theory of operation. The content carries what the item was bound to when it was made: account, model, its own id, and
+a digest of everything that stood before it, under an HMAC. The summary is not bound: clients leave it out. Nor need
+the id come back; one that does must be the item's own. So the server keeps no state: it opens
+what comes back and compares. What stood before is digested without reasoning, which may be dropped, and without item
+ids, states and phases, which a client that keeps nothing does not send back.
+"""
+
+import base64
+import binascii
+import hashlib
+import hmac
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from actors.strict.rules.base import Json, Mode, dumped
+from actors.strict.rules.responses_items import item_kind
+from actors.strict.rules.responses_rules import RULES, ResponsesProfile, ResponsesSettings
+from actors.strict.rules.responses_store import listed
+
+
+@dataclass(frozen=True, slots=True)
+class _SealedItem:
+    account: str
+    model: str
+    item: str
+    before: str
+
+
+def encrypted(request: Json, produced: Sequence[Json], item_id: str, settings: ResponsesSettings) -> str:
+    """Return the encrypted content of a reasoning item.
+
+    Args:
+        request: The request the response answers.
+        produced: The items of the response before this one.
+        item_id: Of the item.
+    """
+    seal = _seal(request, [*listed(request["input"]), *produced], item_id, settings)
+    payload = dumped(asdict(seal))
+    return base64.b64encode(_mac(payload, settings) + payload).decode()
+
+
+def check(request: Json, mode: Mode, profile: ResponsesProfile, settings: ResponsesSettings) -> None:
+    """Check the reasoning items of one request whose shape and sequence are right.
+
+    Raises:
+        Refused: At the first rule that is broken.
+    """
+    if settings.signatures == "trust":
+        return
+    items = request["input"]
+    for at, item in enumerate(items):
+        if item_kind(item) != "reasoning" or not item.get("encrypted_content"):
+            continue
+        then = _opened(item["encrypted_content"], settings)
+        named = item.get("id") or (then.item if then is not None else "")
+        now = _seal(request, items[:at], named, settings)
+        if (why := _mismatch(then, now, bound=profile.prefix_bound, strict=mode == "strict")) is not None:
+            raise RULES["OAR-09"].refused("input", id=named, why=why)
+
+
+def _mismatch(then: _SealedItem | None, now: _SealedItem, *, bound: bool, strict: bool) -> str | None:
+    if then is None:
+        return "Encrypted content could not be decrypted or parsed."
+    if then.account != now.account:
+        return "Encrypted content organization_id did not match the target organization."
+    if then.item != now.item:
+        return "Encrypted content item_id did not match the target item id."
+    if strict and then.model != now.model:
+        return "Encrypted content model did not match the target model."
+    if strict and bound and then.before != now.before:
+        return "Encrypted content prefix did not match the target input."
+    return None
+
+
+def _seal(request: Json, before: Sequence[Json], item_id: str, settings: ResponsesSettings) -> _SealedItem:
+    parameters = [request.get("instructions"), request.get("tools")]
+    before_item = [_plain(item) for item in before if item_kind(item) != "reasoning"]
+    return _SealedItem(
+        settings.account, request["model"], item_id, _digest(dumped([parameters, before_item]))
+    )
+
+
+def _plain(item: Json) -> Json:
+    which = item_kind(item)
+    if which == "message":
+        return [item["role"], _words(item["content"])]
+    return [which, *(item.get(key) for key in ("call_id", "name", "arguments", "input", "output"))]
+
+
+def _words(content: Json) -> Json:
+    """Return the content of a message as one text where it is nothing else."""
+    if isinstance(content, str):
+        return content
+    texts = [part.get("text", part.get("refusal")) for part in content]
+    return content if None in texts else "".join(texts)
+
+
+def _opened(content: str, settings: ResponsesSettings) -> _SealedItem | None:
+    try:
+        raw = base64.b64decode(content, validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    mac, payload = raw[:32], raw[32:]
+    if not hmac.compare_digest(mac, _mac(payload, settings)):
+        return None
+    return _SealedItem(**json.loads(payload))
+
+
+def _mac(payload: bytes, settings: ResponsesSettings) -> bytes:
+    return hmac.new(settings.secret, payload, hashlib.sha256).digest()
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()[:16]

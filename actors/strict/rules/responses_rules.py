@@ -1,0 +1,169 @@
+"""OpenAI Responses: the table of rules, and what one host and its models take.
+
+What a host keeps is with the server (`responses_store`), by what each request says in `store`. A body alone refers to
+nothing that is kept.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from actors.strict.rules.base import COPIES, DOC, RECALLED, ServerRule, table
+
+
+@dataclass(frozen=True, slots=True)
+class ResponsesProfile:
+    """What one model behind the API takes.
+
+    Args:
+        call_id_length: Longest `call_id`, in characters.
+        adjacent: Outputs must follow directly after their calls, as DeepSeek's copy of the API wants it. The strict
+            mode wants it always.
+        encrypted: The model gives and takes encrypted reasoning.
+        prefix_bound: Encrypted reasoning is refused behind another prefix than the one it was made for. (The
+            hosted mode withholds it in silence, as the host does.)
+        looks_up_items: Whatever the model once said is looked up by its id, though it is sent in full, and never found:
+            reported of hosts under `store: false`, which take no id there.
+        names_items: Items of an answer have an id. Relays leave it out.
+        sampling: False for reasoning models, which refuse `temperature` and its kin.
+        context_tokens: Window in tokens, estimated at four bytes of body each. None is unlimited.
+    """
+
+    call_id_length: int = 64
+    adjacent: bool = False
+    encrypted: bool = True
+    prefix_bound: bool = False
+    looks_up_items: bool = False
+    names_items: bool = True
+    sampling: bool = True
+    context_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ResponsesSettings:
+    """One host that speaks Responses.
+
+    Args:
+        profile: Used for every model when `models` is None.
+        models: The models that exist, by name.
+        account: Label of the account; encrypted reasoning is bound to it.
+        secret: Key of the stand-in encryption. Hosts with different secrets are foreign to each other.
+        signatures: `trust` takes any encrypted content: for judging bodies that no host has answered.
+    """
+
+    profile: ResponsesProfile = ResponsesProfile()
+    models: Mapping[str, ResponsesProfile] | None = None
+    account: str = "account-1"
+    secret: bytes = field(default=b"stand-in encryption secret", repr=False)
+    signatures: Literal["verify", "trust"] = "verify"
+
+
+_TOO_LONG = (
+    "Invalid '{path}': string too long. Expected a string with maximum length {limit}, "
+    "but got a string with length {length} instead."
+)
+
+RULES = table(
+    ServerRule("OAR-01", "No tool output found for {kind} call {id}."),
+    ServerRule("OAR-02", "No tool call found for {kind} call output with call_id {id}."),
+    ServerRule("OAR-03", "Item '{id}' of type 'reasoning' was provided without its required following item."),
+    ServerRule(
+        "OAR-04",
+        "Item '{id}' of type '{kind}' was provided without its required 'reasoning' item: '{wanted}'.",
+    ),
+    ServerRule(
+        "OAR-05",
+        "Item with id '{id}' not found. Items are not persisted when `store` is set to false. Try again with "
+        "`store` set to true, or remove this item from your input.",
+        status=404,
+    ),
+    ServerRule(
+        "OAR-06",
+        "Invalid '{path}': '{id}'. Expected an ID that begins with '{prefix}'.",
+        code="invalid_value",
+    ),
+    ServerRule(
+        "OAR-07", "Duplicate item found with id {id}. Remove duplicate items from your input and try again."
+    ),
+    ServerRule("OAR-08", _TOO_LONG, code="string_above_max_length"),
+    ServerRule(
+        "OAR-09",
+        "The encrypted content for item {id} could not be verified. Reason: {why}",
+        code="invalid_encrypted_content",
+    ),
+    ServerRule(
+        "OAR-10",
+        "Invalid type for '{path}': expected {expected}, but got {got} instead.",
+        code="invalid_type",
+    ),
+    ServerRule("OAR-11", "Custom tool call output is missing for call id: {id}."),
+    ServerRule("OAR-12", "The requested model '{model}' does not exist.", code="model_not_found"),
+    ServerRule(
+        "OAR-13",
+        "Your input exceeds the context window of this model. Please adjust your input and try again.",
+        code="context_length_exceeded",
+    ),
+    ServerRule("OAR-14", "No tool output found for tool call {id}.", code="invalid_request_error"),
+    ServerRule("OAR-S01", "We could not parse the JSON body of your request. ({why})", source=RECALLED),
+    ServerRule(
+        "OAR-S02", "Missing required parameter: '{path}'.", source=DOC, code="missing_required_parameter"
+    ),
+    ServerRule("OAR-S03", "Unknown parameter: '{path}'.", source=DOC, code="unknown_parameter"),
+    ServerRule(
+        "OAR-S04",
+        "Invalid value: '{value}'. Supported values are: {values}.",
+        source=DOC,
+        code="invalid_value",
+    ),
+    ServerRule(
+        "OAR-S05",
+        "Invalid '{path}': string does not match pattern. Expected a string that matches the pattern "
+        "'{pattern}'.",
+        source=DOC,
+        code="invalid_value",
+    ),
+    ServerRule(
+        "OAR-S06",
+        "Invalid '{path}': empty {what}. Expected {what} with minimum length 1, but got an empty {what} "
+        "instead.",
+        source=RECALLED,
+        code="empty_array",
+    ),
+    ServerRule("OAR-S07", _TOO_LONG, source=DOC, code="string_above_max_length"),
+    ServerRule("OAR-S08", "Invalid schema for function '{name}': {why}", code="invalid_function_parameters"),
+    ServerRule("OAR-S09", "Tool choice '{name}' not found in 'tools' parameter.", source=RECALLED),
+    ServerRule(
+        "OAR-S10",
+        "Unsupported parameter: '{path}' is not supported with this model.",
+        source=RECALLED,
+        code="unsupported_parameter",
+    ),
+    ServerRule("OAR-S11", "Encrypted content is not supported with this model.", source=RECALLED),
+    ServerRule(
+        "OAR-S12",
+        "Previous response with id '{id}' not found.",
+        source=RECALLED,
+        code="previous_response_not_found",
+    ),
+    ServerRule("OAR-S13", "Invalid value for '{path}'.", source=RECALLED, code="invalid_value"),
+    ServerRule("OAR-S14", "Invalid schema for response_format '{name}': {why}"),
+    ServerRule(
+        "OAR-S15",
+        "Response input messages must contain the word 'json' in some form to use 'text.format' of type "
+        "'json_object'.",
+    ),
+    ServerRule("OAR-S16", "Response with id '{id}' not found.", source=RECALLED, status=404),
+    ServerRule("OAR-S17", "Cannot cancel a synchronous response.", source=RECALLED),
+    ServerRule("OAR-S18", "Item with id '{id}' not found.", source=RECALLED, status=404),
+    ServerRule(
+        "OAR-S24",
+        "Mutually exclusive parameters: 'previous_response_id' and 'conversation'. Ensure you are only providing "
+        "one of them.",
+        source=RECALLED,
+        code="mutually_exclusive_parameters",
+    ),
+    ServerRule("OAR-S25", "Conversation with id '{id}' not found.", source=RECALLED, status=404),
+    ServerRule("OAR-S20", "invalid tool call arguments", source=COPIES, strict_only=True),
+    ServerRule("OAR-S21", "Duplicate tool call id {id}", source=COPIES, strict_only=True),
+    ServerRule("OAR-S22", "The last item of the input is the assistant's.", source=COPIES, strict_only=True),
+)

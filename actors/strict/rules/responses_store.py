@@ -1,0 +1,221 @@
+"""OpenAI Responses: what a host keeps of the responses it was asked to store, and what may so be named by id.
+
+A request may name a whole conversation by its last response (`previous_response_id`) or by its id (`conversation`), or
+one item of it: by an `item_reference`, or by reasoning that is nothing but its id. `expanded` puts in their place what
+they stand for, so that rules, script and stand-in encryption see the conversation as the model does.
+"""
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from actors.strict.rules.base import Json
+from actors.strict.rules.responses_rules import RULES
+
+_PREFIXES = {
+    "message": "msg",
+    "function_call": "fc",
+    "function_call_output": "fco",
+    "custom_tool_call": "ctc",
+    "reasoning": "rs",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _StoredResponse:
+    previous: str | None
+    given: tuple[Json, ...]
+    listing: tuple[Json, ...]
+    body: Json
+
+    @property
+    def items(self) -> tuple[Json, ...]:
+        return (*self.given, *self.body["output"])
+
+
+@dataclass(slots=True)
+class StoredConversation:
+    """A conversation that the client named, with its items in order."""
+
+    id: str
+    metadata: Json
+    items: list[Json]
+
+
+class ResponsesStore:
+    """Responses and their items, by id. Beyond `limit` of each the oldest is forgotten.
+
+    What call was made behind which reasoning is known of every response, kept or not: clients send reasoning with its
+    id, or by it, and the call behind it with nothing but its `call_id`.
+    """
+
+    def __init__(self, limit: int = 10_000) -> None:
+        self._limit = limit
+        self._responses: OrderedDict[str, _StoredResponse] = OrderedDict()
+        self._conversations: OrderedDict[str, StoredConversation] = OrderedDict()
+        self._numbered = 0
+        self._items: OrderedDict[str, Json] = OrderedDict()
+        self._calls: OrderedDict[str, str] = OrderedDict()
+
+    def made(self, output: Sequence[Json]) -> None:
+        """Take note of the calls of a response that were made directly behind reasoning."""
+        for item, behind in pairwise(output):
+            if item["type"] == "reasoning" and "id" in item and "call_id" in behind:
+                self._calls[item["id"]] = behind["call_id"]
+        while len(self._calls) > self._limit:
+            self._calls.popitem(last=False)
+
+    def made_together(self, reasoning: Json, behind: Json) -> bool:
+        """Say whether a call is the one that was made behind this reasoning."""
+        return behind.get("call_id") is not None and self._calls.get(reasoning["id"]) == behind["call_id"]
+
+    def keep(self, request: Json, response: Json) -> None:
+        """Keep a response and the new items of its request, whose input is expanded, where the request asks for it."""
+        named, is_stored = conversation_of(request), request.get("store") is not False
+        new = request["input"][len(self.before(request) or ()) :]
+        if (conversation := self._conversations.get(named or "")) is not None:
+            self.append(conversation, [*new, *response["output"]])
+        if is_stored:
+            previous = request.get("previous_response_id")
+            listing = tuple(map(self.whole, new))
+            self._responses[response["id"]] = _StoredResponse(previous, tuple(new), listing, response)
+        if is_stored or conversation is not None:
+            self._items.update((item["id"], item) for item in response["output"] if "id" in item)
+        self._bound()
+
+    def _bound(self) -> None:
+        for held in (self._responses, self._items, self._conversations):
+            while len(held) > self._limit:
+                held.popitem(last=False)
+
+    def before(self, request: Json) -> list[Json] | None:
+        """Return the items before the input of a request; None if it names some that are not kept."""
+        if (previous := request.get("previous_response_id")) is not None:
+            return self.history(previous)
+        if (named := conversation_of(request)) is not None:
+            found = self._conversations.get(named)
+            return None if found is None else list(found.items)
+        return []
+
+    def response(self, response_id: str) -> Json | None:
+        """Return a kept response, None if there is none of this id."""
+        kept = self._responses.get(response_id)
+        return None if kept is None else kept.body
+
+    def given(self, response_id: str) -> Sequence[Json] | None:
+        """Return the input items of a kept response as the host shows them, None if there is none of this id."""
+        kept = self._responses.get(response_id)
+        return None if kept is None else kept.listing
+
+    def forget(self, response_id: str) -> bool:
+        """Forget a response, and return whether it was kept."""
+        return self._responses.pop(response_id, None) is not None
+
+    def converse(self, items: Sequence[Json], metadata: Json) -> StoredConversation:
+        """Create a conversation that begins with some items."""
+        self._numbered += 1
+        made = StoredConversation(f"conv_{self._numbered:032x}", metadata or {}, [])
+        self._conversations[made.id] = made
+        self.append(made, items)
+        self._bound()
+        return made
+
+    def append(self, conversation: StoredConversation, items: Sequence[Json]) -> list[Json]:
+        """Add items to a conversation, and return them as they are kept."""
+        added = [self.whole(item) for item in items]
+        conversation.items += added
+        self._items.update((item["id"], item) for item in added)
+        return added
+
+    def conversation(self, conversation_id: str) -> StoredConversation | None:
+        """Return a conversation, None if there is none of this id."""
+        return self._conversations.get(conversation_id)
+
+    def end_conversation(self, conversation_id: str) -> bool:
+        """Forget a conversation, but not its items, and return whether it was kept."""
+        return self._conversations.pop(conversation_id, None) is not None
+
+    def whole(self, item: Json) -> Json:
+        """Return an item as the host gives it back: with a type, an id, a state and a list of parts."""
+        which = item.get("type") or "message"
+        kept = {"type": which, **item}
+        if kept.get("id") is None:
+            self._numbered += 1
+            kept["id"] = f"{_PREFIXES.get(which, 'item')}_{self._numbered:032x}"
+        if which == "message":
+            part = "output_text" if item["role"] == "assistant" else "input_text"
+            more: Json = {"annotations": [], "logprobs": []} if part == "output_text" else {}
+            content = item["content"]
+            parts = [{"type": part, "text": content, **more}] if isinstance(content, str) else content
+            kept |= {"content": parts, "status": item.get("status") or "completed"}
+        return kept
+
+    def item(self, item_id: str) -> Json | None:
+        """Return a kept item, None if there is none of this id."""
+        return self._items.get(item_id)
+
+    def history(self, response_id: str) -> list[Json] | None:
+        """Return all items up to the end of a response; None if some part of the chain is not kept."""
+        parts: list[tuple[Json, ...]] = []
+        named: str | None = response_id
+        while named is not None:
+            kept = self._responses.get(named)
+            if kept is None:
+                return None
+            parts.append(kept.items)
+            named = kept.previous
+        return [item for part in reversed(parts) for item in part]
+
+
+def listed(given: Json) -> Sequence[Json]:
+    """Return the input of a request as items: a text is a message of the user."""
+    return [{"type": "message", "role": "user", "content": given}] if isinstance(given, str) else given
+
+
+def expanded(request: Json, store: ResponsesStore, *, trusts: bool = False) -> tuple[list[Json], bool]:
+    """Return the items that a request stands for, those before it included, and whether some of them are unknown.
+
+    Args:
+        request: A request whose shapes are right.
+        trusts: Take what is not kept as kept elsewhere, unless the request says that nothing is (`store: false`).
+
+    Raises:
+        RuleBroken: The request names something that is not kept.
+    """
+    previous, named = request.get("previous_response_id"), conversation_of(request)
+    if previous is not None and named is not None:
+        raise RULES["OAR-S24"].refused("previous_response_id")
+    before = store.before(request)
+    if before is None and not trusts:
+        if named is not None:
+            raise RULES["OAR-S25"].refused("conversation", id=named)
+        raise RULES["OAR-S12"].refused("previous_response_id", id=previous)
+    trusts = trusts and request.get("store") is not False
+    given = [*(before or ()), *listed(request["input"])]
+    items = [_resolved(item, store, trusts=trusts) for item in given]
+    is_open = (
+        before is None or request.get("conversation") is not None or any(is_reference(item) for item in items)
+    )
+    return items, is_open
+
+
+def conversation_of(request: Json) -> str | None:
+    """Return the id of the conversation that a request belongs to, None if it belongs to none."""
+    named = request.get("conversation")
+    return named.get("id") if isinstance(named, dict) else named
+
+
+def _resolved(item: Json, store: ResponsesStore, *, trusts: bool) -> Json:
+    if not is_reference(item):
+        return item
+    meant = store.item(item["id"])
+    if meant is None and not trusts:
+        raise RULES["OAR-05"].refused("input", id=item["id"])
+    return item if meant is None else meant
+
+
+def is_reference(item: Json) -> bool:
+    """Return True for an item that is looked up by its id because it holds nothing else. A whole item never is."""
+    which = item.get("type") or ("message" if "role" in item else "item_reference")
+    return which == "item_reference" or (which == "reasoning" and not item.get("encrypted_content"))

@@ -1,0 +1,195 @@
+"""OpenAI's structured outputs: what a schema may say that an answer or a call is to conform to strictly.
+
+From the guide "Structured Outputs" (supported schemas), and the refusals that clients of the API report: each sentence
+here is behind `Invalid schema for response_format 'NAME': ` or `Invalid schema for function 'NAME': `. A keyword that
+neither names is taken.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from actors.strict.rules.base import Json
+from actors.strict.rules.json_schema import DEFINITIONS, defined, nodes
+
+_TYPES = frozenset({"string", "number", "integer", "boolean", "object", "array", "null"})
+_FORMATS = tuple("date-time time date duration email hostname ipv4 ipv6 uuid".split())  # noqa: SIM905  as a list it is a page
+_BARRED = frozenset(
+    """allOf oneOf not if then else dependentRequired dependentSchemas default minLength maxLength
+    patternProperties unevaluatedProperties propertyNames minProperties maxProperties
+    unevaluatedItems prefixItems contains minContains maxContains uniqueItems""".split()  # noqa: SIM905  likewise
+)
+_MAX_DEPTH = 10
+_MAX_PROPERTIES = 5_000
+_MAX_VALUES = 1_000
+_MAX_TEXT = (
+    120_000  # characters of the names of properties and definitions, and of the values of enumerations
+)
+_MAX_LARGE = 250  # values of one enumeration, from where on its texts are counted
+_MAX_LARGE_TEXT = 15_000
+
+Context = tuple[str, ...]
+
+
+def fault(schema: Json, *, copies: bool) -> str | None:
+    """Say what is wrong with a strict schema, or None. `copies`: as the strictest host that was seen has it."""
+    if not isinstance(schema, dict):
+        return f"{schema!r} is not of type 'object', 'boolean'."
+    if schema.get("type") != "object":
+        return f"schema must be a JSON Schema of 'type: \"object\"', got 'type: \"{schema.get('type')}\"'."
+    if "anyOf" in schema:
+        return "schema must have type 'object' and not have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level."
+    return next(_faults(schema, (), schema, copies=copies), None) or _too_large(schema)
+
+
+def _faults(schema: Json, context: Context, root: Json, *, copies: bool) -> Iterator[str]:
+    """Yield what is wrong, in the order of the document."""
+    if not isinstance(schema, dict):
+        yield f"In context={context}, schema must have a 'type' key."
+        return
+    for key in (key for key in DEFINITIONS if isinstance(schema.get(key), dict)):
+        for name, inner in schema[key].items():
+            yield from _faults(inner, (*context, key, name), root, copies=copies)
+    if "$ref" in schema:
+        yield from _reference_faults(schema, context, root)
+        return
+    for key in schema:
+        if key in _BARRED:
+            yield f"In context={context}, '{key}' is not permitted."
+    yield from _kind_faults(schema, context)
+    if copies:
+        yield from _alike(schema.get("anyOf"), root)
+    for step, inner in _below(schema):
+        yield from _faults(inner, (*context, *step), root, copies=copies)
+
+
+def _reference_faults(schema: dict[str, Json], context: Context, root: Json) -> Iterator[str]:
+    beside = {key for key in schema if key not in ("$ref", *DEFINITIONS)}
+    if beside:
+        yield f"context={context}, $ref cannot have keywords {beside}."
+    elif schema["$ref"] != "#" and _referred(schema["$ref"], root) is None:
+        yield (
+            f"In context={context}, reference can only point to definitions defined at the top level of the "
+            "schema."
+        )
+
+
+def _kind_faults(schema: dict[str, Json], context: Context) -> Iterator[str]:
+    kinds = schema.get("type")
+    told = kinds if isinstance(kinds, list) else [kinds]
+    if kinds is None:
+        if not isinstance(schema.get("anyOf"), list):
+            yield f"In context={context}, schema must have a 'type' key."
+    elif not told or not all(isinstance(kind, str) and kind in _TYPES for kind in told):
+        yield f"In context={context}, {kinds!r} is not valid under any of the given schemas."
+    if "object" in told:
+        yield from _object_faults(schema, context)
+    if "array" in told and "items" not in schema:
+        yield f"In context={context}, array schema missing items."
+    if "format" in schema and schema["format"] not in _FORMATS:
+        yield f"In context={context}, '{schema['format']}' is not a valid format."
+
+
+def _object_faults(schema: dict[str, Json], context: Context) -> Iterator[str]:
+    properties, required = schema.get("properties"), schema.get("required")
+    if schema.get("additionalProperties") is not False:
+        yield f"In context={context}, 'additionalProperties' is required to be supplied and to be false."
+    if not isinstance(properties, dict):
+        yield f"In context={context}, object schema missing properties."
+        return
+    wanted = (
+        f"In context={context}, 'required' is required to be supplied and to be an array including every key in "
+        "properties. "
+    )
+    names = required if isinstance(required, list) else []
+    for name in properties:
+        if name not in names:
+            yield f"{wanted}Missing '{name}'."
+    for name in names:
+        if not isinstance(name, str) or name not in properties:
+            yield f"{wanted}Extra required key '{name}' supplied."
+
+
+def _alike(arms: Json, root: Json) -> Iterator[str]:
+    """Yield a sentence where two objects of a choice begin with the same key, which does not tell them apart."""
+    first: dict[str, list[Json]] = {}
+    for arm in arms if isinstance(arms, list) else ():
+        found = _referred(arm.get("$ref"), root) if isinstance(arm, dict) and "$ref" in arm else arm
+        properties = found.get("properties") if isinstance(found, dict) else None
+        if not isinstance(properties, dict) or not properties:
+            continue
+        key, told = next(iter(properties.items()))
+        if key in first and (not _values(told) or any(not _apart(told, other) for other in first[key])):
+            yield (
+                "Objects provided via 'anyOf' must not share identical first keys. Consider adding a "
+                "discriminator key or rearranging the properties to ensure the first key is unique."
+            )
+        first.setdefault(key, []).append(told)
+
+
+def _apart(one: Json, other: Json) -> bool:
+    first, second = _values(one), _values(other)
+    return bool(second) and not any(value in second for value in first)
+
+
+def _values(schema: Json) -> list[Json]:
+    if not isinstance(schema, dict):
+        return []
+    values = [schema["const"]] if "const" in schema else schema.get("enum")
+    return values if isinstance(values, list) else []
+
+
+def _below(schema: Mapping[str, Json]) -> Iterator[tuple[Context, Json]]:
+    properties, arms = schema.get("properties"), schema.get("anyOf")
+    for name, inner in properties.items() if isinstance(properties, dict) else ():
+        yield ("properties", name), inner
+    if "items" in schema:
+        yield ("items",), schema["items"]
+    for at, inner in enumerate(arms if isinstance(arms, list) else ()):
+        yield ("anyOf", str(at)), inner
+
+
+def _members(schema: Mapping[str, Json]) -> Iterator[Json]:
+    return (inner for _, inner in _below(schema))
+
+
+def _referred(reference: Json, root: Json) -> Json:
+    return root if reference == "#" else defined(reference, root)
+
+
+# ---- sizes
+
+
+def _too_large(root: Json) -> str | None:
+    found = list(nodes(root, _members))
+    properties = [name for node in found for name in node.get("properties") or ()]
+    values = [value for node in found for value in _values(node)]
+    named = [name for key in DEFINITIONS for name in root.get(key) or ()]
+    depth = _depth(root, root, ())
+    if depth > _MAX_DEPTH:
+        return f"{depth} levels of nesting exceeds limit of {_MAX_DEPTH}."
+    if len(properties) > _MAX_PROPERTIES:
+        return f"{len(properties)} object properties exceeds limit of {_MAX_PROPERTIES}."
+    if len(values) > _MAX_VALUES:
+        return f"{len(values)} enum values exceeds limit of {_MAX_VALUES}."
+    if (length := _length([*properties, *named, *values])) > _MAX_TEXT:
+        return f"{length} characters of names and enum values exceeds limit of {_MAX_TEXT}."
+    large = [_length(own) for node in found if len(own := _values(node)) > _MAX_LARGE]
+    if max(large, default=0) > _MAX_LARGE_TEXT:
+        return f"{max(large)} characters of one enum exceeds limit of {_MAX_LARGE_TEXT}."
+    return None
+
+
+def _length(texts: Iterable[Json]) -> int:
+    return sum(len(text) for text in texts if isinstance(text, str))
+
+
+def _depth(schema: Json, root: Json, followed: tuple[Json, ...]) -> int:
+    """Return how many objects stand in each other; one that leads back to itself is counted once."""
+    if not isinstance(schema, dict):
+        return 0
+    if "$ref" in schema:
+        reference = schema["$ref"]
+        if reference == "#" or reference in followed:
+            return 0
+        return _depth(_referred(reference, root), root, (*followed, reference))
+    below = max((_depth(inner, root, followed) for _, inner in _below(schema)), default=0)
+    return below + ("properties" in schema)

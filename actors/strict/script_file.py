@@ -1,0 +1,86 @@
+"""What a model says, read from a file: a JSON list of turns.
+
+    [
+      ["Looking.", {"call": "weather", "arguments": {"city": "Oslo"}}],
+      {"parts": [{"think": "Cold."}, "4 C."], "stop": "max_tokens"}
+    ]
+
+A turn is a list of parts, or an object with `parts` and options of `Turn` (`stop`, `ids`, `index`, `repeat_id`,
+`whole_calls`, `fragment`, `usage`). A part is a text, or an object with one of `say`, `think` (and `signature`),
+`redacted`, or `call` (and `arguments`, `raw`, `id`).
+"""
+
+from collections.abc import Callable, Mapping
+
+from actors.strict.rules.base import Json
+from actors.strict.rules.reading import parse
+from actors.strict.script import Call, Part, Redacted, Say, Think, Turn
+
+_OPTIONS: Mapping[str, Callable[[Json], bool]] = {
+    "stop": lambda value: value is None or isinstance(value, str),
+    "ids": lambda value: value in ("minted", "restart", "blank"),
+    "index": lambda value: value in ("counted", "zero", "missing"),
+    "repeat_id": lambda value: isinstance(value, bool),
+    "whole_calls": lambda value: isinstance(value, bool),
+    "fragment": lambda value: type(value) is int and value > 0,
+    "usage": lambda value: (
+        isinstance(value, list)
+        and len(value) == 2
+        and all(type(count) is int and count >= 0 for count in value)
+    ),
+}
+_KEYS: Mapping[str, tuple[frozenset[str], type]] = {
+    "say": (frozenset({"say"}), str),
+    "think": (frozenset({"think", "signature"}), str),
+    "redacted": (frozenset({"redacted"}), bool),
+    "call": (frozenset({"call", "arguments", "raw", "id"}), str),
+}
+_OF_CALLS = {"arguments": dict, "raw": str, "id": str, "signature": str}
+
+
+def turns(text: bytes) -> list[Turn]:
+    """Return the turns of a script file.
+
+    Raises:
+        ValueError: It is none; the message says where and why.
+    """
+    read = parse(text)
+    if not isinstance(read, list):
+        raise ValueError("a script is a list of turns")
+    return [_turn(item, f"turn {at}") for at, item in enumerate(read)]
+
+
+def _turn(value: Json, where: str) -> Turn:
+    held = value if isinstance(value, dict) else {"parts": value}
+    if not isinstance(held.get("parts"), list):
+        raise ValueError(f"{where}: a turn is a list of parts, or an object with `parts`")
+    options = {key: item for key, item in held.items() if key != "parts"}
+    for key, item in options.items():
+        if key not in _OPTIONS or not _OPTIONS[key](item):
+            raise ValueError(f"{where}: {key!r} is not an option of a turn, or cannot have this value")
+    if "usage" in options:
+        options["usage"] = tuple(options["usage"])
+    return Turn(*(_part(part, f"{where}, part {at}") for at, part in enumerate(held["parts"])), **options)
+
+
+def _part(value: Json, where: str) -> Part:
+    if isinstance(value, str):
+        return Say(value)
+    kind = next((kind for kind in _KEYS if isinstance(value, dict) and kind in value), None)
+    if kind is None:
+        raise ValueError(f"{where}: a part is a text or an object with one of {', '.join(_KEYS)}")
+    keys, wanted = _KEYS[kind]
+    if not value.keys() <= keys or not isinstance(value[kind], wanted):
+        raise ValueError(f"{where}: {kind!r} goes with {', '.join(sorted(keys))} and has another value")
+    for key in value.keys() & _OF_CALLS.keys():
+        if not isinstance(value[key], _OF_CALLS[key]):
+            raise ValueError(f"{where}: {key!r} has another value")
+    match kind:
+        case "say":
+            return Say(value["say"])
+        case "think":
+            return Think(value["think"], value.get("signature"))
+        case "redacted":
+            return Redacted()
+        case _:
+            return Call(value["call"], value.get("arguments", {}), id=value.get("id"), raw=value.get("raw"))

@@ -1,0 +1,451 @@
+"""Strict loopback servers: a provider's HTTP face, its refusals, and a model that follows a script.
+
+    async with serve(OpenAIServer(Script([...])), AnthropicServer()) as (openai, anthropic):
+        ...  # a client against openai.base_url
+        assert openai.refusals == []
+
+Each server listens on a free port of 127.0.0.1. A request is taken in the provider's order: credentials,
+path, a scripted `Status`, the rules, then the script's turn, streamed if the request says so. Every exchange
+is recorded with its verdict. Connections, bodies and recordings are bounded.
+"""
+
+import hmac
+from collections import deque
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import ClassVar
+
+import anyio
+import anyio.abc
+
+from actors.strict.cache import PromptCache
+from actors.strict.catalogue import openai_models
+from actors.strict.faults import (
+    Disconnect,
+    ErrorInStream,
+    Fault,
+    Faults,
+    Flood,
+    Garbage,
+    MalformedEvent,
+    Reframed,
+    Stall,
+    Status,
+    fault_for,
+)
+from actors.strict.loopback import HttpRequest, LoopbackAnswer, serve_connection
+from actors.strict.rules import validate
+from actors.strict.rules.base import Json, Mode, OpenAIProfile, OpenAISettings, ServerRefusal, dumped
+from actors.strict.rules.prompts import AUTOMATIC, Prompt, automatic_prompt
+from actors.strict.rules.reading import parse
+from actors.strict.script import Behaviour, Script, Turn
+from actors.strict.wire import OpenAIWire, Wire
+
+_SECRET_HEADERS = frozenset({"authorization", "x-api-key", "api-key", "proxy-authorization", "cookie"})
+_JSON = ("content-type", "application/json")
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """One request and its answer.
+
+    Args:
+        order: Number of the request at this server, from 0.
+        headers: As received, names in lower case, without credentials.
+        verdict: The rule's refusal; None if the rules accept the body or were not asked.
+        status: Of the answer; 0 if a fault left none.
+        fault: The scripted fault it met.
+        query: As received, without the question mark.
+    """
+
+    order: int
+    method: str
+    path: str
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+    verdict: ServerRefusal | None
+    status: int
+    fault: Fault | None
+    query: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerLimits:
+    """What one server holds at most.
+
+    Args:
+        connections: Open at a time; more wait until one closes.
+        body: Bytes of a request body; a longer one is answered with 413 and not read to its end.
+        recordings: Exchanges kept, the latest.
+    """
+
+    connections: int = 1024
+    body: int = 32_000_000
+    recordings: int = 10_000
+
+
+class LoopbackServer:
+    """What the servers of all dialects have in common. Use a subclass.
+
+    Args:
+        script: The model's turns.
+        wire: How the dialect writes.
+        faults: By request number, or a function of request number and parsed body.
+        api_key: The only key that is let in; None lets everyone in.
+        write_bytes: Most bytes of one TCP write; None writes each event whole. 1 sends byte by byte.
+        limits: Bounds of connections, bodies and recordings.
+        cache: The prompt cache, with a clock of its own if need be; None is a new one.
+
+    `dialect` names the dialect whose rules it has. `address`, which may be set before it listens, is where it can be
+    reached. `on_exchange`, which may be set at any time, is called with
+    each exchange once its answer is sent.
+    """
+
+    dialect: str
+    base_path: str
+    paths: frozenset[str]
+    request_id_header: ClassVar[str]
+    stream_type: ClassVar[str] = "text/event-stream; charset=utf-8"
+
+    def __init__(
+        self,
+        script: Script,
+        wire: Wire,
+        *,
+        faults: Faults | None,
+        api_key: str | None,
+        write_bytes: int | None,
+        limits: ServerLimits | None,
+        cache: PromptCache | None = None,
+    ) -> None:
+        self.script = script
+        self.wire = wire
+        self.faults: Faults = faults if faults is not None else {}
+        self.api_key = api_key
+        self.cache = cache or PromptCache()
+        self.port: int | None = None
+        self.address = "127.0.0.1"
+        self.on_exchange: Callable[[Exchange], None] | None = None
+        self._write_bytes = write_bytes
+        self._limits = limits or ServerLimits()
+        self._received = 0
+        self._recorded: deque[Exchange] = deque(maxlen=self._limits.recordings)
+
+    @property
+    def base_url(self) -> str:
+        """The base URL as the vendor's client wants it.
+
+        Raises:
+            RuntimeError: The server does not run.
+        """
+        if self.port is None:
+            raise RuntimeError(f"{type(self).__name__} has no address yet; enter `serve(...)` first.")
+        return f"http://{_reached(self.address)}:{self.port}{self.base_path}"
+
+    @property
+    def endpoint(self) -> str:
+        """The base URL as a backend of ours wants it: `base_url`, but for Vertex AI, where it has the project.
+
+        Raises:
+            RuntimeError: The server does not run.
+        """
+        return self.base_url
+
+    @property
+    def received(self) -> int:
+        """How many requests were received, those no longer recorded included."""
+        return self._received
+
+    @property
+    def requests(self) -> list[Exchange]:
+        """The recorded exchanges, in order."""
+        return list(self._recorded)
+
+    @property
+    def refusals(self) -> list[ServerRefusal]:
+        """The verdicts of the recorded exchanges that a rule refused."""
+        return [exchange.verdict for exchange in self._recorded if exchange.verdict is not None]
+
+    async def listen(self, port: int = 0, *, task_status: anyio.abc.TaskStatus[None]) -> None:
+        """Serve on a port, a free one by default, until cancelled. `serve` does this for several servers.
+
+        Raises:
+            OSError: The port is taken, or the address is none of this machine.
+        """
+        listener = await anyio.create_tcp_listener(local_host=self.address, local_port=port)
+        self.port = listener.extra_attributes[anyio.abc.SocketAttribute.local_port]()
+        slots = anyio.Semaphore(self._limits.connections)
+
+        async def connected(stream: anyio.abc.SocketStream) -> None:
+            async with slots:
+                await serve_connection(
+                    stream, self.answer, max_body=self._limits.body, write_bytes=self._write_bytes
+                )
+
+        try:
+            async with listener:
+                task_status.started()
+                await listener.serve(connected)
+        finally:
+            self.port = None
+
+    def answer(self, request: HttpRequest) -> LoopbackAnswer:
+        """Judge one request, record it and return the answer."""
+        order, self._received = self._received, self._received + 1
+        parsed = self.read(request)
+        fault = fault_for(self.faults, order, parsed)
+        verdict: ServerRefusal | None = None
+        answer = self._barred(request, order)
+        found = self.stored(request) if answer is None else None
+        if isinstance(found, ServerRefusal):
+            verdict, answer = found, self._refusal(found, order)
+        elif found is not None:
+            answer = self._plain(found, order)
+        answer = answer or self._misrouted(request, fault, order)
+        if answer is None:
+            verdict = self.judge(request)
+            answer = self._refusal(verdict, order) if verdict else self._served(request, parsed, fault, order)
+        headers = tuple(item for item in request.headers.items() if item[0] not in _SECRET_HEADERS)
+        status = answer.status if answer.sent else 0
+        exchange = Exchange(
+            order, request.method, request.path, headers, request.body, verdict, status, fault, request.query
+        )
+        self._recorded.append(exchange)
+        return replace(answer, over=partial(self._over, exchange))
+
+    def _over(self, exchange: Exchange) -> None:
+        if self.on_exchange is not None:
+            self.on_exchange(exchange)
+
+    def routed(self, request: HttpRequest) -> bool:
+        """Say whether the path is one of this server's."""
+        return request.path in self.paths
+
+    def read(self, request: HttpRequest) -> Json:
+        """Return the parsed body, None if it is not JSON. Scripts, faults and the wire see it so."""
+        return _parsed(request.body)
+
+    def streams(self, request: HttpRequest, parsed: Json) -> bool:
+        """Say whether the answer is asked for as a stream."""
+        return bool(parsed.get("stream"))
+
+    def judge(self, request: HttpRequest) -> ServerRefusal | None:
+        """Return the refusal of the dialect's rules, or None."""
+        raise NotImplementedError
+
+    def denied(self, request: HttpRequest) -> ServerRefusal | None:
+        """Return the refusal of the request's credentials and version headers, or None."""
+        raise NotImplementedError
+
+    def direct_answer(self, request: HttpRequest) -> bytes | None:
+        """Return the answer to an accepted request that the model does not see, such as a token count, or None."""
+        return None
+
+    def prompt(self, request: HttpRequest, parsed: Json) -> Prompt | None:
+        """Return what the host's cache sees of an accepted request, or None if it has no cache."""
+        return automatic_prompt(parsed, self.dialect) if self.dialect in AUTOMATIC else None
+
+    def stored(self, request: HttpRequest) -> bytes | ServerRefusal | None:
+        """Return the answer about something that the host keeps, such as its models, or its refusal; else None."""
+        return None
+
+    def refusal_headers(self, refusal: ServerRefusal) -> tuple[tuple[str, str], ...]:
+        """Return the headers in which the provider says what kind of refusal it is."""
+        return ()
+
+    def _barred(self, request: HttpRequest, order: int) -> LoopbackAnswer | None:
+        if request.too_large:
+            refusal = self._refusal(self.wire.failure(413), order)
+            return replace(refusal, headers=(*refusal.headers, ("connection", "close")))
+        denied = self.denied(request)
+        return None if denied is None else self._refusal(denied, order)
+
+    def _misrouted(self, request: HttpRequest, fault: Fault | None, order: int) -> LoopbackAnswer | None:
+        if not self.routed(request):
+            return self._refusal(self.wire.failure(404), order)
+        if "upgrade" in request.headers:  # to a websocket; a client that hears so at once goes on without
+            return self._refusal(self.wire.failure(426), order)
+        if request.method != "POST":
+            return self._refusal(self.wire.failure(405), order)
+        return self._status(fault, order) if isinstance(fault, Status) else None
+
+    def _served(self, request: HttpRequest, parsed: Json, fault: Fault | None, order: int) -> LoopbackAnswer:
+        streamed = self.streams(request, parsed)
+        if isinstance(fault, ErrorInStream) and not streamed:
+            return self._refusal(self._told(fault), order)
+        if isinstance(fault, Garbage):
+            return self._plain(fault.body, order)
+        if (direct := self.direct_answer(request)) is not None:
+            return _broken(self._plain(direct, order), fault)
+        turn = self.script.turn(parsed)
+        if fault is None or isinstance(fault, Reframed):
+            self.script.advance()
+        turn = self._billed(turn, self.prompt(request, parsed))
+        parts = self._spoiled(self._parts(turn, parsed, order, streamed), fault, order)
+        if isinstance(fault, Reframed) and streamed and self.stream_type.startswith("text/"):
+            parts = fault.written(parts)
+        headers = (("content-type", self.stream_type) if streamed else _JSON, self._mark(order))
+        return _broken(LoopbackAnswer(200, headers, tuple(parts), streamed), fault)
+
+    def _plain(self, body: bytes, order: int) -> LoopbackAnswer:
+        return LoopbackAnswer(200, (_JSON, self._mark(order)), (body,))
+
+    def _billed(self, turn: Turn, prompt: Prompt | None) -> Turn:
+        """Return the turn with what the cache read and wrote; without either with the figures of the script."""
+        cached = self.cache.take(prompt) if prompt is not None else None
+        if cached is None or not (cached.read or cached.written):
+            return turn
+        return turn.counted((cached.total, turn.usage[1]), (cached.read, cached.written))
+
+    def _parts(self, turn: Turn, request: Json, order: int, streamed: bool) -> list[bytes]:
+        if streamed:
+            return self.wire.events(turn, request, order)
+        return [self.wire.response(turn, request, order)]
+
+    def _spoiled(self, parts: list[bytes], fault: Fault | None, order: int) -> list[bytes]:
+        match fault:
+            case ErrorInStream(after_events=count):
+                return [*parts[:count], self.wire.error_event(self._told(fault), order)]
+            case MalformedEvent(after_events=count, data=data):
+                return [*parts[:count], data, *parts[count:]]
+            case Flood(after_events=count, data=data):
+                return [*parts[:count], data]
+            case _:
+                return parts
+
+    def _told(self, fault: ErrorInStream) -> ServerRefusal:
+        failure = self.wire.failure(fault.status)
+        return replace(failure, message=fault.message or failure.message)
+
+    def _status(self, fault: Status, order: int) -> LoopbackAnswer:
+        usual = self.wire.failure(fault.status)
+        told = replace(
+            usual,
+            type=fault.type or usual.type,
+            code=fault.code or (None if fault.type else usual.code),
+            message=fault.message or usual.message,
+            param=fault.param or usual.param,
+        )
+        body = self.wire.error(told, order) if fault.body is None else fault.body
+        headers = (_JSON, self._mark(order), *self.refusal_headers(told), *fault.headers)
+        return LoopbackAnswer(fault.status, headers, (body,))
+
+    def _refusal(self, refusal: ServerRefusal, order: int) -> LoopbackAnswer:
+        body = self.wire.error(refusal, order)
+        headers = (_JSON, self._mark(order), *self.refusal_headers(refusal))
+        return LoopbackAnswer(refusal.status, headers, (body,))
+
+    def _mark(self, order: int) -> tuple[str, str]:
+        return (self.request_id_header, f"req_{order}")
+
+
+class OpenAIServer(LoopbackServer):
+    """OpenAI Chat Completions at `base_url` + `/chat/completions`.
+
+    `models` names the models that exist and what each takes; None lets any name in, under the profile of
+    `settings`.
+    """
+
+    dialect = "openai_chat"
+    base_path = "/v1"
+    paths = frozenset({"/v1/chat/completions"})
+    request_id_header = "x-request-id"
+
+    def __init__(
+        self,
+        script: Script | Sequence[Turn] | Behaviour | None = None,
+        *,
+        models: Mapping[str, OpenAIProfile] | None = None,
+        settings: OpenAISettings | None = None,
+        mode: Mode = "strict",
+        faults: Faults | None = None,
+        api_key: str | None = None,
+        write_bytes: int | None = None,
+        host: str = "",
+        limits: ServerLimits | None = None,
+        cache: PromptCache | None = None,
+    ) -> None:
+        super().__init__(
+            Script.of(script),
+            OpenAIWire(host),
+            faults=faults,
+            api_key=api_key,
+            write_bytes=write_bytes,
+            limits=limits,
+            cache=cache,
+        )
+        settings = settings or OpenAISettings()
+        if models is not None:
+            settings = replace(settings, models=models)
+        self._judge = partial(validate, dialect="openai_chat", mode=mode, settings=settings)
+        self._models = settings.models
+
+    def judge(self, request: HttpRequest) -> ServerRefusal | None:
+        return self._judge(request.body)
+
+    def denied(self, request: HttpRequest) -> ServerRefusal | None:
+        if self.api_key is None or same(bearer(request), self.api_key):
+            return None
+        return self.wire.failure(401)
+
+    def stored(self, request: HttpRequest) -> bytes | None:
+        is_list = (request.method, request.path) == ("GET", "/v1/models")
+        return dumped(openai_models(self._models)) if is_list else None
+
+
+@asynccontextmanager
+async def serve(*servers: LoopbackServer) -> AsyncGenerator[tuple[LoopbackServer, ...]]:
+    """Run servers on free loopback ports for the time of the block.
+
+    At the end all connections are closed, stalled ones too. An error raised in the block leaves it as it is,
+    not wrapped into a group.
+    """
+    failure: Exception | None = None
+    async with anyio.create_task_group() as tasks:
+        for server in servers:
+            await tasks.start(server.listen)
+        try:
+            yield servers
+        except Exception as error:
+            failure = error
+        tasks.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
+
+
+def _reached(address: str) -> str:
+    """Return an address as a URL has it, for clients on this machine if it stands for all of its addresses."""
+    own = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(address, address)  # noqa: S104  compared, not bound
+    return f"[{own}]" if ":" in own else own
+
+
+def _broken(answer: LoopbackAnswer, fault: Fault | None) -> LoopbackAnswer:
+    match fault:
+        case Disconnect(after_bytes=cut, reset=reset):
+            return replace(answer, cut=cut, then="reset" if reset else "close")
+        case Stall(after_bytes=cut):
+            return replace(answer, cut=cut, then="stall")
+        case Flood():
+            return replace(answer, streamed=True, then="repeat")
+        case _:
+            return answer
+
+
+def _parsed(body: bytes) -> Json:
+    try:
+        return parse(body)
+    except ValueError:
+        return None
+
+
+def bearer(request: HttpRequest) -> str:
+    """Return the bearer token of a request, empty if it has none."""
+    kind, _, key = request.headers.get("authorization", "").partition(" ")
+    return key if kind.lower() == "bearer" else ""
+
+
+def same(given: str, wanted: str) -> bool:
+    """Compare two keys in a time that does not depend on where they differ."""
+    return hmac.compare_digest(given.encode(), wanted.encode())

@@ -1,0 +1,79 @@
+"""Checks the AWS signature (version 4) of a request, as the service does.
+
+The signature is an HMAC over method, path, the signed headers and the body's digest, under a key derived
+from the secret, the day, the region and the service. All of it is in the request but the secret, so it is
+computed again and compared. How old a request is, is not looked at.
+"""
+
+import hashlib
+import hmac
+import re
+from dataclasses import dataclass, field
+from urllib.parse import quote
+
+from actors.strict.loopback import HttpRequest
+from actors.strict.rules.base import ServerRefusal
+
+_FORM = re.compile(
+    r"AWS4-HMAC-SHA256 Credential=(?P<key>[^/]+)/(?P<scope>(?P<day>\d{8})/(?P<region>[^/]+)/"
+    r"(?P<service>[^/]+)/aws4_request), ?SignedHeaders=(?P<names>[^,]+), ?Signature=(?P<signature>[0-9a-f]{64})"
+)
+_MISMATCH = (
+    "The request signature we calculated does not match the signature you provided. Check your AWS Secret "
+    "Access Key and signing method. Consult the service documentation for details."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AwsKey:
+    """An access key, and where it is good. `token` is that of a session, if the key is of one."""
+
+    access_key: str
+    secret_key: str = field(repr=False)
+    region: str = "us-east-1"
+    token: str | None = field(default=None, repr=False)
+
+
+def verify(request: HttpRequest, key: AwsKey, service: str) -> ServerRefusal | None:
+    """Return the service's refusal of a request that is not signed with `key`, or None."""
+    given = _FORM.fullmatch(request.headers.get("authorization", ""))
+    if given is None:
+        return _refusal("MissingAuthenticationTokenException", "Missing Authentication Token")
+    token = request.headers.get("x-amz-security-token")
+    if given["key"] != key.access_key or token != key.token:
+        return _refusal(
+            "UnrecognizedClientException", "The security token included in the request is invalid."
+        )
+    if (given["region"], given["service"]) != (key.region, service):
+        return _refusal(
+            "InvalidSignatureException", f"Credential should be scoped to a valid region: {key.region}."
+        )
+    names = given["names"].split(";")
+    required = {"host", "x-amz-date"} | ({"x-amz-security-token"} if key.token else set())
+    if not required <= set(names) or not hmac.compare_digest(
+        _signature(request, names, given["scope"], key), given["signature"]
+    ):
+        return _refusal("InvalidSignatureException", _MISMATCH)
+    return None
+
+
+def _refusal(kind: str, message: str) -> ServerRefusal:
+    return ServerRefusal("", 403, kind, None, None, message)
+
+
+def _signature(request: HttpRequest, names: list[str], scope: str, key: AwsKey) -> str:
+    digest = hashlib.sha256(request.body).hexdigest()
+    headers = "".join(f"{name}:{' '.join(request.headers.get(name, '').split())}\n" for name in names)
+    path = quote(request.path, safe="/-_.~")  # what is escaped in the path is escaped once more
+    canonical = "\n".join((request.method, path, "", headers, ";".join(names), digest))
+    told = hashlib.sha256(canonical.encode()).hexdigest()
+    date = request.headers.get("x-amz-date", "")
+    to_sign = "\n".join(("AWS4-HMAC-SHA256", date, scope, told))
+    derived = f"AWS4{key.secret_key}".encode()
+    for part in scope.split("/"):
+        derived = _mac(derived, part)
+    return _mac(derived, to_sign).hex()
+
+
+def _mac(key: bytes, text: str) -> bytes:
+    return hmac.new(key, text.encode(), hashlib.sha256).digest()

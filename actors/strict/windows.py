@@ -1,0 +1,50 @@
+"""Context windows of strict servers: a request with more tokens is refused in the words of who is asked.
+
+    AnthropicServer(faults=window("anthropic", 4000))
+
+Tokens are counted as a quarter of the body's bytes, which is near enough to what providers count.
+"""
+
+from collections.abc import Callable
+
+from actors.strict.faults import Fault, Status
+from actors.strict.rules.base import Json, dumped
+
+BYTES = 4
+"""Bytes of a token."""
+
+_WORDS: dict[str, str] = {
+    "openai_chat": "This model's maximum context length is {most} tokens. However, your messages resulted in {tokens} "
+    "tokens. Please reduce the length of the messages.",
+    "openai_responses": "Your input exceeds the context window of this model. Please adjust your input and try again.",
+    "anthropic": "prompt is too long: {tokens} tokens > {most} maximum",
+    "gemini": "The input token count ({tokens}) exceeds the maximum number of tokens allowed ({most}).",
+    "mistral": "Prompt contains {tokens} tokens and 0 draft tokens, too large for model with {most} maximum context "
+    "length",
+    "kimi": "Invalid request: Your request exceeded model token limit: {most}",
+    "deepseek": "This model's maximum context length is {most} tokens. However, you requested {tokens} tokens.",
+    "bedrock": "Input is too long for requested model.",
+    "openrouter": "This endpoint's maximum context length is {most} tokens. However, you requested about {tokens} "
+    "tokens.",
+}
+"""What each says (OAC-15, OAR-13, ANT-36, GEM-12, MIS-33, KIM-12, DSK-09, BED-12)."""
+
+DIALECTS = tuple(_WORDS)
+
+
+def tokens_of(request: Json) -> int:
+    """Return how many tokens a request has."""
+    return len(dumped(request)) // BYTES
+
+
+def window(dialect: str, most: int) -> Callable[[int, Json], Fault | None]:
+    """Return the faults of a server whose model takes requests of at most so many tokens."""
+    code = "context_length_exceeded" if dialect in ("openai_chat", "openai_responses") else None
+
+    def fault(number: int, request: Json) -> Fault | None:
+        del number
+        if (tokens := tokens_of(request)) <= most:
+            return None
+        return Status(400, message=_WORDS[dialect].format(most=most, tokens=tokens), code=code)
+
+    return fault

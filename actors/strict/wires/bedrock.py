@@ -1,0 +1,186 @@
+"""What a scripted turn looks like on Bedrock's wire: one JSON response, or frames of the binary event stream."""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from struct import pack
+from zlib import crc32
+
+from actors.strict.rules.base import Json, Mode, ServerRefusal, dumped
+from actors.strict.rules.bedrock_rules import BedrockSettings
+from actors.strict.rules.bedrock_upstream import signed
+from actors.strict.rules.reading import parse
+from actors.strict.script import Builtin, Call, Redacted, Say, Think, Turn
+
+_FAILURES: Mapping[int, tuple[str, str]] = {
+    400: ("ValidationException", "The request is not valid."),
+    403: ("AccessDeniedException", "You don't have access to the model with the specified model ID."),
+    404: (
+        "ResourceNotFoundException",
+        "Could not resolve the foundation model from the provided identifier.",
+    ),
+    405: ("UnknownOperationException", "The operation is unknown."),
+    408: ("ModelTimeoutException", "Model has timed out in processing the request. Try your request again."),
+    413: ("ValidationException", "The request body is too large."),
+    424: ("ModelErrorException", "The model had an error while processing the request."),
+    429: ("ThrottlingException", "Too many requests, please wait before trying again."),
+    500: ("InternalServerException", "The system encountered an unexpected error during processing."),
+    503: ("ServiceUnavailableException", "Bedrock is unable to process your request."),
+    529: ("ServiceUnavailableException", "Bedrock is unable to process your request."),
+}
+_IN_STREAM: Mapping[int, str] = {
+    400: "validationException",
+    424: "modelStreamErrorException",
+    429: "throttlingException",
+    503: "serviceUnavailableException",
+    529: "serviceUnavailableException",
+}
+
+
+def frame(headers: Mapping[str, str], payload: bytes) -> bytes:
+    """Return one frame of the event stream, its checksums right. All headers are strings."""
+    opening = b"".join(
+        pack(">B", len(name)) + name.encode() + b"\x07" + pack(">H", len(value.encode())) + value.encode()
+        for name, value in headers.items()
+    )
+    prelude = pack(">II", 12 + len(opening) + len(payload) + 4, len(opening))
+    body = prelude + pack(">I", crc32(prelude)) + opening + payload
+    return body + pack(">I", crc32(body))
+
+
+def _event(kind: str, payload: Json) -> bytes:
+    headers = {":event-type": kind, ":content-type": "application/json", ":message-type": "event"}
+    return frame(headers, dumped(payload))
+
+
+@dataclass(frozen=True, slots=True)
+class BedrockWire:
+    """Bedrock Converse. Reasoning is signed for the request it answers. `host` keeps the ids of servers apart."""
+
+    settings: BedrockSettings
+    mode: Mode = "strict"
+    host: str = ""
+
+    def response(self, turn: Turn, request: Json, number: int) -> bytes:
+        message = {"role": "assistant", "content": self._blocks(turn, request, number)}
+        return dumped(
+            {
+                "metrics": {"latencyMs": 7},
+                "output": {"message": message},
+                "stopReason": _stop(turn),
+                "usage": _usage(turn),
+                **turn.extra,
+            }
+        )
+
+    def events(self, turn: Turn, request: Json, number: int) -> list[bytes]:
+        events: list[tuple[str, Json]] = [("messageStart", {"role": "assistant"})]
+        for at, (part, block) in enumerate(zip(turn.parts, self._blocks(turn, request, number), strict=True)):
+            if isinstance(part, Call):
+                start = {key: block["toolUse"][key] for key in ("toolUseId", "name")}
+                events.append(("contentBlockStart", {"start": {"toolUse": start}, "contentBlockIndex": at}))
+            deltas = _deltas(part, block, turn)
+            events += [("contentBlockDelta", {"delta": delta, "contentBlockIndex": at}) for delta in deltas]
+            events.append(("contentBlockStop", {"contentBlockIndex": at}))
+        events.append(("messageStop", {"stopReason": _stop(turn)}))
+        events.append(("metadata", {"usage": _usage(turn), "metrics": {"latencyMs": 7}}))
+        return [_event(kind, {**payload, **turn.extra}) for kind, payload in events]
+
+    def error(self, refusal: ServerRefusal, number: int) -> bytes:
+        return dumped({"message": refusal.message})
+
+    def error_event(self, refusal: ServerRefusal, number: int) -> bytes:
+        kind = _IN_STREAM.get(refusal.status, "internalServerException")
+        headers = {
+            ":exception-type": kind,
+            ":content-type": "application/json",
+            ":message-type": "exception",
+        }
+        return frame(headers, dumped({"message": refusal.message}))
+
+    def failure(self, status: int) -> ServerRefusal:
+        kind, message = _FAILURES.get(status, _FAILURES[500 if status >= 500 else 400])
+        return ServerRefusal("", status, kind, None, None, message)
+
+    def _blocks(self, turn: Turn, request: Json, number: int) -> list[Json]:
+        settings = replace(self.settings, model=request["model"])
+        blocks: list[Json] = []
+        for at, part in enumerate(turn.parts):
+            match part:
+                case Say(text=text):
+                    blocks.append({"text": text})
+                case Think(text=text, signature=signature):
+                    if signature is None:
+                        signature = signed(request, blocks, text, settings, self.mode)
+                    reasoning = {"reasoningText": {"text": text, "signature": signature}}
+                    blocks.append({"reasoningContent": reasoning})
+                case Redacted():
+                    data = signed(request, blocks, "", settings, self.mode)
+                    blocks.append({"reasoningContent": {"redactedContent": data}})
+                case Call(name=name):
+                    call_id = self._id(part, turn, number, at)
+                    blocks.append({"toolUse": {"toolUseId": call_id, "name": name, "input": _input(part)}})
+                case Builtin():
+                    raise ValueError("Converse has no parts of the provider's own")
+        return blocks
+
+    def _id(self, call: Call, turn: Turn, number: int, at: int) -> str:
+        if call.id is not None:
+            return call.id
+        match turn.ids:
+            case "minted":
+                digest = hashlib.sha256(f"{self.host}/{number}/{at}".encode()).hexdigest()
+                return f"tooluse_{digest[:22]}"
+            case "restart":
+                return f"call_{at}"
+            case "blank":
+                return ""
+
+
+def _deltas(part: object, block: Json, turn: Turn) -> Iterator[Json]:
+    match part:
+        case Say(text=text):
+            yield from ({"text": piece} for piece in _pieces(text, turn.fragment))
+        case Think(text=text):
+            yield from ({"reasoningContent": {"text": piece}} for piece in _pieces(text, turn.fragment))
+            signature = block["reasoningContent"]["reasoningText"]["signature"]
+            yield {"reasoningContent": {"signature": signature}}
+        case Call():
+            text = _arguments(part)
+            size = max(len(text), 1) if turn.whole_calls else turn.fragment
+            yield from ({"toolUse": {"input": piece}} for piece in _pieces(text, size))
+        case _:
+            yield {"reasoningContent": block["reasoningContent"]}
+
+
+def _pieces(text: str, size: int) -> Iterator[str]:
+    return (text[at : at + size] for at in range(0, len(text), size))
+
+
+def _arguments(call: Call) -> str:
+    return json.dumps(dict(call.arguments), ensure_ascii=False) if call.raw is None else call.raw
+
+
+def _input(call: Call) -> Json:
+    try:
+        value = parse(_arguments(call).encode())
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _stop(turn: Turn) -> str:
+    return turn.stop or ("tool_use" if turn.calls else "end_turn")
+
+
+def _usage(turn: Turn) -> Json:
+    read, written = turn.usage
+    usage: Json = {
+        "inputTokens": read - sum(turn.cached),
+        "outputTokens": written,
+        "totalTokens": read + written,
+    }
+    if any(turn.cached):
+        usage |= {"cacheReadInputTokens": turn.cached[0], "cacheWriteInputTokens": turn.cached[1]}
+    return usage

@@ -1,0 +1,184 @@
+"""Google's generateContent as the strict server writes it.
+
+A streamed response is a list of `data:` events, each a whole response with the parts that are new, the finish reason
+on the last. The first call of a response is signed, and where there is none its last text is: streamed, on an
+empty text at the end. Thinking is a part marked as thought, without a signature.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from actors.strict.rules.base import Json, ServerRefusal, dumped
+from actors.strict.rules.gemini_rules import GeminiSettings
+from actors.strict.rules.gemini_signatures import continuation, sign
+from actors.strict.rules.reading import parse
+from actors.strict.script import Builtin, Call, Redacted, Say, Think, Turn
+
+_ERROR = "type.googleapis.com/google.rpc."
+_FAILURES: Mapping[int, tuple[str, str]] = {
+    400: ("INVALID_ARGUMENT", "Request contains an invalid argument."),
+    401: ("UNAUTHENTICATED", "Request had invalid authentication credentials."),
+    403: ("PERMISSION_DENIED", "The caller does not have permission"),
+    404: ("NOT_FOUND", "Requested entity was not found."),
+    405: ("INVALID_ARGUMENT", "The method is not allowed."),
+    413: ("INVALID_ARGUMENT", "Request payload size exceeds the limit."),
+    429: (
+        "RESOURCE_EXHAUSTED",
+        "You exceeded your current quota, please check your plan and billing details.",
+    ),
+    500: ("INTERNAL", "An internal error has occurred. Please retry."),
+    503: ("UNAVAILABLE", "The model is overloaded. Please try again later."),
+    504: ("DEADLINE_EXCEEDED", "The request timed out. Please try again."),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class GeminiWire:
+    """generateContent. Requests hold the `model` of their path. `host` keeps the ids of several servers apart."""
+
+    settings: GeminiSettings
+    host: str = ""
+
+    def response(self, turn: Turn, request: Json, number: int) -> bytes:
+        parts = [part for _, part in self._parts(turn, request, number)]
+        return dumped(self._response(parts, turn, request, number, _stop(turn)))
+
+    def events(self, turn: Turn, request: Json, number: int) -> list[bytes]:
+        pieces = [[part] for part in self._deltas(turn, request, number)] or [[]]
+        last = len(pieces) - 1
+        return [
+            _event(self._response(parts, turn, request, number, _stop(turn) if at == last else None))
+            for at, parts in enumerate(pieces)
+        ]
+
+    def error(self, refusal: ServerRefusal, number: int) -> bytes:
+        error = {"code": refusal.status, "message": refusal.message, "status": refusal.type}
+        return dumped({"error": {**error, "details": _details(refusal)}})
+
+    def error_event(self, refusal: ServerRefusal, number: int) -> bytes:
+        return b"data: " + self.error(refusal, number) + b"\r\n\r\n"
+
+    def failure(self, status: int) -> ServerRefusal:
+        fallback = _FAILURES[503 if status in (503, 529) else 500 if status >= 500 else 400]
+        kind, message = _FAILURES.get(status, fallback)
+        return ServerRefusal("", 503 if status == 529 else status, kind, None, None, message)
+
+    def _response(self, parts: list[Json], turn: Turn, request: Json, number: int, stop: str | None) -> Json:
+        read, written = turn.usage
+        cached = {"cachedContentTokenCount": turn.cached[0]} if turn.cached[0] else {}
+        candidate: Json = {"content": {"parts": parts, "role": "model"}, "index": 0}
+        if not parts:
+            del candidate["content"]
+        if stop == "CONTINUATION":
+            candidate["continuationToken"] = continuation(request, self.settings)
+        return {
+            "candidates": [candidate if stop is None else {**candidate, "finishReason": stop}],
+            "usageMetadata": {
+                "promptTokenCount": read,
+                "candidatesTokenCount": written,
+                "totalTokenCount": read + written,
+                **cached,
+            },
+            "modelVersion": request["model"],
+            "responseId": _minted(self.host, number, 0),
+            **turn.extra,
+        }
+
+    def _parts(self, turn: Turn, request: Json, number: int) -> Iterator[tuple[object, Json]]:
+        """Yield each scripted part with its wire form, signed where the model would."""
+        settings = replace(self.settings, model=request["model"])
+        calls = 0
+        signs = _signed_part(turn) if settings.profile.signatures else None
+        for part in turn.parts:
+            made = self._part(part, turn, number, calls)
+            calls += isinstance(part, Call)
+            if part is signs:
+                made["thoughtSignature"] = sign(made, settings)
+            if made:
+                yield part, made
+
+    def _part(self, part: object, turn: Turn, number: int, at: int) -> Json:
+        match part:
+            case Say(text=text):
+                return {"text": text}
+            case Think(text=text):
+                return {"text": text, "thought": True}
+            case Call(name=name):
+                call: Json = {"name": name, "args": _arguments(part)}
+                call_id = part.id if part.id is not None else self._id(turn, number, at)
+                return {"functionCall": {**call, "id": call_id} if call_id else call}
+            case Builtin(value=value):
+                return dict(value)
+            case _:
+                return {}
+
+    def _id(self, turn: Turn, number: int, at: int) -> str:
+        match turn.ids:
+            case "minted":
+                return _minted(self.host, number, at)[:8]
+            case "restart":
+                return f"call_{at}"
+            case _:
+                return ""
+
+    def _deltas(self, turn: Turn, request: Json, number: int) -> Iterator[Json]:
+        """Yield the parts as a stream brings them: texts in pieces, their signature on an empty text behind them."""
+        settings = replace(self.settings, model=request["model"])
+        for part, made in self._parts(turn, request, number):
+            if not isinstance(part, Say | Think):
+                yield made
+                continue
+            mark = {"thought": True} if isinstance(part, Think) else {}
+            yield from ({"text": piece, **mark} for piece in _pieces(part.text, turn.fragment))
+            if "thoughtSignature" in made:
+                yield {"text": "", "thoughtSignature": sign({"text": ""}, settings)}
+
+
+def _minted(host: str, number: int, at: int) -> str:
+    return hashlib.sha256(f"{host}/{number}/{at}".encode()).hexdigest()[:20]
+
+
+def _pieces(text: str, size: int) -> Iterator[str]:
+    return (text[at : at + size] for at in range(0, len(text), size))
+
+
+def _signed_part(turn: Turn) -> object:
+    """Return the part that is signed: the first call, else the last text of an answer that was thought about."""
+    if turn.calls:
+        return turn.calls[0]
+    thought = any(isinstance(part, Think | Redacted) for part in turn.parts)
+    texts = [part for part in turn.parts if isinstance(part, Say)]
+    return texts[-1] if thought and texts else None
+
+
+def _arguments(call: Call) -> Json:
+    if call.raw is None:
+        return dict(call.arguments)
+    try:
+        value = parse(call.raw.encode())
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _stop(turn: Turn) -> str:
+    return turn.stop or "STOP"
+
+
+def _details(refusal: ServerRefusal) -> list[Json]:
+    if refusal.status == 429:
+        per = "Day" if "PerDay" in (refusal.code or "") else "Minute"
+        quota = {"quotaId": f"GenerateRequestsPer{per}PerProjectPerModel", "quotaValue": "20"}
+        return [
+            {"@type": _ERROR + "QuotaFailure", "violations": [quota]},
+            {"@type": _ERROR + "RetryInfo", "retryDelay": "31s"},
+        ]
+    if refusal.param is None:
+        return []
+    violation = {"field": refusal.param, "description": refusal.message}
+    return [{"@type": _ERROR + "BadRequest", "fieldViolations": [violation]}]
+
+
+def _event(response: Json) -> bytes:
+    return b"data: " + dumped(response) + b"\r\n\r\n"

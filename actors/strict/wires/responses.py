@@ -1,0 +1,281 @@
+"""What a scripted turn looks like on the wire of OpenAI Responses.
+
+The output is made first, whole, as a list of items; the events tell the same items piece by piece. So a response and a
+stream of one turn can differ in nothing. An item id tells which reasoning it came behind (`rules/responses_items.py`).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from actors.strict.rules.base import Json, ServerRefusal, dumped
+from actors.strict.rules.responses_reasoning import encrypted
+from actors.strict.rules.responses_rules import ResponsesSettings
+from actors.strict.rules.responses_store import conversation_of, listed
+from actors.strict.script import Builtin, Call, Redacted, Say, Think, Turn
+from actors.strict.wire import (
+    _CREATED,
+    OPENAI_FAILURES,
+    _arguments,
+    _id,
+    failure_of,
+    free_text,
+    minted,
+    pieces,
+)
+
+_ENCRYPTED = "reasoning.encrypted_content"
+_CALL_EVENTS = {"arguments": "function_call_arguments", "input": "custom_tool_call_input"}
+_LAST = 999_999  # an error event does not know how many went before it; readers want numbers that rise
+
+
+@dataclass(frozen=True, slots=True)
+class ResponsesWire:
+    """OpenAI Responses. `host` keeps the ids of several servers apart.
+
+    `Turn.stop` is the reason of an incomplete response (`max_output_tokens`), or `failed`.
+    """
+
+    settings: ResponsesSettings
+    host: str = ""
+
+    def response(self, turn: Turn, request: Json, number: int) -> bytes:
+        return dumped(self.whole(turn, request, number))
+
+    def whole(self, turn: Turn, request: Json, number: int) -> Json:
+        """Return a response that is not streamed, as JSON."""
+        output = [item for _, item in self._output(turn, request, number)]
+        return {**self._ended(turn, request, number, output), **turn.extra}
+
+    def events(self, turn: Turn, request: Json, number: int) -> list[bytes]:
+        begun = self._response(request, number, "in_progress", [])
+        events: list[Json] = [
+            {"type": "response.created", "response": begun},
+            {"type": "response.in_progress", "response": begun},
+        ]
+        output = self._output(turn, request, number)
+        for at, (part, item) in enumerate(output):
+            events += ({**event, "output_index": at} for event in _item_events(part, item, turn))
+        ended = self._ended(turn, request, number, [item for _, item in output])
+        events.append({"type": f"response.{ended['status']}", "response": ended})
+        return [
+            _event({**event, "sequence_number": sequence, **turn.extra})
+            for sequence, event in enumerate(events)
+        ]
+
+    def compacted(self, request: Json, number: int) -> Json:
+        """Return the compacted form of a conversation: the messages of the user, and one item for all else."""
+        users = [
+            {
+                "id": minted("msg_", self.host, number, at),
+                "status": "completed",
+                **item,
+                "content": _parts(item["content"]),
+            }
+            for at, item in enumerate(listed(request["input"]))
+            if item.get("role") == "user"
+        ]
+        usage = {
+            "input_tokens": 0,
+            "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+            "output_tokens": 0,
+            "output_tokens_details": {"reasoning_tokens": 0},
+            "total_tokens": 0,
+        }
+        return {
+            "id": minted("resp_", self.host, number, 0),
+            "object": "response.compaction",
+            "created_at": _CREATED,
+            "output": [*users, _compaction(minted("cmp_", self.host, number, 0))],
+            "usage": usage,
+        }
+
+    def error(self, refusal: ServerRefusal, number: int) -> bytes:
+        error = {"message": refusal.message, "type": refusal.type, "param": refusal.param}
+        return dumped({"error": {**error, "code": refusal.code}})
+
+    def error_event(self, refusal: ServerRefusal, number: int) -> bytes:
+        told = {"code": refusal.code or refusal.type, "message": refusal.message, "param": refusal.param}
+        return _event({"type": "error", **told, "sequence_number": _LAST})
+
+    def failure(self, status: int) -> ServerRefusal:
+        return failure_of(status, OPENAI_FAILURES)
+
+    def _response(self, request: Json, number: int, status: str, output: list[Json]) -> Json:
+        return {
+            "id": minted("resp_", self.host, number, 0),
+            "object": "response",
+            "created_at": _CREATED,
+            "status": status,
+            "error": None,
+            "incomplete_details": None,
+            "instructions": request.get("instructions"),
+            "max_output_tokens": request.get("max_output_tokens"),
+            "metadata": request.get("metadata") or {},
+            "model": request["model"],
+            "output": output,
+            "parallel_tool_calls": True,
+            "previous_response_id": request.get("previous_response_id"),
+            "reasoning": request.get("reasoning") or {"effort": None, "summary": None},
+            "store": request.get("store", True),
+            "temperature": 1.0,
+            "text": {"format": {"type": "text"}},
+            "tool_choice": request.get("tool_choice", "auto"),
+            "tools": request.get("tools") or [],
+            "top_p": 1.0,
+            "truncation": "disabled",
+            "usage": None,
+            **({} if (named := conversation_of(request)) is None else {"conversation": {"id": named}}),
+            **({"background": True} if request.get("background") else {}),
+        }
+
+    def _ended(self, turn: Turn, request: Json, number: int, output: list[Json]) -> Json:
+        status = {None: "completed", "completed": "completed", "failed": "failed"}.get(
+            turn.stop, "incomplete"
+        )
+        response = self._response(request, number, status, output)
+        if status == "failed":
+            error = {"code": "server_error", "message": "The model failed to generate a response."}
+            return {**response, "error": error}
+        if status == "incomplete":
+            response["incomplete_details"] = {"reason": turn.stop}
+        read, written = turn.usage
+        return response | {
+            "usage": {
+                "input_tokens": read,
+                "input_tokens_details": {
+                    "cached_tokens": turn.cached[0],
+                    "cache_write_tokens": turn.cached[1],
+                },
+                "output_tokens": written,
+                "output_tokens_details": {"reasoning_tokens": 0},
+                "total_tokens": read + written,
+            }
+        }
+
+    def _output(self, turn: Turn, request: Json, number: int) -> list[tuple[object, Json]]:
+        if _compacts(request):
+            return [(None, _compaction(minted("cmp_", self.host, number, 0)))]
+        output: list[tuple[object, Json]] = []
+        behind, calls, free = "", 0, _free_form(request)
+        for at, part in enumerate(turn.parts):
+            named = f"{behind or minted('', self.host, number, 0)}_{at}"
+            match part:
+                case Say():
+                    item = _message(f"msg_{named}", part)
+                case Builtin(value=value):
+                    item = {"id": f"item_{named}", **value}
+                case Call(name=name):
+                    native = _id(part, turn, "call_", self.host, number, calls)
+                    item = _custom_call(named, native, part) if name in free else _call(named, native, part)
+                    calls += 1
+                case _:
+                    word = minted("", self.host, number, 1 + at)
+                    item = self._reasoning(part, request, [made for _, made in output], f"rs_{word}")
+                    behind = f"r{word}"
+            output.append((part, item))
+        if turn.stop not in (None, "completed", "failed") and output:
+            output[-1][1]["status"] = "incomplete"
+        if not self.settings.profile.names_items:
+            for _, item in output:
+                del item["id"]
+        return output
+
+    def _reasoning(self, part: Think | Redacted, request: Json, before: list[Json], item_id: str) -> Json:
+        text = part.text if isinstance(part, Think) else ""
+        summary = [{"type": "summary_text", "text": text}] if text else []
+        state = part.signature if isinstance(part, Think) else None
+        if state is None and _ENCRYPTED in (request.get("include") or ()):
+            state = encrypted(request, before, item_id, self.settings)
+        return {"id": item_id, "type": "reasoning", "summary": summary, "encrypted_content": state}
+
+
+def _parts(content: Json) -> Json:
+    return [{"type": "input_text", "text": content}] if isinstance(content, str) else content
+
+
+def _message(item_id: str, said: Say) -> Json:
+    annotated = {"annotations": list(said.cited), "logprobs": []}
+    content = [{"type": "output_text", "text": said.text, **annotated}]
+    return {"id": item_id, "type": "message", "status": "completed", "role": "assistant", "content": content}
+
+
+def _call(named: str, native: str, call: Call) -> Json:
+    opening = {"id": f"fc_{named}", "type": "function_call", "status": "completed", "call_id": native}
+    return {**opening, "name": call.name, "arguments": _arguments(call)}
+
+
+def _custom_call(named: str, native: str, call: Call) -> Json:
+    opening = {"id": f"ctc_{named}", "type": "custom_tool_call", "status": "completed", "call_id": native}
+    return {**opening, "name": call.name, "input": free_text(call)}
+
+
+def _free_form(request: Json) -> set[str]:
+    """Return the names of the tools that take a text, those included that are declared among the items."""
+    added = [item.get("tools") for item in listed(request["input"]) if item.get("type") == "additional_tools"]
+    tools = [tool for tools in (request.get("tools"), *added) for tool in tools or ()]
+    return {tool["name"] for tool in tools if tool.get("type") == "custom"}
+
+
+def _compacts(request: Json) -> bool:
+    """Say whether the request asks for nothing but to be compacted: its last item says so."""
+    last = [*listed(request["input"]), {}][-2:][0]
+    return bool(last.get("type") == "compaction_trigger")
+
+
+def _compaction(item_id: str) -> Json:
+    return {"id": item_id, "type": "compaction", "encrypted_content": f"compacted by {item_id}"}
+
+
+def _item_events(part: object, item: Json, turn: Turn) -> Iterator[Json]:
+    match part:
+        case Say():
+            empty: Json = {"content": [], "status": "in_progress"}
+            told = _message_events(item, turn)
+        case Call():
+            key = "input" if "input" in item else "arguments"
+            empty = {key: "", "status": "in_progress"}
+            told = _call_events(item, key, turn)
+        case Builtin():
+            empty, told = {"status": "in_progress"}, iter(())
+        case None:
+            empty, told = {}, iter(())
+        case _:  # the content of an item that was only added may be a part of it
+            partial = (item["encrypted_content"] or "")[:8] or None
+            empty = {"summary": [], "encrypted_content": partial}
+            told = _thought_events(item, turn)
+    yield {"type": "response.output_item.added", "item": {**item, **empty}}
+    named = {"item_id": item["id"]} if "id" in item else {}
+    yield from ({**event, **named} for event in told)
+    yield {"type": "response.output_item.done", "item": item}
+
+
+def _message_events(item: Json, turn: Turn) -> Iterator[Json]:
+    (part,) = item["content"]
+    yield {"type": "response.content_part.added", "content_index": 0, "part": {**part, "text": ""}}
+    for piece in pieces(part["text"], turn.fragment):
+        yield {"type": "response.output_text.delta", "content_index": 0, "delta": piece, "logprobs": []}
+    yield {"type": "response.output_text.done", "content_index": 0, "text": part["text"], "logprobs": []}
+    yield {"type": "response.content_part.done", "content_index": 0, "part": part}
+
+
+def _call_events(item: Json, key: str, turn: Turn) -> Iterator[Json]:
+    text, name = item[key], f"response.{_CALL_EVENTS[key]}"
+    for piece in pieces(text, max(len(text), 1) if turn.whole_calls else turn.fragment):
+        yield {"type": f"{name}.delta", "delta": piece}
+    called = {"name": item["name"]} if key == "arguments" else {}
+    yield {"type": f"{name}.done", **called, key: text}
+
+
+def _thought_events(item: Json, turn: Turn) -> Iterator[Json]:
+    for at, part in enumerate(item["summary"]):
+        told = {"summary_index": at}
+        yield {"type": "response.reasoning_summary_part.added", **told, "part": {**part, "text": ""}}
+        for piece in pieces(part["text"], turn.fragment):
+            yield {"type": "response.reasoning_summary_text.delta", **told, "delta": piece}
+        yield {"type": "response.reasoning_summary_text.done", **told, "text": part["text"]}
+        yield {"type": "response.reasoning_summary_part.done", **told, "part": part}
+
+
+def _event(event: Json) -> bytes:
+    name: str = event["type"]
+    return b"event: " + name.encode() + b"\ndata: " + dumped(event) + b"\n\n"

@@ -1,0 +1,62 @@
+"""The MCP servers of an `actors.toml`, as toolsets. Secrets are looked up when one is first named."""
+
+from typing import cast
+
+from actors.config import Config
+from actors.config.settings import HeaderVariable, McpSettings
+from actors.errors import MissingKey, UnknownTarget
+from actors.tools.mcp import McpOptions, http, stdio
+from actors.tools.toolsets import ToolSource
+
+
+def configured(config: Config, name: str) -> ToolSource:
+    """Return the toolset of a `[mcp.NAME]` table.
+
+    Raises:
+        UnknownTarget: There is no such table.
+        MissingKey: A variable that it names is not set.
+    """
+    settings = config.settings.mcp.get(name)
+    if settings is None:
+        there = ", ".join(config.settings.mcp) or "none"
+        raise UnknownTarget(f"No MCP server {name[:80]!r} in actors.toml; there are: {there}")
+    options = _options(settings)
+    if settings.url is not None:
+        return http(settings.url, _headers(config, name, settings), name=name, **options)
+    env = {variable: _held(config, name, variable) for variable in settings.env}
+    return stdio(settings.command or "", settings.args, env=env, cwd=settings.cwd, name=name, **options)
+
+
+def _options(settings: McpSettings) -> McpOptions:
+    options = McpOptions(opening=settings.opening, waiting=settings.waiting, within_turn=settings.within_turn)
+    if settings.tools is not None:
+        options["only"] = settings.tools
+    if settings.approval is not None:
+        options["approval"] = settings.approval
+    if settings.timeout is not None:
+        options["timeout"] = settings.timeout
+    limits = {
+        "max_bytes": settings.max_bytes,
+        "max_blocks": settings.max_blocks,
+        "max_values": settings.max_values,
+    }
+    options.update(cast("McpOptions", {key: value for key, value in limits.items() if value is not None}))
+    return options
+
+
+def _headers(config: Config, name: str, settings: McpSettings) -> dict[str, str]:
+    headers = {
+        header: _held(config, name, value.variable)
+        if isinstance(value, HeaderVariable)
+        else value.get_secret_value()
+        for header, value in settings.headers.items()
+    }
+    if settings.bearer is not None:
+        headers["authorization"] = f"Bearer {_held(config, name, settings.bearer)}"
+    return headers
+
+
+def _held(config: Config, name: str, variable: str) -> str:
+    if not (value := config.environ.get(variable, "").strip()):
+        raise MissingKey(f"MCP server {name!r} needs the environment variable {variable}; it is not set")
+    return value
