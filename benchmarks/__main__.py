@@ -1,25 +1,14 @@
-"""`actors bench`, and what needs this repository besides: its tests and their times.
-
-python -m benchmarks --only T1          the options are those of `actors bench`
-"""
+"""Measure this package beside its baselines: `python -m benchmarks --help` lists the options."""
 
 import sys
 from collections.abc import Sequence
 
-from actors.cli.bench import main as bench
-from actors.cli.options import parser
-from actors.testing.bench import goals
-from actors.testing.bench.figures import Measure
-from benchmarks import loop
-
-OWN = {measure.goal: measure for measure in loop.MEASURES}
-MEASURES: tuple[Measure, ...] = tuple(OWN.get(measure.goal, measure) for measure in goals.MEASURES)
+from benchmarks import command
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run `actors bench` with these arguments and the repository's measurements."""
-    given = sys.argv[1:] if arguments is None else arguments
-    return bench(parser().read(["bench", *given]), MEASURES)
+    """Run the benchmarks that the arguments ask for; return the exit code."""
+    return command.main(command.parser("python -m benchmarks").parse_args(arguments))
 
 
 if __name__ == "__main__":

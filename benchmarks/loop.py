@@ -10,9 +10,9 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from actors.testing.bench.figures import Extent, Figure, Measure
+from benchmarks.figures import Extent, Figure, Measure
+from benchmarks.start import ROOT
 
-ROOT = Path(__file__).parent.parent
 TIMES = ROOT / ".ci" / "times"
 _QUESTION = "time until a change is known to be sound"
 _LIMITS = {"The README's tests": 300, "All": 1200}

@@ -36,10 +36,10 @@ from actors.core.stream_events.feed import CompleteEvent, ErrorEvent, TurnResult
 from actors.errors import CompactionFailed, JournalUnavailable
 from actors.journal.storage.sqlite import SqliteStorage
 from actors.runtime.handle import Session
-from actors.testing.bench.canned import CALLING, worded
-from actors.testing.bench.memory import resident
 from actors.testing.stressing.resources import Held, leaked
 from actors.transport import Response, Timeouts
+from benchmarks.canned import CALLING, worded
+from benchmarks.memory import resident
 from tests.saying import say
 
 TARGETS = ("one", "other")

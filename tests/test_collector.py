@@ -16,7 +16,7 @@ from actors.errors import ConfigError
 from actors.runtime import session_host
 from actors.runtime.collector import CROWD, TUNED, CollectorTuning
 from actors.testing import Call, OpenAIServer, Say, Turn, serve
-from actors.testing.bench.turn import TARGET, hosted
+from benchmarks.turn import TARGET, hosted
 from tests.cli.command import actors, actors_now
 
 DEFAULT = (700, 10, 10)

@@ -7,7 +7,7 @@ import pytest
 
 from actors.core.dialects.profiles import PROFILES
 from actors.core.transcript.projection import mint
-from actors.testing.bench.workload import Live
+from benchmarks.workload import Live
 
 SHORT, LONG = 100, 2000
 

@@ -19,8 +19,8 @@ from actors.journal.log import SLICE, folded
 from actors.kernel.turnstile import WIDTH
 from actors.runtime.sessions import Sessions
 from actors.telemetry.prometheus import PrometheusCollector
-from actors.testing.bench.turn import SEARCH, TARGET, hosted
 from actors.transport.connection import Connection
+from benchmarks.turn import SEARCH, TARGET, hosted
 from tests.polls import Polls, counting_polls
 
 pytestmark = pytest.mark.anyio

@@ -13,9 +13,9 @@ from actors.core.dialects.caching import Cache
 from actors.runtime.runtime import Runtime
 from actors.strict.server import LoopbackServer
 from actors.testing import Call, PromptCache, Say, Script, Turn, serve
-from actors.testing.bench import caches
-from actors.testing.bench.figures import Extent
 from actors.testing.simulation.world import DIALECTS
+from benchmarks import caches
+from benchmarks.figures import Extent
 from tests.at_scale import extent
 from tests.cache_walks import CACHED, MARKED, TirelessWalk, counted
 from tests.marks import marks

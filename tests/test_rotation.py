@@ -16,7 +16,7 @@ from actors.journal.storage.memory import MemoryStorage
 from actors.runtime.machine import usable_memory
 from actors.runtime.reuse import HITS, REBUILDS
 from actors.telemetry.prometheus import PrometheusCollector
-from actors.testing.bench.turn import SEARCH, TARGET, hosted
+from benchmarks.turn import SEARCH, TARGET, hosted
 
 pytestmark = pytest.mark.anyio
 

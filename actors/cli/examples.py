@@ -54,11 +54,6 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("actors stress --sessions 200 --turns 5", "strict servers on this machine"),
         ("actors stress mine --config actors.toml --tools app.tools:all", "your own backends and tools"),
     ),
-    "bench": (
-        ("actors bench --json > before.json", "a minute; then change something, and measure again"),
-        ("actors bench --compare before.json after.json", "what became of each figure"),
-        ("actors bench --full --only B1,B2", "some goals, at full size"),
-    ),
     "stats": (("actors stats events.jsonl", "of a file that `actors run --json` wrote"),),
     "fsck": (
         ("actors fsck sessions.db", "1 if anything in it has changed or is missing"),

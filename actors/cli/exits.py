@@ -47,7 +47,7 @@ MEANING: dict[Exit, str] = {
     Exit.OK: "done; for `lint`, nothing is wrong",
     Exit.FAILED: "the turn failed; for `lint`, the file breaks a rule; for `demo`, a count is wrong; for `simulate`, "
     "a request was refused; for `stress`, an ask failed, a request was refused, or something leaked; for `fsck`, "
-    "something is damaged; for `bench`, a measurement failed; for `replay`, a request breaks a rule; for `sessions`, "
+    "something is damaged; for `replay`, a request breaks a rule; for `sessions`, "
     "there is no such session, its id is taken, another process has it, or deleted data is left",
     Exit.USAGE: "the command line is wrong, or the input cannot be read",
     Exit.CONFIG: "the configuration cannot be used: a file, a target, a tool, a port, a model the provider lacks",

@@ -116,7 +116,6 @@ def parser() -> Parser:
         _preview,
         _simulate,
         _stress,
-        _bench,
         _stats,
         _sessions,
         _replay,
@@ -371,28 +370,6 @@ def _stress(commands: "Commands") -> None:
     )
     stress.add_argument("--json", action="store_true", help="print the report as one JSON object")
     _backend(stress)
-
-
-def _bench(commands: "Commands") -> None:
-    bench = _command(commands, "bench", "bench", "measure this machine: goals in figures, beside baselines")
-    bench.add_argument("--full", action="store_true", help="full sizes, some minutes; without it, one minute")
-    bench.add_argument(
-        "--only", metavar="GOALS", help="comma-separated goals, as A1,B1; the others are named"
-    )
-    bench.add_argument(
-        "--postgres", default="", metavar="URL", help="a database to write to and to leave as it was, for J1"
-    )
-    bench.add_argument("--plot", metavar="FOLDER", help="draw bench.svg and bench.png there too")
-    bench.add_argument(
-        "--compare", nargs=2, metavar=("BEFORE", "AFTER"), help="two files of --json, of one machine"
-    )
-    bench.add_argument("--json", action="store_true", help="print the report as one JSON object")
-    bench.add_argument(
-        "--backend",
-        choices=["asyncio", "trio", "both"],
-        default="both",
-        help="the event loops; both by default",
-    )
 
 
 def _stats(commands: "Commands") -> None:

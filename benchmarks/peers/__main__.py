@@ -1,17 +1,15 @@
-"""`actors bench` with eight other libraries beside us, in the same passes.
+"""Measure eight other libraries beside this package, in the same passes.
 
 python -m benchmarks.peers                     what they are measured at: render, turns over HTTP, import, size, memory
 python -m benchmarks.peers --peers litellm,strands --only B2
-The other options are those of `actors bench`. The first run installs what is missing, which takes minutes.
+The other options are those of `python -m benchmarks`. The first run installs what is missing, which takes minutes.
 """
 
 import argparse
 import sys
 from collections.abc import Sequence
 
-from actors.cli.bench import main as bench
-from actors.cli.options import parser
-from benchmarks.__main__ import MEASURES
+from benchmarks import command
 from benchmarks.peers.pins import LIBRARIES
 from benchmarks.peers.process import running
 
@@ -20,7 +18,7 @@ GOALS = "A1,A3,B2,B3,B4,B5,D1,D2,E1"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run `actors bench` with these arguments and the other libraries."""
+    """Run the benchmarks with these arguments and the other libraries."""
     names = [pinned.name for pinned in LIBRARIES]
     own = argparse.ArgumentParser(
         "python -m benchmarks.peers",
@@ -38,11 +36,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     if {"-h", "--help"} & set(rest):
         print(own.format_help())
-    options = parser().read(["bench", *rest])
+    options = command.parser("python -m benchmarks.peers").parse_args(rest)
     if options.only is None:
         options.only = GOALS
     with running([pinned for pinned in LIBRARIES if pinned.name in wanted]) as libraries:
-        return bench(options, MEASURES, libraries)
+        return command.main(options, libraries=libraries)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from actors.testing.bench.figures import NotMeasured
+from benchmarks.figures import NotMeasured
 from benchmarks.peers.pins import Pinned
 
 FOLDER = Path(__file__).parent

@@ -7,19 +7,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from actors.testing.bench.by_hand import QUESTION
-from actors.testing.bench.canned import ANSWER
-from actors.testing.bench.figures import NotMeasured
-from actors.testing.bench.start import child_cpu_ms
-from actors.testing.bench.turn import RESULT
+from benchmarks.by_hand import QUESTION
+from benchmarks.canned import ANSWER
+from benchmarks.figures import NotMeasured
 from benchmarks.peers.environments import FOLDER, install, python_of, size
 from benchmarks.peers.pins import Pinned
+from benchmarks.start import child_cpu_ms
+from benchmarks.turn import RESULT
 
 _RESIDENT = "print(next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmRSS')))"
 
 
 class Installed:
-    """A library in its environment; see `actors.testing.bench.figures.Library`.
+    """A library in its environment; see `benchmarks.figures.Library`.
 
     Installed at its first use. Its process begins at the first turn and ends with `close`.
     """

@@ -42,7 +42,6 @@ COMMANDS = (
     "preview",
     "simulate",
     "stress",
-    "bench",
     "sessions",
     "replay",
     "fsck",

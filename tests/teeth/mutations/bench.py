@@ -1,11 +1,11 @@
-"""Mistakes in `actors bench`: what is compared, what a row says, whose turns count."""
+"""Mistakes in `python -m benchmarks`: what is compared, what a row says, whose turns count."""
 
 from tests.teeth.mutations.mutation import Mutation
 
-_BENCH = "actors/testing/bench"
-REPORTS = "tests/testing/test_bench.py"
-COMMAND = "tests/cli/test_bench.py"
-PEERS = "tests/test_peers.py"
+_BENCH = "benchmarks"
+REPORTS = "tests/benchmarks/test_reports.py"
+COMMAND = "tests/benchmarks/test_command.py"
+PEERS = "tests/benchmarks/test_peers.py"
 
 MUTATIONS = (
     Mutation(
@@ -93,7 +93,7 @@ MUTATIONS = (
         f"{_BENCH}/memory.py:IDLE",
         "RuntimeLimits(active=1)",
         "RuntimeLimits()",
-        ("tests/test_benchmarks.py::test_sessions_that_are_weighed_as_idle_have_no_actors",),
+        ("tests/benchmarks/test_measures.py::test_sessions_that_are_weighed_as_idle_have_no_actors",),
     ),
     Mutation(
         "bench: another library that cannot be measured is tried in every pass",

@@ -5,12 +5,12 @@
     E3   sessions that were asked, closed and forgotten
     C2   one live session at turn 500
 
-python -m actors.testing.bench.memory sessions 1000 asyncio     # prints one JSON object
-python -m actors.testing.bench.memory asked 1000 asyncio        # sessions that lived on two backends
-python -m actors.testing.bench.memory buffers 1000 asyncio      # the baseline: one byte buffer a session
-python -m actors.testing.bench.memory hibernated 1000 asyncio   # sessions that sleep
-python -m actors.testing.bench.memory forgotten 1000 asyncio    # sessions that lived there and were forgotten
-python -m actors.testing.bench.memory live 500 asyncio          # one session after 500 turns
+python -m benchmarks.memory sessions 1000 asyncio     # prints one JSON object
+python -m benchmarks.memory asked 1000 asyncio        # sessions that lived on two backends
+python -m benchmarks.memory buffers 1000 asyncio      # the baseline: one byte buffer a session
+python -m benchmarks.memory hibernated 1000 asyncio   # sessions that sleep
+python -m benchmarks.memory forgotten 1000 asyncio    # sessions that lived there and were forgotten
+python -m benchmarks.memory live 500 asyncio          # one session after 500 turns
 """
 
 import gc
@@ -36,11 +36,11 @@ from actors.core.values.content import Message
 from actors.journal.storage.named import storage_at
 from actors.runtime.handle import Session
 from actors.runtime.runtime import Runtime
-from actors.testing.bench.figures import Extent, Figure, Library, Loop, Measure, Peer
-from actors.testing.bench.others import Others
-from actors.testing.bench.start import ROOT
-from actors.testing.bench.turn import OTHER, SEARCH, TARGET, hosted
-from actors.testing.bench.workload import Author, Live, binding, blocks, payload, told
+from benchmarks.figures import Extent, Figure, Library, Loop, Measure, Peer
+from benchmarks.others import Others
+from benchmarks.start import ROOT
+from benchmarks.turn import OTHER, SEARCH, TARGET, hosted
+from benchmarks.workload import Author, Live, binding, blocks, payload, told
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,7 +230,7 @@ async def buffers(count: int) -> Weight:
 
 def measured(what: str, count: int, backend: Loop) -> Weight:
     """Return what a measurement of this module found in a process of its own."""
-    command = (sys.executable, "-m", "actors.testing.bench.memory", what, str(count), backend)
+    command = (sys.executable, "-m", "benchmarks.memory", what, str(count), backend)
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     return Weight(**json.loads(done.stdout))
 

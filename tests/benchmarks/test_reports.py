@@ -1,4 +1,4 @@
-"""Reports of `actors bench`: what a run writes down, and which two may be compared. Nothing here is timed."""
+"""Reports of `python -m benchmarks`: what a run writes down, and which two may be compared. Nothing here is timed."""
 
 import json
 from collections.abc import Sequence
@@ -8,12 +8,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from actors.testing.bench.comparing import Incomparable, compared, lines
-from actors.testing.bench.figures import Extent, Figure, Measure, NotMeasured, Peer, needed, table
-from actors.testing.bench.machine import Machine, MachineLoad, this_machine
-from actors.testing.bench.plotting import plotted
-from actors.testing.bench.report import BenchReport, UnreadableReport, measured, read
-from actors.testing.bench.timing import Passes
+from benchmarks.comparing import Incomparable, compared, lines
+from benchmarks.figures import Extent, Figure, Measure, NotMeasured, Peer, needed, table
+from benchmarks.machine import Machine, MachineLoad, this_machine
+from benchmarks.plotting import plotted
+from benchmarks.report import BenchReport, UnreadableReport, measured, read
+from benchmarks.timing import Passes
 
 MACHINE = Machine("a1", "Some CPU", 2, 8.0, "Linux 6.1", "CPython 3.11.9")
 ROW = Figure("A1", "asked", "case", "ms", limit=3.0, value=2.0, baseline=1.0, spread=0.01)
@@ -48,7 +48,7 @@ def test_a_report_is_read_back_as_it_was_written(tmp_path: Path) -> None:
 def test_what_is_no_report_is_named_with_the_way_to_one(text: str, tmp_path: Path) -> None:
     path = tmp_path / "a.json"
     path.write_text(text)
-    with pytest.raises(UnreadableReport, match=r"a\.json is not a report.*actors bench --json"):
+    with pytest.raises(UnreadableReport, match=r"a\.json is not a report.*python -m benchmarks --json"):
         read(str(path))
 
 

@@ -17,9 +17,9 @@ import anyio.lowlevel
 
 from actors.runtime.handle import Session
 from actors.runtime.runtime import Runtime
-from actors.testing.bench.figures import Extent, Figure, Loop, Measure
-from actors.testing.bench.turn import TARGET, hosted
 from actors.tools import Tool, tool
+from benchmarks.figures import Extent, Figure, Loop, Measure
+from benchmarks.turn import TARGET, hosted
 
 DEAF = 0.8
 """Seconds for which a deaf tool hears nothing."""

@@ -17,9 +17,9 @@ from actors.testing import (
     Turn,
     strict_server,
 )
-from actors.testing.bench.figures import Extent, Figure, Measure
-from actors.testing.bench.timing import cpu_ms, interleaved
-from actors.testing.bench.workload import FAMILIES, Live, binding
+from benchmarks.figures import Extent, Figure, Measure
+from benchmarks.timing import cpu_ms, interleaved
+from benchmarks.workload import FAMILIES, Live, binding
 
 MESSAGES = 2000
 DELTAS = 200

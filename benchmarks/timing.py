@@ -11,7 +11,7 @@ from types import FrameType
 
 import anyio
 
-from actors.testing.bench.figures import Figure, Loop
+from benchmarks.figures import Figure, Loop
 
 
 def cpu_ms(work: Callable[[], object]) -> float:

@@ -17,10 +17,10 @@ import anyio
 from actors.config.settings import RuntimeLimits
 from actors.strict.cache import PromptCache
 from actors.strict.server import LoopbackServer
-from actors.testing.bench.figures import Extent, Figure, Measure
 from actors.testing.simulation.plan import Odds, planned
 from actors.testing.simulation.report import played_in
 from actors.testing.simulation.world import TARGETS, World
+from benchmarks.figures import Extent, Figure, Measure
 
 _QUESTION = "tokens not read from the prompt cache, of those that an ideal one had read"
 _LIMIT = 1.0

@@ -22,10 +22,10 @@ from actors.journal.session_events import SessionEvents
 from actors.journal.storage.named import storage_at
 from actors.kernel import Ref
 from actors.runtime.runtime import Runtime
-from actors.testing.bench.durable import Writers, said
-from actors.testing.bench.figures import Extent, Figure, Loop, Measure
-from actors.testing.bench.timing import Passes
-from actors.testing.bench.turn import hosted
+from benchmarks.durable import Writers, said
+from benchmarks.figures import Extent, Figure, Loop, Measure
+from benchmarks.timing import Passes
+from benchmarks.turn import hosted
 
 LIMIT = 2.0
 LOG, WRITER = "bench-long", "bench-writer"

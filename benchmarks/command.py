@@ -1,4 +1,7 @@
-"""`actors bench`: goals that have figures, measured on this machine beside baselines in the same run."""
+"""The command line of the benchmarks: print a report, draw it, or compare two.
+
+`python -m benchmarks` and `python -m benchmarks.peers` call `main`.
+"""
 
 import argparse
 import sys
@@ -9,21 +12,59 @@ from actors.cli.exits import Exit
 from actors.cli.screen import complain, safe
 from actors.errors import ConfigError
 from actors.journal.storage.named import storage_at
-from actors.testing.bench.comparing import Incomparable, compared, lines
-from actors.testing.bench.figures import Extent, Library, Loop, Measure
-from actors.testing.bench.goals import MEASURES
-from actors.testing.bench.plotting import plotted
-from actors.testing.bench.report import BenchReport, UnreadableReport, measured, read
+from benchmarks.comparing import Incomparable, compared, lines
+from benchmarks.figures import Extent, Library, Loop, Measure
+from benchmarks.goals import MEASURES
+from benchmarks.plotting import plotted
+from benchmarks.report import BenchReport, UnreadableReport, measured, read
+
+
+def parser(program: str) -> argparse.ArgumentParser:
+    """Return the parser of the options."""
+    options = argparse.ArgumentParser(
+        program, description="Measure this machine: goals in figures, beside baselines."
+    )
+    options.add_argument(
+        "--full", action="store_true", help="full sizes, some minutes; without it, one minute"
+    )
+    options.add_argument(
+        "--only", metavar="GOALS", help="comma-separated goals, as A1,B1; the table names the others"
+    )
+    options.add_argument(
+        "--postgres",
+        default="",
+        metavar="URL",
+        help="also write to this database, for J1; it is left as it was",
+    )
+    options.add_argument("--plot", metavar="FOLDER", help="also draw bench.svg and bench.png in this folder")
+    options.add_argument(
+        "--compare", nargs=2, metavar=("BEFORE", "AFTER"), help="compare two files of --json, of one machine"
+    )
+    options.add_argument("--json", action="store_true", help="print the report as one JSON object")
+    options.add_argument(
+        "--backend",
+        choices=["asyncio", "trio", "both"],
+        default="both",
+        help="the event loops; both by default",
+    )
+    return options
 
 
 def main(
     options: argparse.Namespace, measures: Sequence[Measure] = MEASURES, libraries: Sequence[Library] = ()
 ) -> Exit:
-    """Measure and print the report, or compare two; 1 if a measurement failed, whatever the figures are.
+    """Measure and print the report, or compare two; return the exit code.
 
-    Raises:
-        ConfigError: The database cannot be used.
+    The code is 1 if a measurement failed, whatever the figures are, and 3 if the database cannot be used.
     """
+    try:
+        return _run(options, measures, libraries)
+    except ConfigError as error:
+        complain(str(error))
+        return Exit.CONFIG
+
+
+def _run(options: argparse.Namespace, measures: Sequence[Measure], libraries: Sequence[Library]) -> Exit:
     if options.compare is not None:
         return _compared(*options.compare)
     known = [measure.goal for measure in measures]
@@ -34,7 +75,7 @@ def main(
     if options.postgres:
         _check_database(options.postgres)
     if options.plot is not None and find_spec("matplotlib") is None:
-        complain("matplotlib is not installed; pip install 'llm-actors[bench]', or leave --plot out")
+        complain("matplotlib is not installed; pip install -e '.[bench]', or leave --plot out")
         return Exit.CONFIG
     extent = Extent(not options.full, _loops(options.backend), options.postgres, tuple(libraries))
     report = measured(measures, extent, only, _progress)

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import anyio
 import h11
 
-from actors.testing.bench.turn import search
+from benchmarks.turn import search
 
 QUESTION = "Please settle the question with five searches."
 _FUNCTION = {"name": "search", "description": "Search the records.", "parameters": {"type": "object"}}

@@ -15,12 +15,12 @@ import h11
 
 from actors.core.stream_events.feed import TextEvent
 from actors.runtime.runtime import Runtime
-from actors.testing.bench.by_hand import QUESTION, TOOLS, Client
-from actors.testing.bench.figures import Extent, Figure, Loop, Measure
-from actors.testing.bench.http import configured
-from actors.testing.bench.others import Others
-from actors.testing.bench.stub import running
-from actors.testing.bench.timing import Passes, async_calls, async_cpu_ms
+from benchmarks.by_hand import QUESTION, TOOLS, Client
+from benchmarks.figures import Extent, Figure, Loop, Measure
+from benchmarks.http import configured
+from benchmarks.others import Others
+from benchmarks.stub import running
+from benchmarks.timing import Passes, async_calls, async_cpu_ms
 
 
 async def _read(runtime: Runtime, words: int) -> None:

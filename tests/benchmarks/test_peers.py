@@ -13,14 +13,14 @@ from pathlib import Path
 
 import pytest
 
-from actors.testing.bench import http, live, memory, render
-from actors.testing.bench.figures import Extent, Figure, NotMeasured, Peer
-from actors.testing.bench.others import Others
-from actors.testing.bench.stub import running as serving
-from actors.testing.bench.timing import interleaved
+from benchmarks import http, live, memory, render
+from benchmarks.figures import Extent, Figure, NotMeasured, Peer
+from benchmarks.others import Others
 from benchmarks.peers import environments, process
 from benchmarks.peers.__main__ import main
 from benchmarks.peers.pins import LIBRARIES, Pinned
+from benchmarks.stub import running as serving
+from benchmarks.timing import interleaved
 
 PROGRAMS = environments.FOLDER / "programs"
 BY_HAND = """

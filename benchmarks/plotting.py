@@ -5,8 +5,8 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
-from actors.testing.bench.figures import Figure, needed, short
-from actors.testing.bench.report import BenchReport
+from benchmarks.figures import Figure, needed, short
+from benchmarks.report import BenchReport
 
 NAMES = ("bench.svg", "bench.png")
 _ROW = 0.24

@@ -16,10 +16,10 @@ import anyio
 from actors.config import RuntimeLimits
 from actors.journal.storage.named import storage_at
 from actors.runtime.runtime import Runtime
-from actors.testing.bench.figures import Extent, Figure, Loop, Measure
-from actors.testing.bench.memory import measured
-from actors.testing.bench.timing import spread
-from actors.testing.bench.turn import SEARCH, TARGET, hosted
+from benchmarks.figures import Extent, Figure, Loop, Measure
+from benchmarks.memory import measured
+from benchmarks.timing import spread
+from benchmarks.turn import SEARCH, TARGET, hosted
 
 ASKS = 12
 """Asks of a session: each is a user message, two of the model, five calls and five results."""

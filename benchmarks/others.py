@@ -6,7 +6,7 @@ None comes with this package. Who has some hands them in (`Extent.libraries`); t
 from collections.abc import Callable, Sequence
 from statistics import median
 
-from actors.testing.bench.figures import Library, NotMeasured, Peer
+from benchmarks.figures import Library, NotMeasured, Peer
 
 
 class Others:

@@ -23,13 +23,13 @@ from actors.config.settings import BackendLimits, BackendSettings, FileSettings,
 from actors.core.data.segments import Segments
 from actors.runtime.handle import Session
 from actors.runtime.runtime import Runtime
-from actors.testing.bench.by_hand import QUESTION, Client
-from actors.testing.bench.figures import Extent, Figure, Library, Loop, Measure, Peer
-from actors.testing.bench.others import Others
-from actors.testing.bench.stub import DESCRIPTORS, running
-from actors.testing.bench.timing import Passes, async_calls, async_cpu_ms, on_loop
-from actors.testing.bench.turn import SEARCH
 from actors.transport import HttpTransport, Response, Timeouts
+from benchmarks.by_hand import QUESTION, Client
+from benchmarks.figures import Extent, Figure, Library, Loop, Measure, Peer
+from benchmarks.others import Others
+from benchmarks.stub import DESCRIPTORS, running
+from benchmarks.timing import Passes, async_calls, async_cpu_ms, on_loop
+from benchmarks.turn import SEARCH
 
 
 def configured(url: str, *, stream: bool, connections: int = 64) -> Config:

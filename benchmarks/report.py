@@ -1,4 +1,4 @@
-"""A run: every row, on which machine and under what load, as `actors bench --json` prints it."""
+"""A run: every row, on which machine and under what load, as `python -m benchmarks --json` prints it."""
 
 import json
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -11,8 +11,8 @@ import msgspec
 from msgspec import Struct
 
 from actors.kernel.wall import wall
-from actors.testing.bench.figures import Extent, Figure, Measure, table
-from actors.testing.bench.machine import LoadMeter, Machine, MachineLoad, this_machine
+from benchmarks.figures import Extent, Figure, Measure, table
+from benchmarks.machine import LoadMeter, Machine, MachineLoad, this_machine
 
 LIBRARIES = ("llm-actors", "anyio", "trio", "h11", "msgspec", "pydantic", "orjson")
 """Whose versions are told."""
@@ -70,7 +70,7 @@ def read(path: str) -> BenchReport:
         raise UnreadableReport(f"Cannot read {path}: {(error.strerror or str(error)).lower()}") from error
     except msgspec.DecodeError as error:
         raise UnreadableReport(
-            f"{path} is not a report: {error}; `actors bench --json` prints one"
+            f"{path} is not a report: {error}; `python -m benchmarks --json` prints one"
         ) from error
 
 

@@ -15,9 +15,9 @@ from functools import partial
 import anyio
 
 from actors.kernel import Actor, Command, Context, Query, Ref, System
-from actors.testing.bench.figures import Extent, Figure, Loop, Measure
-from actors.testing.bench.memory import resident
-from actors.testing.bench.timing import Passes, async_calls, async_cpu_ms
+from benchmarks.figures import Extent, Figure, Loop, Measure
+from benchmarks.memory import resident
+from benchmarks.timing import Passes, async_calls, async_cpu_ms
 
 TELL_US = 1e6 / 1_000_000
 

@@ -17,10 +17,10 @@ from typing import Any
 
 from actors import dialect, encode, from_wire, render
 from actors.core.dialects.profiles import PROFILES
-from actors.testing.bench.figures import Extent, Figure, Library, Measure, needed
-from actors.testing.bench.others import Others
-from actors.testing.bench.timing import cpu_ms, interleaved, python_calls
-from actors.testing.bench.workload import DIALECTS, FAMILIES, Live, Step
+from benchmarks.figures import Extent, Figure, Library, Measure, needed
+from benchmarks.others import Others
+from benchmarks.timing import cpu_ms, interleaved, python_calls
+from benchmarks.workload import DIALECTS, FAMILIES, Live, Step
 
 TURNS = 8
 """Turns that one sample of A1 takes the mean of."""

@@ -21,8 +21,8 @@ from msgspec import Struct
 from msgspec.json import decode
 from msgspec.structs import asdict
 
-from actors.testing.bench.canned import ANSWER, ANSWERING, CALLS, calling, worded
-from actors.testing.bench.start import ROOT
+from benchmarks.canned import ANSWER, ANSWERING, CALLS, calling, worded
+from benchmarks.start import ROOT
 
 DESCRIPTORS = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 _TAIL = 64 * 1024
@@ -165,7 +165,7 @@ async def _serve(behaviour: Behaviour) -> None:
 def running(together: int = 1, words: int = 0, *, delay: float = 0.0, calls: int = CALLS) -> Iterator[str]:
     """Give the base URL of a stub that runs in a process of its own; the arguments are those of `Behaviour`."""
     behaviour = json.dumps(asdict(Behaviour(together, words, delay, calls)))
-    command = (sys.executable, "-m", "actors.testing.bench.stub", behaviour)
+    command = (sys.executable, "-m", "benchmarks.stub", behaviour)
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         try:

@@ -1,6 +1,6 @@
 """The measurements there are, in the order of the table; what cannot be measured has a row that says why."""
 
-from actors.testing.bench import (
+from benchmarks import (
     beside_readers,
     caches,
     cancels,
@@ -10,6 +10,7 @@ from actors.testing.bench import (
     http,
     kernel,
     live,
+    loop,
     many,
     memory,
     render,
@@ -17,7 +18,7 @@ from actors.testing.bench import (
     turn,
     waking,
 )
-from actors.testing.bench.figures import Extent, Figure, Measure, NotMeasured
+from benchmarks.figures import Extent, Figure, Measure, NotMeasured
 
 
 def _later(goal: str, question: str, why: str) -> Measure:
@@ -44,9 +45,7 @@ MEASURES: tuple[Measure, ...] = (
     *beside_readers.MEASURES,
     *kernel.MEASURES,
     *caches.MEASURES,
-    _later(
-        "T1", "time until a change is known to be sound", "it is about the repository: python -m benchmarks"
-    ),
+    *loop.MEASURES,
     *cancels.MEASURES,
     _later("G1", "what a gateway adds to a streamed request", "there is no gateway yet"),
 )

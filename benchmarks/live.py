@@ -4,8 +4,8 @@ Each measurement is a process of its own. All sessions are weighed in mid-turn: 
 the second request waits for its answer. It waits because the stub answers so many requests at once as were sent first,
 and one session asks no second time. Baseline: as many conversations by hand, each on a connection of its own.
 
-python -m actors.testing.bench.live sessions 1000 asyncio URL       # prints the resident bytes of one
-python -m actors.testing.bench.live conversations 1000 asyncio URL  # the baseline
+python -m benchmarks.live sessions 1000 asyncio URL       # prints the resident bytes of one
+python -m benchmarks.live conversations 1000 asyncio URL  # the baseline
 """
 
 import gc
@@ -25,16 +25,16 @@ from urllib.parse import urlsplit
 import anyio
 
 from actors.runtime.runtime import Runtime
-from actors.testing.bench.by_hand import QUESTION, Client
-from actors.testing.bench.canned import CALLS
-from actors.testing.bench.figures import Extent, Figure, Library, Loop, Measure
-from actors.testing.bench.http import configured
-from actors.testing.bench.memory import resident
-from actors.testing.bench.others import Others
-from actors.testing.bench.start import ROOT
-from actors.testing.bench.stub import DESCRIPTORS, running
-from actors.testing.bench.turn import RESULT, SEARCH
 from actors.tools import tool
+from benchmarks.by_hand import QUESTION, Client
+from benchmarks.canned import CALLS
+from benchmarks.figures import Extent, Figure, Library, Loop, Measure
+from benchmarks.http import configured
+from benchmarks.memory import resident
+from benchmarks.others import Others
+from benchmarks.start import ROOT
+from benchmarks.stub import DESCRIPTORS, running
+from benchmarks.turn import RESULT, SEARCH
 
 HISTORY = CALLS * (len(RESULT.encode()) + len('{"query":"part 0","limit":1}')) + len(QUESTION)
 """Bytes of what is said until then."""
@@ -107,7 +107,7 @@ _NOTHING = 0.005
 
 def _measured(what: str, count: int, backend: Loop) -> float:
     with running(together=count + 1) as url:
-        command = (sys.executable, "-m", "actors.testing.bench.live", what, str(count), backend, url)
+        command = (sys.executable, "-m", "benchmarks.live", what, str(count), backend, url)
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
         return float(json.loads(done.stdout))
 

@@ -33,9 +33,9 @@ from actors.journal.storage import Appended, Entry, Level, Storage
 from actors.journal.storage.memory import MemoryStorage
 from actors.journal.storage.named import storage_at
 from actors.kernel import Ref, System
-from actors.testing.bench.figures import Extent, Figure, Loop, Measure
-from actors.testing.bench.timing import Passes
-from actors.testing.bench.workload import Author
+from benchmarks.figures import Extent, Figure, Loop, Measure
+from benchmarks.timing import Passes
+from benchmarks.workload import Author
 
 SESSIONS = 500
 SYNCS = 50

@@ -15,12 +15,11 @@ from dataclasses import replace
 from importlib.metadata import Distribution, distribution
 from pathlib import Path
 
-import actors
-from actors.testing.bench.figures import Extent, Figure, Measure, needed
-from actors.testing.bench.others import Others
-from actors.testing.bench.timing import Passes
+from benchmarks.figures import Extent, Figure, Measure, needed
+from benchmarks.others import Others
+from benchmarks.timing import Passes
 
-ROOT = Path(actors.__file__).parents[1]
+ROOT = Path(__file__).parents[1]
 """Where the tree that runs is: its children must measure the same."""
 _RSS = "print(next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmRSS')))"
 _LAZY = (

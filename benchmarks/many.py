@@ -30,16 +30,16 @@ from msgspec.structs import asdict, replace
 
 from actors.runtime.handle import Session
 from actors.runtime.runtime import Runtime
-from actors.testing.bench import by_hand
-from actors.testing.bench.canned import ANSWERING, CALLING, Canned
-from actors.testing.bench.figures import Extent, Figure, Library, Loop, Measure, Peer
-from actors.testing.bench.http import configured
-from actors.testing.bench.others import Others
-from actors.testing.bench.start import ROOT
-from actors.testing.bench.stub import running
-from actors.testing.bench.timing import async_cpu_ms
-from actors.testing.bench.turn import SEARCH
 from actors.tools import Tool, tool
+from benchmarks import by_hand
+from benchmarks.canned import ANSWERING, CALLING, Canned
+from benchmarks.figures import Extent, Figure, Library, Loop, Measure, Peer
+from benchmarks.http import configured
+from benchmarks.others import Others
+from benchmarks.start import ROOT
+from benchmarks.stub import running
+from benchmarks.timing import async_cpu_ms
+from benchmarks.turn import SEARCH
 
 Turn: TypeAlias = Callable[[], Coroutine[Any, Any, None]]
 CONNECTIONS = 64
@@ -300,7 +300,7 @@ def measured(
 ) -> TurnFigures:
     """Return the figures of a case, measured in a process of its own."""
     name = next(name for name, each in WORKS.items() if each is work)
-    command = (sys.executable, "-m", "actors.testing.bench.many", name, str(count), backend)
+    command = (sys.executable, "-m", "benchmarks.many", name, str(count), backend)
     done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True)
     return decode(done.stdout, type=TurnFigures)
 

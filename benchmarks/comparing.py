@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from actors.testing.bench.figures import Figure, aligned, short
-from actors.testing.bench.report import BenchReport
+from benchmarks.figures import Figure, aligned, short
+from benchmarks.report import BenchReport
 
 LEAST = 0.05
 """A difference below this share of a figure is none, however alike the passes were."""

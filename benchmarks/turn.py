@@ -23,11 +23,11 @@ from actors.config import Config, FileSettings, RuntimeLimits
 from actors.journal.storage import Storage
 from actors.runtime.handle import Session
 from actors.runtime.runtime import Runtime
-from actors.testing.bench.canned import ANSWERING, CALLING, Canned
-from actors.testing.bench.figures import Extent, Figure, Loop, Measure
-from actors.testing.bench.timing import Passes, async_calls, async_cpu_ms, on_loop
-from actors.testing.bench.workload import Author, binding
 from actors.tools import Tool, tool
+from benchmarks.canned import ANSWERING, CALLING, Canned
+from benchmarks.figures import Extent, Figure, Loop, Measure
+from benchmarks.timing import Passes, async_calls, async_cpu_ms, on_loop
+from benchmarks.workload import Author, binding
 
 RESULT = Author(binding("openai_chat")).text(1000, 1024)
 TARGET = "openai_chat:model-1"

@@ -8,13 +8,14 @@ import pytest
 
 from actors.adapters.adapter import adapter
 from actors.core.dialects.profiles import PROFILES, dialect
-from actors.testing.bench import dialects, many, memory, render, waking
-from actors.testing.bench.dialects import decoding, encoding
-from actors.testing.bench.figures import Extent, Figure, table
-from actors.testing.bench.turn import hosted
-from actors.testing.bench.workload import FAMILIES, Author, Live, binding, blocks, payload, told
-from benchmarks.__main__ import MEASURES, main
+from benchmarks import dialects, many, memory, render, waking
+from benchmarks.__main__ import main
+from benchmarks.dialects import decoding, encoding
+from benchmarks.figures import Extent, Figure, table
+from benchmarks.goals import MEASURES
 from benchmarks.loop import recorded
+from benchmarks.turn import hosted
+from benchmarks.workload import FAMILIES, Author, Live, binding, blocks, payload, told
 from tests.marks import unmarked
 
 QUICK = Extent(quick=True, backends=("asyncio",))
@@ -141,7 +142,7 @@ def test_no_two_conversations_share_a_text() -> None:
 
 @pytest.mark.anyio
 async def test_the_model_in_this_process_serves_whole_turns() -> None:
-    from actors.testing.bench.turn import SEARCH, TARGET
+    from benchmarks.turn import SEARCH, TARGET
 
     async with hosted() as runtime:
         session = await runtime.open(TARGET, tools=[SEARCH])

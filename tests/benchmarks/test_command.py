@@ -1,15 +1,15 @@
-"""`actors bench`: reports on standard output, and what it refuses. How fast anything is, is not tested here."""
+"""The command line of the benchmarks: reports on standard output, and refused options."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from actors.cli import bench, main
-from actors.cli.options import parser
-from actors.testing.bench.figures import Extent, Figure, Measure
-from actors.testing.bench.goals import MEASURES
-from actors.testing.bench.report import measured, read
+from benchmarks import command
+from benchmarks.__main__ import main
+from benchmarks.figures import Extent, Figure, Measure
+from benchmarks.goals import MEASURES
+from benchmarks.report import measured, read
 
 GOALS = [measure.goal for measure in MEASURES]
 
@@ -17,7 +17,7 @@ GOALS = [measure.goal for measure in MEASURES]
 def test_every_goal_is_a_row_whether_or_not_it_was_asked_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["bench", "--backend", "trio", "--only", "K1", "--json"]) == 0
+    assert main(["--backend", "trio", "--only", "K1", "--json"]) == 0
     shown, told = capsys.readouterr()
     report = json.loads(shown)
     rows = report["figures"]
@@ -42,8 +42,8 @@ def test_a_measurement_that_fails_is_exit_code_1_and_the_table_is_there(
         assert extent.backends == ("asyncio",)
         raise ValueError("the server is gone")
 
-    options = parser().read(["bench", "--full", "--backend", "asyncio"])
-    assert bench.main(options, [Measure("B2", "a turn", failing)]) == 1
+    options = command.parser("bench").parse_args(["--full", "--backend", "asyncio"])
+    assert command.main(options, [Measure("B2", "a turn", failing)]) == 1
     shown, told = capsys.readouterr()
     assert "failed: ValueError: the server is gone" in shown
     assert told.splitlines()[-1] == "actors: B2 could not be measured; the table says why"
@@ -52,10 +52,10 @@ def test_a_measurement_that_fails_is_exit_code_1_and_the_table_is_there(
 def test_a_goal_that_does_not_exist_is_named_and_nothing_is_measured(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert main(["bench", "--only", "A1,Z9"]) == 2
+    assert main(["--only", "A1,Z9"]) == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("actors: no goal 'Z9'; there are A1, ")
-    assert main(["bench", "--only", ""]) == 2
+    assert main(["--only", ""]) == 2
     assert capsys.readouterr().err.startswith("actors: no goal ''; there are A1, ")
 
 
@@ -63,16 +63,16 @@ def test_a_goal_that_does_not_exist_is_named_and_nothing_is_measured(
 def test_what_is_no_address_of_a_database_is_told_before_anything_is_measured(
     address: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["bench", "--postgres", address]) == 3
+    assert main(["--postgres", address]) == 3
     (line,) = capsys.readouterr().err.splitlines()
     assert "postgresql://" in line
 
 
 def test_goals_may_be_named_as_they_are_typed(capsys: pytest.CaptureFixture[str]) -> None:
     row = Figure("A1", "asked", "openai_chat", "ms", 3.0, 2.0, 1.0)
-    options = parser().read(["bench", "--only", "a1, b2", "--json"])
+    options = command.parser("bench").parse_args(["--only", "a1, b2", "--json"])
     measures = [Measure(goal, "asked", lambda _: [row]) for goal in ("A1", "A2", "B2")]
-    assert bench.main(options, measures) == 0
+    assert command.main(options, measures) == 0
     figures = json.loads(capsys.readouterr().out)["figures"]
     assert [row["goal"] for row in figures if row["note"] == "not asked for"] == ["A2"]
 
@@ -87,13 +87,13 @@ def test_two_runs_of_one_machine_are_compared_and_of_two_refused(
     before.write_text(json.dumps(told))
     told["figures"][0]["value"] = 4.0
     after.write_text(json.dumps(told))
-    assert main(["bench", "--compare", str(before), str(after)]) == 0
+    assert main(["--compare", str(before), str(after)]) == 0
     assert capsys.readouterr().out.splitlines()[1].split()[-6:] == ["2", "x", "4", "x", "+100%", "worse"]
     told["machine"]["name"] = "elsewhere"
     after.write_text(json.dumps(told))
-    assert main(["bench", "--compare", str(before), str(after)]) == 2
+    assert main(["--compare", str(before), str(after)]) == 2
     assert "The runs are of two machines" in capsys.readouterr().err
-    assert main(["bench", "--compare", str(before), str(tmp_path / "none.json")]) == 2
+    assert main(["--compare", str(before), str(tmp_path / "none.json")]) == 2
     assert "none.json: no such file" in capsys.readouterr().err
 
 
@@ -102,12 +102,12 @@ def test_a_picture_that_cannot_be_written_is_exit_code_2_and_the_table_is_there(
 ) -> None:
     row = Figure("A1", "asked", "openai_chat", "ms", 3.0, 2.0, 1.0)
     measures = [Measure("A1", "asked", lambda _: [row])]
-    assert bench.main(parser().read(["bench", "--plot", str(tmp_path)]), measures) == 0
+    assert command.main(command.parser("bench").parse_args(["--plot", str(tmp_path)]), measures) == 0
     assert {path.suffix for path in tmp_path.iterdir()} == {".svg", ".png"}
     capsys.readouterr()
     taken = tmp_path / "file"
     taken.touch()
-    assert bench.main(parser().read(["bench", "--plot", str(taken)]), measures) == 2
+    assert command.main(command.parser("bench").parse_args(["--plot", str(taken)]), measures) == 2
     shown, told = capsys.readouterr()
     assert "openai_chat" in shown
     assert told.splitlines()[-1] == f"actors: Cannot write to {taken}: file exists"
@@ -116,6 +116,6 @@ def test_a_picture_that_cannot_be_written_is_exit_code_2_and_the_table_is_there(
 def test_without_the_library_that_draws_nothing_is_measured(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(bench, "find_spec", lambda name: None)
-    assert main(["bench", "--plot", "pictures"]) == 3
-    assert "pip install 'llm-actors[bench]'" in capsys.readouterr().err
+    monkeypatch.setattr(command, "find_spec", lambda name: None)
+    assert main(["--plot", "pictures"]) == 3
+    assert "pip install -e '.[bench]'" in capsys.readouterr().err

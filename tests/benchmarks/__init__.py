@@ -1,0 +1,1 @@
+"""Tests of the benchmarks. How fast anything is, is not tested."""
