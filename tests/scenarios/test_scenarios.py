@@ -16,7 +16,6 @@ from actors.core.lanes.lane import Rendered, seals
 from actors.core.log.events import RequestSent
 from actors.testing import validate
 from tests import naming
-from tests.at_scale import extent, spread
 from tests.scenarios.canon import Form, canonical, made_by, message_of, news, remembering
 from tests.scenarios.case import Case
 from tests.scenarios.hosts import TRUSTING
@@ -30,7 +29,6 @@ from tests.scenarios.table import SCENARIOS
 ROOT = Path(__file__).parents[2]
 
 
-CASES = [case for scenario in SCENARIOS for case in scenario.cases]
 each_case = pytest.mark.parametrize(
     "case",
     [
@@ -67,9 +65,8 @@ def test_the_naive_request_gets_the_answer_that_the_scenario_states(case: Case) 
 @each_case
 def test_our_request_is_accepted_and_has_the_valid_shape(case: Case) -> None:
     """Concerned or not: what pleases one provider must not harm at another."""
-    for at, name in enumerate(case.rules if case.own else IDS, CASES.index(case)):
-        one = case.forms[at % len(case.forms)]
-        for form in extent((one,), case.forms):
+    for name in case.rules if case.own else IDS:
+        for form in case.forms:
             with naming.case(name, form):
                 _is_accepted(case, name, form)
 
@@ -94,7 +91,7 @@ def _has_legal_ids_and_names(body: bytes, name: str, case: Case) -> None:
 
 @each_case
 def test_a_request_may_be_sent_at_any_moment_of_it_and_stays_as_it_was_sent(case: Case) -> None:
-    for name in spread([*IDS], CASES.index(case)):
+    for name in IDS:
         with naming.case(name):
             _stays_as_it_was_sent(case, name)
 
