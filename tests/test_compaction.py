@@ -441,6 +441,27 @@ async def test_a_summary_counts_in_the_asks_usage_and_its_turn_in_its_attempts()
     assert "compacted" in {event.status for event in told if isinstance(event, StatusEvent)}
 
 
+async def test_a_compaction_is_cancelled_at_any_moment_of_it() -> None:
+    for steps in range(0, 60, 5):
+        server, came = host("openai_chat"), list[CompactionResult]()
+        async with hosting(a=server) as runtime:
+            session = await runtime.open("a", tools=[read])
+            await talk(session, 3)
+            server.faults = {server.received: Stall()}  # the model never answers a request for a summary
+
+            async def compact(session: Session, came: list[CompactionResult]) -> None:
+                came.append(await session.compact())
+
+            with anyio.fail_after(30):
+                async with anyio.create_task_group() as tasks:
+                    tasks.start_soon(compact, session, came)
+                    for _ in range(steps):
+                        await anyio.lowlevel.checkpoint()
+                    while not await session.cancel() and not came:
+                        await anyio.lowlevel.checkpoint()
+        assert [made.messages for made in came] == [0], steps
+
+
 async def test_a_compaction_that_is_cancelled_leaves_the_history_as_it_was() -> None:
     server = host("openai_chat")
     async with hosting(a=server) as runtime, anyio.create_task_group() as tasks:

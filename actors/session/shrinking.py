@@ -205,6 +205,10 @@ class Shrinker:
             rendered = await self._sent(before)
             if rendered.report.faults:
                 return rendered.report.faults[0]
+            if (
+                self._ask.cancelled
+            ):  # while the request was rendered and written, when no exchange could be stopped
+                return Aborted(None, Usage(), 0)
             generated = await self._generated(rendered)
             self._ask.tally.heard(generated, self._backend.binding)
             refusals += 1
