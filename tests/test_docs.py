@@ -130,7 +130,8 @@ def test_every_room_and_every_package_of_the_core_is_in_the_design() -> None:
     page = (ROOT / "docs" / "explanation" / "design.md").read_text()
     for folder in (ROOT / "actors", ROOT / "actors" / "core"):
         for path in sorted(folder.iterdir()):
-            if path.name.startswith("__") or path.suffix == ".typed":
+            is_ours = path.suffix == ".py" or (path / "__init__.py").exists()
+            if path.name.startswith("__") or not is_ours:
                 continue
             name = f"{path.relative_to(ROOT / 'actors')}{'/' if path.is_dir() else ''}"
             assert f"`{name}`" in page, f"docs/explanation/design.md does not name {name}"

@@ -272,4 +272,11 @@ MUTATIONS = (
         "lane.state.cursor > history.length",
         (f"{SESSIONS}::test_words_that_were_too_long_at_once_are_sent_behind_a_summary_of_those_before",),
     ),
+    Mutation(
+        "compaction: a cancel while the request for a summary is written stops nothing",
+        "actors/session/shrinking.py:Shrinker._exchanged",
+        "self._ask.cancelled",
+        "False",
+        ("tests/test_compaction.py::test_a_compaction_is_cancelled_at_any_moment_of_it",),
+    ),
 )
