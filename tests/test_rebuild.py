@@ -19,6 +19,7 @@ from actors.kernel import Command, Ref
 from actors.runtime.handle import Session
 from actors.strict.server import LoopbackServer
 from actors.testing import Call, Say, Stall, Think, Turn
+from actors.tools import tool
 from tests.at_scale import spread
 from tests.runtime_support import (
     Gate,
@@ -224,3 +225,30 @@ async def test_a_provider_that_crashed_too_often_is_made_anew() -> None:
         await ended.wait()
         assert (await session.ask("Hello.")).status == "complete"
         assert runtime._providers.made[binding] is not first
+
+
+@pytest.mark.usefixtures("short_graces")
+@pytest.mark.parametrize("which", ["session", "scheduler"])
+async def test_a_tool_that_runs_on_after_a_crash_is_in_quarantine_until_it_ends(which: str) -> None:
+    begun, release = anyio.Event(), anyio.Event()
+
+    @tool
+    async def work(name: str) -> str:
+        """Ignore every cancellation."""
+        begun.set()
+        with anyio.CancelScope(shield=True):
+            await release.wait()
+        return name
+
+    async with hosting(a=anthropic(Turn(Call("work", {"name": "a"})), Turn(Say("Done.")))) as runtime:
+        session = await runtime.open("a", tools=[work])
+        with anyio.fail_after(30):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(session.ask, "Go.")
+                await begun.wait()
+                await crash(session, which)
+            while runtime.quarantine.by_tool() != {"work": 1}:
+                await anyio.lowlevel.checkpoint()
+            release.set()
+            while runtime.quarantine.size:
+                await anyio.lowlevel.checkpoint()

@@ -273,9 +273,8 @@ class _Batch:
             self._start(calls)
             await self._collect(len(calls))
         finally:
-            for each in calls:
-                if not each.is_over:
-                    each.stop()
+            if left := [each for each in calls if not each.is_over]:
+                self._abandon(left)
             self._open.clear()  # what still comes, comes late
         waits = await self._waiting()
         ends = [(call.id, self._ends[call.id]) for call in command.calls if call.id in self._ends]
@@ -306,6 +305,12 @@ class _Batch:
             for each in tuple(self._open.values()):
                 each.stop()
             self._executor.after(GRACE, self._give_up)
+
+    def _abandon(self, calls: Sequence[Running]) -> None:
+        """Stop calls that no batch waits for; after the grace, those whose tools ignore it enter quarantine."""
+        for each in calls:
+            each.stop()
+        self._executor.after(GRACE, partial(_close, calls))
 
     def ended(self, running: Running, event: CallEvent | None) -> None:
         """Take how a tool ended; None if it was stopped. After its call was closed, what comes is late."""
@@ -365,6 +370,13 @@ class _Batch:
 
     def _why(self) -> Reason:
         return self._stopping or "interrupted"
+
+
+def _close(calls: Sequence[Running]) -> None:
+    """Close the calls whose tools have not ended."""
+    for each in calls:
+        if not (each.is_over or each.is_closed):
+            each.close(None)
 
 
 class _Guarded:

@@ -51,11 +51,12 @@ async def _rebuilds(world: World, runtime: Runtime, session: Session) -> None:
 async def counted(world: World, runtime: Runtime) -> None:
     """Compare the runtime's stats with what the servers, the tools and the logs say, once what was aborted is over.
 
-    After a crash, calls of subagents may still be about to be closed.
+    After a crash, calls of subagents may still be about to be closed, and tools have a grace to end.
     """
     for _ in range(60):
         is_asking = any(each.in_flight or each.waiting for each in runtime.stats().backends.values())
-        if not is_asking and not any(sighting.open_calls for sighting in world.witness.seen.values()):
+        is_open = any(sighting.open_calls for sighting in world.witness.seen.values())
+        if not (is_asking or is_open) and world.toolbox.running.total() == runtime.quarantine.size:
             break
         await anyio.sleep(1)
     for line in differences(runtime.stats(), Recount(world)):

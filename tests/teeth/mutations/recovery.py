@@ -114,4 +114,11 @@ MUTATIONS = (
         '("wait", "apply", "wait", "wait", "conclude", None, "take", None, None)',
         (f"{AGAIN}::test_what_is_run_again_is_stopped_by_a_cancel_and_by_the_session_s_end",),
     ),
+    Mutation(
+        "recovery: tools that run on after a crash are not in quarantine",
+        "actors/scheduler/scheduler_actor.py:_Batch._abandon",
+        "self._executor.after(*...)",
+        "None",
+        ("tests/test_rebuild.py::test_a_tool_that_runs_on_after_a_crash_is_in_quarantine_until_it_ends",),
+    ),
 )
