@@ -218,6 +218,12 @@ def test_any_damaged_body_gets_a_verdict_and_strict_is_the_stricter(
         )  # llama.cpp takes some faults for its own
 
 
+def test_thinking_of_another_type_is_refused() -> None:
+    refusal = validate(json.dumps({**SOUND["anthropic"], "thinking": [None]}).encode(), "anthropic")
+    assert refusal is not None
+    assert "thinking" in refusal.message
+
+
 @settings(max_examples=200, deadline=None, database=None)
 @given(raw=st.binary(max_size=60) | VALUES.map(lambda value: json.dumps(value).encode()))
 def test_any_bytes_at_all_get_a_verdict(raw: bytes) -> None:

@@ -219,8 +219,8 @@ def _check_values(request: dict[str, Json], profile: AnthropicProfile) -> None:
     if effort is not None and effort not in profile.efforts:
         levels = ", ".join(sorted(profile.efforts))
         raise RULES["ANT-49" if levels else "ANT-49-none"].refused(effort=effort, levels=levels)
-    between = (request.get("thinking") or {}).get("type") == "between_tools"
-    if between and effort in ("xhigh", "max"):
+    thinking = field(request, "thinking", dict, "", required=False) or {}
+    if thinking.get("type") == "between_tools" and effort in ("xhigh", "max"):
         raise RULES["ANT-49-between"].refused(effort=effort)
     # Before `output_config` the beta of structured outputs had the form of the answer in a parameter of its own.
     config = {"format": request.get("output_format"), **config}
