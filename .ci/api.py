@@ -18,11 +18,14 @@ from typing import Any, get_args
 
 import actors
 from actors import errors, sync
+from actors import events as actors_events
 from actors.core.dialects.dialect import Profile
 from actors.core.log import events
 from actors.core.models.concerns import Demands
-from actors.core.stream_events import feed
-from actors.core.stream_events.feed import SessionEvent
+from actors.core.stream_events import events as stream_events
+from actors.core.stream_events import results
+from actors.core.stream_events.event_json import event_json, sse_frame
+from actors.core.stream_events.event_schema import EVENT_TYPES
 from actors.core.transcript import diagnostics
 from actors.core.values import intake, progress, stream
 from actors.journal.storage.deletion import Deletion, RemainingData
@@ -40,8 +43,9 @@ section are imported from `actors`; the others are what those give and raise, an
 RESULTS = (
     progress.Attempt,
     progress.Cause,
-    feed.PendingCall,
-    feed.Sent,
+    results.PendingCall,
+    stream_events.CallEnd,
+    stream_events.AwaitedCall,
     stream.Usage,
     diagnostics.Report,
     intake.Intake,
@@ -56,7 +60,7 @@ DIALECTS = (Profile, *get_args(actors.Dialect))
 
 def page() -> str:
     """Return the whole page."""
-    left_out = ("Dialect", "SessionEvent", "sync")
+    left_out = ("Dialect", "sync")
     public = [getattr(actors, name) for name in actors.__all__ if name not in left_out]
     sections = [
         HEAD,
@@ -68,7 +72,7 @@ def page() -> str:
             DIALECTS,
         ),
         *_section("The journal", "`Runtime.journal`, and what it returns.", JOURNAL),
-        *_section("Events of a stream", _module_doc(feed), _members(SessionEvent)),
+        *_section("actors.events", _module_doc(actors_events), [event_json, sse_frame, *EVENT_TYPES]),
         *_section("What results and events are made of", "", RESULTS),
         *_section("Events of the log", _module_doc(events), _members(events.Event)),
         *_section("Errors", "The tree is in [errors and codes](errors.md).", _errors()),

@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     from actors.core.policy.allowances import Allowance
     from actors.core.settings.asking import AskSettings, Choose
     from actors.core.settings.spending import Budget, Price
-    from actors.core.stream_events.event_json import event_json, sse_frame
-    from actors.core.stream_events.feed import Applied, Deferred, SessionEvent, TurnResult
+    from actors.core.stream_events.results import Applied, Deferred, TurnResult
     from actors.core.values.content import (
         Code,
         Media,
@@ -75,7 +74,6 @@ __all__ = [
     "Runtime",
     "Seal",
     "Session",
-    "SessionEvent",
     "Text",
     "Thinking",
     "Tool",
@@ -89,12 +87,10 @@ __all__ = [
     "decode",
     "dialect",
     "encode",
-    "event_json",
     "from_wire",
     "handoff",
     "render",
     "run",
-    "sse_frame",
     "subagent",
     "sync",
     "tool",
@@ -118,10 +114,9 @@ _HOMES = {
     "core.policy.allowances": ("Allowance",),
     "core.history.compaction": ("Compaction", "CompactionResult"),
     "core.dialects.dialect": ("Dialect",),
-    "core.stream_events.event_json": ("event_json", "sse_frame"),
     "core.lanes.preview": ("Preview",),
     "core.dialects.profiles": ("dialect",),
-    "core.stream_events.feed": ("Applied", "Deferred", "SessionEvent", "TurnResult"),
+    "core.stream_events.results": ("Applied", "Deferred", "TurnResult"),
     "core.history.history": ("History",),
     "core.values.identity": ("Binding",),
     "core.log.events": ("Interaction",),
@@ -138,7 +133,7 @@ _HOMES = {
     "tools": ("Tool", "ToolContext", "tool"),
     "tools.toolsets": ("LiveTools", "ToolSource"),
 }
-_OTHERS = ("errors", "testing")
+_OTHERS = ("errors", "events", "testing")
 """Modules whose public names are imported from them."""
 _MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}
 

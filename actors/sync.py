@@ -25,7 +25,8 @@ from weakref import finalize
 from actors.core.settings.asking import AskSettings
 from actors.core.settings.labels import Scalar
 from actors.core.stats.stats import RuntimeStats
-from actors.core.stream_events.feed import CompleteEvent, ErrorEvent, PendingCall, SessionEvent, TurnResult
+from actors.core.stream_events.events import CompleteEvent, ErrorEvent, SessionEvent
+from actors.core.stream_events.results import PendingCall, TurnResult
 from actors.errors import ActorsError
 from actors.kernel.loop_thread import Backend, LoopThread
 from actors.runtime import once

@@ -36,8 +36,8 @@ async def work(runtime: Runtime) -> dict[str, object]:
     session = await runtime.open("a", tools=[pay])
     async with session.stream("Pay.") as events:
         async for event in events:
-            if event.type == "status" and event.wait is not None:
-                waits.append(event.wait)
+            if event.type == "request_failed" and event.retry_after is not None:
+                waits.append(event.retry_after)
     try:
         await runtime.resume("session-1")
         error = ""

@@ -23,7 +23,7 @@ from actors.core.history.compaction import Compaction
 from actors.core.log.codec import decode_event, encode_event
 from actors.core.log.events import Closed, Event, Interaction
 from actors.core.session.state import Lanes, SessionState, rebuilt
-from actors.core.stream_events.feed import SessionEvent
+from actors.core.stream_events.events import SessionEvent
 from actors.core.values.content import Message
 from actors.core.values.identity import CallId
 from actors.journal.storage import Storage

@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from actors.config import PoolSettings
-from actors.core.stream_events.feed import Applied
+from actors.core.stream_events.results import Applied
 from actors.runtime.runtime import Runtime
 from actors.testing import OVERLOADED, Call, Say, Think, Turn
 from tests.runtime_support import (

@@ -8,11 +8,18 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from actors import Budget, Price, Runtime, event_json
+from actors import Budget, Price, Runtime
 from actors.config import Config, FileSettings, PoolSettings
 from actors.core.log.events import ApprovalDecided, Awaited, TurnEnded
-from actors.core.stream_events.feed import SessionEvent, StatusEvent, TextEvent, ToolCallEvent
+from actors.core.stream_events.events import (
+    CompleteEvent,
+    DurableEvent,
+    SessionEvent,
+    TextEvent,
+    TurnEndedEvent,
+)
 from actors.errors import SessionClosed, SessionError
+from actors.events import event_json
 from actors.journal.storage.memory import MemoryStorage
 from actors.runtime.handle import Session
 from actors.testing import SERVER_ERROR, Call, Say, Turn, serve
@@ -115,7 +122,7 @@ async def test_who_reads_along_sees_the_words_that_come_after_a_wait() -> None:
         async def read() -> None:
             async for event in session.events():
                 seen.append(event)
-                if isinstance(event, StatusEvent) and event.status == "turn_ended":
+                if isinstance(event, TurnEndedEvent):
                     return
 
         async with anyio.create_task_group() as tasks:
@@ -131,7 +138,7 @@ async def durable(stream: AbstractAsyncContextManager[AsyncIterator[SessionEvent
         return [
             event_json(event)
             async for event in events
-            if isinstance(event, StatusEvent | ToolCallEvent) and event.seq
+            if isinstance(event, DurableEvent) and not isinstance(event, CompleteEvent)
         ]
 
 
@@ -151,7 +158,7 @@ async def test_a_decision_is_in_its_own_stream_as_in_the_log(verdict: str, is_la
         late = [
             event_json(event)
             async for event in session.events(after=1, follow=False)
-            if isinstance(event, StatusEvent | ToolCallEvent) and event.seq
+            if isinstance(event, DurableEvent) and not isinstance(event, CompleteEvent)
         ]
     assert own == late
 

@@ -15,7 +15,8 @@ from actors.core.log.events import (
     Resumed,
     Started,
 )
-from actors.core.stream_events.feed import CompleteEvent, TurnResult
+from actors.core.stream_events.events import ApprovalRequestedEvent, CompleteEvent
+from actors.core.stream_events.results import TurnResult
 from actors.core.values.identity import CallId
 from actors.errors import DecisionRefused, NotAwaited
 from actors.testing import Call, Say, Turn
@@ -127,8 +128,8 @@ async def test_an_approval_is_asked_for_in_the_stream_and_given_from_another_tas
 
         async with anyio.create_task_group() as tasks, session.stream("Delete a.") as events:
             async for event in events:
-                if event.type == "status" and event.pending is not None:
-                    assert (event.status, event.pending.call.arguments) == ("approval_asked", {"path": "a"})
+                if isinstance(event, ApprovalRequestedEvent):
+                    assert event.pending.call.arguments == {"path": "a"}
                     tasks.start_soon(decide, event.pending.call.id, event.pending.digest)
                 if isinstance(event, CompleteEvent):
                     assert event.result.status == "awaiting"

@@ -11,7 +11,8 @@ import actors
 from actors.cli.exits import Exit, of_error
 from actors.core.data.jsonio import Json
 from actors.core.log.events import Failed
-from actors.core.stream_events.feed import ErrorEvent, TurnResult
+from actors.core.stream_events.events import ErrorEvent
+from actors.core.stream_events.results import TurnResult
 from actors.core.values.identity import CallId
 from actors.errors import AskFailed, ConfigError, OverBudget
 from actors.runtime.handle import Session

@@ -8,7 +8,8 @@ import pytest
 from anyio import create_task_group, wait_all_tasks_blocked
 
 from actors.core.log.events import Awaited, Bound, Resumed, Returned, TurnEnded
-from actors.core.stream_events.feed import CompleteEvent, TurnResult
+from actors.core.stream_events.events import CompleteEvent
+from actors.core.stream_events.results import TurnResult
 from actors.core.values.identity import CallId
 from actors.errors import SessionError
 from actors.journal.storage import Appended, Entry

@@ -22,7 +22,7 @@ from actors.core.log.events import (
     Submitted,
     TurnEnded,
 )
-from actors.core.stream_events.feed import StatusEvent, TextEvent
+from actors.core.stream_events.events import TextEvent, ToolResultsEvent
 from actors.core.values.content import ToolCall
 from actors.core.values.identity import Binding, CallId
 from actors.kernel import Query, Ref
@@ -227,7 +227,7 @@ async def test_cancel_between_the_tools_and_the_next_request(made: Made) -> None
         session = await runtime.open("a", tools=[gate.tool])
         async with session.stream("Do it.") as events:
             async for event in events:
-                if isinstance(event, StatusEvent) and event.status == "tool_results":
+                if isinstance(event, ToolResultsEvent):
                     await session.cancel()
         server.faults = {}
         await assert_goes_on(session, server)

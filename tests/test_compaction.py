@@ -14,7 +14,6 @@ from actors import Compaction, CompactionResult, Media, Runtime, Tool, tool
 from actors.config import Config, FileSettings
 from actors.config.settings import PoolSettings
 from actors.core.log.events import Compacted, RequestSent, Shortened, TurnEnded
-from actors.core.stream_events.feed import StatusEvent
 from actors.core.turn.turn import Outcome
 from actors.core.values.progress import Cause
 from actors.core.values.stream import Usage
@@ -438,7 +437,7 @@ async def test_a_summary_counts_in_the_asks_usage_and_its_turn_in_its_attempts()
     assert [attempt.status for attempt in first.attempts] == ["handed_over", "complete"]
     assert first.rounds == 3
     assert first.usage.input_tokens > sum(answer.usage.input_tokens for answer in answers[:1])
-    assert "compacted" in {event.status for event in told if isinstance(event, StatusEvent)}
+    assert "compacted" in {event.type for event in told}
 
 
 async def test_a_compaction_is_cancelled_at_any_moment_of_it() -> None:

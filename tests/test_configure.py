@@ -8,7 +8,7 @@ import pytest
 from actors import Applied, Deferred, tool
 from actors.config import PoolSettings
 from actors.core.log.events import Configured, EpochBegan, RequestSent, Submitted
-from actors.core.stream_events.feed import SessionEvent, StatusEvent
+from actors.core.stream_events.events import ConfiguredEvent, SessionEvent
 from actors.errors import ConfigError, OwnSession, SessionError, ToolDefinitionError
 from actors.runtime.handle import Session
 from actors.strict.server import LoopbackServer
@@ -58,7 +58,7 @@ def epochs(events: list[object]) -> list[str]:
 
 
 def statuses(events: list[SessionEvent], *of: str) -> list[str]:
-    return [event.status for event in events if isinstance(event, StatusEvent) and event.status in of]
+    return [event.type for event in events if event.type in of]
 
 
 @pytest.mark.requirement("PROMISE-1", "PROMISE-3", "PROMISE-4")
@@ -124,8 +124,8 @@ async def test_what_is_configured_during_an_ask_waits_for_its_end_and_the_latest
         assert (await session.ask("And?")).status == "complete"
         (event,) = [event for event in log(runtime, session) if isinstance(event, Configured)]
         assert (event.system, event.tools) == ("Three.", ("look",))
-        told = [each async for each in session.events(follow=False) if isinstance(each, StatusEvent)]
-        assert [each.detail for each in told if each.status == "configured"] == [event.preamble]
+        told = [each async for each in session.events(follow=False)]
+        assert [each.digest for each in told if isinstance(each, ConfiguredEvent)] == [event.preamble]
         assert (await session.history()).system == "Three."
     assert server.refusals == []
     assert offered(server) == [["work"], ["work"], ["look"]]
@@ -180,10 +180,10 @@ async def test_what_a_toolset_offers_anew_is_written_before_the_first_request_wi
         await changed(bench, runtime, "work", "later")
         async with session.stream("And now?") as events:
             told = [event async for event in events]
-        assert statuses(told, "configured", "submitted", "rewritten") == [
+        assert statuses(told, "configured", "ask_started", "lane_rewritten") == [
             "configured",
-            "submitted",
-            "rewritten",
+            "ask_started",
+            "lane_rewritten",
         ]
         events_of = log(runtime, session)
         (at,) = [number for number, event in enumerate(events_of) if isinstance(event, Configured)]

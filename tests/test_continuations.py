@@ -8,7 +8,7 @@ import pytest
 from actors.adapters.codec import decode
 from actors.config import Config, FileSettings
 from actors.core.dialects.profiles import GEMINI
-from actors.core.stream_events.feed import TurnResult
+from actors.core.stream_events.results import TurnResult
 from actors.core.values.content import Message
 from actors.provider.rounds import CONTINUATIONS
 from actors.runtime.runtime import Runtime

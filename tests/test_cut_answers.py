@@ -9,7 +9,7 @@ import pytest
 
 from actors.config import Config, FileSettings
 from actors.core.log.events import RoundEnded
-from actors.core.stream_events.feed import CompleteEvent, StatusEvent
+from actors.core.stream_events.events import CompleteEvent, MessageEvent
 from actors.provider.provider_actor import Counters
 from actors.runtime.handle import Session
 from actors.runtime.runtime import Runtime
@@ -99,11 +99,11 @@ async def test_an_answer_that_was_cut_says_so_and_the_next_one_does_not(
     async with told(name, Turn(Say("I beg"), stop=reason), is_streamed=is_streamed) as (_, session):
         events = await gathered(session, "Go.")
         second = await session.ask("Go on.")
-    (said,) = [event for event in events if isinstance(event, StatusEvent) and event.status == "message"]
+    (said,) = [event for event in events if isinstance(event, MessageEvent)]
     last = events[-1]
     assert isinstance(last, CompleteEvent)
     first = last.result
-    assert (said.cut, first.cut, first.finish) == (cut, cut, reason)
+    assert (said.incomplete, first.cut, first.finish) == (cut, cut, reason)
     assert (first.status, first.text, second.text, second.cut) == ("complete", "I beg", "More.", None)
     assert second.finish is not None
 
@@ -120,10 +120,10 @@ async def test_what_an_answer_held_and_the_history_does_not_is_told_logged_and_c
         (ended, after) = [event for event in log(runtime, session) if isinstance(event, RoundEnded)]
         (provider,) = runtime._providers.made.values()  # no user sees it; the counters are for operators
         counters = await provider.ask(Counters())
-    (said,) = [event for event in events if isinstance(event, StatusEvent) and event.status == "message"]
+    (said,) = [event for event in events if isinstance(event, MessageEvent)]
     last = events[-1]
     assert isinstance(last, CompleteEvent)
-    assert said.left_out == ended.left_out == last.result.left_out == (("cut_call", 1),)
+    assert tuple(said.dropped.items()) == ended.left_out == last.result.left_out == (("cut_call", 1),)
     assert (quiet.left_out, after.left_out, counters["left_out"]) == ((), (), 1)
     (record,) = [record.getMessage() for record in caplog.records if "answer_left_out" in record.getMessage()]
     assert "kinds={'cut_call': 1}" in record

@@ -10,7 +10,8 @@ import anyio.lowlevel
 import pytest
 
 from actors.core.log.events import Awaited, Bound, Cancelled, Resumed, Returned, TurnEnded
-from actors.core.stream_events.feed import Applied, CompleteEvent, Deferred, TurnResult
+from actors.core.stream_events.events import CallEnd, CompleteEvent, ToolResultsEvent
+from actors.core.stream_events.results import Applied, Deferred, TurnResult
 from actors.core.values.identity import CallId
 from actors.errors import Busy, NotAwaited
 from actors.journal.read_queue import ReadQueue
@@ -275,12 +276,11 @@ async def test_the_stream_of_the_ask_ends_awaiting_and_another_goes_on_with_its_
         assert first[-1].result.status == "awaiting"
         async with session.stream_provided({ONE: 1, OTHER: 2}) as events:
             rest = [event async for event in events]
-        statuses = [event.status for event in rest if event.type == "status"]
-        assert [statuses[at] for at in (0, 1, 2, -2, -1)] == [
-            *("tool_results", "resumed", "request", "message", "turn_ended")
-        ]
-        both = ((ONE, "returned"), (OTHER, "returned"))
-        assert next(event.results for event in rest if event.type == "status") == both
+        kinds = [event.type for event in rest]
+        assert kinds[:3] == ["tool_results", "turn_resumed", "request_sent"]
+        assert kinds[-3:] == ["message", "turn_ended", "complete"]
+        assert isinstance(rest[0], ToolResultsEvent)
+        assert rest[0].results == (CallEnd(ONE, "returned"), CallEnd(OTHER, "returned"))
         assert "Both." in "".join(event.text for event in rest if event.type == "text")
         assert isinstance(rest[-1], CompleteEvent)
         assert rest[-1].result.text == "Both."

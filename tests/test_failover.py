@@ -13,7 +13,8 @@ import pytest
 from actors.config import BackendLimits, PoolSettings
 from actors.core.lanes.reproduction import Reproduction
 from actors.core.log.events import EpochBegan, TurnEnded
-from actors.core.stream_events.feed import CompleteEvent, Deferred, ErrorEvent, StatusEvent, TextEvent
+from actors.core.stream_events.events import CompleteEvent, ErrorEvent, TextEvent
+from actors.core.stream_events.results import Deferred
 from actors.provider import dumps
 from actors.provider.provider_actor import Counters
 from actors.strict.server import LoopbackServer
@@ -93,7 +94,7 @@ async def test_a_round_that_fails_before_any_output_is_continued_on_the_next_bac
         ]
         assert ended.result.attempts[0].why
         assert ended.result.served_by.backend == "b"
-        assert [event.status for event in events if isinstance(event, StatusEvent)].count("failover") == 1
+        assert [event.type for event in events].count("failover") == 1
         humans = [message for message in await session.history() if message.speaker == "human"]
         assert len(humans) == 1
         ends = [event.status for event in log(runtime, session) if isinstance(event, TurnEnded)]
@@ -187,7 +188,7 @@ async def test_a_held_switch_beats_the_pool() -> None:
             seen = [event async for event in events]
         assert isinstance(seen[-1], CompleteEvent)
         assert [at.binding.backend for at in seen[-1].result.attempts] == ["a", "c"]
-        assert [e.status for e in seen if isinstance(e, StatusEvent)].count("switch_applied") == 1
+        assert [e.type for e in seen].count("switch_applied") == 1
         assert (await session.ask("And?")).served_by.backend == "c"
         assert two.received == 0
 
@@ -379,7 +380,7 @@ async def test_a_backend_whose_key_is_gone_is_passed_over() -> None:
         environ.clear()
         events = await gathered(session, "Two.")
         assert isinstance(events[-1], ErrorEvent)
-        assert "KEY" in events[-1].why
+        assert "KEY" in events[-1].result.why
         await session.switch("b")
         assert (await session.ask("Three.")).status == "complete"
 

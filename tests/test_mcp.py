@@ -25,7 +25,7 @@ from mcp_types import Tool as Listed
 
 from actors import Runtime, ToolSource, mcp
 from actors.config import RuntimeLimits, load
-from actors.core.stream_events.feed import SessionEvent, StatusEvent
+from actors.core.stream_events.events import SessionEvent, ToolProgressEvent
 from actors.core.values.content import Media
 from actors.core.values.identity import content_name
 from actors.errors import ConfigError, MissingKey, ToolDefinitionError, ToolsetFailed, UnknownTarget
@@ -467,12 +467,11 @@ async def test_a_call_that_only_reads_is_made_again_when_its_server_is_back() ->
             assert found == ["found"]
 
 
-async def until_progress(events: AsyncIterator[SessionEvent]) -> AsyncIterator[StatusEvent]:
+async def until_progress(events: AsyncIterator[SessionEvent]) -> AsyncIterator[SessionEvent]:
     async for event in events:
-        if isinstance(event, StatusEvent):
-            yield event
-            if event.status == "progress":
-                return
+        yield event
+        if isinstance(event, ToolProgressEvent):
+            return
 
 
 @pytest.mark.alternating
@@ -486,7 +485,8 @@ async def test_a_cancelled_call_is_cancelled_at_the_server(over: str) -> None:
             shown = [event async for event in until_progress(events)]
             await notes.until("looking")
             assert await session.cancel()
-        assert (shown[-1].status, shown[-1].detail) == ("progress", "looking")
+        assert isinstance(shown[-1], ToolProgressEvent)
+        assert shown[-1].message == "looking"
         await notes.until("cancelled")
         assert (await session.ask("Go on.")).status == "complete"
 

@@ -12,7 +12,8 @@ from actors import Budget, Session, Tool, ToolContext, handoff, subagent, tool
 from actors.config import Config, FileSettings, PoolSettings
 from actors.core.log.events import Bound, Event, Instructed
 from actors.core.session.publishing import Publisher
-from actors.core.stream_events.feed import CompleteEvent, ErrorEvent, SessionEvent, StatusEvent, TurnResult
+from actors.core.stream_events.events import CompleteEvent, ErrorEvent, MessageEvent, SessionEvent
+from actors.core.stream_events.results import TurnResult
 from actors.core.turn.no_content import EMPTY, NUDGE, UNPARSED, UNPARSED_TOOLS_OFF
 from actors.core.values.packed import unpack
 from actors.core.values.progress import Cause
@@ -92,8 +93,8 @@ def end(events: list[SessionEvent]) -> TurnResult:
     return last.result
 
 
-def messages(events: list[SessionEvent]) -> list[StatusEvent]:
-    return [event for event in events if isinstance(event, StatusEvent) and event.status == "message"]
+def messages(events: list[SessionEvent]) -> list[MessageEvent]:
+    return [event for event in events if isinstance(event, MessageEvent)]
 
 
 def told(events: list[Event]) -> list[str]:
@@ -135,8 +136,7 @@ async def test_an_empty_answer_is_asked_for_again_and_both_requests_are_counted(
         history = await session.history()
     first, (empty, whole) = end(events), messages(events)
     assert (first.status, first.text, first.cut, first.rounds) == ("complete", "Hi.", None, 2)
-    assert (empty.cut, whole.cut, first.usage, second.usage) == ("empty", None, ONE + ONE, ONE)
-    assert empty.message is not None
+    assert (empty.incomplete, whole.incomplete, first.usage, second.usage) == ("empty", None, ONE + ONE, ONE)
     assert empty.message.blocks == ()
     retried, ended = first.attempts
     assert (retried.status, retried.why, retried.cause) == ("retried", EMPTY, Cause("model_fault"))
@@ -228,7 +228,7 @@ async def test_a_call_as_text_is_told_once_and_never_run(name: str, is_streamed:
         history = await session.history()
     result = end(events)
     assert (result.status, result.cut, result.text, reader.ran) == ("complete", None, "It rains.", 1)
-    assert [said.cut for said in messages(events)] == ["unparsed", None, None]
+    assert [said.incomplete for said in messages(events)] == ["unparsed", None, None]
     assert [message.text for message in history][:3] == ["Go.", raw, UNPARSED]
 
 

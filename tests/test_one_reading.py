@@ -14,7 +14,8 @@ from actors.core.session.publishing import Publisher
 from actors.core.stats.retold import recount_events
 from actors.core.stats.stats import recount
 from actors.core.stream_events.event_json import event_json
-from actors.core.stream_events.feed import CompleteEvent, StatusEvent, TurnResult
+from actors.core.stream_events.events import ApprovalRequestedEvent, CallRepairedEvent, CompleteEvent
+from actors.core.stream_events.results import TurnResult
 from actors.errors import AskFailed, ConfigError
 from actors.runtime.handle import Session
 from actors.runtime.runtime import Runtime
@@ -97,8 +98,8 @@ async def test_arguments_with_one_reading_run_the_tool_at_once(
         paths = tuple(sorted(name for name in RIGHT if arguments[name] != RIGHT[name]))
         wanted = tuple([Repair("text", path, answer.repaired[0].call_id) for path in paths])
         assert answer.repaired == wanted
-        (shown,) = [each for each in events if isinstance(each, StatusEvent) and each.repaired]
-        assert (shown.status, shown.detail, shown.repaired) == ("call_repaired", "order", wanted)
+        (shown,) = [each for each in events if isinstance(each, CallRepairedEvent)]
+        assert (shown.name, shown.repaired) == ("order", wanted)
         (scheduled,) = [event for event in log(runtime, session) if isinstance(event, Scheduled)]
         assert (scheduled.repaired, json.loads(scheduled.arguments)) == (wanted, RIGHT)
         (known,) = (await session.ledger()).interactions()
@@ -191,7 +192,7 @@ async def test_a_call_that_waits_is_looked_at_and_runs_with_its_repaired_argumen
         publisher = Publisher()
         (asked,) = [event for event in log(runtime, session) if isinstance(event, ApprovalAsked)]
         shown = [each for event in log(runtime, session) for each in publisher.published(event)]
-        pendings = [each.pending for each in shown if isinstance(each, StatusEvent) and each.pending]
+        pendings = [each.pending for each in shown if isinstance(each, ApprovalRequestedEvent)]
         leave(session, put_away)
         for pending in (*session.pending, *pendings):
             assert (pending.call.arguments, pending.digest) == (RIGHT, asked.digest)

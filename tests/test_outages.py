@@ -14,7 +14,7 @@ import anyio.lowlevel
 import pytest
 
 from actors import subagent
-from actors.core.stream_events.feed import SessionEvent
+from actors.core.stream_events.events import DurableEvent, SessionEvent
 from actors.errors import Fenced, JournalUnavailable, SessionClosed
 from actors.journal.storage import Appended, Entry
 from actors.journal.storage.memory import MemoryStorage
@@ -81,9 +81,9 @@ async def heard(session: Session, words: str) -> tuple[list[SessionEvent], bool]
 async def assert_in_log(session: Session, events: Sequence[SessionEvent]) -> None:
     """Whatever was told as durable is in the log, under its number."""
     logged = [event async for event in session.events(follow=False)]
-    told = [event for event in events if getattr(event, "seq", None) is not None]
+    told = [event for event in events if isinstance(event, DurableEvent)]
     kept = {(event.type, getattr(event, "seq", None)) for event in logged}
-    assert {(event.type, getattr(event, "seq", None)) for event in told if event.type == "status"} <= kept
+    assert {(event.type, getattr(event, "seq", None)) for event in told if event.type != "complete"} <= kept
     last = max((getattr(event, "seq", 0) for event in logged), default=0)
     assert all(getattr(event, "seq", 0) <= last for event in told)
 

@@ -39,7 +39,8 @@ from actors import (
 from actors.core.data.jsonio import Json
 from actors.core.dialects.profiles import PROFILES
 from actors.core.log.events import Interaction
-from actors.core.stream_events.feed import Applied, Deferred, SessionEvent
+from actors.core.stream_events.events import SessionEvent
+from actors.core.stream_events.results import Applied, Deferred
 from actors.core.values.content import Block
 from actors.core.values.identity import CallId
 from actors.testing import Call, Say, Turn
@@ -145,7 +146,7 @@ async def test_every_public_value_survives() -> None:
     public = {name for name in actors.__all__ if isinstance(getattr(actors, name), type)}
     assert public - NOT_VALUES - kinds == {"ToolFailure"} - kinds  # which holds the error of a tool
     shown = {kind.__name__ for kind in get_args(SessionEvent)}
-    assert shown & kinds >= {"TextEvent", "ToolCallEvent", "StatusEvent", "CompleteEvent"}
+    assert shown & kinds >= {"TextEvent", "ToolCallEvent", "MessageEvent", "CompleteEvent"}
 
 
 def test_a_history_that_was_unpickled_goes_on() -> None:

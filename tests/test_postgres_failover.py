@@ -12,7 +12,7 @@ import pytest
 
 from actors import Runtime
 from actors.core.log.events import EventsLost, Submitted
-from actors.core.stream_events.feed import StatusEvent
+from actors.core.stream_events.events import AskStartedEvent, DurableEvent, EventsLostEvent
 from actors.errors import Fenced, JournalBehind, JournalUnavailable
 from actors.journal.journal_actor import JournalActor, ReadLog
 from actors.journal.storage import Entry, LogPage
@@ -223,11 +223,11 @@ async def test_of_events_that_a_failover_lost_a_caller_a_reader_the_log_and_fsck
     monkeypatch.setattr("actors.telemetry.events_lost", lambda *loss: losses.append(loss))
     async with _asked(storage, openai(*[Turn(Say("Done."))] * 4)) as (_, session):
         kept = [event async for event in session.events(follow=False)]
-        last = max(event.seq or 0 for event in kept if isinstance(event, StatusEvent))
+        last = max(event.seq for event in kept if isinstance(event, DurableEvent))
         await anyio.to_thread.run_sync(standby.fall_behind)
         assert (await session.ask("Second.")).status == "complete"
         read = [event async for event in session.events(follow=False)]
-        lost = max(event.seq or 0 for event in read if isinstance(event, StatusEvent))
+        lost = max(event.seq for event in read if isinstance(event, DurableEvent))
         reader = session.events()
         assert [await anext(reader) for _ in read] == read
         await anyio.to_thread.run_sync(standby.promote)
@@ -236,15 +236,11 @@ async def test_of_events_that_a_failover_lost_a_caller_a_reader_the_log_and_fsck
         assert (raised.value.first, raised.value.last) == (last + 1, lost)
         assert (await session.ask("Fourth.")).status == "complete"
         told = await anext(reader)
-        assert isinstance(told, StatusEvent)
-        assert (told.status, told.seq, told.detail) == (
-            "events_lost",
-            last + 1,
-            f"events {last + 1} to {lost}",
-        )
+        assert isinstance(told, EventsLostEvent)
+        assert (told.seq, told.first, told.last) == (last + 1, last + 1, lost)
         follows = await anext(reader)
-        assert isinstance(follows, StatusEvent)
-        assert (follows.status, follows.seq) == ("submitted", last + 2)
+        assert isinstance(follows, AskStartedEvent)
+        assert follows.seq == last + 2
         await reader.aclose()
     log = storage.read("one")
     assert log[last] == EventsLost(last + 1, lost)
@@ -284,8 +280,7 @@ async def test_a_reader_that_finds_acknowledged_events_missing_waits_until_the_w
                 with pytest.raises(JournalBehind):
                     await session.ask("Third.")
         (told,) = heard
-        assert isinstance(told, StatusEvent)
-        assert told.status == "events_lost"
+        assert isinstance(told, EventsLostEvent)
         await reader.aclose()
 
 
@@ -350,8 +345,8 @@ async def test_a_session_that_sleeps_through_a_failover_can_be_closed_and_its_re
         await anyio.to_thread.run_sync(standby.promote)
         await session.close()
         told = await anext(reader)
-        assert isinstance(told, StatusEvent)
-        assert (told.status, told.seq) == ("events_lost", last + 1)
+        assert isinstance(told, EventsLostEvent)
+        assert told.seq == last + 1
         await reader.aclose()
     (stored,) = storage.sessions()
     assert stored.state == "closed"

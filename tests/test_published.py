@@ -11,12 +11,12 @@ import pytest
 
 from actors import Session, tool
 from actors.config import BackendLimits, PoolSettings, RuntimeLimits
-from actors.core.log.events import Event
+from actors.core.log.events import Cancelled, Event
 from actors.core.session.ask_start import AskStart
 from actors.core.session.publishing import Publisher
 from actors.core.stream_events.event_json import event_json, sse_frame
 from actors.core.stream_events.event_schema import SCHEMA
-from actors.core.stream_events.feed import SessionEvent
+from actors.core.stream_events.events import DurableEvent, SessionEvent, ToolResultsEvent
 from actors.runtime.runtime import Runtime
 from actors.strict.server import LoopbackServer
 from actors.testing import SERVER_ERROR, Call, Disconnect, Say, Stall, Status, Think, Turn
@@ -65,7 +65,7 @@ def published(publisher: Publisher, events: list[Event]) -> list[Json]:
 
 def asked(told: list[Json]) -> list[Json]:
     """Return what belongs to an ask."""
-    return [each for each in told if each.get("status") not in ("opened", "closed", "compacted")]
+    return [each for each in told if each["type"] not in ("session_opened", "session_closed", "compacted")]
 
 
 CALLING = Turn(Think("Hm."), Say("Wait."), Call("look", {"name": "a"}), Call("look", {"name": "bad"}))
@@ -103,6 +103,19 @@ async def test_the_log_tells_the_same_events_as_the_stream_did(scene: str) -> No
         assert asked(retold(runtime, session)) == told
 
 
+async def test_calls_that_were_never_started_are_in_no_results_event() -> None:
+    limits = RuntimeLimits(rounds=4)
+    async with hosting(a=SCENES["too many rounds"](), limits=limits) as runtime:
+        session = await runtime.open("a", tools=[look])
+        events = await gathered(session, "Do it.")
+        closed = [event for event in log(runtime, session) if isinstance(event, Cancelled)]
+    assert {event.reason for event in closed} == {"never_started"}
+    results = [
+        end.call_id for event in events if isinstance(event, ToolResultsEvent) for end in event.results
+    ]
+    assert not {event.call_id for event in closed} & {*results}
+
+
 @pytest.mark.requirement("U-03")
 async def test_a_failover_is_told_alike() -> None:
     pools = {"pool": PoolSettings(members=("a", "b"), policy="failover")}
@@ -110,11 +123,11 @@ async def test_a_failover_is_told_alike() -> None:
     async with hosting(pools=pools, a=here, b=there) as runtime:
         session = await runtime.open("pool", tools=[look])
         told = durable(await gathered(session, "Do it."))
-        assert [each["detail"] for each in told if each.get("status") == "failover"] == ["b"]
+        assert [each["backend"] for each in told if each["type"] == "failover"] == ["b"]
         assert asked(retold(runtime, session)) == told
 
 
-@pytest.mark.parametrize("at", ["thinking", "message", "rendered"])
+@pytest.mark.parametrize("at", ["thinking", "message", "request_rendered"])
 @pytest.mark.requirement("U-03")
 async def test_a_cancelled_ask_is_told_alike(at: str) -> None:
     gate = Gate()
@@ -130,11 +143,11 @@ async def test_a_cancelled_ask_is_told_alike(at: str) -> None:
         async with session.stream("Do it.") as stream, anyio.create_task_group() as tasks:
             async for event in stream:
                 events.append(event)
-                if at in (event.type, getattr(event, "status", "")):
+                if at == event.type:
                     await session.switch("b")
                     tasks.start_soon(session.cancel)
         told = durable(events)
-        assert [each["status"] for each in told if each["type"] == "complete"] == ["cancelled"]
+        assert [each["result"]["status"] for each in told if each["type"] == "complete"] == ["cancelled"]
         assert asked(retold(runtime, session)) == told
 
 
@@ -155,7 +168,7 @@ async def test_every_event_fits_its_schema_and_a_frame_holds_it() -> None:
                 assert [error.message for error in judge.iter_errors(as_json)] == []
                 *place, kind, data = sse_frame(event).decode().removesuffix("\n\n").split("\n")
                 assert (kind, json.loads(data.removeprefix("data: "))) == (f"event: {event.type}", as_json)
-                is_place = as_json.get("seq") is not None and not as_json.get("more")
+                is_place = isinstance(event, DurableEvent) and not as_json.get("more")
                 assert place == ([f"id: {as_json['seq']}"] if is_place else [])
 
 
@@ -180,7 +193,7 @@ async def test_an_ask_that_waits_is_told_alike(ends: str, retried: bool) -> None
     async with hosting(a=server, backend=BackendLimits(attempts=2)) as runtime:
         session = await runtime.open("a", tools=[find, look])
         told = durable(await gathered(session, "Do it."))
-        assert [each["status"] for each in told if each["type"] == "complete"] == ["awaiting"]
+        assert [each["result"]["status"] for each in told if each["type"] == "complete"] == ["awaiting"]
         assert asked(retold(runtime, session)) == told
         first, second = (each.call.id for each in session.pending)
         if ends == "cancelled":
@@ -190,10 +203,12 @@ async def test_an_ask_that_waits_is_told_alike(ends: str, retried: bool) -> None
                 told += durable([event async for event in stream])
             assert asked(retold(runtime, session)) == told
         last = retold(runtime, session)[-1]
-        assert (last["type"], last["status"]) == (
+        assert (last["type"], last["result"]["status"]) == (
             "complete",
             "cancelled" if ends == "cancelled" else "complete",
         )
-        assert [each["status"] for each in last["attempts"]] == ["retried"] * retried + [last["status"]]
+        assert [each["status"] for each in last["result"]["attempts"]] == ["retried"] * retried + [
+            last["result"]["status"]
+        ]
         late = [event_json(event) async for event in session.events(follow=False)]
         assert late == retold(runtime, session)

@@ -6,7 +6,7 @@ from functools import partial
 import anyio
 import pytest
 
-from actors.core.stream_events.feed import TurnResult
+from actors.core.stream_events.results import TurnResult
 from actors.errors import Busy
 from actors.runtime.handle import Session
 from actors.session.queue_limits import QueueLimits

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import anyio
 import pytest
 
-from actors.core.stream_events.feed import SessionEvent
+from actors.core.stream_events.events import SessionEvent
 from actors.errors import ActorsError, SessionClosed
 from actors.journal.journal_actor import JournalCommand
 from actors.journal.readers import Following, Readers

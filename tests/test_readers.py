@@ -16,7 +16,7 @@ import pytest
 from actors.core.log.events import Bound, Event, Opened, Submitted, TurnEnded
 from actors.core.session.publishing import NOBODY
 from actors.core.stream_events.event_json import event_json
-from actors.core.stream_events.feed import SessionEvent
+from actors.core.stream_events.events import SessionEvent
 from actors.core.values.content import Message, Text
 from actors.core.values.packed import pack
 from actors.errors import ActorsError, JournalDamaged, JournalError, JournalUnavailable

@@ -13,7 +13,7 @@ import anyio.lowlevel
 import pytest
 
 from actors.core.log.events import TurnEnded
-from actors.core.stream_events.feed import ErrorEvent, SessionEvent
+from actors.core.stream_events.events import ErrorEvent, SessionEvent
 from actors.errors import SessionError
 from actors.kernel import Command, Ref
 from actors.runtime.handle import Session
@@ -86,7 +86,7 @@ async def test_when_an_actor_crashes_the_turn_ends_interrupted_and_the_session_g
             await crash(session, which)
             events = [event async for event in stream]
         assert isinstance(events[-1], ErrorEvent)
-        assert "restarted" in events[-1].why
+        assert "restarted" in events[-1].result.why
         ends = [event.status for event in log(runtime, session) if isinstance(event, TurnEnded)]
         assert ends == ["interrupted"]
         by_name = {item.arguments: item for item in (await session.ledger()).interactions()}

@@ -15,7 +15,6 @@ from actors.adapters.anthropic.encode import AnthropicWriter
 from actors.adapters.openai_chat.encode import OpenAIChatWriter
 from actors.config import Config, FileSettings
 from actors.core.data.jsonio import Json, quote
-from actors.core.stream_events.feed import StatusEvent
 from actors.core.transcript.transcript import Titled
 from actors.errors import ProjectionFault, RenderingFault
 from actors.runtime.handle import Session
@@ -92,7 +91,7 @@ async def test_a_refusal_by_a_provider_names_the_calls_of_the_history_and_what_w
         "dedupe=['hist_tool_1: late']",
     ):
         assert said in record
-    assert [event.status for event in events if isinstance(event, StatusEvent)].count("rewritten") == 1
+    assert [event.type for event in events].count("lane_rewritten") == 1
 
 
 @pytest.mark.requirement("REQ-915-039", "REQ-915-040")

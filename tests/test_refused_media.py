@@ -12,7 +12,7 @@ import pytest
 from actors import Media, tool
 from actors.core.log.events import EpochBegan
 from actors.core.render import media_name
-from actors.core.stream_events.feed import StatusEvent
+from actors.core.stream_events.events import LaneRewrittenEvent
 from actors.core.values.content import Block, Message, Text
 from actors.strict.rules.base import Json
 from actors.strict.server import LoopbackServer
@@ -240,10 +240,9 @@ async def test_a_stream_shows_when_notes_replace_attachments() -> None:
     server = host("openai_chat", Turn(Say("I see.")), faults=refusing("openai_chat", BAD))
     async with hosting(a=server) as runtime:
         session = await runtime.open("a")
-        shown = [event for event in await gathered(session, human(BAD)) if isinstance(event, StatusEvent)]
-    (replaced,) = [event for event in shown if event.status == "media_replaced"]
-    assert replaced.detail == WORDS["openai_chat"]
-    assert not [event for event in shown if event.status == "rewritten"]
+        shown = await gathered(session, human(BAD))
+    (rewritten,) = [event for event in shown if isinstance(event, LaneRewrittenEvent)]
+    assert (rewritten.reason, rewritten.detail) == ("media", WORDS["openai_chat"])
 
 
 async def test_a_refused_image_stays_a_note_after_the_session_is_rebuilt_and_compacted() -> None:

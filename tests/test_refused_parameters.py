@@ -8,7 +8,7 @@ import pytest
 
 from actors.config import Config, FileSettings
 from actors.core.log.events import EpochBegan, Omission, RequestSent
-from actors.core.stream_events.feed import StatusEvent
+from actors.core.stream_events.events import RequestSentEvent
 from actors.runtime.runtime import Runtime
 from actors.strict.rules.base import Json
 from actors.strict.server import LoopbackServer, serve
@@ -481,9 +481,7 @@ async def test_a_stream_shows_what_a_request_leaves_out() -> None:
         session = await runtime.open("a")
         async with session.stream("Hello.", **settings) as stream:
             events = [event async for event in stream]
-    requests = [
-        event.omitted for event in events if isinstance(event, StatusEvent) and event.status == "request"
-    ]
+    requests = [event.omitted for event in events if isinstance(event, RequestSentEvent)]
     assert requests == [(), ("temperature",)]
 
 

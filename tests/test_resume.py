@@ -30,7 +30,7 @@ from actors.core.log.events import (
     SwitchHeld,
     TurnEnded,
 )
-from actors.core.stream_events.feed import CompleteEvent
+from actors.core.stream_events.events import CompleteEvent
 from actors.core.values.identity import CallId
 from actors.errors import (
     ConfigError,

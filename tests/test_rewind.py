@@ -13,7 +13,8 @@ from actors.config import RuntimeLimits
 from actors.core.history.compaction import Compaction
 from actors.core.log.events import Awaited, EpochBegan, Rewound
 from actors.core.settings.spending import Budget
-from actors.core.stream_events.feed import StatusEvent, TurnResult
+from actors.core.stream_events.events import RewoundEvent
+from actors.core.stream_events.results import TurnResult
 from actors.core.values.identity import CallId
 from actors.errors import AskFailed, Busy, ConfigError, JournalUnavailable, OverBudget, SessionError
 from actors.journal.storage import Storage
@@ -106,11 +107,11 @@ async def test_a_rewind_waits_as_an_ask_does_and_is_shown_to_every_reader() -> N
     server = openai(Turn(Call("work", {"name": "a"})), *[Turn(Say("Done."))] * 4)
     async with hosting(a=server) as runtime, anyio.create_task_group() as tasks:
         session = await runtime.open("a", tools=[gate.tool])
-        shown: list[StatusEvent] = []
+        shown: list[RewoundEvent] = []
 
         async def read() -> None:
             async for event in session.events():
-                shown.extend([event] if isinstance(event, StatusEvent) and event.status == "rewound" else [])
+                shown.extend([event] if isinstance(event, RewoundEvent) else [])
 
         tasks.start_soon(read)
         tasks.start_soon(session.ask, "First?")
@@ -125,7 +126,7 @@ async def test_a_rewind_waits_as_an_ask_does_and_is_shown_to_every_reader() -> N
         assert (await session.ask("Third?")).turn == 3
         assert await texts(session) == ["Third?", "Done."]
         await session.close()
-    assert [(event.detail, event.turn) for event in shown] == [("turn 0", 2)]
+    assert [(event.to, event.turn) for event in shown] == [(0, 2)]
 
 
 async def test_a_rewind_is_refused_where_no_more_asks_are_taken() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from actors import ToolContext, tool
 from actors.core.log.events import Cancelled, Effects, Started, TurnEnded
-from actors.core.stream_events.feed import ErrorEvent
+from actors.core.stream_events.events import ErrorEvent
 from actors.runtime.handle import Session
 from actors.runtime.runtime import Runtime
 from actors.testing import Call, Turn

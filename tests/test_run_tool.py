@@ -9,7 +9,7 @@ import pytest
 from actors import Budget, Price, Runtime, ToolContext
 from actors.config import Config, FileSettings
 from actors.core.log.events import Bound, Returned, Scheduled, Started, TurnEnded
-from actors.core.stream_events.feed import StatusEvent
+from actors.core.stream_events.events import ToolProgressEvent, TurnEndedEvent
 from actors.errors import SessionError
 from actors.strict.server import LoopbackServer
 from actors.testing import (
@@ -153,10 +153,10 @@ async def test_progress_is_shown_to_who_reads_the_session_and_the_tool_sees_its_
 
         async def read(*, task_status: anyio.abc.TaskStatus[None]) -> None:
             async for event in session.events():
-                if isinstance(event, StatusEvent) and event.status == "turn_ended" and event.turn == 1:
+                if isinstance(event, TurnEndedEvent) and event.turn == 1:
                     task_status.started()
-                if isinstance(event, StatusEvent) and event.progress is not None:
-                    assert (event.detail, event.progress.tool, event.turn) == ("halfway", "work", 2)
+                if isinstance(event, ToolProgressEvent):
+                    assert (event.message, event.name, event.turn) == ("halfway", "work", 2)
                     heard.set()
                     return
 

@@ -14,7 +14,7 @@ import pytest
 from actors.config import Config, FileSettings, ReasoningSettings, RuntimeLimits
 from actors.core.history.history import History
 from actors.core.log.events import Closed, Event, Opened, SwitchApplied, TurnEnded
-from actors.core.stream_events.feed import SessionEvent
+from actors.core.stream_events.events import SessionEvent
 from actors.core.values.content import Media, Message, Text, ToolCall, ToolResult
 from actors.core.values.identity import CallId
 from actors.errors import (

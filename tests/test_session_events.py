@@ -7,9 +7,10 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from actors import Session, event_json, tool
-from actors.core.stream_events.feed import SessionEvent, StatusEvent
+from actors import Session, tool
+from actors.core.stream_events.events import ResyncEvent, SessionEvent
 from actors.errors import OwnSession, SessionClosed, UnknownSeq
+from actors.events import event_json
 from actors.journal import readers
 from actors.runtime.runtime import Runtime
 from actors.testing import Call, Say, Stall, Think, Turn
@@ -65,7 +66,7 @@ async def test_two_readers_that_come_early_and_one_that_comes_late_see_the_same(
     durable = [event_json(event) for event in seen["one"] if is_durable(event)]
     assert durable == [event_json(event) for event in whole]
     assert durable[: len(late)] == [event_json(event) for event in late]
-    assert (durable[0]["status"], durable[-1]["status"]) == ("opened", "closed")
+    assert (durable[0]["type"], durable[-1]["type"]) == ("session_opened", "session_closed")
     asked = [event_json(event) for event in stream]
     assert [event_json(event) for event in seen["one"]][1 : len(asked) + 1] == asked
 
@@ -98,7 +99,7 @@ async def test_a_slow_reader_is_told_to_resync_and_has_lost_deltas_only(
         await session.close()
         seen = [first, *[event async for event in events]]
         whole = await so_far(session)
-    told = [event for event in seen if isinstance(event, StatusEvent) and event.status == "resync"]
+    told = [event for event in seen if isinstance(event, ResyncEvent)]
     assert told
     assert [event for event in seen if is_durable(event) and event not in told] == whole
     assert len([event for event in seen if not is_durable(event)]) <= 8
@@ -111,7 +112,7 @@ async def test_a_reader_that_comes_in_the_midst_of_an_answer_hears_the_rest_as_i
         session = await runtime.open("a")
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(session.ask, "Do it.")
-            while [getattr(e, "status", "") for e in await so_far(session)][-1] != "request":
+            while (await so_far(session))[-1].type != "request_sent":
                 await anyio.lowlevel.checkpoint()
             with anyio.fail_after(20):
                 async with aclosing(session.events()) as events:
@@ -181,7 +182,7 @@ async def test_a_reader_that_gives_up_waiting_may_wait_again() -> None:
         with anyio.move_on_after(0):
             await anext(events)
         await session.ask("Do it.")
-        assert getattr(await anext(events), "status", "") == "submitted"
+        assert (await anext(events)).type == "ask_started"
 
 
 @pytest.mark.requirement("PROMISE-12")

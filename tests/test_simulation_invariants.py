@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from actors.core.data.jsonio import Json
 from actors.core.log import events
-from actors.core.stream_events.feed import TurnResult
+from actors.core.stream_events.results import TurnResult
 from actors.core.values.content import Message, Text, ToolCall
 from actors.core.values.identity import Binding, CallId
 from actors.core.values.packed import pack

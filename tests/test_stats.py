@@ -11,7 +11,6 @@ from actors import subagent, tool
 from actors.config import PoolSettings, RuntimeLimits
 from actors.core.log.events import Bound, EpochBegan, EpochReason, RequestSent
 from actors.core.session.publishing import Publisher
-from actors.core.session.state import WHY
 from actors.core.stats.retold import recount_events
 from actors.core.stats.stats import COUNTERS, Stalls, ToolCounts, recount
 from actors.core.stream_events.event_json import Fields, event_json
@@ -247,19 +246,22 @@ async def test_a_request_is_refused_for_its_structure_only_if_its_own_turn_rewri
 
 
 async def test_events_tell_a_turn_at_its_limit_once_and_calls_that_failed_are_not_invalid() -> None:
-    def status(name: str, **fields: object) -> Fields:
-        return {"type": "status", "status": name, **fields}
+    def event(name: str, **fields: object) -> Fields:
+        return {"type": name, **fields}
 
     turn = [
-        status("turn_started", detail="a:model"),
-        status("request"),
-        status("tool_results", results=[{"id": "1", "end": "failed"}, {"id": "2", "end": "refused"}]),
-        status("request", tools_off=True),
-        status("rewritten"),
-        status("request", tools_off=True),
+        event("turn_started", binding="a:model"),
+        event("request_sent"),
+        event(
+            "tool_results",
+            results=[{"call_id": "1", "outcome": "failed"}, {"call_id": "2", "outcome": "refused"}],
+        ),
+        event("request_sent", tools_off=True),
+        event("lane_rewritten", reason="refusal"),
+        event("request_sent", tools_off=True),
     ]
     expected = ToolCounts(tool_calls_invalid_args=1, tool_api_400_total=1, tool_loop_max_iterations=1)
     assert recount_events(turn) == {"a": expected}
-    shorter = [turn[0], turn[1], status("rewritten", detail=WHY["compaction"])]
+    shorter = [turn[0], turn[1], event("lane_rewritten", reason="compaction")]
     assert recount_events(shorter) == recount_events([turn[0], turn[1], turn[0], turn[4]]) == {}
     assert recount_events([*turn, *turn]) == {"a": expected.plus(expected)}

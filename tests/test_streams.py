@@ -5,14 +5,18 @@ import anyio.lowlevel
 import pytest
 
 from actors.core.log.events import Event, RequestSent, Returned, RoundEnded, Submitted, TurnEnded
-from actors.core.stream_events.feed import (
+from actors.core.stream_events.events import (
+    CallEnd,
     CompleteEvent,
+    DurableEvent,
     ErrorEvent,
+    MessageEvent,
+    ResyncEvent,
     SessionEvent,
-    StatusEvent,
     TextEvent,
     ThinkingEvent,
     ToolCallEvent,
+    ToolResultsEvent,
 )
 from actors.errors import Busy
 from actors.session import streams
@@ -40,8 +44,8 @@ def assert_sound(events: list[SessionEvent]) -> None:
     """Durable events are numbered upwards, and the last event and no other is terminal."""
     seqs = durable(events)
     assert seqs == sorted(seqs)
-    shown = [e for e in events if isinstance(e, StatusEvent | CompleteEvent | ErrorEvent)]
-    together = [event.seq for event in shown if event.seq is not None][:-1]
+    shown = [e for e in events if isinstance(e, DurableEvent) and not isinstance(e, ToolCallEvent)]
+    together = [event.seq for event in shown][:-1]
     assert len(set(together)) == len(together)
     assert [isinstance(event, CompleteEvent | ErrorEvent) for event in events].count(True) == 1
     assert isinstance(events[-1], CompleteEvent | ErrorEvent)
@@ -70,16 +74,17 @@ async def test_a_stream_tells_text_thinking_calls_and_results_in_order_and_ends_
             ("work", {"name": "a"}),
             ("work", {"name": "b"}),
         ]
-        (ran,) = [e for e in events if isinstance(e, StatusEvent) and e.status == "tool_results"]
-        assert ran.results == tuple((call.call_id, "returned") for call in called)
+        (ran,) = [e for e in events if isinstance(e, ToolResultsEvent)]
+        assert ran.results == tuple(CallEnd(call.call_id, "returned") for call in called)
         assert [item.call_id for item in (await session.ledger()).interactions()] == [
             c.call_id for c in called
         ]
-        order = [event.status if isinstance(event, StatusEvent) else event.type for event in events]
+        order = [event.type for event in events]
         kept = [name for at, name in enumerate(order) if at == 0 or order[at - 1] != name]
         assert kept == [
-            *("submitted", "turn_started", "request", "rendered", "thinking", "text", "message", "tool_call"),
-            *("tool_results", "request", "rendered", "text", "message", "turn_ended", "complete"),
+            *("ask_started", "turn_started", "request_sent", "request_rendered", "thinking", "text"),
+            *("message", "tool_call", "tool_results", "request_sent", "request_rendered", "text"),
+            *("message", "turn_ended", "complete"),
         ]
 
 
@@ -88,8 +93,8 @@ async def test_a_durable_event_is_in_the_log_at_its_number_before_it_is_shown() 
     gate = Gate()
     gate.open("a", "b")
     kinds: dict[str, type[Event]] = {
-        "submitted": Submitted,
-        "request": RequestSent,
+        "ask_started": Submitted,
+        "request_sent": RequestSent,
         "message": RoundEnded,
         "tool_results": Returned,
         "turn_ended": TurnEnded,
@@ -103,8 +108,8 @@ async def test_a_durable_event_is_in_the_log_at_its_number_before_it_is_shown() 
                     continue
                 stored = log(runtime, session)
                 assert seq <= len(stored)
-                if isinstance(event, StatusEvent) and event.status in kinds:
-                    assert isinstance(stored[seq - 1], kinds[event.status])
+                if event.type in kinds:
+                    assert isinstance(stored[seq - 1], kinds[event.type])
                     seen += 1
         assert seen == 7
 
@@ -121,7 +126,7 @@ async def test_a_stream_that_fails_ends_with_one_error(faults: dict[int, object]
         events = await gathered(session, "Do it.")
         assert_sound(events)
         assert isinstance(events[-1], ErrorEvent)
-        assert events[-1].why
+        assert events[-1].result.why
         assert events[-1].result.status == "failed"
 
 
@@ -165,8 +170,7 @@ async def test_a_reader_that_does_not_read_is_told_to_resync_and_slows_nobody(
             events = [event async for event in slow]
         assert [isinstance(event, CompleteEvent) for event in events].count(True) == 1
         assert isinstance(events[-1], CompleteEvent)
-        (resync,) = [e for e in events if isinstance(e, StatusEvent) and e.status == "resync"]
-        assert resync.seq is not None
+        (resync,) = [e for e in events if isinstance(e, ResyncEvent)]
         missed = runtime.storage.read(session.id, after=resync.seq)
         assert len(missed) >= 12
         assert len(events) < 8
@@ -182,10 +186,9 @@ async def test_deltas_may_be_dropped_for_a_slow_reader_and_the_message_is_whole(
         async with session.stream("Do it.") as slow:
             assert (await session.ask("And?")).status == "complete"
             events = [event async for event in slow]
-        (message,) = [e for e in events if isinstance(e, StatusEvent) and e.status == "message"]
-        assert message.message is not None
+        (message,) = [e for e in events if isinstance(e, MessageEvent)]
         assert message.message.text == "word " * 400
-        assert not [e for e in events if isinstance(e, StatusEvent) and e.status == "resync"]
+        assert not [e for e in events if isinstance(e, ResyncEvent)]
 
 
 @pytest.mark.requirement("PROMISE-8")
@@ -296,6 +299,6 @@ async def test_a_reader_has_seen_the_text_and_the_calls_while_their_tools_still_
                     assert seen.count("text") > 0
                     gate.open("a", "b")
                     break
-            assert (await anext(events)).type == "status"  # of the batch, which ended only now
+            assert (await anext(events)).type == "tool_results"
             rest = [event async for event in events]
     assert [event.text for event in rest if isinstance(event, TextEvent)] != []

@@ -8,7 +8,8 @@ import pytest
 
 from actors.config import PoolSettings
 from actors.core.log.events import SwitchApplied, SwitchFailed, SwitchHeld, SwitchSuperseded
-from actors.core.stream_events.feed import Applied, Deferred, SessionEvent, StatusEvent
+from actors.core.stream_events.events import DurableEvent, SessionEvent, SwitchAppliedEvent, SwitchFailedEvent
+from actors.core.stream_events.results import Applied, Deferred
 from actors.errors import ConfigError, ToolDefinitionError, UnknownTarget
 from actors.kernel import Command
 from actors.runtime.handle import Session
@@ -44,7 +45,7 @@ class Nonsense(Command, frozen=True):
 
 
 def statuses(events: list[SessionEvent]) -> list[str]:
-    return [event.status for event in events if isinstance(event, StatusEvent)]
+    return [event.type for event in events]
 
 
 async def ask_and(session: Session, gate: Gate, *targets: str) -> tuple[list[SessionEvent], list[object]]:
@@ -86,12 +87,12 @@ async def test_a_switch_during_a_turn_waits_for_its_end_and_says_so(old: Made, n
         assert outcomes == [Deferred("new", 1)]
         assert (one.received, two.received) == (2, 0)
         told = statuses(events)
-        assert told.index("switch_held") < told.index("turn_ended") < told.index("switch_applied")
+        assert told.index("switch_queued") < told.index("turn_ended") < told.index("switch_applied")
         assert [event.type for event in events][-1] == "complete"
-        seqs = {e.status: e.seq for e in events if isinstance(e, StatusEvent)}
+        seqs = {e.type: e.seq for e in events if isinstance(e, DurableEvent)}
         stored = log(runtime, session)
-        assert stored[(seqs["switch_held"] or 0) - 1] == SwitchHeld(1, "new")
-        assert stored[(seqs["switch_applied"] or 0) - 1] == SwitchApplied("new", held=True)
+        assert stored[seqs["switch_queued"] - 1] == SwitchHeld(1, "new")
+        assert stored[seqs["switch_applied"] - 1] == SwitchApplied("new", held=True)
         assert (await session.ask("And?")).served_by.backend == "new"
         assert one.received == 2
     assert one.refusals == two.refusals == []
@@ -105,11 +106,11 @@ async def test_of_several_switches_during_a_turn_the_latest_wins_and_the_others_
         session = await runtime.open("a", tools=[gate.tool])
         events, outcomes = await ask_and(session, gate, "b", "c")
         assert outcomes == [Deferred("b", 1), Deferred("c", 1)]
-        told = [(e.status, e.detail) for e in events if isinstance(e, StatusEvent) and "switch" in e.status]
+        told = [(e.type, getattr(e, "target", "")) for e in events if "switch" in e.type]
         assert told == [
-            ("switch_held", "b"),
+            ("switch_queued", "b"),
             ("switch_superseded", "b"),
-            ("switch_held", "c"),
+            ("switch_queued", "c"),
             ("switch_applied", "c"),
         ]
         assert SwitchSuperseded("b", "c") in log(runtime, session)
@@ -254,7 +255,7 @@ async def test_a_session_that_is_ended_while_a_held_switch_is_settled_does_not_c
             await session.switch("b")
             gate.open("a", "b")
             async for event in events:
-                if isinstance(event, StatusEvent) and event.status == "switch_applied":
+                if isinstance(event, SwitchAppliedEvent):
                     await runtime.system.stop(session._session)  # before what tells it that the ask has ended
                     break
     assert crashes == []
@@ -282,11 +283,11 @@ async def test_a_held_switch_whose_target_is_gone_at_the_boundary_has_failed_and
             del environ["KEY"]
             gate.open("a", "b")
             seen = [event async for event in events]
-        (failed,) = [e for e in seen if isinstance(e, StatusEvent) and e.status == "switch_failed"]
-        assert "environment variable KEY" in failed.detail
+        (failed,) = [e for e in seen if isinstance(e, SwitchFailedEvent)]
+        assert "environment variable KEY" in failed.error
         assert seen[-1].type == "complete"
         assert "switch_applied" not in statuses(seen)
-        assert log(runtime, session)[(failed.seq or 0) - 1] == SwitchFailed("b", failed.detail)
+        assert log(runtime, session)[failed.seq - 1] == SwitchFailed("b", failed.error)
         assert (await session.ask("And?")).served_by.backend == "a"
         assert two.received == 0
         environ["KEY"] = "secret"

@@ -15,8 +15,9 @@ from actors import ToolContext
 from actors.core.data.jsonio import JsonValue
 from actors.core.history.history import History
 from actors.core.log.events import Opened
-from actors.core.stream_events.feed import SessionEvent, StatusEvent
+from actors.core.stream_events.events import SessionEvent, ToolProgressEvent
 from actors.core.values.content import ToolCall
+from actors.core.values.identity import CallId
 from actors.errors import ToolDefinitionError
 from actors.scheduler.views import CallView, TurnView
 from actors.strict.server import LoopbackServer
@@ -238,14 +239,14 @@ async def test_a_function_in_a_thread_hears_by_its_context_that_it_is_to_end(how
 # --- progress --------------------------------------------------------------------------------------------
 
 
-async def _progress(made: Tool[..., Any]) -> list[StatusEvent]:  # Any: any function
+async def _progress(made: Tool[..., Any]) -> list[ToolProgressEvent]:  # Any: any function
     async with hosting(a=openai(ONE, Turn(Say("Done.")))) as runtime:
         session = await runtime.open("a", tools=[made])
         events: list[SessionEvent] = []
         async with session.stream("Go.") as stream:
             events.extend([event async for event in stream])
         assert not [event for event in log(runtime, session) if "rogress" in type(event).__name__]
-    return [event for event in events if isinstance(event, StatusEvent) and event.status == "progress"]
+    return [event for event in events if isinstance(event, ToolProgressEvent)]
 
 
 @pytest.mark.anyio
@@ -259,12 +260,10 @@ async def test_progress_is_an_ephemeral_event_of_the_asks_stream() -> None:
         return name
 
     one, two, three = await _progress(work)
-    assert (one.detail, one.seq, one.turn, one.round) == ("begun", None, 1, 1)
-    assert one.progress is not None
-    assert (one.progress.call_id, one.progress.tool, one.progress.fraction) == ("hist_tool_1", "work", None)
-    assert two.detail == "half\ufffd"
-    assert [event.progress and event.progress.fraction for event in (two, three)] == [0.5, 1.0]
-    assert three.detail == "x" * 500
+    assert one == ToolProgressEvent(1, 1, CallId("hist_tool_1"), "work", "begun", None)
+    assert two.message == "half\ufffd"
+    assert [event.fraction for event in (two, three)] == [0.5, 1.0]
+    assert three.message == "x" * 500
 
 
 @pytest.mark.anyio
@@ -279,8 +278,7 @@ async def test_a_fraction_of_any_type_of_number_is_a_plain_one_in_the_event(
         return name
 
     (event,) = await _progress(work)
-    assert event.progress is not None
-    assert type(event.progress.fraction) is float
+    assert type(event.fraction) is float
 
 
 @pytest.mark.anyio
@@ -299,7 +297,7 @@ async def test_of_what_a_thread_says_between_two_turns_of_the_loop_the_last_is_s
     done.wait(20)  # the loop stands still meanwhile
     while not seen:
         await anyio.lowlevel.checkpoint()
-    assert [getattr(event, "detail", None) for event in seen] == ["999 of 1000"]
+    assert [getattr(event, "message", None) for event in seen] == ["999 of 1000"]
 
 
 @pytest.mark.anyio
@@ -315,7 +313,7 @@ async def test_a_call_that_has_ended_says_nothing_any_more() -> None:
     call.progress("too late", None)
     for _ in range(10):
         await anyio.lowlevel.checkpoint()
-    assert [getattr(event, "detail", None) for event in seen] == ["on its way"]
+    assert [getattr(event, "message", None) for event in seen] == ["on its way"]
 
 
 class _Ongoing:
@@ -335,4 +333,4 @@ async def test_a_sync_tool_shows_its_progress_by_calling() -> None:
         return name
 
     (event,) = await _progress(work)
-    assert (event.detail, event.progress and event.progress.fraction) == ("reading", 0.1)
+    assert (event.message, event.fraction) == ("reading", 0.1)

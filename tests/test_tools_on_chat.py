@@ -9,7 +9,7 @@ import pytest
 from actors import Runtime, Session, tool
 from actors.config import Config, FileSettings
 from actors.config.settings import BackendSettings, PoolSettings
-from actors.core.stream_events.feed import CompleteEvent, StatusEvent
+from actors.core.stream_events.events import CompleteEvent, MemberSkippedEvent
 from actors.errors import ConfigError
 from actors.testing import AnthropicServer, Call, OpenAIServer, Say, Turn, serve
 
@@ -95,12 +95,8 @@ async def test_a_pool_skips_such_members_and_reports_them(policy: str) -> None:
         assert [each.member for each in shown] == ["gpt", "twin"]
         assert all("openai_responses:gpt-6-astra" in each.why for each in shown)
     assert preview.binding.backend == "claude"
-    told = [
-        event.detail
-        for event in events
-        if isinstance(event, StatusEvent) and event.status == "member_skipped"
-    ]
-    assert [detail.partition(":")[0] for detail in told] == ["gpt", "twin"]
+    told = [event.member for event in events if isinstance(event, MemberSkippedEvent)]
+    assert told == ["gpt", "twin"]
     assert chat.requests == []
 
 

@@ -14,7 +14,7 @@ from actors import Choose, LiveTools, Runtime, ToolSource, mcp, tool
 from actors.config import Config, FileSettings, load
 from actors.config.settings import PoolSettings
 from actors.core.log.events import Configured, EpochBegan
-from actors.core.stream_events.feed import StatusEvent
+from actors.core.stream_events.events import ToolChangeDeferredEvent
 from actors.errors import ToolDefinitionError
 from actors.journal.storage.memory import MemoryStorage
 from actors.strict.server import LoopbackServer
@@ -163,8 +163,8 @@ async def test_reasoning_that_is_bound_to_the_tools_keeps_them_until_the_next_as
         held = list[str]()
         async with session.stream("Debug it.") as events:
             async for event in events:
-                if isinstance(event, StatusEvent) and event.status == "tools_held":
-                    held.append(event.detail)
+                if isinstance(event, ToolChangeDeferredEvent):
+                    held.append(event.reason)
         assert len(held) == 1
         assert held[0].endswith("reasoned in this turn, and its reasoning is bound to the tools")
         assert (await session.ask("Thanks.")).status == "complete"

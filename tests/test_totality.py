@@ -30,7 +30,7 @@ from actors.core.log.events import EpochReason, Event, Gap, Reason
 from actors.core.normalize.attribute import SAID_BY
 from actors.core.render.choose import SYNTHETIC
 from actors.core.rulebook import PREFIXES
-from actors.core.stream_events.feed import SessionEvent
+from actors.core.stream_events.events import SessionEvent
 from actors.core.values.content import Block, Speaker
 from actors.strict.rules import DIALECTS as RULED
 from actors.testing import strategies

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 
 from actors.cli.approvals import question
 from actors.config import Config
-from actors.core.stream_events.feed import TurnResult
+from actors.core.stream_events.results import TurnResult
 from actors.core.turn.no_content import NO_CONTENT
 from actors.core.values.content import ToolCall
 from actors.provider import advice

@@ -19,7 +19,8 @@ from actors.cli.show import LEGEND, JsonLines, Printed, Watch
 from actors.cli.world import STOPS
 from actors.core.ledger import Ledger
 from actors.core.log.events import Interaction
-from actors.core.stream_events.feed import Deferred, SessionEvent, ToolCallEvent
+from actors.core.stream_events.events import SessionEvent, ToolCallEvent
+from actors.core.stream_events.results import Deferred
 from actors.core.values.identity import CallId, mint
 from actors.core.values.intake import Intake
 from actors.runtime.handle import Session

@@ -20,7 +20,7 @@ from actors.errors import (
 )
 
 if TYPE_CHECKING:
-    from actors.core.stream_events.feed import TurnResult
+    from actors.core.stream_events.results import TurnResult
     from actors.core.values.progress import Cause
 
 

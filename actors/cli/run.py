@@ -25,17 +25,18 @@ from actors.cli.screen import complain, safe
 from actors.config import Config
 from actors.core.settings.asking import AskSettings
 from actors.core.stream_events.event_json import event_json
-from actors.core.stream_events.feed import (
+from actors.core.stream_events.events import (
     CompleteEvent,
     ErrorEvent,
+    FailoverEvent,
+    LaneRewrittenEvent,
+    MessageEvent,
+    RequestSentEvent,
     SessionEvent,
-    StatusEvent,
-    SubagentEvent,
     TextEvent,
     ThinkingEvent,
-    ToolCallEvent,
-    TurnResult,
 )
+from actors.core.stream_events.results import TurnResult
 from actors.core.stream_events.round_text import RoundText
 from actors.runtime.handle import Session
 
@@ -128,7 +129,7 @@ class _Ask:
         code = Exit.FAILED
         async with self._session.stream(prompt, **self._bounds) as events:
             async for event in events:
-                if isinstance(event, StatusEvent) and event.status == "request":
+                if isinstance(event, RequestSentEvent):
                     self._round = event.round
                 if isinstance(event, CompleteEvent | ErrorEvent):
                     code = self._code(event.result)
@@ -193,16 +194,16 @@ class AnswerText:
         match event:
             case TextEvent() | ThinkingEvent():
                 self._write(self._answer.delta(event))
-            case StatusEvent(status="message", message=message) if message is not None:
-                self._write(self._answer.rest(message.text, broken=bool(event.detail)))
+            case MessageEvent(message=message):
+                self._write(self._answer.rest(message.text, broken=bool(event.error)))
                 self._begun = False
-            case StatusEvent(status="failover", detail=name):
+            case FailoverEvent(backend=name):
                 complain(f"going on with {name}")
-            case StatusEvent(status="rewritten", detail=why):
+            case LaneRewrittenEvent(reason=reason, detail=why) if reason != "media":
                 complain(f"the request is written anew: {why}")
             case CompleteEvent() | ErrorEvent() if self._any:
                 self._put("\n")
-            case ToolCallEvent() | StatusEvent() | CompleteEvent() | ErrorEvent() | SubagentEvent():
+            case _:
                 pass
 
     def _write(self, text: str) -> None:

@@ -21,7 +21,18 @@ from actors.core.session.exported import imported
 from actors.core.session.publishing import Publisher
 from actors.core.settings.durations import duration
 from actors.core.stream_events.event_json import event_json
-from actors.core.stream_events.feed import CompleteEvent, ErrorEvent, SessionEvent, StatusEvent, ToolCallEvent
+from actors.core.stream_events.events import (
+    AskStartedEvent,
+    CompactedEvent,
+    CompleteEvent,
+    ErrorEvent,
+    MessageEvent,
+    SessionEvent,
+    SwitchAppliedEvent,
+    ToolCallEvent,
+    ToolResultsEvent,
+    TurnPausedEvent,
+)
 from actors.errors import ActorsError, ConfigError, JournalError, SessionUnknown
 from actors.journal.storage.deletion import RemainingData
 from actors.journal.storage.directory import Page, StoredSession
@@ -147,16 +158,20 @@ async def _show(runtime: Runtime, options: argparse.Namespace) -> None:
 def _words(event: SessionEvent) -> str:
     """Return a line of a conversation as it is read; nothing for what is no part of it."""
     match event:
-        case StatusEvent(status="submitted", message=message) if message is not None:
+        case AskStartedEvent(message=message):
             return f"[{event.seq}] user: {message.text}"
-        case StatusEvent(status="message", message=message) if message is not None and message.text:
+        case MessageEvent(message=message) if message.text:
             return f"[{event.seq}] {message.origin.backend if message.origin else 'model'}: {message.text}"
         case ToolCallEvent():
             return f"[{event.seq}] calls {event.name} {json.dumps(event.arguments)}"
-        case StatusEvent(status="tool_results"):
-            return f"[{event.seq}] results: {', '.join(f'{call} {how}' for call, how in event.results)}"
-        case StatusEvent(status="switch_applied" | "awaiting" | "compacted" as status):
-            return f"[{event.seq}] {status} {event.detail}".rstrip()
+        case ToolResultsEvent(results=results):
+            return f"[{event.seq}] results: {', '.join(f'{end.call_id} {end.outcome}' for end in results)}"
+        case SwitchAppliedEvent(target=target):
+            return f"[{event.seq}] switched to {target}"
+        case TurnPausedEvent():
+            return f"[{event.seq}] awaiting"
+        case CompactedEvent(replaced=replaced):
+            return f"[{event.seq}] compacted {replaced} messages"
         case CompleteEvent(result=result) | ErrorEvent(result=result) if result.status != "complete":
             return f"[{event.seq}] {result.status}: {result.why}"
         case _:

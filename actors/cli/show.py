@@ -8,16 +8,17 @@ from typing import Any, Protocol
 
 from actors.cli.screen import Screen, Style, one_line, safe
 from actors.cli.shape import Numbers, grown, number, shape
-from actors.core.stream_events.feed import (
+from actors.core.stream_events.events import (
+    CallEnd,
     CompleteEvent,
     ErrorEvent,
-    Sent,
+    FailoverEvent,
+    MessageEvent,
+    RequestRenderedEvent,
     SessionEvent,
-    StatusEvent,
-    SubagentEvent,
-    TextEvent,
-    ThinkingEvent,
-    ToolCallEvent,
+    SwitchAppliedEvent,
+    SwitchFailedEvent,
+    ToolResultsEvent,
 )
 from actors.core.transcript.diagnostics import Report
 from actors.core.values.content import Code, Media, Message, Native, Text, Thinking, ToolCall, ToolResult
@@ -54,7 +55,7 @@ class SentRequest:
     status: int
     same: int
     new: list[str]
-    sent: Sent
+    sent: RequestRenderedEvent
     again: bool
 
 
@@ -87,7 +88,7 @@ class Watch:
     servers: Mapping[str, LoopbackServer]
     show: Show
     counts: dict[str, int] = field(default_factory=dict)
-    _open: Sent | None = None
+    _open: RequestRenderedEvent | None = None
     _shapes: dict[str, list[str]] = field(default_factory=dict)
     _numbers: dict[str, Numbers] = field(default_factory=dict)
     _seen: dict[str, int] = field(default_factory=dict)
@@ -100,27 +101,27 @@ class Watch:
     def event(self, event: SessionEvent) -> None:
         """Show an event of the session."""
         match event:
-            case StatusEvent(status="rendered"):
-                self._open = event.sent
-            case StatusEvent(status="message", message=message) if message is not None:
-                self._answered(message, event.detail)
-            case StatusEvent(status="tool_results", results=results):
-                if any(how != "returned" for _, how in results):
+            case RequestRenderedEvent():
+                self._open = event
+            case MessageEvent(message=message):
+                self._answered(message, event.error)
+            case ToolResultsEvent(results=results):
+                if any(end.outcome != "returned" for end in results):
                     self.show.note("tools", _ends(results))
-            case StatusEvent(status="failover", detail=target):
+            case FailoverEvent(backend=target):
                 self._flush()
                 self.count("failovers")
                 self.show.note("failover", f"the turn is over; {target} takes it up in the same ask")
-            case StatusEvent(status="switch_applied", detail=target):
+            case SwitchAppliedEvent(target=target):
                 self.count("switches applied")
                 self.show.note("switch", f"applied at the turn's end: {target} is next")
-            case StatusEvent(status="switch_failed", detail=why):
+            case SwitchFailedEvent(error=why):
                 self.show.note("switch", f"failed at the turn's end: {why}")
             case CompleteEvent(result=result) | ErrorEvent(result=result):
                 self._flush()
                 if result.status in ("failed", "interrupted"):
                     self.show.note("ended", f"{result.status}; every call is closed")
-            case TextEvent() | ThinkingEvent() | ToolCallEvent() | StatusEvent() | SubagentEvent():
+            case _:
                 pass
 
     def _answered(self, message: Message, fault: str) -> None:
@@ -142,7 +143,9 @@ class Watch:
         for at, exchange in enumerate(fresh):
             self._exchanged(name, exchange, sent, numbers, again=at > 0)
 
-    def _exchanged(self, name: str, exchange: Exchange, sent: Sent, numbers: Numbers, *, again: bool) -> None:
+    def _exchanged(
+        self, name: str, exchange: Exchange, sent: RequestRenderedEvent, numbers: Numbers, *, again: bool
+    ) -> None:
         words = shape(exchange.body, numbers)
         same, new = grown(self._shapes.get(name, []), words)
         self._shapes[name] = words
@@ -150,11 +153,11 @@ class Watch:
         self.show.request(SentRequest(self._requests, name, exchange.status, same, new, sent, again))
 
 
-def _ends(results: Iterable[tuple[str, str]]) -> str:
+def _ends(results: Iterable[CallEnd]) -> str:
     """Return how calls ended, those that ended alike together: `c9 returned, c10 c11 cancelled`."""
     by_end: dict[str, list[str]] = {}
-    for call_id, how in results:
-        by_end.setdefault(how, []).append(f"c{number(call_id)}")
+    for end in results:
+        by_end.setdefault(end.outcome, []).append(f"c{number(end.call_id)}")
     return ", ".join(f"{' '.join(calls)} {how}" for how, calls in by_end.items())
 
 
@@ -219,7 +222,9 @@ class Printed:
 
     def _lane(self, request: SentRequest) -> str:
         sent = request.sent
-        return self.screen.styled(f"+{sent.size - sent.kept:,} on {sent.kept:,}".ljust(15), "dim")
+        return self.screen.styled(
+            f"+{sent.total_bytes - sent.reused_bytes:,} on {sent.reused_bytes:,}".ljust(15), "dim"
+        )
 
     def _release(self, text: str = "") -> None:
         """Print the line of a request that was held until the answer that completes it, or whatever came instead."""
@@ -312,8 +317,8 @@ class JsonLines:
             again=request.again,
             messages_as_before=request.same,
             shape=request.new,
-            bytes_as_before=request.sent.kept,
-            bytes=request.sent.size,
+            reused_bytes=request.sent.reused_bytes,
+            total_bytes=request.sent.total_bytes,
             epoch=request.sent.epoch,
             synthetic=[list(pair) for pair in report.synthetic],
             dedupe=[list(pair) for pair in report.dedupe],

@@ -31,6 +31,7 @@ from actors.errors import (
     SessionElsewhere,
 )
 from actors.journal.ends import LogEnds
+from actors.journal.live_events import LiveEvents
 from actors.journal.outage import JournalMeter
 from actors.journal.prelude import Prelude, Told
 from actors.journal.read_queue import ReadQueue
@@ -61,6 +62,7 @@ class Append(Query[int], frozen=True):
         prelude: What is written ahead of them.
         then: Called with the number once it is durable, for a handler, which cannot ask.
         failed: Called instead of `then` if it is not written.
+        live: Publishes the events once they are durable.
     """
 
     session: str
@@ -69,6 +71,7 @@ class Append(Query[int], frozen=True):
     prelude: Prelude | None = None
     then: Told | None = None
     failed: Callable[[JournalError], None] | None = None
+    live: LiveEvents | None = None
 
     @property
     def entry(self) -> Entry:
@@ -78,6 +81,8 @@ class Append(Query[int], frozen=True):
 
     def written(self, last: int) -> None:
         """Tell everybody concerned that it is durable. `last` is the number of the last event."""
+        if self.live is not None:
+            self.live.publish(self.entry.events, last)
         if self.prelude is not None:
             self.prelude.written(last - len(self.events))
         if self.then is not None:

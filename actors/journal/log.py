@@ -15,6 +15,7 @@ from actors.core.session.state import Folding, Lanes, Rules, SessionState
 from actors.core.values.content import ToolCall
 from actors.journal.holding import Holding
 from actors.journal.journal_actor import Append, JournalCommand
+from actors.journal.live_events import LiveEvents
 from actors.journal.pages import read_log
 from actors.journal.prelude import Prelude, Told
 from actors.kernel import Context, Ref
@@ -47,9 +48,10 @@ class LogWriter:
     ) -> None:
         self._journal, self._is_configured = journal, configured
         self._fence, self._holding = generation.fence, generation.holding
+        self._live = generation.live
         self.resume(state)
         self._held: list[Event] = []
-        self._told: list[Told] = []
+        self._told: list[Told | None] = []
         self._sent = 0  # calls of `send` not heard of. None is forgotten: what fails crashes the owner
 
     @property
@@ -67,7 +69,7 @@ class LogWriter:
         self.state = self.state.apply(event)
         self._holding.count("messages", self.state.size)
 
-    def hold(self, event: Event, then: Told) -> None:
+    def hold(self, event: Event, then: Told | None = None) -> None:
         """Write an event together with the next ones: nothing waits for it until then."""
         self._apply(event)
         self._held.append(event)
@@ -99,10 +101,10 @@ class LogWriter:
         if isinstance(event, SwitchApplied | Configured):
             then = partial(self._changed, event, then)
         return await self._journal.ask(
-            Append(self.state.session, self._fence, (event,), self.prelude(), then)
+            Append(self.state.session, self._fence, (event,), self.prelude(), then, live=self._live)
         )
 
-    def send(self, event: Event, then: Told, context: Context[Any]) -> None:  # Any: its state's
+    def send(self, event: Event, then: Told | None, context: Context[Any]) -> None:  # Any: its state's
         """Write an event from a handler of `context`, which crashes if it is not written; `then` is told if it is."""
 
         def written(seq: int) -> None:
@@ -115,7 +117,8 @@ class LogWriter:
         if self._sent == SENT:
             context.hold()
         self._apply(event)
-        append = Append(self.state.session, self._fence, (event,), self.prelude(), written, context.fail)
+        prelude, fail = self.prelude(), context.fail
+        append = Append(self.state.session, self._fence, (event,), prelude, written, fail, self._live)
         context.tell(self._journal, append)
 
     def _changed(self, event: Event, then: Told | None, seq: int) -> None:
@@ -183,6 +186,7 @@ class Generation:
         "_takers",
         "fence",
         "holding",
+        "live",
         "number",
     )
 
@@ -200,6 +204,7 @@ class Generation:
         self._replay: Replay | None = None
         self._takers = TAKERS
         self.fence, self.holding, self.number = fence, holding, number
+        self.live = LiveEvents()
 
     @property
     def following(self) -> "Generation":

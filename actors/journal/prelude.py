@@ -1,4 +1,4 @@
-"""Events that wait to be written with the next ones of their session, and who is told of them."""
+"""Events that a session writes together with its next ones."""
 
 from collections.abc import Callable
 from typing import TypeAlias
@@ -12,12 +12,13 @@ Told: TypeAlias = Callable[[int], None]
 
 
 class Prelude(Struct, frozen=True):
-    """Events that are written ahead of others, in the same append, each with who is told of it."""
+    """Events that are written before others, in the same append, each with its callback."""
 
     events: tuple[Event, ...]
-    told: tuple[Told, ...]
+    told: tuple[Told | None, ...]
 
     def written(self, last: int) -> None:
-        """Tell everybody concerned that it is durable. `last` is the number of the last event."""
+        """Call the callbacks. `last` is the number of the last event."""
         for number, told in enumerate(self.told, last - len(self.told) + 1):
-            told(number)
+            if told is not None:
+                told(number)

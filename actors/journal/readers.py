@@ -10,7 +10,7 @@ Nothing here is done for a session that nobody reads. A reader that nobody holds
 from collections import deque
 from weakref import ref
 
-from actors.core.stream_events.feed import SessionEvent, Sink
+from actors.core.stream_events.events import DurableEvent, SessionEvent, Sink
 from actors.kernel.parking import Changes, parking
 
 BUFFER = 1024
@@ -146,7 +146,7 @@ class SharedSink:
         return self._own.is_watched or self._session in self._readers.following
 
     def put(self, event: SessionEvent) -> None:
-        if self._session in self._readers.following and getattr(event, "seq", None) is None:
+        if self._session in self._readers.following and not isinstance(event, DurableEvent):
             for following in self._readers.of(self._session):
                 following.put(event)
         self._own.put(event)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from actors.core.log.events import Closed, Event
 from actors.core.session.ask_start import AskStart
 from actors.core.session.publishing import Publisher
-from actors.core.stream_events.feed import SessionEvent, StatusEvent
+from actors.core.stream_events.events import ResyncEvent, SessionEvent
 from actors.errors import ActorsError, ActorStopped, Draining, UnknownSeq
 from actors.journal.journal_actor import JournalCommand, ReadLog
 from actors.journal.readers import Following, Readers
@@ -81,7 +81,7 @@ class SessionEvents:
                 return self._ready.popleft()
             if following.lost:
                 lost, following.lost = following.lost, 0
-                return StatusEvent("resync", self._publisher.seq, detail=f"{lost} deltas were missed")
+                return ResyncEvent(self._publisher.seq, lost)
             if self._publisher.seq < following.place:
                 await self._publish(following)
             elif (delta := following.delta()) is not None:

@@ -150,5 +150,8 @@ class LedgerActor(Actor[LedgerCommand]):
             if self._context is not None:
                 self._context.fail(error)
 
-        append = Append(self._session, self._generation.fence, events, command.prelude, written, failed)
+        generation = self._generation
+        append = Append(
+            self._session, generation.fence, events, command.prelude, written, failed, generation.live
+        )
         self._context.tell(self._journal, append)

@@ -14,7 +14,7 @@ import re
 from typing import TYPE_CHECKING
 
 from actors.adapters.failure import ACTIONS
-from actors.core.stream_events.feed import TurnResult
+from actors.core.stream_events.results import TurnResult
 from actors.core.values.identity import Binding
 from actors.core.values.progress import Attempt, Cause
 from actors.errors import AskFailed, ConfigError, nearest

@@ -21,7 +21,7 @@ from actors.adapters.request import Request
 from actors.core.data.segments import Segments
 from actors.core.settings.asking import Asked
 from actors.core.stats.measures import RequestCounts
-from actors.core.stream_events.feed import Sink, StatusEvent, TextEvent, ThinkingEvent
+from actors.core.stream_events.events import RequestFailedEvent, Sink, TextEvent, ThinkingEvent
 from actors.core.values.content import Message
 from actors.core.values.identity import Binding
 from actors.core.values.progress import Cause
@@ -480,8 +480,8 @@ class Round:
         command, cause = self._command, Cause(failure.kind, failure.status)
         telemetry.request_failed(command.session, command.binding, cause, failure.error_type, wait)
         if command.sink is not None and command.sink.is_watched:
-            place = (None, command.turn, command.round, failure.error_type)
-            command.sink.put(StatusEvent("request_failed", *place, cause=cause, wait=wait))
+            place = command.turn, command.round, failure.error_type
+            command.sink.put(RequestFailedEvent(*place, cause, wait))
 
     def _hear(self) -> None:
         """Note that a piece of the answer has come."""

@@ -11,7 +11,7 @@ from msgspec import Struct
 from actors.core.data.form import replace
 from actors.core.session.state import UNREAD, Lanes, SessionState
 from actors.core.settings.spending import Used
-from actors.core.stream_events.feed import PendingCall
+from actors.core.stream_events.results import PendingCall
 from actors.core.turn.batch import Approve
 from actors.core.turn.bounds import Bounds
 from actors.errors import ActorStopped, Draining, Fenced, JournalError

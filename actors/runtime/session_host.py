@@ -21,7 +21,7 @@ from actors.core.session.closing import breaks_off
 from actors.core.session.state import Lanes, Rules, SessionState, rebuilt
 from actors.core.stats.measures import AskCounts, ToolMeasures
 from actors.core.stats.stats import LoopLag
-from actors.core.stream_events.feed import TurnResult
+from actors.core.stream_events.results import TurnResult
 from actors.core.turn.bounds import Bounds
 from actors.errors import (
     ActorStopped,

@@ -18,7 +18,7 @@ from actors.core.data.fit import SizeLimits
 from actors.core.data.ingest import ingest
 from actors.core.data.jsonio import Json, quote
 from actors.core.log.events import CallEvent, Delegated, Failed, Returned, Started
-from actors.core.stream_events.feed import StatusEvent
+from actors.core.stream_events.events import ToolFailedEvent
 from actors.core.turn.batch import Approve, Planned, denied
 from actors.core.turn.returned import is_large, parted
 from actors.core.values.identity import CallId
@@ -392,8 +392,8 @@ class Running:
     def _tell(self, error: BaseException) -> None:
         self.site.executor.failed(self.call.id, self.tool.name, error)
         if (put := self.site.view.put) is not None:
-            place = (None, self.site.view.turn, self.site.view.round, type(error).__name__)
-            put(StatusEvent("tool_failed", *place, results=((self.call.id, "failed"),)))
+            view = self.site.view
+            put(ToolFailedEvent(view.turn, view.round, self.call.id, type(error).__name__))
 
 
 def for_model(error: BaseException) -> str:

@@ -36,7 +36,6 @@ from actors.core.log.events import (
 from actors.core.schemas.arguments import ArgumentError
 from actors.core.schemas.readings import FittingValue
 from actors.core.schemas.repair import Repair, RepairMode
-from actors.core.session.publishing import repaired
 from actors.core.stats.stats import ToolCounts
 from actors.core.turn.batch import Approve, BoundArguments, Plan, Waits, plan
 from actors.core.turn.guards import HEEDLESS, Heed, again
@@ -267,9 +266,6 @@ class _Batch:
         try:
             begin = tuple([each.started for each in calls if each.prepare()])
             await self._record((*self._plan.scheduled, *self._plan.answered, *begin), command.prelude)
-            self._show_repaired(
-                len(self._plan.scheduled) + len(self._plan.answered) + len(begin), command.view
-            )
             self._start(calls)
             await self._collect(len(calls))
         finally:
@@ -283,12 +279,6 @@ class _Batch:
         delegated = tuple([each for call in calls for each in call.delegated])
         repaired = tuple([each for call in self._plan.scheduled for each in call.repaired])
         return BatchEnded(tuple(ends), self._seq, external, approvals, delegated, self._repeated, repaired)
-
-    def _show_repaired(self, written: int, view: TurnView) -> None:
-        """Show which arguments were repaired, by the numbers of the events that were `written` just now."""
-        for seq, event in enumerate(self._plan.scheduled, self._seq - written + 1):
-            if event.repaired and view.put is not None:
-                view.put(repaired(event, seq, view.turn, view.round))
 
     async def _waiting(self) -> tuple[Waits, ...]:
         """Return the calls that wait for the caller; none of a batch that was stopped."""

@@ -10,7 +10,7 @@ from msgspec import Struct
 from actors.core.data.jsonio import sanitised
 from actors.core.history.history import NO_MESSAGES, History
 from actors.core.ledger import NO_CALLS, Ledger
-from actors.core.stream_events.feed import CallProgress, SessionEvent, StatusEvent
+from actors.core.stream_events.events import SessionEvent, ToolProgressEvent
 from actors.core.values.content import ToolCall
 from actors.kernel.parking import parking
 from actors.scheduler.children import Above, Subagents
@@ -66,7 +66,7 @@ class CallView:
         self._ongoing, self._turn, self._opens = ongoing, turn, opens
         self._here, self._home = parking(), threading.get_ident()
         self._lock = threading.Lock()
-        self._next: StatusEvent | None = None  # said in a thread, and not yet shown
+        self._next: ToolProgressEvent | None = None  # said in a thread, and not yet shown
 
     @property
     def is_cancelled(self) -> bool:
@@ -101,12 +101,11 @@ class CallView:
         """Open a session below the call's."""
         return self._opens(options)
 
-    def _said(self, message: str, fraction: float | None) -> StatusEvent:
+    def _said(self, message: str, fraction: float | None) -> ToolProgressEvent:
         call = self._ongoing.call
         done = None if fraction is None else min(1.0, max(0.0, float(fraction)))
-        detail = sanitised(str(message)[:MESSAGE])
-        progress = CallProgress(call.id, call.name, done)
-        return StatusEvent("progress", None, self._turn.turn, self._turn.round, detail, progress=progress)
+        words = sanitised(str(message)[:MESSAGE])
+        return ToolProgressEvent(self._turn.turn, self._turn.round, call.id, call.name, words, done)
 
     def _show(self) -> None:
         with self._lock:

@@ -13,13 +13,13 @@ from typing import Any, TypeAlias, get_args
 from actors.core.data.jsonio import JsonValue
 from actors.core.ledger import Ledger
 from actors.core.log.events import ApprovalDecided, Awaited, Failed, Returned, Verdict
-from actors.core.session.awaiting import approved, ends, pending, repeated
-from actors.core.session.publishing import decided
-from actors.core.stream_events.feed import PendingCall
+from actors.core.session.awaiting import approved, pending, publisher_at
+from actors.core.stream_events.results import PendingCall
 from actors.core.turn.batch import denied
 from actors.core.values.content import ToolCall
 from actors.core.values.identity import CallId
 from actors.errors import DecisionRefused, NotAwaited, SessionError
+from actors.journal.live_events import LiveEvents
 from actors.journal.log import LogWriter
 from actors.journal.pages import LogPages
 from actors.ledger.ledger_actor import Snapshot
@@ -92,21 +92,18 @@ def decision(
     return Decision(CallId(call_id), verdict, reason, json, digest)
 
 
-async def record(log: LogWriter, refs: SessionRefs, bring: Bring, generation: int) -> Taken:
-    """Record what was brought, and return what its session is told: how its turn stands now, or the refusal."""
+async def record(log: LogWriter, refs: SessionRefs, bring: Bring, generation: int, live: LiveEvents) -> Taken:
+    """Record results or a decision, and return the state of the turn for its session, or the refusal."""
     try:
-        seq = await _record(log, refs, bring)
+        seq = await _record(log, refs, bring, live)
     except SessionError as error:
         return Taken(generation, error=error)
     ledger = (await refs.ledger.ask(Snapshot())).ledger
     state = log.state
-    waits, runs = pending(state, ledger), approved(state, ledger)
-    ends_so_far = ends(state, ledger) if state.pause is not None else ()
-    again = repeated(state, ledger) if ends_so_far else 0
-    return Taken(generation, waits, runs, ends_so_far, seq, again)
+    return Taken(generation, pending(state, ledger), approved(state, ledger), seq)
 
 
-async def _record(log: LogWriter, refs: SessionRefs, bring: Bring) -> int:
+async def _record(log: LogWriter, refs: SessionRefs, bring: Bring, live: LiveEvents) -> int:
     """Record what was brought; return the number of its last event.
 
     Raises:
@@ -115,6 +112,8 @@ async def _record(log: LogWriter, refs: SessionRefs, bring: Bring) -> int:
     """
     ledger = (await refs.ledger.ask(Snapshot())).ledger
     waits = {each.call.id: each for each in pending(log.state, ledger)}
+    if log.state.pause is not None and live.is_idle:
+        live.begin(bring.sink, publisher_at(log.state, ledger))
     if isinstance(bring.brought, Decision):
         return await _decided(log, refs, bring, bring.brought, waits)
     await _check_handed_out(log, refs, bring.brought, waits, ledger)
@@ -149,7 +148,6 @@ async def _decided(
     decision: Decision,
     waits: Mapping[CallId, PendingCall],
 ) -> int:
-    sink = bring.sink
     found = waits.get(decision.call_id)
     if found is None or (found.kind == "external" and decision.verdict == "allow"):
         what = (
@@ -163,16 +161,9 @@ async def _decided(
     event = ApprovalDecided(
         call.id, call.name, found.digest, decision.verdict, decision.reason, decision.arguments
     )
-    turn, pause = log.state.turns, log.state.pause
-    number = 0 if pause is None else pause.awaited.turn_so_far.rounds
-
-    def told(seq: int) -> None:
-        if sink.is_watched:
-            sink.put(decided(event, call, turn, number, seq))
-
     if decision.verdict == "allow":
-        return await log.write(event, told)
-    log.hold(event, told)
+        return await log.write(event)
+    log.hold(event)
     return await refs.scheduler.ask(EndCalls((denied(call, decision.reason),), log.prelude()))
 
 

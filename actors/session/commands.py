@@ -6,9 +6,8 @@ What callers submit and bring waits in the session, and is in `actors.session.pe
 from typing import ClassVar, TypeAlias
 
 from actors.core.session.state import SessionState
-from actors.core.stream_events.feed import PendingCall, SwitchOutcome
+from actors.core.stream_events.results import PendingCall, SwitchOutcome
 from actors.core.values.content import ToolCall
-from actors.core.values.identity import CallId
 from actors.errors import SessionError
 from actors.kernel import Command, Query
 from actors.session.configuration import Change
@@ -57,9 +56,7 @@ class Taken(Command, frozen=True):
     Args:
         waits: The calls that the turn waits for still.
         runs: The calls that are to be run when it goes on.
-        ends: How those of its message ended that have.
         seq: Number of the last event.
-        repeated: How many of those were noticed to repeat.
         error: Why it is refused, if it is.
     """
 
@@ -67,9 +64,7 @@ class Taken(Command, frozen=True):
     generation: int
     waits: tuple[PendingCall, ...] = ()
     runs: tuple[ToolCall, ...] = ()
-    ends: tuple[tuple[CallId, str], ...] = ()
     seq: int = 0
-    repeated: int = 0
     error: SessionError | None = None
 
 

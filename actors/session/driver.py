@@ -7,7 +7,6 @@ settings, tools) is frozen when it begins.
 
 from collections.abc import Awaitable, Callable, Generator
 from dataclasses import dataclass, field
-from functools import partial
 
 import anyio
 from msgspec.structs import replace
@@ -28,9 +27,8 @@ from actors.core.log.events import (
 )
 from actors.core.policy.routing import Pool, settled
 from actors.core.session.awaiting import digest, pending, so_far
-from actors.core.session.publishing import awaited, begun, submitted, turn_ended
 from actors.core.settings.asking import Asked, ToolChoice, forced_instruction
-from actors.core.stream_events.feed import PendingCall, StatusEvent, TurnResult, switched
+from actors.core.stream_events.results import TurnResult
 from actors.core.turn import turn as turns
 from actors.core.turn.bounds import Bounds
 from actors.core.turn.output import instruction
@@ -40,7 +38,6 @@ from actors.core.values.identity import RUNTIME, Binding, mint
 from actors.core.values.packed import Packed, pack, unpack
 from actors.core.values.progress import Attempt, Cause
 from actors.errors import ConfigError
-from actors.journal.prelude import Told
 from actors.ledger.ledger_actor import DurableLedger, Snapshot
 from actors.provider.backend import ResolvedBackend, too_full
 from actors.provider.choosing import Affinity, MemberChoice
@@ -86,8 +83,7 @@ class TurnDriver:
         choice = self._choice(number)
         member = await choice.first(pool)
         message = self._with_form(member, message, asked)
-        event = Submitted(number, message, asked)
-        log.hold(event, partial(self._told, event, log.state.turns + 1))
+        log.hold(Submitted(number, message, asked))
         await self._make_room(member)
         with self._handing:
             await self._until_last(pool, choice, [member], await self._served(member))
@@ -97,13 +93,12 @@ class TurnDriver:
         ask, state = self.ask, self.ask.log.state
         number, turn = state.asks + 1, state.turns + 1
         call = ToolCall(mint(state.calls + 1), made.name, json=made.arguments)
-        submit = Submitted(number, message)
-        ask.log.hold(submit, partial(self._told, submit, turn))
+        ask.log.hold(Submitted(number, message))
         self._bind(Bound(turn, number, RUNTIME))
         ledger, put = await ask.refs.ledger.ask(DurableLedger()), ask.sink.put
         view = TurnView(turn, 1, ask.log.state.history, ledger, put if ask.sink.is_watched else None)
         said = Message("model", (call,), turn)
-        ask.log.hold(RoundEnded(turn, 1, pack(said), calls=1), lambda _: None)
+        ask.log.hold(RoundEnded(turn, 1, pack(said), calls=1))
         batch = RunBatch(
             (call,), ask.variables, ask.log.prelude(), view, repair=self.bounds.repair, approved=True
         )
@@ -113,7 +108,7 @@ class TurnDriver:
         finally:
             ask.finished()
         for delegated in ended.delegated:
-            ask.log.hold(delegated, lambda _: None)
+            ask.log.hold(delegated)
         known = (await ask.refs.ledger.ask(Snapshot())).ledger.get(call.id)
         assert known is not None
         made.result = known.completion or ToolResult(call.id, error=known.reason)
@@ -131,11 +126,11 @@ class TurnDriver:
         assert binding is not None
         self.ask.tally = Tally.resumed(pause.awaited, state.history[-1].text)
         self._began = anyio.current_time()
-        resumed, told = Resumed(state.turns), self.ask.telling("resumed")
+        resumed = Resumed(state.turns)
         if waits and not self.ask.cancelled:  # what is run must not be taken up again after a crash
-            await self.ask.log.write(resumed, told)
+            await self.ask.log.write(resumed)
         else:
-            self.ask.log.hold(resumed, told)
+            self.ask.log.hold(resumed)
         tried = list(pause.awaited.ask_so_far.tried)
         waited = AwaitStep(waits, so_far=pause.awaited.turn_so_far)
         pool, choice = self._pool(state.target), self._choice(state.asks)
@@ -257,33 +252,22 @@ class TurnDriver:
 
     async def _wait(self, step: AwaitStep, tried: list[str]) -> None:
         """Write that the turn waits, and for what."""
-        log, turn, number = self.ask.log, self.ask.log.state.turns, step.so_far.rounds
+        log = self.ask.log
         for call in step.approvals:
-            asked = ApprovalAsked(call.id, call.name, digest(call))
-            waits = PendingCall(call, "approval", asked.digest)
-            log.hold(asked, self._showing(StatusEvent("approval_asked", 0, turn, number, pending=waits)))
+            log.hold(ApprovalAsked(call.id, call.name, digest(call)))
         external, approvals = (
             tuple([call.id for call in calls]) for calls in (step.external, step.approvals)
         )
         self._timed()
         ledger = (await self.ask.refs.ledger.ask(Snapshot())).ledger
         progress = self.ask.tally.progress(tried)
-        event = Awaited(turn, external, approvals, step.so_far, progress, self._seconds())
-        show = self._showing(awaited(event, number, 0))
+        event = Awaited(log.state.turns, external, approvals, step.so_far, progress, self._seconds())
 
         def told(seq: int) -> None:
-            show(seq)
             self.ask.waits = pending(log.state, ledger)
             self.ended(so_far(log.state, self.ask.waits), seq)
 
         await log.write(event, told)
-
-    def _showing(self, event: StatusEvent) -> Told:
-        def show(seq: int) -> None:
-            if self.ask.sink.is_watched:
-                self.ask.sink.put(replace(event, seq=seq))
-
-        return show
 
     def _with_form(self, member: str, message: Packed, asked: Asked | None) -> Packed:
         """Return the user's message with what tells the model the form of its answer, where words have to."""
@@ -327,8 +311,6 @@ class TurnDriver:
         event = TurnEnded(turn, status, ended.why, ended.cause, retried, wait, self._seconds(), slips)
 
         def told(seq: int) -> None:
-            if self.ask.sink.is_watched:
-                self.ask.sink.put(turn_ended(event, seq, is_last=last))
             if last:
                 self.ended(tally.result(binding, ended, self.ask.log.state), seq)
 
@@ -367,7 +349,7 @@ class TurnDriver:
             return pool, None
         if (held := self.ask.log.state.held) is not None:
             event = settled(held, self.ask.resolver.pool)
-            self.ask.sink.put(switched(event, await self.ask.log.write(event), self.ask.log.state.turns))
+            await self.ask.log.write(event)
             if isinstance(event, SwitchApplied):
                 pool = self._pool(held)
                 return pool, next((name for name in pool.members if name not in tried), None)
@@ -425,20 +407,13 @@ class TurnDriver:
         provider = self.ask.resolver.provider(member, backend.binding)
         return TurnSteps(self.ask, backend, provider, number, self._bounded())
 
-    def _told(self, event: Submitted, turn: int, seq: int) -> None:
-        if self.ask.sink.is_watched:
-            self.ask.sink.put(submitted(event, turn, seq))
-
     def _bind(self, bound: Bound) -> None:
-        """Hold a turn's first event; one that continues an ask is told as a failover too."""
-        is_failover, self._began = bool(self.ask.tally.attempts), anyio.current_time()
+        """Hold a turn's first event."""
+        self._began = anyio.current_time()
 
-        def told(seq: int) -> None:
+        def told(_: int) -> None:
             if self.ask.sink.is_watched:
-                for event in (
-                    *begun(bound, seq, is_failover=is_failover),
-                    *self.ask.tally.newly_skipped(bound.turn),
-                ):
+                for event in self.ask.tally.newly_skipped(bound.turn):
                     self.ask.sink.put(event)
 
         self.ask.log.hold(bound, told)

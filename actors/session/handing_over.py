@@ -6,9 +6,8 @@ while the turn that hands over still could fail; what nobody takes up then is gi
 
 import anyio
 
-from actors.core.log.events import Configured, SwitchApplied, SwitchFailed
+from actors.core.log.events import SwitchApplied
 from actors.core.policy.routing import settled
-from actors.core.session.publishing import settlement
 from actors.core.turn import turn as turns
 from actors.errors import ActorsError
 from actors.ledger.ledger_actor import Snapshot
@@ -75,7 +74,7 @@ class HandingOver:
         for wanted in (self._ask.log.state.held, target):
             if wanted is not None:
                 event = settled(wanted, self._ask.resolver.pool)
-                await self._write(event)
+                await self._ask.log.write(event)
                 if isinstance(event, SwitchApplied):
                     return
 
@@ -86,11 +85,7 @@ class HandingOver:
         equipment.take_up(or_drop=True)
         if equipment.resolver.preamble != ask.log.state.preamble:
             await ask.refs.renderer.tell(Outdate())
-        await self._write(equipment.configured)
-
-    async def _write(self, event: Configured | SwitchApplied | SwitchFailed) -> None:
-        log = self._ask.log
-        self._ask.sink.put(settlement(event, await log.write(event), log.state.turns))
+        await ask.log.write(equipment.configured)
 
     def __enter__(self) -> None:
         pass

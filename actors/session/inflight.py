@@ -12,11 +12,11 @@ from actors.adapters.request import Request
 from actors.core.log.events import Awaited, Instructed
 from actors.core.policy.routing import Pool, SkippedMember
 from actors.core.schemas.repair import Repair, RepairMode
-from actors.core.session.publishing import instructed
 from actors.core.session.state import SessionState
 from actors.core.settings.asking import Asked
 from actors.core.settings.spending import total
-from actors.core.stream_events.feed import PendingCall, Sink, StatusEvent, TurnResult
+from actors.core.stream_events.events import MemberSkippedEvent, Sink
+from actors.core.stream_events.results import PendingCall, TurnResult
 from actors.core.transcript.diagnostics import Report
 from actors.core.turn import turn as turns
 from actors.core.turn.output import correction, shortfall
@@ -28,7 +28,6 @@ from actors.core.values.progress import AskProgress, Attempt, Cause, RefusedRequ
 from actors.core.values.stream import Cut, Usage
 from actors.journal.journal_actor import JournalCommand
 from actors.journal.log import LogWriter
-from actors.journal.prelude import Told
 from actors.kernel import Context, Ref
 from actors.kernel.variables import with_variables
 from actors.ledger.ledger_actor import LedgerCommand, Snapshot
@@ -85,11 +84,11 @@ class Tally(Struct):
         self.skipped += tuple(each for each in pool.skipped if each not in self.skipped)
         return pool
 
-    def newly_skipped(self, turn: int) -> Iterator[StatusEvent]:
-        """Yield a status for each member that is not asked, once in the ask."""
+    def newly_skipped(self, turn: int) -> Iterator[MemberSkippedEvent]:
+        """Yield an event for each skipped member, once in the ask."""
         new, self._reported_skips = self.skipped[self._reported_skips :], len(self.skipped)
         for each in new:
-            yield StatusEvent("member_skipped", None, turn, detail=f"{each.member}: {each.why}")
+            yield MemberSkippedEvent(turn, each.member, each.why)
 
     def sent(self, turn: int, number: int) -> None:
         """Take note of a request: how the answers before it ended says nothing any more."""
@@ -277,13 +276,7 @@ class AskInFlight(Struct):
     def instruct(self, words: str) -> None:
         """Have it written that the model is told something, with the next request."""
         state = self.log.state
-        event = Instructed(state.asks, pack(Message("human", (Text(words),), state.turns)))
-
-        def told(seq: int) -> None:
-            if self.sink.is_watched:
-                self.sink.put(instructed(event, state.turns, seq))
-
-        self.log.hold(event, told)
+        self.log.hold(Instructed(state.asks, pack(Message("human", (Text(words),), state.turns))))
 
     def ended(self, step: CloseStep) -> CloseStep:
         """Return how a turn ended: one that was stopped, and not cancelled, has failed."""
@@ -297,16 +290,6 @@ class AskInFlight(Struct):
     def finished(self) -> None:
         """Let a cancel wait for the step's end again."""
         self._stop = None
-
-    def telling(self, status: str, detail: str = "") -> Told:
-        """Return what shows that something happened in the turn of this moment, when its number is known."""
-        turn = self.log.state.turns
-
-        def tell(seq: int) -> None:
-            if self.sink.is_watched:
-                self.sink.put(StatusEvent(status, seq, turn, detail=detail))
-
-        return tell
 
 
 def stopped(outcome: Outcome) -> turns.Stopped:

@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from actors import telemetry
 from actors.core.session.phases import Phase
 from actors.core.stats.measures import AskCounts, AskOutcome, SessionStage
-from actors.core.stream_events.feed import TurnResult
+from actors.core.stream_events.results import TurnResult
 from actors.errors import ActorsError
 
 _STAGES: dict[Phase, SessionStage] = {

@@ -13,7 +13,7 @@ from msgspec import Struct
 from actors.core.ledger import Ledger
 from actors.core.log.events import Reason, TurnEnded
 from actors.core.session.publishing import interrupted
-from actors.core.stream_events.feed import TurnResult
+from actors.core.stream_events.results import TurnResult
 from actors.core.values.content import ToolCall
 from actors.core.values.identity import CallId
 from actors.journal.log import LogWriter
@@ -84,7 +84,7 @@ class Recovery(Struct):
             view = TurnView(self.log.state.turns, 0, self.log.state.history, ledger)
             batch = RunBatch(calls, view=view, approved=True, waited=True, again=True)
             for delegated in (await self.refs.scheduler.ask(batch)).delegated:
-                self.log.hold(delegated, lambda _: None)
+                self.log.hold(delegated)
         ledger = await self._ledger()
         left = [item.call_id for item in ledger.interactions() if item.status == "pending"]
         await self._close(left, "outcome_unknown")

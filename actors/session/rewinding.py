@@ -11,7 +11,7 @@ from actors.core.history.turn_ends import end_of, refusal
 from actors.core.log.events import Rewound
 from actors.core.session.publishing import NOBODY
 from actors.core.session.state import SessionState
-from actors.core.stream_events.feed import TurnResult
+from actors.core.stream_events.results import TurnResult
 from actors.core.values.stream import Usage
 from actors.errors import SessionError
 from actors.renderer.renderer_actor import Rewind

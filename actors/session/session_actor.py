@@ -25,14 +25,14 @@ from actors.core.log.events import (
 from actors.core.policy.routing import settled
 from actors.core.session import awaiting, phases
 from actors.core.session.phases import Action, Happening, Phase
-from actors.core.session.publishing import brought, settlement
+from actors.core.session.publishing import Publisher
 from actors.core.session.state import SessionState
-from actors.core.stream_events.feed import Applied, CompleteEvent, Deferred, Sink, SwitchOutcome
+from actors.core.stream_events.events import CompleteEvent, Sink
+from actors.core.stream_events.results import Applied, Deferred, SwitchOutcome
 from actors.core.turn.bounds import Bounds
 from actors.core.values.content import ToolCall
 from actors.errors import ActorsError, ActorStopped, OverBudget, SessionClosed
 from actors.journal.log import Generation, LogWriter, Replay
-from actors.journal.prelude import Told
 from actors.kernel import Actor, Context, Reply
 from actors.ledger.ledger_actor import Shut
 from actors.provider.backend import Resolver, check_priced
@@ -127,6 +127,9 @@ class SessionActor(Actor[SessionCommand]):
         is_awaiting = state.pause is not None
         self._enter(phases.first(is_closed=state.closed, is_open=is_open, is_awaiting=is_awaiting))
         if self._phase == "recovering":
+            if pending.current is not None:
+                publisher = awaiting.publisher_at(state, state.ledger)
+                self._generation.live.begin(pending.current.sink, publisher)
             self._recovery = Recovery(self._log, self._refs, self._equipment, replay.seq, replay.repeatable)
             self._mine.start(self._recover, self._recovery, name="recover")
         elif self._phase == "awaiting":
@@ -145,6 +148,7 @@ class SessionActor(Actor[SessionCommand]):
         current = pending.current
         if not self.waits:
             sink, variables = (current.sink, current.variables) if current else (NoSink(), copy_context())
+            self._generation.live.begin(sink, awaiting.publisher_at(state, state.ledger))
             self._go_on_with("complete", sink, variables)
         elif current is not None:
             pending.outcome = pending.outcome or (awaiting.so_far(state, self.waits), replay.seq)
@@ -244,11 +248,12 @@ class SessionActor(Actor[SessionCommand]):
     def _begin(self) -> None:
         """Have a child drive the ask that waits longest."""
         submit = self._pending.take()
+        self._generation.live.begin(submit.sink, Publisher(turn=self._log.state.turns))
         if not isinstance(
             submit.call, HostRewind
         ):  # it may write nothing, and would leave unwritten what is held
             self._equipment.refresh()
-            self._compare(submit.sink)
+            self._compare()
         driver = self._driver(submit.sink, submit.variables)
         driver.ask.output = self._pending.form = submit.output
         self._mine.start(self._drive, driver, submit, name="ask")
@@ -259,11 +264,10 @@ class SessionActor(Actor[SessionCommand]):
         ask = self._ask = AskInFlight(self._log, self._refs, self._equipment, sink, variables)
         return TurnDriver(ask, self._bounds, self.affinity, self._pending.ended)
 
-    def _compare(self, sink: Sink) -> None:
+    def _compare(self) -> None:
         """Have it written if the system prompt or the tools are others than the log says."""
         if self._equipment.resolver.preamble != self._log.state.preamble:
-            event, turns = self._outdating(), self._log.state.turns
-            self._log.hold(event, lambda seq: sink.put(settlement(event, seq, turns)))
+            self._log.hold(self._outdating())
 
     async def _drive(self, driver: TurnDriver, submit: Submit) -> None:
         if submit.call is None:
@@ -293,7 +297,8 @@ class SessionActor(Actor[SessionCommand]):
             self._mine.start(self._record, self._pending.brought[0], name="take")
 
     async def _record(self, bring: Bring) -> None:
-        command = await record(self._log, self._refs, bring, self._generation.number)
+        generation = self._generation
+        command = await record(self._log, self._refs, bring, generation.number, generation.live)
         await self._mine.ref.tell(command)
 
     def _taken(self, command: Taken) -> None:
@@ -305,19 +310,18 @@ class SessionActor(Actor[SessionCommand]):
         else:
             bring.reply.send(None)
             self._accepted(bring, command)
+        if self._phase == "awaiting":
+            self._generation.live.end()
         self._take()
 
     def _accepted(self, bring: Bring, command: Taken) -> None:
         if self._phase != "awaiting":
-            bring.sink.put(CompleteEvent(awaiting.late(self._log.state), command.seq))
+            bring.sink.put(CompleteEvent(command.seq, awaiting.late(self._log.state)))
             return
         self.waits, self._runs = command.waits, command.runs
         if self.waits:
-            bring.sink.put(CompleteEvent(awaiting.so_far(self._log.state, self.waits), command.seq))
+            bring.sink.put(CompleteEvent(command.seq, awaiting.so_far(self._log.state, self.waits)))
         else:
-            if not self._runs:  # else it is told when they have ended
-                state, seq = self._log.state, command.seq
-                bring.sink.put(brought(state, command.ends, command.repeated, seq))
             self._pending.current = bring
             self._go_on_with("complete", bring.sink, bring.variables)
 
@@ -327,7 +331,8 @@ class SessionActor(Actor[SessionCommand]):
         closes = self._step(happening) == "close"
         waits = (*(each.call for each in self.waits), *self._runs)
         self.waits, self._runs = (), ()
-        self._compare(sink)
+        self._generation.live.redirect(sink)
+        self._compare()
         driver, asked = self._driver(sink, variables), self._log.state.asked
         driver.ask.cancelled = closes
         driver.ask.take_up(self._pending.form, asked)
@@ -350,8 +355,7 @@ class SessionActor(Actor[SessionCommand]):
             reply.fail(error)
             return
         if (held := self._log.state.held) is not None:
-            superseded = SwitchSuperseded(held, target)
-            self._log.send(superseded, self._telling("switch_superseded", held), self._mine)
+            self._log.send(SwitchSuperseded(held, target), None, self._mine)
         if action == "apply":
             self._log.send(SwitchApplied(target), lambda _: reply.send(Applied(target)), self._mine)
             return
@@ -359,23 +363,14 @@ class SessionActor(Actor[SessionCommand]):
 
     def _hold(self, target: str, reply: Reply[SwitchOutcome]) -> None:
         """Keep a switch for the end of the ask in flight."""
-        turn, told = self._turn, self._telling("switch_held", target)
-
-        def deferred(seq: int) -> None:
-            told(seq)
-            reply.send(Deferred(target, turn))
-
-        self._log.send(SwitchHeld(turn, target), deferred, self._mine)
+        turn = self._turn
+        self._log.send(SwitchHeld(turn, target), lambda _: reply.send(Deferred(target, turn)), self._mine)
 
     @property
     def _turn(self) -> int:
         """The turn in flight, or the next."""
         state = self._log.state
         return state.turns if state.bound is not None else state.turns + 1
-
-    def _telling(self, status: str, detail: str) -> Told:
-        """Return what shows something in the ask's stream, if there is one just now."""
-        return (lambda _: None) if self._ask is None else self._ask.telling(status, detail)
 
     def _configured(self, command: Configure) -> None:
         """Take up other tools or another system prompt, now or at the end of the ask in flight."""
@@ -451,7 +446,7 @@ class SessionActor(Actor[SessionCommand]):
 
     def _settles(self) -> bool:
         """Let what waited for the ask's end take effect, one after the other; say whether something did."""
-        state, submit = self._log.state, self._pending.current
+        state = self._log.state
         event: Configured | SwitchApplied | SwitchFailed
         if self._equipment.is_changing:
             event = self._changed()
@@ -460,9 +455,7 @@ class SessionActor(Actor[SessionCommand]):
         else:
             return False
 
-        def told(seq: int) -> None:
-            if submit is not None:
-                submit.sink.put(settlement(event, seq, state.turns))
+        def told(_: int) -> None:
             with suppress(ActorStopped):  # it is ending, and its streams with it
                 self._mine.start(self._mine.ref.tell, Finished(self._generation.number), name="finish")
 
@@ -473,6 +466,7 @@ class SessionActor(Actor[SessionCommand]):
         pending, cancels, result = self._pending, self._cancels, self._pending.outcome
         is_cancelled = self._ask is None or (result is not None and result[0].status == "cancelled")
         pending.conclude()
+        self._generation.live.end()
         self._ask, self._cancels = None, []
         self._deadline.end()
         for reply in cancels:

@@ -22,16 +22,13 @@ from actors.core.history.estimate import tokens_of_results
 from actors.core.lanes.lane import Rendered, seals
 from actors.core.ledger import Ledger
 from actors.core.log.events import Compacted, EpochBegan, Omission, RequestSent, RoundEnded, Short, Shortened
-from actors.core.session.publishing import requested, rewriting, said, shrunk
 from actors.core.settings.asking import ToolChoice
 from actors.core.turn.no_content import content_cut
 from actors.core.turn.turn import PARAMETER_REFUSALS
-from actors.core.values.content import Message
 from actors.core.values.identity import CallId
 from actors.core.values.progress import Cause, RefusedRequest
 from actors.core.values.stream import Usage
 from actors.errors import Fault, KernelError
-from actors.journal.prelude import Told
 from actors.kernel import Ref
 from actors.kernel.turnstile import compute
 from actors.ledger.ledger_actor import Known, SealResults, Snapshot
@@ -151,15 +148,8 @@ class Shrinker:
 
     async def _hold(self, event: Shortened | Compacted) -> None:
         """Have it written with what comes next, and let every lane know."""
-        self._log.hold(event, self._showing(event))
+        self._log.hold(event)
         await self._refs.renderer.tell(Shrink(event))
-
-    def _showing(self, event: Shortened | Compacted) -> Told:
-        def show(seq: int) -> None:
-            if self._ask.sink.is_watched:
-                self._ask.sink.put(shrunk(event, self._turn, seq))
-
-        return show
 
     # ---- by a summary
 
@@ -195,7 +185,7 @@ class Shrinker:
         fault = None if isinstance(generated, Answer) else "no summary"
         usage, calls, left_out = generated.usage, generated.calls, generated.left_out
         event = RoundEnded(self._turn, 0, None, usage, tally.finish, fault, calls, left_out, tally.cut)
-        self._log.hold(event, partial(self._show_round, event))
+        self._log.hold(event)
         return _read(generated)
 
     async def _exchanged(self, before: int) -> Generated | Fault:
@@ -236,7 +226,7 @@ class Shrinker:
         begins = EpochBegan(
             binding, state.epoch + 1, "media", state.plain, failure.message, media.media or media.others
         )
-        self._log.hold(begins, self._ask.telling(rewriting(begins), failure.message))
+        self._log.hold(begins)
         await self._refs.renderer.tell(Invalidate(begins, history.length))
         self._ask.tally.refusals.append(RefusedRequest(binding, "media", failure.message, ("media",)))
         return True
@@ -279,7 +269,7 @@ class Shrinker:
             history = log.state.history.upto(before).extended((compaction.instruction(),))
             rendered = await self._refs.renderer.ask(Render(binding, history, known.ledger, aside=True))
             if (begins := rendered.begins) is not None:
-                log.hold(begins, self._ask.telling("rewritten", begins.why))
+                log.hold(begins)
                 await self._refs.renderer.tell(Invalidate(begins, log.state.history.length))
             if rendered.report.faults or await self._sealed(rendered, known):
                 return rendered
@@ -297,14 +287,7 @@ class Shrinker:
             self._log.restore(prelude)
             return False
         self._ask.tally.sent(self._turn, 0)
-        if self._ask.sink.is_watched:
-            self._ask.sink.put(requested(sent, seq))
         return True
-
-    def _show_round(self, event: RoundEnded, seq: int) -> None:
-        if self._ask.sink.is_watched:
-            for told in said(event, Message("model", (), event.turn, self._backend.binding), seq):
-                self._ask.sink.put(told)
 
     async def _known(self) -> Ledger:
         return (await self._refs.ledger.ask(Snapshot())).ledger

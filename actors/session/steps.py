@@ -20,10 +20,8 @@ from actors.adapters.failure import ACTIONS, Failure
 from actors.adapters.request import Request
 from actors.core.lanes.lane import Rendered, blamed, seals
 from actors.core.log.events import EpochBegan, EpochReason, Omission, Reason, RequestSent, RoundEnded
-from actors.core.session.awaiting import ends, repeated
-from actors.core.session.publishing import requested, rewriting, said
 from actors.core.settings.asking import ToolChoice, forced_instruction
-from actors.core.stream_events.feed import Sent, StatusEvent
+from actors.core.stream_events.events import RequestRenderedEvent
 from actors.core.transcript.diagnostics import Refusal, Report
 from actors.core.turn import turn as turns
 from actors.core.turn.bounds import Bounds
@@ -33,7 +31,7 @@ from actors.core.turn.no_content import content_cut
 from actors.core.turn.output import as_text, instruction
 from actors.core.turn.turn import CloseStep, Outcome
 from actors.core.values.content import Message, ToolCall
-from actors.core.values.identity import Binding, CallId
+from actors.core.values.identity import Binding
 from actors.core.values.packed import pack
 from actors.core.values.progress import Attempt, Cause, RefusedRequest
 from actors.core.values.stream import Usage
@@ -198,7 +196,7 @@ class TurnSteps:
         if self._tools_off and not self._was_limited:
             self._was_limited = True
             self._backend.counts.tool_loop_max_iterations += 1
-        self._show_request(sent, rendered, seq)
+        self._show_request(sent, rendered)
         return True
 
     def _asked_of(self, omitted: tuple[Omission, ...], rendered: Rendered) -> tuple[Omission, ...]:
@@ -206,12 +204,11 @@ class TurnSteps:
         names = self._request(rendered, omitted).omitted
         return tuple([omission for omission in omitted if omission.name in names])
 
-    def _show_request(self, event: RequestSent, rendered: Rendered, seq: int) -> None:
+    def _show_request(self, event: RequestSent, rendered: Rendered) -> None:
         if self._sink.is_watched:
-            lane = rendered.lane
-            sent = Sent(event.binding, lane.state.epoch, rendered.before, lane.size, rendered.report)
-            self._sink.put(requested(event, seq))
-            self._sink.put(StatusEvent("rendered", None, event.turn, event.round, sent=sent))
+            place, lane = (event.turn, event.round, event.binding), rendered.lane
+            sizes = rendered.before, lane.size
+            self._sink.put(RequestRenderedEvent(*place, lane.state.epoch, *sizes, rendered.report))
 
     async def _rewrite(self, step: turns.RewriteStep) -> Outcome:
         """Begin an epoch: with notes for attachments, without the reasoning of the old one, or conservatively."""
@@ -224,13 +221,13 @@ class TurnSteps:
             is_plain = self._rendered.lane.state.plain
             event = EpochBegan(binding, epoch, "media", is_plain, step.why, step.media)
         epoch_start = len(self._log.state.history)
-        await self._log.write(event, self._ask.telling(rewriting(event), step.why))
+        await self._log.write(event)
         await self._refs.renderer.tell(Invalidate(event, epoch_start))
         return turns.Ready()
 
     async def _outdated(self, event: EpochBegan) -> None:
         """Have it written with the request that it begins an epoch: what the old one was bound to has changed."""
-        self._log.hold(event, self._ask.telling("rewritten", event.why))
+        self._log.hold(event)
         await self._refs.renderer.tell(Invalidate(event, len(self._log.state.history)))
 
     async def _epoch(self) -> int:
@@ -445,13 +442,7 @@ class TurnSteps:
         event = RoundEnded(
             self._number, number, packed, generated.usage, finish, fault, generated.calls, left_out, cut
         )
-        self._log.hold(event, partial(self._show, event, message))
-
-    def _show(self, event: RoundEnded, message: Message, seq: int) -> None:
-        if not self._sink.is_watched:
-            return
-        for told in said(event, message, seq):
-            self._sink.put(told)
+        self._log.hold(event)
 
     def _view(self) -> TurnView:
         put = self._sink.put if self._sink.is_watched else None
@@ -481,18 +472,7 @@ class TurnSteps:
             self._ask.finished()
         self._ask.tally.repaired += ended.repaired
         for delegated in ended.delegated:
-            self._log.hold(delegated, lambda _: None)
+            self._log.hold(delegated)
         if not (ended.external or ended.approvals):
-            results = await self._ends() if step.approved else (ended.ends, ended.repeated)
-            self._show_results(ended.seq, *results)
             return turns.Ran(ended.refused, stuck=await self.is_stuck())
         return turns.Ran(ended.refused, ended.external, ended.approvals)
-
-    async def _ends(self) -> tuple[tuple[tuple[CallId, str], ...], int]:
-        """Return how all calls of the last message ended: some of them waited, so it was not told before."""
-        state, ledger = self._log.state, (await self._refs.ledger.ask(Snapshot())).ledger
-        return ends(state, ledger), repeated(state, ledger)
-
-    def _show_results(self, seq: int, results: tuple[tuple[CallId, str], ...], again: int) -> None:
-        event = StatusEvent("tool_results", seq, self._number, self._round, results=results, repeated=again)
-        self._sink.put(event)

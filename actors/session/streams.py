@@ -4,16 +4,17 @@ from collections.abc import Awaitable, Callable
 
 import anyio
 
-from actors.core.stream_events.feed import (
+from actors.core.stream_events.events import (
     CompleteEvent,
     ErrorEvent,
+    MessageEvent,
+    ResyncEvent,
     SessionEvent,
-    StatusEvent,
     TextEvent,
     ThinkingEvent,
-    TurnResult,
     droppable,
 )
+from actors.core.stream_events.results import TurnResult
 from actors.core.stream_events.round_text import RoundText
 from actors.errors import ActorsError
 from actors.kernel import Lost, Subscription
@@ -111,7 +112,7 @@ class AskStream:
                 self._seq = getattr(item, "seq", None) or self._seq
                 return item
             if item.resync:
-                return StatusEvent("resync", self._seq, detail=f"{item.count} events were missed")
+                return ResyncEvent(self._seq, item.count)
 
     def _last(self) -> SessionEvent:
         """Return the terminal event once, then end."""
@@ -181,8 +182,8 @@ class TextStream:
         match event:
             case TextEvent() | ThinkingEvent():
                 return self._apart(self._round.delta(event), event.turn, event.round)
-            case StatusEvent(status="message", message=message) if message is not None:
-                text = self._round.rest(message.text, broken=bool(event.detail))
+            case MessageEvent(message=message):
+                text = self._round.rest(message.text, broken=bool(event.error))
                 return self._apart(text, event.turn, event.round)
             case _:
                 return ""

@@ -10,9 +10,8 @@ from functools import partial
 import anyio
 
 from actors import telemetry
-from actors.core.session.publishing import settlement
 from actors.core.settings.asking import Choose
-from actors.core.stream_events.feed import StatusEvent
+from actors.core.stream_events.events import ToolChangeDeferredEvent
 from actors.core.values.content import Thinking
 from actors.provider.backend import ResolvedBackend
 from actors.renderer.renderer_actor import Outdate
@@ -91,11 +90,11 @@ class ToolChanges:
     async def _configure(self) -> None:
         """Have it written with the next request what that declares. Lanes that are bound to the tools begin anew."""
         ask = self._ask
-        event, turn = ask.equipment.configured, ask.log.state.turns
+        event = ask.equipment.configured
         if event.preamble == ask.log.state.preamble:
             return
         await ask.refs.renderer.tell(Outdate())
-        ask.log.hold(event, lambda seq: ask.sink.put(settlement(event, seq, turn)))
+        ask.log.hold(event)
 
     def _report(self, why: str, number: int) -> None:
         """Show that a change waits for the next ask, once an ask for each reason."""
@@ -104,4 +103,4 @@ class ToolChanges:
         self._reported, state = why, self._ask.log.state
         telemetry.tools_held(state.session, why)
         if self._ask.sink.is_watched:
-            self._ask.sink.put(StatusEvent("tools_held", None, state.turns, number, detail=why))
+            self._ask.sink.put(ToolChangeDeferredEvent(state.turns, number, why))

@@ -18,7 +18,7 @@ from itertools import islice, zip_longest
 from typing import ParamSpec, TypeVar
 
 from actors.core.stats.stats import ReuseStats
-from actors.core.stream_events.feed import TurnResult
+from actors.core.stream_events.results import TurnResult
 from actors.core.transcript.diagnostics import Refusal
 from actors.core.values.identity import Binding
 from actors.core.values.progress import Cause

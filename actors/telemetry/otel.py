@@ -23,18 +23,24 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from actors.core.data.jsonio import JsonValue, dump
-from actors.core.stream_events.feed import (
+from actors.core.stream_events.events import (
+    AskStartedEvent,
     CompleteEvent,
     ErrorEvent,
+    LaneRewrittenEvent,
+    MessageEvent,
+    RequestFailedEvent,
+    RequestRenderedEvent,
     SessionEvent,
-    StatusEvent,
-    SubagentEvent,
     TextEvent,
     ThinkingEvent,
     ToolCallEvent,
-    TurnResult,
+    ToolFailedEvent,
+    ToolResultsEvent,
+    TurnEndedEvent,
 )
-from actors.core.values.content import Block, Message, Text, Thinking, ToolCall
+from actors.core.stream_events.results import TurnResult
+from actors.core.values.content import Block, Text, Thinking, ToolCall
 from actors.core.values.identity import Binding
 from actors.core.values.progress import Cause
 from actors.core.values.stream import Usage
@@ -146,14 +152,17 @@ class AskSpans:
         match event:
             case TextEvent() | ThinkingEvent():
                 self._begun()
-            case SubagentEvent():
-                pass  # it has spans of its own
             case ToolCallEvent():
                 self._called(event)
-            case StatusEvent():
-                self._happened(event)
+            case ToolFailedEvent():
+                self._raised[event.call_id] = event.error
+            case ToolResultsEvent():
+                for end in event.results:
+                    self._returned(end.call_id, "" if end.outcome == "returned" else end.outcome)
             case CompleteEvent(result=result) | ErrorEvent(result=result):
                 self._ended(result)
+            case _:  # a subagent has spans of its own
+                self._request_event(event)
 
     def close(self, error: Exception | None = None) -> None:
         """End the spans: the ask was refused, or the session ended before it."""
@@ -182,25 +191,24 @@ class AskSpans:
             span.set_attribute("gen_ai.tool.call.arguments", dump(event.arguments).decode())
         self._calls[event.call_id] = span
 
-    def _happened(self, event: StatusEvent) -> None:
-        if event.status == "submitted" and event.message is not None and self._tracing.content:
-            self._ask.set_attribute("gen_ai.input.messages", _messages("user", event.message.blocks))
-        elif event.status == "rendered" and event.sent is not None:
-            self._asked(event.sent.binding)
-        elif event.status == "request_failed":
-            self._tried(event.detail, event.wait)
-        elif event.status == "tool_failed":
-            self._raised.update((call_id, event.detail) for call_id, _ in event.results)
-        elif event.status == "message" and event.message is not None:
-            self._said(event, event.message)
-        elif event.status == "tool_results":
-            for call_id, how in event.results:
-                self._returned(call_id, "" if how == "returned" else how)
-        elif event.status == "rewritten":
-            self._answered("refused")
-        elif event.status == "turn_ended":
-            self._note_cause(event.cause)
-            self._close(event.detail)
+    def _request_event(self, event: SessionEvent) -> None:
+        """Begin and end the spans of the turn's requests."""
+        match event:
+            case AskStartedEvent(message=message) if self._tracing.content:
+                self._ask.set_attribute("gen_ai.input.messages", _messages("user", message.blocks))
+            case RequestRenderedEvent(binding=binding):
+                self._asked(binding)
+            case RequestFailedEvent(error=error, retry_after=seconds):
+                self._tried(error, seconds)
+            case MessageEvent():
+                self._said(event)
+            case LaneRewrittenEvent(reason=reason) if reason != "media":
+                self._answered("refused")
+            case TurnEndedEvent(status=status, cause=cause):
+                self._note_cause(cause)
+                self._close(status)
+            case _:
+                pass
 
     def _note_cause(self, cause: Cause | None) -> None:
         """Keep the error of a turn: that of its last request, or the bound that ended it."""
@@ -219,18 +227,19 @@ class AskSpans:
             self._chat.resends += 1
             self._chat.span.add_event("retry", {"error.type": error, "actors.retry.wait": wait})
 
-    def _said(self, event: StatusEvent, message: Message) -> None:
+    def _said(self, event: MessageEvent) -> None:
+        message = event.message
         if not event.round:  # a summary, asked for aside
             if message.origin is not None:
                 self._count(_about(message.origin), event.usage)
             return
         if self._chat is not None:
-            reason = _finish_reason(event, message)
+            reason = _finish_reason(event)
             self._chat.span.set_attribute("gen_ai.response.finish_reasons", [reason])
             if self._tracing.content:
                 said = _messages("assistant", message.blocks, reason)
                 self._chat.span.set_attribute("gen_ai.output.messages", said)
-        self._answered("interrupted" if event.detail else "", event.usage)
+        self._answered("interrupted" if event.error else "", event.usage)
 
     def _asked(self, binding: Binding) -> None:
         self._answered("refused")  # a request that is made again in another form
@@ -317,11 +326,11 @@ def _spend(span: "Span", usage: Usage) -> None:
             span.set_attribute(f"gen_ai.usage.{kind}", count)
 
 
-def _finish_reason(event: StatusEvent, message: Message) -> str:
+def _finish_reason(event: MessageEvent) -> str:
     """Return the conventions' word for why an answer ended."""
-    if event.detail:
+    if event.error:
         return "error"
-    return "tool_call" if message.calls else _FINISH.get(event.cut or "", "stop")
+    return "tool_call" if event.message.calls else _FINISH.get(event.incomplete or "", "stop")
 
 
 def _messages(role: str, blocks: Iterable[Block], reason: str = "") -> str:

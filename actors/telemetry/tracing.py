@@ -9,7 +9,7 @@ from functools import partial
 from typing import Protocol
 
 from actors import telemetry
-from actors.core.stream_events.feed import SessionEvent, Sink
+from actors.core.stream_events.events import SessionEvent, Sink
 from actors.errors import ConfigError
 from actors.kernel.host_code import Listener
 

@@ -34,7 +34,7 @@ async def main() -> None:
         print(await session.configure(tools=[book], system="You book hotels."))
         async with session.stream("Then book the Astoria.") as events:
             async for event in events:
-                if event.type == "status" and event.status == "rewritten":
+                if event.type == "lane_rewritten":
                     print("a new epoch:", event.detail)
                 elif event.type == "complete":
                     print(event.result.text)

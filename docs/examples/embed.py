@@ -3,7 +3,8 @@ from contextlib import asynccontextmanager
 
 import anyio
 
-from actors import ActorsError, AskFailed, Runtime, SessionEvent
+from actors import ActorsError, AskFailed, Runtime
+from actors.events import SessionEvent
 from actors.testing import OpenAIServer, Say, Turn, serve
 
 

@@ -26,8 +26,8 @@ async def main() -> None:
                 match event.type:
                     case "tool_call":
                         print("call  ", event.call_id, event.arguments)
-                    case "status" if event.status == "tool_results":
-                        print("ended ", event.results)
+                    case "tool_results":
+                        print("ended ", [end.outcome for end in event.results])
                     case "complete":
                         print("answer", event.result.text)
                         print("rounds", event.result.rounds)

@@ -1,7 +1,8 @@
 import asyncio
 from collections.abc import AsyncIterator
 
-from actors import Runtime, Session, SessionEvent, sse_frame
+from actors import Runtime, Session
+from actors.events import SessionEvent, sse_frame
 from actors.testing import OpenAIServer, Say, Turn, serve
 
 HEARTBEAT = b": still here\n\n"
@@ -32,7 +33,7 @@ async def main() -> None:
             place = frame.decode().split("\n")[0]
             if place.startswith("id: "):
                 seen = int(place.removeprefix("id: "))
-            if b'"status":"complete"' in frame:
+            if b"event: complete" in frame:
                 break  # the client loses its connection here, and the turn would not notice
         print("seen up to", seen)
 

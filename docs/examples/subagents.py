@@ -2,7 +2,8 @@ from typing import Any
 
 import anyio
 
-from actors import Budget, Runtime, ToolContext, event_json, subagent, tool
+from actors import Budget, Runtime, ToolContext, subagent, tool
+from actors.events import event_json
 from actors.testing import AnthropicServer, Call, OpenAIServer, Say, Turn, serve
 
 

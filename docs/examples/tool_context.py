@@ -50,9 +50,8 @@ async def main() -> None:
         session = await runtime.open("anthropic:claude-sonnet-5", tools=[pay, count], deps=bank)
         async with session.stream("Pay Ada twice.") as events:
             async for event in events:
-                if event.type == "status" and event.status == "progress":
-                    assert event.progress is not None
-                    print(f"{event.detail}: {event.progress.fraction:.0%}")
+                if event.type == "tool_progress":
+                    print(f"{event.message}: {event.fraction:.0%}")
         for call in (await session.ledger()).interactions():
             assert call.completion is not None
             print(call.tool, call.completion.content)

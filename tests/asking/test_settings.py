@@ -17,7 +17,7 @@ from actors.core.ledger import Ledger
 from actors.core.log.events import Submitted, TurnEnded
 from actors.core.render import RenderTarget
 from actors.core.settings.asking import Asked, asked
-from actors.core.stream_events.feed import StatusEvent
+from actors.core.stream_events.events import MessageEvent
 from actors.core.values.content import Message, Text
 from actors.errors import ConfigError
 from actors.testing import Call, Say, Stall, Turn, validate
@@ -227,7 +227,7 @@ async def test_a_cancel_before_the_deadline_is_a_cancel() -> None:
             tasks.start_soon(gate.started, "a")
             async with session.stream("Work!", total=600) as events:
                 async for event in events:
-                    if isinstance(event, StatusEvent) and event.status == "message":
+                    if isinstance(event, MessageEvent):
                         await gate.started("a")
                         assert await session.cancel()
                     ends.append(event)

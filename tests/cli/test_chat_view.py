@@ -9,7 +9,18 @@ from actors.cli.chat.plain import PlainFace
 from actors.cli.chat.view import View
 from actors.cli.screen import Style, wrapped
 from actors.config import load
-from actors.core.stream_events.feed import SessionEvent, StatusEvent, TextEvent, ThinkingEvent, ToolCallEvent
+from actors.core.stream_events.events import (
+    CallEnd,
+    CallOutcome,
+    MessageEvent,
+    SessionEvent,
+    SwitchAppliedEvent,
+    SwitchFailedEvent,
+    TextEvent,
+    ThinkingEvent,
+    ToolCallEvent,
+    ToolResultsEvent,
+)
 from actors.core.values.content import Message, Text, Thinking
 from actors.core.values.identity import CallId
 
@@ -40,20 +51,20 @@ def _shown(*events: SessionEvent, thinking: bool = True) -> Seen:
     return face
 
 
-CALL = ToolCallEvent(CallId("c1"), "weather", {"city": "Oslo\x1b[2J"}, 1, 1, 5)
+CALL = ToolCallEvent(5, 1, 1, CallId("c1"), "weather", {"city": "Oslo\x1b[2J"})
 
 
 def test_a_line_is_put_once_it_is_whole_and_until_then_it_is_live() -> None:
     face = _shown(TextEvent("One\nTw", 1, 1, 0))
     assert (face.lines, face.unfinished) == ([("One", None)], [("Tw", None)])
-    said = StatusEvent("message", 1, message=Message("model", (Text("One\nTwo."),)))
+    said = MessageEvent(1, 1, 1, Message("model", (Text("One\nTwo."),)))
     ended = _shown(TextEvent("One\nTw", 1, 1, 0), TextEvent("o.", 1, 1, 6), said)
     assert (ended.lines, ended.unfinished) == ([("One", None), ("Two.", None)], [])
 
 
 @pytest.mark.parametrize("thinking", [True, False])
 def test_thinking_is_dimmed_or_hidden(thinking: bool) -> None:
-    said = StatusEvent("message", 1, message=Message("model", (Thinking("Hm."), Text("Yes."))))
+    said = MessageEvent(1, 1, 1, Message("model", (Thinking("Hm."), Text("Yes."))))
     face = _shown(ThinkingEvent("Hm.", 1, 1, 0), TextEvent("Yes.", 1, 1, 3), said, thinking=thinking)
     assert face.lines == [*([("thinking: Hm.", "dim")] if thinking else []), ("Yes.", None)]
 
@@ -65,8 +76,8 @@ def test_what_a_model_says_is_safe_to_show() -> None:
 
 
 @pytest.mark.parametrize(("how", "style"), [("returned", "green"), ("failed", "red"), ("denied", "yellow")])
-def test_a_call_has_its_state_and_how_long_it_took(how: str, style: Style) -> None:
-    face = _shown(CALL, StatusEvent("tool_results", 6, results=((CallId("c1"), how),)))
+def test_a_call_has_its_state_and_how_long_it_took(how: CallOutcome, style: Style) -> None:
+    face = _shown(CALL, ToolResultsEvent(6, 1, 1, (CallEnd(CallId("c1"), how),)))
     ((text, shown),) = face.lines
     assert text.startswith("  weather(city=")
     assert text.endswith(f" {how} after 2.0 s")
@@ -75,9 +86,7 @@ def test_a_call_has_its_state_and_how_long_it_took(how: str, style: Style) -> No
 
 
 def test_a_switch_that_was_deferred_is_told_how_it_came_out() -> None:
-    face = _shown(
-        StatusEvent("switch_applied", 9, detail="claude"), StatusEvent("switch_failed", 9, detail="no key")
-    )
+    face = _shown(SwitchAppliedEvent(9, 1, "claude"), SwitchFailedEvent(9, 1, "gpt", "no key"))
     assert [text for text, _ in face.lines] == ["  switched: claude is next", "  the switch failed: no key"]
 
 
@@ -93,7 +102,7 @@ def test_the_time_that_a_call_waits_for_the_person_is_no_run_time() -> None:
     seconds[0] = 102.0
     view.refresh()
     assert [text for text, _ in face.unfinished] == ["  weather(city='Oslo\\x1b[2J') running 2.0 s"]
-    view.event(StatusEvent("tool_results", 6, results=((CallId("c1"), "returned"),)))
+    view.event(ToolResultsEvent(6, 1, 1, (CallEnd(CallId("c1"), "returned"),)))
     ((text, _),) = face.lines
     assert text.endswith(" returned after 2.0 s")
 

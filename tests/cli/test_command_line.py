@@ -15,7 +15,7 @@ from actors.cli.examples import EXAMPLES, examples
 from actors.cli.exits import MEANING, Exit, of_error, of_result
 from actors.cli.options import parser
 from actors.core.dialects.profiles import ALIASES, PROFILES
-from actors.core.stream_events.feed import AskStatus, TurnResult
+from actors.core.stream_events.results import AskStatus, TurnResult
 from actors.core.values.identity import Binding
 from actors.core.values.progress import Attempt, Cause
 from actors.core.values.stream import Usage

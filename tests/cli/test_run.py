@@ -14,7 +14,8 @@ from actors.cli.run import AnswerText, _has_input
 from actors.cli.targets import target
 from actors.config.providers import PROVIDERS
 from actors.core.dialects.profiles import ALIASES, PROFILES, dialect
-from actors.core.stream_events.feed import StatusEvent, TextEvent, ThinkingEvent, TurnResult
+from actors.core.stream_events.events import MessageEvent, TextEvent, ThinkingEvent
+from actors.core.stream_events.results import TurnResult
 from actors.core.values.content import Message, Text, Thinking
 from actors.core.values.identity import Binding
 from actors.core.values.stream import Usage
@@ -173,11 +174,11 @@ async def test_a_person_is_told_that_the_answer_was_cut_and_what_is_not_in_it() 
     assert "the answer was cut (length)" in read.err
     assert "stopped with 'length'" in read.err
     assert "left out of the answer: 1 x cut_call" in read.err
-    last = json.loads(told.out.splitlines()[-1])
-    assert (last["status"], last["cut"], last["finish"]) == ("complete", "length", "length")
-    assert last["left_out"] == {"cut_call": 1}
-    (said,) = [e for e in map(json.loads, told.out.splitlines()) if e.get("status") == "message"]
-    assert (said["message"]["cut"], said["message"]["left_out"]) == ("length", {"cut_call": 1})
+    result = json.loads(told.out.splitlines()[-1])["result"]
+    assert (result["status"], result["cut"], result["finish"]) == ("complete", "length", "length")
+    assert result["left_out"] == {"cut_call": 1}
+    (said,) = [e for e in map(json.loads, told.out.splitlines()) if e["type"] == "message"]
+    assert (said["incomplete"], said["dropped"]) == ("length", {"cut_call": 1})
 
 
 @pytest.mark.alternating
@@ -207,7 +208,7 @@ async def test_a_stand_in_answers_without_a_key_or_a_network() -> None:
     assert (said.code, said.out, said.err) == (0, "You said: hello\n", "")
     calls = [json.loads(line) for line in rolled.out.splitlines() if '"tool_call"' in line]
     assert [(call["name"], call["arguments"]) for call in calls] == [("roll", {})]
-    assert json.loads(rolled.out.splitlines()[-1])["text"].startswith("The result is: ")
+    assert json.loads(rolled.out.splitlines()[-1])["result"]["text"].startswith("The result is: ")
 
 
 @pytest.mark.alternating
@@ -258,18 +259,19 @@ async def test_json_gives_each_event_as_a_line_and_the_last_has_the_exit_code(tm
         url = ["--base-url", server.base_url, "-m", "m"]
         done = await actors("run", "x", "--json", *url, "--tools", str(tmp_path / "tools.py"))
     events = [json.loads(line) for line in done.out.splitlines()]
-    kinds = [event.get("status") if event["type"] == "status" else event["type"] for event in events]
+    kinds = [event["type"] for event in events]
     assert [kind for kind in kinds if kind != "text"] == [
-        "submitted", "turn_started", "request", "rendered", "message", "tool_call", "tool_results", "request",
-        "rendered", "message", "turn_ended", "complete",
+        "ask_started", "turn_started", "request_sent", "request_rendered", "message", "tool_call", "tool_results",
+        "request_sent", "request_rendered", "message", "turn_ended", "complete",
     ]  # fmt: skip
     assert "".join(event["text"] for event in events if event["type"] == "text") == "21 C."
-    assert (events[-1]["text"], events[-1]["exit_code"], events[-1]["rounds"]) == ("21 C.", 0, 2)
+    assert (events[-1]["result"]["text"], events[-1]["result"]["rounds"]) == ("21 C.", 2)
+    assert events[-1]["exit_code"] == 0
     assert [event["seq"] for event in events if event.get("seq")] == sorted(
         event["seq"] for event in events if event.get("seq")
     )
     call = next(event for event in events if event["type"] == "tool_call")
-    assert (call["id"], call["name"], call["arguments"]) == ("hist_tool_1", "weather", {"city": "Oslo"})
+    assert (call["call_id"], call["name"], call["arguments"]) == ("hist_tool_1", "weather", {"city": "Oslo"})
 
 
 @pytest.mark.alternating
@@ -307,7 +309,7 @@ def test_the_answer_is_printed_whole_though_deltas_are_missing(
     answer = AnswerText()
     for event in (
         *(piece for at, piece in enumerate(pieces) if at not in lost),
-        StatusEvent("message", 1, message=said),
+        MessageEvent(1, 1, 1, said),
     ):
         answer.event(event, Exit.OK)
     assert capsys.readouterr().out == "One two three."
@@ -331,12 +333,12 @@ async def test_a_signal_cancels_the_turn_and_has_its_exit_code(
     async with serve(server):
         url = ["--base-url", server.base_url, "-m", "m", "--backend", anyio_backend_name]
         async with started("run", "x", "--json", *url) as process:
-            out = await _until(process, '"status": "request"')
+            out = await _until(process, '"type": "request_sent"')
             process.signal(number)
             out += (await process.rest())[0]
             assert await process.ended() == code
     last = json.loads(out.splitlines()[-1])
-    assert (last["type"], last["status"], last["exit_code"]) == ("complete", "cancelled", code)
+    assert (last["type"], last["result"]["status"], last["exit_code"]) == ("complete", "cancelled", code)
 
 
 BLOCKS = '''
@@ -482,8 +484,8 @@ async def test_a_call_whose_result_nobody_can_bring_is_named_with_exit_code_8(tm
     assert (done.code, done.out, told.code) == (8, "Wait.\n", 8)
     assert done.complaint.startswith("the turn waits for what comes from outside: look(n=1), look(n=2);")
     last = json.loads(told.out.splitlines()[-1])
-    assert (last["status"], last["exit_code"]) == ("awaiting", 8)
-    assert [call["arguments"] for call in last["awaiting"]] == [{"n": 1}, {"n": 2}]
+    assert (last["result"]["status"], last["exit_code"]) == ("awaiting", 8)
+    assert [call["arguments"] for call in last["result"]["awaiting"]] == [{"n": 1}, {"n": 2}]
 
 
 @pytest.mark.alternating

@@ -67,25 +67,24 @@ def test_what_a_label_says_reaches_no_terminal_as_it_is() -> None:
 
 
 def test_events_tell_how_asks_ended_and_what_answers_took() -> None:
-    began = {"type": "status", "status": "turn_started", "detail": "a:m"}
+    began = {"type": "turn_started", "binding": "a:m"}
     usage = {"input_tokens": 100, "output_tokens": 7, "cache_read_tokens": 25, "cache_write_tokens": 0}
-    said = {"type": "status", "status": "message", "message": {"calls": []}, "usage": usage}
+    said = {"type": "message", "message": {"calls": []}, "usage": usage}
     events = [
         began,
         {
-            "type": "status",
-            "status": "request_failed",
+            "type": "request_failed",
             "cause": {"kind": "transient", "status": 503},
-            "wait": 1.0,
+            "retry_after": 1.0,
         },
         said,
-        {"type": "status", "status": "tool_results", "results": [{"id": "1", "end": "failed"}]},
-        {"type": "status", "status": "request_failed", "cause": {"kind": "transient", "status": None}},
-        {**said, "detail": "ProviderFailed"},
-        {"type": "error", "status": "failed"},
+        {"type": "tool_results", "results": [{"call_id": "1", "outcome": "failed"}]},
+        {"type": "request_failed", "cause": {"kind": "transient", "status": None}},
+        {**said, "error": "ProviderFailed"},
+        {"type": "error", "result": {"status": "failed"}},
         {"type": "subagent", "session": "s", "event": began},
-        {"type": "subagent", "session": "s", "event": {"type": "complete", "status": "complete"}},
-        {"type": "complete", "status": "awaiting"},
+        {"type": "subagent", "session": "s", "event": {"type": "complete", "result": {"status": "complete"}}},
+        {"type": "complete", "result": {"status": "awaiting"}},
     ]
     shown = actors_now("stats", "-", stdin="\n".join(map(json.dumps, events))).out.splitlines()
     assert shown[-3:] == [

@@ -53,10 +53,10 @@ async def test_what_run_printed_is_counted_by_backend(tmp_path: Path) -> None:
 
 def test_backends_are_summed() -> None:
     def began(backend: str) -> str:
-        return json.dumps({"type": "status", "status": "turn_started", "detail": f"{backend}:m"})
+        return json.dumps({"type": "turn_started", "binding": f"{backend}:m"})
 
     call = {"id": "1", "name": "look", "arguments": {}, "raw": '{"a": 1,}'}
-    said = json.dumps({"type": "status", "status": "message", "message": {"calls": [call]}})
+    said = json.dumps({"type": "message", "message": {"calls": [call]}})
     shown = actors_now("stats", "-", stdin="\n".join([began("a"), said, began("b"), said, said])).out
     rows = [line.split() for line in shown.splitlines()[1:]]
     assert [(row[0], row[1]) for row in rows] == [("a", "1"), ("b", "2"), ("all", "3")]
@@ -69,7 +69,7 @@ def test_backends_are_summed() -> None:
         ('{"type": "text"}\n\nnonsense', "-, line 3: it is no JSON; see docs/reference/events.md"),
         ("[1]", "-, line 1: it is no event; see docs/reference/events.md"),
         (
-            '{"type": "status", "status": "message", "message": {"calls": [{"id": "1"}]}}',
+            '{"type": "message", "message": {"calls": [{"id": "1"}]}}',
             "-, line 1: it has not the fields of an event; see docs/reference/events.md",
         ),
     ],

@@ -8,7 +8,7 @@ import anyio
 from msgspec import Struct
 
 from actors import TurnResult
-from actors.core.stream_events.feed import StatusEvent
+from actors.core.stream_events.events import EventsLostEvent
 from actors.errors import Fenced, JournalBehind, JournalUnavailable, NotAwaited, SessionClosed
 from actors.runtime.handle import Session
 from tests.killing.host import line
@@ -76,10 +76,8 @@ class Caller:
         try:
             async for event in self.session.events():
                 number = getattr(event, "seq", None)
-                if isinstance(event, StatusEvent) and event.status == "events_lost":
-                    assert event.detail is not None
-                    _, first, _, last = event.detail.split()
-                    self.notes.append(Lost("reader", int(first), int(last)))
+                if isinstance(event, EventsLostEvent):
+                    self.notes.append(Lost("reader", event.first, event.last))
                 if number is not None and (said := line(event)) is not None:
                     self.notes.append(Seen(number, said))
         except (Fenced, SessionClosed):

@@ -81,7 +81,7 @@ async def a_disconnect_stops_no_turn(server: WebServer) -> None:
         before, _, _ = events.text.partition("event: complete")
         number = int(before.rpartition("id: ")[2])
     async with server.request("GET", "/conversations/left/events", Last_Event_ID=str(number - 1)) as events:
-        assert "submitted" not in await events.until("event: complete")
+        assert "ask_started" not in await events.until("event: complete")
 
 
 async def sigterm_ends_what_is_open(server: WebServer) -> None:

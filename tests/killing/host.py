@@ -17,7 +17,7 @@ from msgspec import Struct
 from actors import Runtime
 from actors.core.data.jsonio import dump
 from actors.core.stream_events.event_json import event_json
-from actors.core.stream_events.feed import SessionEvent, StatusEvent
+from actors.core.stream_events.events import DurableEvent, SessionEvent
 from actors.journal.storage import Level
 from actors.journal.storage.sqlite import SqliteStorage
 from actors.runtime.handle import Session
@@ -75,7 +75,7 @@ class Workers:
 
 def line(event: SessionEvent) -> bytes | None:
     """Return a durable event as a line; None for any other."""
-    if getattr(event, "seq", None) is None or (isinstance(event, StatusEvent) and event.status == "resync"):
+    if not isinstance(event, DurableEvent):
         return None
     return dump(event_json(event)) + b"\n"
 

@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 
 from actors import Compaction, ToolContext, TurnResult, tool
-from actors.core.stream_events.feed import SessionEvent
+from actors.core.stream_events.events import SessionEvent
 from actors.runtime.handle import Session
 from actors.testing import Call, Say, Turn
 from actors.tools import Tool

@@ -27,7 +27,7 @@ class Plant:
 _CONTENT, _EVENTS, _FEED = (
     "actors/core/values/content.py",
     "actors/core/log/events.py",
-    "actors/core/stream_events/feed.py",
+    "actors/core/stream_events/events.py",
 )
 _DIALECT, _PROFILES = "actors/core/dialects/dialect.py", "actors/core/dialects/profiles.py"
 
@@ -107,24 +107,21 @@ PLANTS = (
         "event of a stream",
         (
             Edit(
-                f"{_FEED}:SessionEvent",
-                "SessionEvent: TypeAlias = ...",
+                f"{_FEED}:OwnEvent",
+                "OwnEvent: TypeAlias = ...",
                 """
-                class PausedEvent(Struct, frozen=True):
+                class PausedEvent(StreamEvent, frozen=True):
                     type: ClassVar[Literal["paused"]] = "paused"
                     turn: int
-                    seq: int
 
 
-                SessionEvent: TypeAlias = PausedEvent | ...
+                OwnEvent: TypeAlias = PausedEvent | ...
                 """,
             ),
         ),
         (
-            "actors/core/stream_events/event_json.py:_fields",
-            "actors/cli/run.py:event",
-            "actors/cli/show.py:event",
-            "docs/reference/api.md:SessionEvent",
+            "docs/reference/api.md:PausedEvent",
+            "docs/reference/events.md:PausedEvent",
         ),
     ),
     Plant(

@@ -7,7 +7,7 @@ import pytest
 
 from actors.config import BackendLimits, PoolSettings
 from actors.core.log.events import TurnEnded
-from actors.core.stream_events.feed import ErrorEvent
+from actors.core.stream_events.events import ErrorEvent
 from actors.strict.server import LoopbackServer
 from actors.testing import QUOTA, SERVER_ERROR, Call, Fault, OpenRouterServer, Say, Status, Think, Turn
 from tests.runtime_support import (

@@ -207,7 +207,7 @@ async def test_a_subagents_end_is_in_its_log_before_that_of_the_call() -> None:
         async def watch() -> None:
             async with session.stream("Go.") as events:
                 async for event in events:
-                    if getattr(event, "status", "") == "tool_results":
+                    if event.type == "tool_results":
                         seen.append(isinstance(runtime.storage.read("trip-c1")[-1], Closed))
 
         async with anyio.create_task_group() as tasks:

@@ -8,7 +8,6 @@ import pytest
 
 from actors import Deferred, ToolSource, handoff, tool
 from actors.core.log.events import Configured, EpochBegan, SwitchApplied, TurnEnded
-from actors.core.stream_events.feed import StatusEvent
 from actors.errors import ConfigError
 from actors.testing import Call, Say, Script, Think, Turn
 from actors.tools.toolsets import Item
@@ -82,7 +81,7 @@ async def test_it_is_shown_as_a_configuration_of_the_turn_that_ends() -> None:
         seen = await gathered(session, "Go.")
         late = [event async for event in session.events(follow=False)]
     for events in (seen, late):
-        told = [event.status for event in events if isinstance(event, StatusEvent)]
+        told = [event.type for event in events]
         kept = [
             each for each in told if each in ("configured", "switch_applied", "turn_ended", "turn_started")
         ]

@@ -10,7 +10,7 @@ import pytest
 from actors import Session, Tool, ToolContext, subagent, tool
 from actors.config import RuntimeLimits
 from actors.core.log.events import Closed, Event, Opened, Submitted
-from actors.core.stream_events.feed import CompleteEvent, SessionEvent, SubagentEvent, TextEvent
+from actors.core.stream_events.events import CompleteEvent, SessionEvent, SubagentEvent, TextEvent
 from actors.core.values.content import ToolCall
 from actors.errors import ConfigError, OwnSession, SessionClosed, SessionError, ToolDefinitionError
 from actors.runtime.runtime import Runtime

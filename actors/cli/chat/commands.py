@@ -7,7 +7,7 @@ from typing import TypeAlias
 from actors.cli.chat.face import Row
 from actors.cli.chat.state import ChatState
 from actors.cli.screen import one_line, safe
-from actors.core.stream_events.feed import Deferred
+from actors.core.stream_events.results import Deferred
 from actors.core.values.content import Code, Media, Message, Native, Text, Thinking, ToolCall, ToolResult
 from actors.errors import ActorsError
 

@@ -26,7 +26,8 @@ from actors.cli.chat.view import View
 from actors.cli.exits import OF_SIGNAL, Exit
 from actors.cli.screen import safe
 from actors.core.log.events import Verdict
-from actors.core.stream_events.feed import CompleteEvent, ErrorEvent, PendingCall, SessionEvent
+from actors.core.stream_events.events import CompleteEvent, ErrorEvent, SessionEvent
+from actors.core.stream_events.results import PendingCall
 from actors.errors import ActorsError
 
 _Stream: TypeAlias = AbstractAsyncContextManager[AsyncIterator[SessionEvent]]

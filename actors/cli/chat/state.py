@@ -9,7 +9,7 @@ from actors.cli.exits import Exit
 from actors.config import Config
 from actors.core.settings.asking import AskSettings
 from actors.core.settings.spending import total
-from actors.core.stream_events.feed import TurnResult
+from actors.core.stream_events.results import TurnResult
 from actors.core.values.stream import Usage
 from actors.runtime.handle import Session
 

@@ -10,17 +10,24 @@ from actors.cli.chat.face import Face
 from actors.cli.screen import Style, one_line, safe
 from actors.config import Config
 from actors.core.ledger import Ledger
-from actors.core.stream_events.feed import (
+from actors.core.stream_events.events import (
     CompleteEvent,
     ErrorEvent,
+    FailoverEvent,
+    LaneRewrittenEvent,
+    MessageEvent,
+    ResyncEvent,
     SessionEvent,
-    StatusEvent,
-    SubagentEvent,
+    SwitchAppliedEvent,
+    SwitchFailedEvent,
+    SwitchSupersededEvent,
     TextEvent,
     ThinkingEvent,
     ToolCallEvent,
-    TurnResult,
+    ToolProgressEvent,
+    ToolResultsEvent,
 )
+from actors.core.stream_events.results import TurnResult
 from actors.core.stream_events.round_text import RoundText
 from actors.core.values.content import ToolCall
 from actors.core.values.identity import CallId
@@ -28,14 +35,6 @@ from actors.core.values.identity import CallId
 _STYLES: dict[str, Style] = {"returned": "green", "failed": "red", "refused": "red"}
 _SAID = 80
 """Characters of a tool's progress."""
-_NOTES = {
-    "failover": "going on with {}",
-    "rewritten": "the request is written anew: {}",
-    "switch_applied": "switched: {} is next",
-    "switch_superseded": "the switch to {} was replaced by a later one",
-    "switch_failed": "the switch failed: {}",
-    "resync": "{}",
-}
 
 
 class _Lines:
@@ -107,12 +106,18 @@ class View:
             case ToolCallEvent():
                 call = ToolCall(event.call_id, event.name, event.arguments)
                 self._calls[event.call_id] = _Running(question(call), self._clock())
-            case StatusEvent():
-                self._status(event)
+            case MessageEvent():
+                self._say(self._answer.rest(event.message.text, broken=bool(event.error)))
+                self._end_round()
+            case ToolProgressEvent():
+                self._progress(event)
+            case ToolResultsEvent(results=results):
+                for end in results:
+                    self._call_ended(end.call_id, end.outcome)
             case CompleteEvent(result=result) | ErrorEvent(result=result):
                 self._ended(result)
-            case SubagentEvent():
-                pass  # its call is shown as it runs
+            case _:  # a subagent's events too: the line of its call shows that it runs
+                self._note(event)
         self.refresh()
 
     def settle(self, ledger: Ledger) -> None:
@@ -170,18 +175,14 @@ class View:
         for line in self._text.end():
             self._face.put(line)
 
-    def _status(self, event: StatusEvent) -> None:
-        if event.message is not None and event.status == "message":
-            self._say(self._answer.rest(event.message.text, broken=bool(event.detail)))
+    def _progress(self, event: ToolProgressEvent) -> None:
+        if (call := self._calls.get(event.call_id)) is not None:
+            self._calls[event.call_id] = replace(call, said=one_line(f": {event.message}", _SAID))
+
+    def _note(self, event: SessionEvent) -> None:
+        if note := _note_of(event):
             self._end_round()
-        if event.progress is not None and (call := self._calls.get(event.progress.call_id)) is not None:
-            said = one_line(f": {event.detail}", _SAID)
-            self._calls[event.progress.call_id] = replace(call, said=said)
-        for call_id, how in () if event.status == "awaiting" else event.results:
-            self._call_ended(call_id, how)
-        if event.status in _NOTES:
-            self._end_round()
-            self._face.put(f"  {safe(_NOTES[event.status].format(event.detail))}", "yellow")
+            self._face.put(f"  {safe(note)}", "yellow")
 
     def _call_ended(self, call_id: CallId, how: str) -> None:
         call = self._calls.pop(call_id, None)
@@ -210,3 +211,22 @@ class View:
             self.cancelled()
         elif result.status in ("failed", "interrupted"):
             self._face.put(f"  {safe(no_answer(result, self._config))}", "red")
+
+
+def _note_of(event: SessionEvent) -> str:
+    """Return a line about an event that a person should know of; empty for the others."""
+    match event:
+        case FailoverEvent(backend=backend):
+            return f"going on with {backend}"
+        case LaneRewrittenEvent(reason=reason, detail=detail) if reason != "media":
+            return f"the request is written anew: {detail}"
+        case SwitchAppliedEvent(target=target):
+            return f"switched: {target} is next"
+        case SwitchSupersededEvent(target=target):
+            return f"the switch to {target} was replaced by a later one"
+        case SwitchFailedEvent(error=error):
+            return f"the switch failed: {error}"
+        case ResyncEvent(missed=missed):
+            return f"{missed} events were missed"
+        case _:
+            return ""

@@ -7,12 +7,13 @@ Nothing else is kept of a turn that waits, so it does not matter whether its ses
 """
 
 from actors.core.ledger import Ledger, is_repeated
-from actors.core.log.events import ApprovalDecided, Interaction
+from actors.core.log.events import ApprovalDecided
+from actors.core.session.publishing import AskFold, Batch, Publisher, outcome_of
 from actors.core.session.state import Pause, SessionState
-from actors.core.stream_events.feed import PendingCall, TurnResult
+from actors.core.stream_events.results import PendingCall, TurnResult
 from actors.core.values.content import ToolCall
 from actors.core.values.identity import Binding, CallId, content_name
-from actors.core.values.progress import Attempt
+from actors.core.values.progress import AskProgress, Attempt
 from actors.core.values.stream import Usage
 
 LATE = (
@@ -79,18 +80,19 @@ def so_far(state: SessionState, calls: tuple[PendingCall, ...]) -> TurnResult:
     )
 
 
-def ends(state: SessionState, ledger: Ledger) -> tuple[tuple[CallId, str], ...]:
-    """Return how each call of the last message ended, as the name of its event; none that is open."""
-    known = [ledger.get(call.id) for call in _calls(state)]
-    return tuple(
-        [(item.call_id, _how(item)) for item in known if item is not None and item.status != "pending"]
-    )
-
-
-def repeated(state: SessionState, ledger: Ledger) -> int:
-    """Return how many of those calls came to what they had come to before, so often that it was noticed."""
-    known = [ledger.get(call.id) for call in _calls(state)]
-    return sum(is_repeated(item.end) for item in known if item is not None)
+def publisher_at(state: SessionState, ledger: Ledger) -> Publisher:
+    """Return a publisher that continues in the open turn at the log's end, as one that has read the whole log would."""
+    progress, number = AskProgress(), 0
+    if (pause := state.pause) is not None:
+        progress, number = pause.awaited.ask_so_far, pause.awaited.turn_so_far.rounds
+    calls = _scheduled(state, ledger) if state.history.length else ()
+    batch, known = Batch.of(calls), [ledger.get(call.id) for call in calls]
+    for item in known:
+        if item is not None and item.status != "pending":
+            batch.ends[item.call_id] = "cancelled" if item.end is None else outcome_of(item.end)
+            batch.repeated += is_repeated(item.end)
+    ask = AskFold(state.bound or Binding("none", ""), list(progress.attempts), progress.rounds)
+    return Publisher(0, state.turns, number, ask, batch)
 
 
 def late(state: SessionState) -> TurnResult:
@@ -111,10 +113,6 @@ def _scheduled(state: SessionState, ledger: Ledger) -> tuple[ToolCall, ...]:
             for call, item in known
         ]
     )
-
-
-def _how(known: Interaction) -> str:
-    return "cancelled" if known.end is None else type(known.end).__name__.lower()
 
 
 def _is_open(ledger: Ledger, call_id: CallId) -> bool:

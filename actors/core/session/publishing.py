@@ -1,45 +1,58 @@
-"""Publishing: what readers are shown of a session's log.
+"""Make the durable stream events of a session from its log.
 
-In:  the events of a log, from its first, one after the other.
-Out: for each, the durable events of a stream: those that an ask's own reader is shown while it happens.
+In:  the events of a log, in order.
+Out: for each, the stream events that readers receive.
 
-The match in `Publisher.published` is the one table from the log to the stream. A reader who comes late folds the log
-with it, and sees what the first one saw. Of one thing the order differs: an ask's own stream ends with `complete` or
-`error`, even if what it held (a switch, other tools) is settled behind them in the log.
+`Publisher` is the only producer of durable stream events. `actors.journal.live_events` feeds it the events of an ask as
+they become durable, and `session.events()` feeds it the log; so both readers receive the same events. They differ in
+one respect: an ask's own stream ends with the event that holds the full `TurnResult`, which the session makes, and a
+queued switch that is applied after the ask appears before it.
 """
 
+from collections.abc import Iterable
 from typing import assert_never
 
 from msgspec import Struct, field
 
 from actors.core.ledger import is_repeated
 from actors.core.log import events
-from actors.core.log.events import (
-    ApprovalDecided,
-    Awaited,
-    Bound,
-    Cancelled,
-    Completion,
-    EpochBegan,
-    Event,
-    Instructed,
-    RequestSent,
-    RoundEnded,
-    Submitted,
-    TurnEnded,
-)
-from actors.core.session.state import SessionState
-from actors.core.stream_events.feed import (
-    AskStatus,
+from actors.core.log.events import Awaited, Cancelled, Completion, Event, RoundEnded, TurnEnded
+from actors.core.stream_events.events import (
+    ApprovalDecidedEvent,
+    ApprovalRequestedEvent,
+    AskStartedEvent,
+    AwaitedCall,
+    CallEnd,
+    CallOutcome,
+    CallRepairedEvent,
+    CompactedEvent,
     CompleteEvent,
+    ConfiguredEvent,
     ErrorEvent,
-    PendingCall,
+    EventsLostEvent,
+    FailoverEvent,
+    FormatRequestedEvent,
+    LaneRewrittenEvent,
+    MessageEvent,
+    RequestSentEvent,
+    ResultsTrimmedEvent,
+    RewoundEvent,
+    SessionClosedEvent,
     SessionEvent,
-    StatusEvent,
+    SessionOpenedEvent,
+    SwitchAppliedEvent,
+    SwitchFailedEvent,
+    SwitchQueuedEvent,
+    SwitchSupersededEvent,
+    TerminalEvent,
     ToolCallEvent,
-    TurnResult,
-    switched,
+    ToolResultsEvent,
+    TurnEndedEvent,
+    TurnPausedEvent,
+    TurnResumedEvent,
+    TurnStartedEvent,
 )
+from actors.core.stream_events.results import AskStatus, PendingCall, TurnResult
 from actors.core.values.content import Message, ToolCall
 from actors.core.values.identity import Binding, CallId
 from actors.core.values.packed import unpack
@@ -48,137 +61,38 @@ from actors.core.values.stream import Cut, Usage
 
 NOBODY = Binding("none", "")
 NOT_RUN = ("never_started", "outcome_unknown")
-"""Why calls were closed that no batch ran to its end: nothing is told of them as results."""
+"""Reasons of calls that no batch ran to its end; such a batch has no `ToolResultsEvent`."""
 
 _NOTHING: tuple[SessionEvent, ...] = ()
+_OUTCOMES: dict[type, CallOutcome] = {
+    events.Returned: "returned",
+    events.Failed: "failed",
+    events.Denied: "denied",
+    events.Refused: "refused",
+    Cancelled: "cancelled",
+}
 
 
-def submitted(event: Submitted, turn: int, seq: int) -> StatusEvent:
-    """Return what is shown of a user's message; `turn` is the one it begins."""
-    return StatusEvent("submitted", seq, turn, message=unpack(event.message))
+def outcome_of(end: events.End) -> CallOutcome:
+    """Return how a call with this end is reported."""
+    return _OUTCOMES.get(type(end), "returned")
 
 
-def instructed(event: Instructed, turn: int, seq: int) -> StatusEvent:
-    """Return what is shown of words to the model on its answer."""
-    return StatusEvent("instructed", seq, turn, message=unpack(event.message))
-
-
-def settlement(
-    event: events.Configured | events.SwitchApplied | events.SwitchFailed, seq: int, turn: int
-) -> StatusEvent:
-    """Return what is shown of what takes effect between asks: a switch, another system prompt, other tools."""
-    if isinstance(event, events.Configured):
-        return StatusEvent("configured", seq, turn, detail=event.preamble)
-    return switched(event, seq, turn)
-
-
-def shrunk(event: events.Shortened | events.Compacted, turn: int, seq: int) -> StatusEvent:
-    """Return what is shown of a history that was made shorter."""
-    if isinstance(event, events.Shortened):
-        return StatusEvent("shortened", seq, turn, detail=f"{len(event.results)} results")
-    detail = f"{event.stop - event.start} messages"
-    return StatusEvent("compacted", seq, turn, detail=detail, message=unpack(event.summary))
-
-
-def rewind_status(event: events.Rewound, turn: int, seq: int) -> StatusEvent:
-    """Return what is shown of a history that was rewound, behind turn number `turn`."""
-    return StatusEvent("rewound", seq, turn, detail=f"turn {event.turn}")
-
-
-def begun(event: Bound, seq: int, *, is_failover: bool) -> tuple[SessionEvent, ...]:
-    """Return what is shown of a turn that begins."""
-    turn, binding = event.turn, event.binding
-    started = StatusEvent("turn_started", seq, turn, detail=str(binding))
-    if not is_failover:
-        return (started,)
-    return (StatusEvent("failover", seq, turn, detail=binding.backend, more=True), started)
-
-
-def requested(event: RequestSent, seq: int) -> StatusEvent:
-    """Return what is shown of a request before it is sent."""
-    turn, number, binding = event.turn, event.round, event.binding
-    omitted = tuple([omission.name for omission in event.omitted])
-    return StatusEvent("request", seq, turn, number, str(binding), tools_off=event.tools_off, omitted=omitted)
-
-
-def repaired(event: events.Scheduled, seq: int, turn: int, number: int) -> StatusEvent:
-    """Return what is shown of a call whose arguments had a slip; `number` is that of its round."""
-    return StatusEvent("call_repaired", seq, turn, number, event.tool, repaired=event.repaired)
-
-
-def rewriting(event: EpochBegan) -> str:
-    """Return the status that shows that a lane is rewritten."""
-    return "media_replaced" if event.reason == "media" else "rewritten"
-
-
-def awaited(event: Awaited, number: int, seq: int) -> StatusEvent:
-    """Return what is shown of a turn that waits; `number` is that of its round. Behind it comes how the ask stands."""
-    waits = tuple([(each, kind) for kind, ids in event.kinds for each in ids])
-    return StatusEvent("awaiting", seq, event.turn, number, results=waits, more=True)
-
-
-def brought(
-    state: SessionState, ends: tuple[tuple[CallId, str], ...], repeated: int, seq: int
-) -> StatusEvent:
-    """Return what is shown of a batch whose last results were brought; `ends` is how each of its calls ended."""
-    assert state.pause is not None
-    place = seq, state.turns, state.pause.awaited.turn_so_far.rounds
-    return StatusEvent("tool_results", *place, results=ends, repeated=repeated)
-
-
-def decided(event: ApprovalDecided, call: ToolCall | None, turn: int, number: int, seq: int) -> StatusEvent:
-    """Return what is shown of a decision about a call."""
-    pending = None if call is None else PendingCall(call, "approval", event.digest)
-    return StatusEvent("approval_decided", seq, turn, number, event.verdict, pending=pending)
-
-
-def turn_ended(event: TurnEnded, seq: int, *, is_last: bool) -> StatusEvent:
-    """Return what is shown of a turn's end; behind the last one of an ask comes how the ask came out."""
-    status, slips = event.status, event.repaired
-    return StatusEvent(
-        "turn_ended", seq, event.turn, detail=status, more=is_last, repaired=slips, cause=event.cause
-    )
-
-
-def said(event: RoundEnded, message: Message, seq: int) -> tuple[SessionEvent, ...]:
-    """Return what is shown of a model's message: it, and each of its calls."""
-    turn, number, calls, fault = event.turn, event.round, message.calls, event.fault or ""
-    last = calls[-1] if calls else None
-    return (
-        StatusEvent(
-            "message",
-            seq,
-            turn,
-            number,
-            fault,
-            message,
-            cut=event.cut,
-            left_out=event.left_out,
-            more=bool(calls),
-            usage=event.usage,
-        ),
-        *[
-            ToolCallEvent(call.id, call.name, call.arguments, turn, number, seq, call is not last)
-            for call in calls
-        ],
-    )
-
-
-def terminal(result: TurnResult, seq: int) -> ErrorEvent | CompleteEvent:
+def terminal(result: TurnResult, seq: int) -> TerminalEvent:
     """Return the event that ends an ask's stream."""
     return (
-        ErrorEvent(result, seq) if result.status in ("failed", "interrupted") else CompleteEvent(result, seq)
+        ErrorEvent(seq, result) if result.status in ("failed", "interrupted") else CompleteEvent(seq, result)
     )
 
 
 def interrupted(bound: Binding | None, why: str, turn: int) -> TurnResult:
-    """Return how an ask came out that a crash ended."""
+    """Return the result of an ask that a crash ended."""
     attempts = () if bound is None else (Attempt(bound, "interrupted", why),)
     return TurnResult("", "interrupted", bound or NOBODY, attempts, 0, Usage(), why, turn=turn)
 
 
-class _AskSoFar(Struct):
-    """What the log says of the ask that is under way."""
+class AskFold(Struct):
+    """The part of an ask's result that the log tells."""
 
     binding: Binding = NOBODY
     attempts: list[Attempt] = field(default_factory=list)
@@ -204,7 +118,7 @@ class _AskSoFar(Struct):
             self.text = message.text
 
     def waits(self, event: Awaited, calls: tuple[ToolCall, ...]) -> TurnResult:
-        """Take note of what a turn goes on from that waits; return how the ask stands."""
+        """Return the result of an ask whose turn waits, and keep the progress that the turn resumes from."""
         ask, turn = event.ask_so_far, event.turn_so_far
         self.attempts, self.finish, self.cut = list(ask.attempts), None, None
         return TurnResult(
@@ -220,7 +134,7 @@ class _AskSoFar(Struct):
         )
 
     def ended(self, event: TurnEnded) -> TurnResult | None:
-        """Note how a turn ended; return how the ask came out, unless another turn follows."""
+        """Record the end of a turn; return the ask's result, or None if another turn follows."""
         if event.status == "interrupted":
             return interrupted(self.binding, event.why, event.turn)
         ended = Attempt(self.binding, event.status, event.why, event.cause, event.wait)
@@ -243,118 +157,183 @@ class _AskSoFar(Struct):
         )
 
 
-class Publisher:
-    """Folds one session's log. Mutable: it belongs to one reader.
+class Batch(Struct):
+    """The calls of the model's last message, and how they ended.
 
     Args:
-        seq: The number of the event before the first that it is given: 0, or that before an ask.
-        turn: The number of the last turn until then.
+        calls: The calls by id, with the arguments that they run with.
+        ends: How each call ended; None while it has not. Empty once nothing is reported of the batch any more.
+        repeated: How many calls were noticed to repeat an earlier call.
     """
 
-    def __init__(self, seq: int = 0, turn: int = 0) -> None:
-        self.seq, self._turn = seq, turn
-        self._round = 0
-        self._asked = _AskSoFar()
-        self._calls: dict[CallId, ToolCall] = {}  # those of the last message
-        self._open: dict[CallId, str] = {}  # how each of them ended, empty for not yet
-        self._repeated = 0
+    calls: dict[CallId, ToolCall] = field(default_factory=dict)
+    ends: dict[CallId, CallOutcome | None] = field(default_factory=dict)
+    repeated: int = 0
+
+    @staticmethod
+    def of(calls: Iterable[ToolCall]) -> "Batch":
+        """Return a batch of which no call has ended."""
+        by_id = {call.id: call for call in calls}
+        return Batch(by_id, dict.fromkeys(by_id))
+
+    def schedule(self, event: events.Scheduled) -> None:
+        """Keep the repaired arguments of a call."""
+        call = self.calls.get(event.call_id)
+        if call is not None and event.repaired:
+            self.calls[event.call_id] = call.as_scheduled(event.arguments)
+
+    def close(self, event: Completion | Cancelled) -> tuple[CallEnd, ...]:
+        """Record the end of a call; return all ends if this was the last. A late result changes nothing."""
+        if isinstance(event, Cancelled) and event.reason in NOT_RUN:
+            self.ends.clear()
+        if self.ends.get(event.call_id, "gone") is not None:
+            return ()
+        self.ends[event.call_id] = _OUTCOMES[type(event)]
+        self.repeated += is_repeated(event)
+        ended = [CallEnd(call_id, outcome) for call_id, outcome in self.ends.items() if outcome is not None]
+        return tuple(ended) if len(ended) == len(self.ends) else ()
+
+
+class Publisher:
+    """Folds the log of one session and returns its stream events. Mutable: it belongs to one reader.
+
+    Args:
+        seq: The number of the last event before the first that is published.
+        turn: The number of the last turn until then.
+        number: The number of the last round, if publishing begins in a paused turn.
+        ask, batch: What the log told of the ask and of the last message until then.
+    """
+
+    def __init__(
+        self,
+        seq: int = 0,
+        turn: int = 0,
+        number: int = 0,
+        ask: AskFold | None = None,
+        batch: Batch | None = None,
+    ) -> None:
+        self.seq, self._turn, self._round = seq, turn, number
+        self._ask = ask or AskFold()
+        self._batch = batch or Batch()
 
     def published(self, event: Event) -> tuple[SessionEvent, ...]:  # noqa: C901  a case for each event
-        """Return what is shown of the log's next event."""
+        """Return the stream events of the log's next event."""
         self.seq += 1
+        seq, turn = self.seq, self._turn
         match event:
-            case events.Opened(target=target):
-                return self._status("opened", target)
-            case Submitted():
-                self._asked = _AskSoFar()
-                return (submitted(event, self._turn + 1, self.seq),)
-            case Instructed():
-                return (instructed(event, self._turn, self.seq),)
-            case Bound():
+            case events.Opened():
+                return (SessionOpenedEvent(seq, event.target),)
+            case events.Submitted():
+                self._ask = AskFold()
+                return (AskStartedEvent(seq, turn + 1, unpack(event.message)),)
+            case events.Instructed():
+                return (FormatRequestedEvent(seq, turn, unpack(event.message)),)
+            case events.Bound():
                 return self._began(event)
             case events.RequestSent():
-                self._round = event.round
-                self._asked.requested(event.turn, event.round)
-                return (requested(event, self.seq),)
+                return self._requested(event)
             case RoundEnded():
-                return self._said(event)
-            case events.Scheduled(repaired=slips):
-                self._schedule(event)
-                return (repaired(event, self.seq, self._turn, self._round),) if slips else _NOTHING
+                return self._answered(event)
+            case events.Scheduled():
+                self._batch.schedule(event)
+                place = seq, turn, self._round, event.call_id
+                return (
+                    (CallRepairedEvent(*place, event.tool, event.repaired),) if event.repaired else _NOTHING
+                )
             case events.Started() | events.Delegated():
                 return _NOTHING
             case events.Returned() | events.Failed() | events.Denied() | events.Refused() | Cancelled():
-                return self._closed(event)
-            case events.EpochBegan(why=why):
-                return self._status(rewriting(event), why)
-            case events.ApprovalAsked(call_id=call_id, digest=digest):
-                call = self._calls.get(call_id)
-                pending = None if call is None else PendingCall(call, "approval", digest)
-                return (StatusEvent("approval_asked", self.seq, self._turn, self._round, pending=pending),)
-            case ApprovalDecided(call_id=call_id):
-                return (decided(event, self._calls.get(call_id), self._turn, self._round, self.seq),)
+                results = self._batch.close(event)
+                ended = ToolResultsEvent(seq, turn, self._round, results, self._batch.repeated)
+                return (ended,) if results else _NOTHING
+            case events.EpochBegan():
+                return (LaneRewrittenEvent(seq, turn, event.binding, event.reason, event.why),)
+            case events.ApprovalAsked():
+                pending = self._pending(event)
+                return () if pending is None else (ApprovalRequestedEvent(seq, turn, self._round, pending),)
+            case events.ApprovalDecided():
+                return (ApprovalDecidedEvent(seq, turn, self._round, event.verdict, self._pending(event)),)
             case Awaited():
-                told = awaited(event, self._round, self.seq)
-                waits = {call_id for call_id, _ in told.results}
-                calls = tuple([call for call in self._calls.values() if call.id in waits])
-                return (told, terminal(self._asked.waits(event, calls), self.seq))
+                return self._paused(event)
             case events.Resumed():
-                return self._status("resumed")
-            case events.SwitchHeld(target=target):
-                return self._status("switch_held", target)
-            case events.SwitchSuperseded(target=target):
-                return self._status("switch_superseded", target)
-            case events.Configured() | events.SwitchApplied() | events.SwitchFailed():
-                return (settlement(event, self.seq, self._turn),)
-            case events.Shortened() | events.Compacted():
-                return (shrunk(event, self._turn, self.seq),)
+                return (TurnResumedEvent(seq, turn),)
+            case events.SwitchHeld():
+                return (SwitchQueuedEvent(seq, turn, event.target),)
+            case events.SwitchSuperseded():
+                return (SwitchSupersededEvent(seq, turn, event.target, event.by),)
+            case events.SwitchApplied():
+                return (SwitchAppliedEvent(seq, turn, event.target),)
+            case events.SwitchFailed():
+                return (SwitchFailedEvent(seq, turn, event.target, event.why),)
+            case events.Configured():
+                return (ConfiguredEvent(seq, turn, event.preamble),)
+            case events.Shortened():
+                return (ResultsTrimmedEvent(seq, turn, len(event.results)),)
+            case events.Compacted():
+                return (CompactedEvent(seq, turn, unpack(event.summary), event.stop - event.start),)
             case events.Rewound():
-                return (rewind_status(event, self._turn, self.seq),)
+                return (RewoundEvent(seq, turn, event.turn),)
             case TurnEnded():
                 return self._turn_ended(event)
-            case events.EventsLost(first=first, last=last):
-                return self._status("events_lost", f"events {first} to {last}")
-            case events.Closed(why=why):
-                return self._status("closed", why)
+            case events.EventsLost():
+                return (EventsLostEvent(seq, turn, event.first, event.last),)
+            case events.Closed():
+                return (SessionClosedEvent(seq, turn, event.why),)
             case _:
                 assert_never(event)
 
-    def _status(self, status: str, detail: str = "") -> tuple[SessionEvent, ...]:
-        return (StatusEvent(status, self.seq, self._turn, detail=detail),)
+    def _began(self, event: events.Bound) -> tuple[SessionEvent, ...]:
+        self._turn, self._ask.binding = event.turn, event.binding
+        started = TurnStartedEvent(self.seq, event.turn, event.binding)
+        if not self._ask.attempts:
+            return (started,)
+        return (FailoverEvent(self.seq, event.turn, event.binding.backend), started)
 
-    def _began(self, event: Bound) -> tuple[SessionEvent, ...]:
-        self._turn, self._asked.binding = event.turn, event.binding
-        return begun(event, self.seq, is_failover=bool(self._asked.attempts))
+    def _requested(self, event: events.RequestSent) -> tuple[SessionEvent, ...]:
+        self._round = event.round
+        self._ask.requested(event.turn, event.round)
+        omitted = tuple([omission.name for omission in event.omitted])
+        place = self.seq, event.turn, event.round, event.binding
+        return (RequestSentEvent(*place, event.tools_off, omitted),)
 
-    def _said(self, event: RoundEnded) -> tuple[SessionEvent, ...]:
-        packed = event.message
-        message = Message("model", (), event.turn, self._asked.binding) if packed is None else unpack(packed)
-        self._asked.answered(event, message)
-        self._calls = {call.id: call for call in message.calls}
-        self._open, self._repeated = dict.fromkeys(self._calls, ""), 0
-        return said(event, message, self.seq)
+    def _answered(self, event: RoundEnded) -> tuple[SessionEvent, ...]:
+        packed, binding = event.message, self._ask.binding
+        message = Message("model", (), event.turn, binding) if packed is None else unpack(packed)
+        self._ask.answered(event, message)
+        self._batch = Batch.of(message.calls)
+        place, calls = (self.seq, event.turn, event.round), message.calls
+        last = calls[-1] if calls else None
+        return (
+            MessageEvent(
+                *place,
+                message,
+                event.usage,
+                event.fault or "",
+                event.cut,
+                dict(event.left_out),
+                more=bool(calls),
+            ),
+            *[ToolCallEvent(*place, call.id, call.name, call.arguments, call is not last) for call in calls],
+        )
 
-    def _schedule(self, event: events.Scheduled) -> None:
-        """Keep the arguments that a call was scheduled with, which may be repaired."""
-        call = self._calls.get(event.call_id)
-        if call is not None and event.repaired:
-            self._calls[event.call_id] = call.as_scheduled(event.arguments)
+    def _pending(self, event: events.ApprovalAsked | events.ApprovalDecided) -> PendingCall | None:
+        call = self._batch.calls.get(event.call_id)
+        return None if call is None else PendingCall(call, "approval", event.digest)
 
-    def _closed(self, event: Completion | Cancelled) -> tuple[SessionEvent, ...]:
-        """Tell the results of a batch with the last of them. A result that comes late is in the ledger only."""
-        if isinstance(event, Cancelled) and event.reason in NOT_RUN:
-            self._open.clear()
-        if self._open.get(event.call_id) != "":
-            return _NOTHING
-        self._open[event.call_id] = type(event).__name__.lower()
-        self._repeated += is_repeated(event)
-        if not all(self._open.values()):
-            return _NOTHING
-        results, place = tuple(self._open.items()), (self.seq, self._turn, self._round)
-        return (StatusEvent("tool_results", *place, results=results, repeated=self._repeated),)
+    def _paused(self, event: Awaited) -> tuple[SessionEvent, ...]:
+        waits = (
+            *[AwaitedCall(call_id, "external") for call_id in event.external],
+            *[AwaitedCall(call_id, "approval") for call_id in event.approvals],
+        )
+        ids = {each.call_id for each in waits}
+        calls = tuple([call for call in self._batch.calls.values() if call.id in ids])
+        result = self._ask.waits(event, calls)
+        return (TurnPausedEvent(self.seq, event.turn, self._round, waits), terminal(result, self.seq))
 
     def _turn_ended(self, event: TurnEnded) -> tuple[SessionEvent, ...]:
-        result = self._asked.ended(event)
-        told = turn_ended(event, self.seq, is_last=result is not None)
-        self._asked = self._asked if result is None else _AskSoFar()
-        return (told,) if result is None else (told, terminal(result, self.seq))
+        result, seq = self._ask.ended(event), self.seq
+        place = seq, event.turn, event.status, event.cause, event.repaired
+        if result is None:
+            return (TurnEndedEvent(*place),)
+        self._ask = AskFold()
+        return (TurnEndedEvent(*place, more=True), terminal(result, seq))

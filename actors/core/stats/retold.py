@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import asdict
 
-from actors.core.session.state import WHY
 from actors.core.stats.measures import status_label
 from actors.core.stats.stats import OUR_BUG, ToolCounts
 from actors.core.stream_events.event_json import Fields
@@ -45,17 +44,17 @@ class RetoldWork:
         match event:
             case {
                 "type": "complete" | "error",
-                "status": "complete" | "cancelled" | "failed" | "interrupted" as status,
+                "result": {"status": "complete" | "cancelled" | "failed" | "interrupted" as status},
             }:
                 self.asks[status] += 1
-            case {"status": "request_failed"}:
+            case {"type": "request_failed"}:
                 self.answer(binding, (event.get("cause") or {}).get("status"))
-            case {"status": "message", "detail": str(fault)} if fault:  # its request was told to have failed
+            case {"type": "message", "error": str(error)} if error:  # a `request_failed` counted its request
                 self.use(binding, event.get("usage"))
-            case {"status": "message", "message": {"calls": _}}:
+            case {"type": "message", "message": {"calls": _}}:
                 self.answer(binding, 200, event.get("usage"))
-            case {"status": "tool_results", "results": list(results)}:
-                self.failures += sum(each["end"] == "failed" for each in results)
+            case {"type": "tool_results", "results": list(results)}:
+                self.failures += sum(each["outcome"] == "failed" for each in results)
             case _:
                 pass
 
@@ -85,25 +84,25 @@ class _Retold:
     def take(self, event: Fields) -> None:
         self.work.take(event, self.binding)
         match event:
-            case {"status": "turn_started", "detail": str(binding)}:
+            case {"type": "turn_started", "binding": str(binding)}:
                 self.backend, self.is_limited, self.is_unanswered = _backend(binding), False, False
                 self.binding = binding
-            case {"status": "request"}:
+            case {"type": "request_sent"}:
                 self.is_unanswered, tools_off = True, bool(event.get("tools_off"))
                 self.mine.tool_loop_max_iterations += tools_off and not self.is_limited
                 self.is_limited |= tools_off
-            case {"status": "message", "message": {"calls": list(calls)}}:
+            case {"type": "message", "message": {"calls": list(calls)}}:
                 self.is_unanswered = False
                 self.mine.said(Message("model", tuple(map(_call, calls))))
-            case {"status": "tool_results", "results": list(results)}:
-                self.mine.tool_calls_invalid_args += sum(each["end"] == "refused" for each in results)
+            case {"type": "tool_results", "results": list(results)}:
+                self.mine.tool_calls_invalid_args += sum(each["outcome"] == "refused" for each in results)
                 self.mine.tool_calls_repeated += event.get("repeated", 0)
-            case {"status": "rewritten", **more} if more.get("detail") not in WHY.values():
+            case {"type": "lane_rewritten", "reason": "refusal" | "thinking"}:
                 self.refused()
-            case {"status": "call_repaired"}:
+            case {"type": "call_repaired"}:
                 self.mine.tool_calls_repaired += 1
-            case {"status": "turn_ended"}:
-                self.mine.answers_repaired += "repaired" in event
+            case {"type": "turn_ended"}:
+                self.mine.answers_repaired += bool(event.get("repaired"))
                 if (event.get("cause") or {}).get("kind") == OUR_BUG:
                     self.refused()
             case {"type": "subagent", "session": str(name), "event": dict(inner)}:

@@ -1,151 +1,141 @@
-"""The JSON Schema of an event: what `event_json` may give, said to a program.
+"""Generate the JSON Schema of stream events from the annotations of their structs.
 
-It is closed, so that a test finds a field that is not in it. A reader of events should not be: a version may gain
-fields.
+The schema describes the output of `event_json`. It is closed, so tests find a field that is missing in it. A program
+that reads events should accept unknown fields, because a version may gain fields.
 """
 
-from typing import Any, Final, get_args
+from functools import cache
+from types import NoneType, UnionType
+from typing import Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
-from actors.core.schemas.repair import RepairKind
+from msgspec import Struct
+
 from actors.core.stream_events.event_json import VERSION
-from actors.core.stream_events.feed import STATUSES, AskStatus
+from actors.core.stream_events.events import OwnEvent, SubagentEvent
+from actors.core.stream_events.results import AskStatus, PendingCall
+from actors.core.transcript.diagnostics import Report
+from actors.core.values.content import Message, ToolCall
+from actors.core.values.identity import Binding
+from actors.core.values.progress import Attempt
+from actors.core.values.stream import Cut, Usage
 
 Schema = dict[str, Any]  # Any: JSON values
 
 _STRING: Final[Schema] = {"type": "string"}
 _COUNT: Final[Schema] = {"type": "integer", "minimum": 0}
-_WORD_OR_NONE: Final[Schema] = {"type": ["string", "null"]}
 _COUNTS: Final[Schema] = {"type": "object", "additionalProperties": _COUNT}
+_PLAIN: Final[dict[Any, Schema]] = {  # Any: types
+    str: _STRING,
+    bool: {"type": "boolean"},
+    int: _COUNT,
+    float: {"type": "number", "minimum": 0},
+    NoneType: {"type": "null"},
+}
 
 
 def _list(items: Schema) -> Schema:
     return {"type": "array", "items": items}
 
 
-def _object(optional: tuple[str, ...] = (), **fields: Schema) -> Schema:
+def _object(fields: dict[str, Schema], optional: tuple[str, ...] = ()) -> Schema:
     required = [name for name in fields if name not in optional]
     return {"type": "object", "properties": fields, "required": required, "additionalProperties": False}
 
 
-_CALLED: Final[dict[str, Schema]] = {
-    "id": _STRING,
-    "name": _STRING,
-    "arguments": {"type": "object"},
-    "raw": _STRING,
-}
-_CALL = _object(("raw",), **_CALLED)
-_PENDING = _object(("raw",), **_CALLED, kind={"enum": ["external", "approval"]}, digest=_STRING)
-_PROGRESS = _object(
-    id=_STRING, name=_STRING, fraction={"type": ["number", "null"], "minimum": 0, "maximum": 1}
-)
-_MESSAGE = _object(
-    text=_STRING,
-    thinking=_STRING,
-    calls=_list(_CALL),
-    blocks=_list(_STRING),
-    cut=_WORD_OR_NONE,
-    left_out=_COUNTS,
-)
-_REASONED = _list(_object(id=_STRING, reason=_STRING))
-_REQUEST = _object(
-    binding=_STRING,
-    epoch=_COUNT,
-    bytes_as_before=_COUNT,
-    bytes=_COUNT,
-    dialect=_STRING,
-    calls=_list(_STRING),
-    emitted_calls=_list(_STRING),
-    emitted_results=_list(_STRING),
-    synthetic=_REASONED,
-    dedupe=_REASONED,
-    losses=_COUNTS,
-    fillers=_COUNTS,
-)
-_CAUSE = _object(kind=_STRING, status={"type": ["integer", "null"]})
-_REPAIR = _object(kind={"enum": list(get_args(RepairKind))}, path=_STRING, id=_WORD_OR_NONE)
-_SECONDS: Final[Schema] = {"type": "number", "minimum": 0}
-_ATTEMPT = _object(
-    binding=_STRING, status=_STRING, why=_STRING, cause={"anyOf": [{"type": "null"}, _CAUSE]}, wait=_SECONDS
-)
-_USAGE = _object(
-    input_tokens=_COUNT, output_tokens=_COUNT, cache_read_tokens=_COUNT, cache_write_tokens=_COUNT
-)
-_PLACE: Final[dict[str, Schema]] = {
-    "seq": {"type": ["integer", "null"], "minimum": 0},
-    "more": {"type": "boolean"},
-    "turn": _COUNT,
-    "round": _COUNT,
-}
+def schema_of(hint: Any) -> Schema:  # Any: a type annotation
+    """Return the schema of a value with this annotation."""
+    hint = getattr(hint, "__supertype__", hint)  # a NewType
+    if (known := _PLAIN.get(hint) or _forms().get(hint)) is not None:
+        return known
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin in (Union, UnionType):
+        return {"anyOf": [schema_of(each) for each in arguments]}
+    if origin is Literal:
+        return {"enum": list(arguments)}
+    if origin is tuple:
+        return _list(schema_of(arguments[0]))
+    if origin is dict:
+        return _COUNTS if arguments[1] is int else {"type": "object"}
+    return _object(_fields(hint))
 
 
-def _kind(*names: str, optional: tuple[str, ...] = (), **fields: Schema) -> Schema:
-    return _object(optional, v={"const": VERSION}, type={"enum": list(names)}, **fields)
+def _fields(kind: type[Struct]) -> dict[str, Schema]:
+    hints = get_type_hints(kind)
+    return {name: schema_of(hints[name]) for name in kind.__struct_fields__}
 
 
-_OWN: Final[tuple[Schema, ...]] = (
-    _kind("text", "thinking", text=_STRING, turn=_COUNT, round=_COUNT, offset=_COUNT),
-    _kind("tool_call", optional=(), id=_STRING, name=_STRING, arguments={"type": "object"}, **_PLACE),
-    _kind(
-        "status",
-        optional=(
-            "message",
-            "results",
-            "pending",
-            "progress",
-            "tools_off",
-            "omitted",
-            "cause",
-            "request",
-            "repaired",
-            "repeated",
-            "usage",
-            "wait",
-        ),
-        status={"enum": list(STATUSES)},
-        detail=_STRING,
-        **_PLACE,
-        message=_MESSAGE,
-        results=_list(_object(id=_STRING, end=_STRING)),
-        pending=_PENDING,
-        progress=_PROGRESS,
-        tools_off={"const": True},
-        omitted=_list(_STRING),
-        cause=_CAUSE,
-        request=_REQUEST,
-        repaired=_list(_REPAIR),
-        repeated=_COUNT,
-        usage=_USAGE,
-        wait=_SECONDS,
-    ),
-    _kind(
-        "complete",
-        "error",
-        seq=_COUNT,
-        status={"enum": list(get_args(AskStatus))},
-        text=_STRING,
-        why=_STRING,
-        served_by=_STRING,
-        attempts=_list(_ATTEMPT),
-        turn=_COUNT,
-        rounds=_COUNT,
-        finish=_WORD_OR_NONE,
-        cut=_WORD_OR_NONE,
-        left_out=_COUNTS,
-        awaiting=_list(_CALL),
-        usage=_USAGE,
-    ),
-)
-"""Of what happens in the session itself."""
+@cache
+def _forms() -> dict[Any, Schema]:  # Any: types
+    """Return the schemas of the types that `event_json` does not show by their fields."""
+    called = {"id": _STRING, "name": _STRING, "arguments": {"type": "object"}, "raw": _STRING}
+    call = _object(called, ("raw",))
+    reasons = _list(_object({"id": _STRING, "reason": _STRING}))
+    ids = _list(_STRING)
+    message = {"text": _STRING, "thinking": _STRING, "calls": _list(call), "blocks": ids}
+    pending = {**called, "kind": {"enum": ["external", "approval"]}, "digest": _STRING}
+    report = {
+        "dialect": _STRING,
+        "calls": ids,
+        "emitted_calls": ids,
+        "emitted_results": ids,
+        "synthetic": reasons,
+        "dedupe": reasons,
+        "losses": _COUNTS,
+        "fillers": _COUNTS,
+    }
+    return {
+        Binding: _STRING,
+        ToolCall: call,
+        Message: _object(message),
+        PendingCall: _object(pending, ("raw",)),
+        Report: _object(report),
+    }
 
-KINDS: Final[tuple[Schema, ...]] = (
-    *_OWN,
-    _kind("subagent", path=_list(_STRING), session=_STRING, event={"oneOf": list(_OWN)}),
-)
-"""One for each kind of event."""
 
-SCHEMA: Final[Schema] = {
-    "$schema": "https://json-schema.org/draft/2020-12/schema",
-    "title": "An event of a session",
-    "oneOf": list(KINDS),
-}
-"""Of any event."""
+def _result() -> Schema:
+    return _object(
+        {
+            "status": schema_of(AskStatus),
+            "text": _STRING,
+            "why": _STRING,
+            "served_by": _STRING,
+            "attempts": _list(schema_of(Attempt)),
+            "turn": _COUNT,
+            "rounds": _COUNT,
+            "finish": schema_of(str | None),
+            "cut": schema_of(Cut | None),
+            "left_out": _COUNTS,
+            "awaiting": _list(schema_of(ToolCall)),
+            "usage": schema_of(Usage),
+        }
+    )
+
+
+EVENT_TYPES: Final[tuple[type[Struct], ...]] = (*get_args(OwnEvent), SubagentEvent)
+"""Every class of stream events, in the order of the reference."""
+
+
+def _event(kind: type[Struct], **replaced: Schema) -> Schema:
+    tag: dict[str, Schema] = {"v": {"const": VERSION}, "type": {"const": kind.__struct_config__.tag}}
+    hints = get_type_hints(kind)
+    own = {name: replaced.get(name) or schema_of(hints[name]) for name in kind.__struct_fields__}
+    return {"title": kind.__name__, **_object({**tag, **own})}
+
+
+def _schema() -> Schema:
+    result = {"$ref": "#/$defs/result"}
+    own = [
+        _event(kind, result=result) if "result" in kind.__struct_fields__ else _event(kind)
+        for kind in EVENT_TYPES[:-1]
+    ]
+    subagent = _event(SubagentEvent, event={"$ref": "#/$defs/own"})
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "SessionEvent",
+        "oneOf": [{"$ref": "#/$defs/own"}, subagent],
+        "$defs": {"own": {"oneOf": own}, "result": _result()},
+    }
+
+
+SCHEMA: Final[Schema] = _schema()
+"""The schema of any stream event."""

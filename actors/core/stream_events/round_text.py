@@ -4,7 +4,7 @@ In:  deltas of text and thinking, some of which may be missing, and each round's
 Out: the pieces to show, in order.
 """
 
-from actors.core.stream_events.feed import TextEvent, ThinkingEvent
+from actors.core.stream_events.events import TextEvent, ThinkingEvent
 
 
 class RoundText:

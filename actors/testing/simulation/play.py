@@ -11,14 +11,15 @@ import anyio
 from anyio.abc import TaskGroup
 
 from actors.core.data.jsonio import JsonValue
-from actors.core.stream_events.feed import (
+from actors.core.stream_events.events import (
     CompleteEvent,
     ErrorEvent,
+    MessageEvent,
+    ResyncEvent,
     SessionEvent,
-    StatusEvent,
     TextEvent,
-    TurnResult,
 )
+from actors.core.stream_events.results import TurnResult
 from actors.errors import (
     ActorsError,
     Busy,
@@ -66,9 +67,9 @@ class Reader:
         match event:
             case TextEvent(text=text, turn=turn, round=number):
                 self._text[turn, number] = self._text.get((turn, number), "") + text
-            case StatusEvent(status="resync"):
+            case ResyncEvent():
                 self._missed = True
-            case StatusEvent(status="message", turn=turn, round=number, message=message) if message:
+            case MessageEvent(turn=turn, round=number, message=message):
                 return self._missed or message.text.startswith(self._text.get((turn, number), ""))
             case _:
                 pass

@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 from msgspec import Struct
 
-from actors.core.stream_events.feed import TurnResult
+from actors.core.stream_events.results import TurnResult
 from actors.core.turn.batch import Approve
 from actors.errors import ActorsError, ConfigError
 from actors.runtime.handle import Session

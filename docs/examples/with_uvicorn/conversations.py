@@ -7,8 +7,9 @@ from contextlib import aclosing, asynccontextmanager
 from types import FrameType
 from typing import TypeVar
 
-from actors import ActorsError, AskFailed, Runtime, sse_frame
+from actors import ActorsError, AskFailed, Runtime
 from actors.errors import Busy, HostFull, KernelError, OverBudget, SessionClosed
+from actors.events import sse_frame
 
 TARGET = "openai:gpt-5.2"
 Piece = TypeVar("Piece")

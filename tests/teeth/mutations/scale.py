@@ -20,16 +20,16 @@ BELOW = "tests/test_stats.py::test_calls_of_subagents_are_counted_with_the_backe
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "scale: events do not say that a request had its tools off",
-        "actors/core/session/publishing.py:requested",
-        "StatusEvent(*..., tools_off=event.tools_off, omitted=omitted)",
-        "StatusEvent(*..., omitted=omitted)",
+        "actors/core/session/publishing.py:Publisher._requested",
+        "event.tools_off",
+        "False",
         (COUNTED,),
     ),
     Mutation(
         "scale: a turn's end does not say why",
-        "actors/core/session/publishing.py:turn_ended",
-        'StatusEvent("turn_ended", seq, event.turn, **..., cause=event.cause)',
-        'StatusEvent("turn_ended", seq, event.turn, **...)',
+        "actors/core/session/publishing.py:Publisher._turn_ended",
+        "event.cause",
+        "None",
         (COUNTED,),
     ),
     Mutation(
@@ -42,8 +42,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "scale: from events, a failed call counts as an invalid one",
         "actors/core/stats/retold.py:_Retold.take",
-        'each["end"] == "refused"',
-        'each["end"] != "returned"',
+        'each["outcome"] == "refused"',
+        'each["outcome"] != "returned"',
         (TOLD,),
     ),
     Mutation(
@@ -57,11 +57,11 @@ MUTATIONS: tuple[Mutation, ...] = (
         "scale: from events, a lane that is rewritten for another reason counts as a refusal",
         "actors/core/stats/retold.py:_Retold.take",
         """
-        case {"status": "rewritten", **more} if more.get("detail") not in WHY.values():
+        case {"type": "lane_rewritten", "reason": "refusal" | "thinking"}:
             ...
         """,
         """
-        case {"status": "rewritten"}:
+        case {"type": "lane_rewritten"}:
             ...
         """,
         (TOLD,),

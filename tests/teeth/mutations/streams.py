@@ -18,33 +18,67 @@ TOKENS = "tests/test_tracing.py::test_tokens_are_those_of_each_request_and_of_wh
 SPANS = "tests/test_tracing.py::test_an_ask_is_a_span_below_its_callers_with_its_requests_and_its_tool_calls_in_it"
 WITHIN = "tests/test_session_events.py::test_a_reader_that_comes_in_the_midst_of_an_answer_hears_the_rest_as_it_comes"
 
+WAITS = "tests/test_published.py::test_an_ask_that_waits_is_told_alike"
+DELTA = "tests/core/test_stream_events.py::test_the_frame_of_a_delta_contains_the_same_json_as_event_json"
+
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
-        "streams: a late reader is told of calls that were never run as of a batch",
-        "actors/core/session/publishing.py:NOT_RUN",
-        '("never_started", *...)',
-        "(*...,)",
+        "streams: live events do not have the numbers of the log",
+        "actors/journal/live_events.py:LiveEvents.publish",
+        "self._publisher.seq = last - len(events)",
+        "",
         (LOG,),
     ),
     Mutation(
+        "streams: a resumed turn does not report the results of its batch",
+        "actors/core/session/awaiting.py:publisher_at",
+        "Publisher(0, state.turns, number, ask, batch)",
+        "Publisher(0, state.turns, number, ask)",
+        (WAITS,),
+    ),
+    Mutation(
+        "streams: a switch after a crash is not shown in the stream of its ask",
+        "actors/session/session_actor.py:SessionActor._go_on",
+        "self._generation.live.begin(pending.current.sink, publisher)",
+        "pass",
+        (
+            "tests/test_recovery_of_sessions.py::"
+            "test_a_switch_that_was_held_when_a_session_crashed_is_applied_and_told",
+        ),
+    ),
+    Mutation(
+        "streams: the frame of a text has no version",
+        "actors/core/stream_events/event_json.py:sse_frame",
+        "(head, _encode(event)[1:])",
+        "(head.replace(b'\"v\":1,', b''), _encode(event)[1:])",
+        (DELTA,),
+    ),
+    Mutation(
+        "streams: calls that were never started are reported as results",
+        "actors/core/session/publishing.py:NOT_RUN",
+        '("never_started", *...)',
+        "(*...,)",
+        ("tests/test_published.py::test_calls_that_were_never_started_are_in_no_results_event",),
+    ),
+    Mutation(
         "streams: a rewritten request counts as one more round",
-        "actors/core/session/publishing.py:_AskSoFar.requested",
+        "actors/core/session/publishing.py:AskFold.requested",
         "self.request != (turn, number)",
         "1",
         (LOG,),
     ),
     Mutation(
         "streams: the attempts of an ask are those of its last turn",
-        "actors/core/session/publishing.py:_AskSoFar.ended",
+        "actors/core/session/publishing.py:AskFold.ended",
         "self.attempts += (*event.retried, ended)",
         "self.attempts = [ended]",
         (FAILOVER,),
     ),
     Mutation(
         "streams: a number is said to be seen when its first event is",
-        "actors/core/session/publishing.py:said",
-        "StatusEvent(*..., **..., more=bool(calls), usage=event.usage)",
-        "StatusEvent(*..., **..., usage=event.usage)",
+        "actors/core/session/publishing.py:Publisher._answered",
+        "MessageEvent(*..., more=bool(calls))",
+        "MessageEvent(*...)",
         (GROUPS, CUT),
     ),
     Mutation(
@@ -91,9 +125,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "tracing: a message has the usage of no request",
-        "actors/core/session/publishing.py:said",
-        "StatusEvent(*..., **..., usage=event.usage)",
-        "StatusEvent(*..., **...)",
+        "actors/core/session/publishing.py:Publisher._answered",
+        "event.usage",
+        "Usage()",
         (TOKENS,),
     ),
     Mutation(
@@ -112,9 +146,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "stats: who reads later is not told of repetitions",
-        "actors/core/session/publishing.py:Publisher._closed",
-        "self._repeated += is_repeated(event)",
-        "self._repeated = 0",
+        "actors/core/session/publishing.py:Batch.close",
+        "self.repeated += is_repeated(event)",
+        "self.repeated = 0",
         (REPEATED,),
     ),
     Mutation(

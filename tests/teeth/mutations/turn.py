@@ -208,14 +208,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "awaiting: a late reader is not told how the ask stands",
-        "actors/core/session/publishing.py:Publisher.published",
-        "(told, terminal(self._asked.waits(event, calls), self.seq))",
-        "(told, terminal(self._asked.waits(event, calls), self.seq))[:1]",
+        "actors/core/session/publishing.py:Publisher._paused",
+        "(TurnPausedEvent(*...), terminal(result, self.seq))",
+        "(TurnPausedEvent(*...),)",
         ("tests/test_published.py::test_an_ask_that_waits_is_told_alike",),
     ),
     Mutation(
         "awaiting: a late reader does not know what was tried before a turn waited",
-        "actors/core/session/publishing.py:_AskSoFar.waits",
+        "actors/core/session/publishing.py:AskFold.waits",
         "self.attempts, self.finish, self.cut = (list(ask.attempts), None, None)",
         "self.finish, self.cut = (None, None)",
         ("tests/test_published.py::test_an_ask_that_waits_is_told_alike",),

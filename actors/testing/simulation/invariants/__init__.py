@@ -7,7 +7,7 @@ met is counted, so that a run that never played one shows it.
 from collections.abc import Collection, Mapping
 from typing import Protocol
 
-from actors.core.stream_events.feed import TurnResult
+from actors.core.stream_events.results import TurnResult
 from actors.testing.simulation.invariants.answers import AnswerForms
 from actors.testing.simulation.invariants.arguments import GivenArguments
 from actors.testing.simulation.invariants.below import EndedSubagents

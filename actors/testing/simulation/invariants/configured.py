@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from actors.core.log import events
-from actors.core.stream_events.feed import Deferred, SwitchOutcome
+from actors.core.stream_events.results import Deferred, SwitchOutcome
 from actors.testing.simulation.plan import AT_TIMES, OF_A_TOOLSET
 from actors.testing.simulation.witness import Problems, Witness
 

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from actors.core.log import events
-from actors.core.stream_events.feed import TurnResult
+from actors.core.stream_events.results import TurnResult
 from actors.testing.simulation.witness import Witness
 
 WITHOUT_CONTENT = ("empty", "unparsed")

@@ -1,0 +1,509 @@
+"""Define the stream events: everything that a reader of an ask or of a session can receive.
+
+`actors.core.session.publishing` makes the durable ones from the session's log, live and for replay. The actors that
+observe something transient (a text delta, a failed request, a tool's progress) make the ephemeral ones.
+
+A durable event has a sequence number (`seq`), its position in the session's log, and is in the log before it is shown.
+An ephemeral event exists only while it is streamed, and a slow reader may miss it. One log record can yield several
+stream events with the same `seq`; all but the last have `more=True`, so a reader resumes only after an event without.
+An ask's stream ends with exactly one `CompleteEvent` or `ErrorEvent`.
+"""
+
+from typing import ClassVar, Literal, Protocol, TypeAlias
+
+from msgspec import Struct
+
+from actors.core.data.jsonio import JsonValue
+from actors.core.log.events import EpochReason, TurnStatus, Verdict
+from actors.core.schemas.repair import Repair
+from actors.core.stream_events.results import PendingCall, TurnResult
+from actors.core.transcript.diagnostics import Report
+from actors.core.values.content import Message
+from actors.core.values.identity import Binding, CallId
+from actors.core.values.progress import Cause
+from actors.core.values.stream import Cut, Usage
+
+CallOutcome: TypeAlias = Literal["returned", "failed", "denied", "refused", "cancelled"]
+"""How a tool call ended. `refused`: the call was invalid, so its tool did not run."""
+
+
+def _tag(name: str) -> str:
+    """Return an event's `type`: its class name in snake case, without the suffix."""
+    words = "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name)
+    return words.lstrip("_").removesuffix("_event")
+
+
+class StreamEvent(Struct, frozen=True, tag_field="type", tag=_tag):
+    """The base of all stream events."""
+
+
+class DurableEvent(StreamEvent, frozen=True):
+    """The base of all events that the session's log keeps."""
+
+    seq: int
+
+
+class _TurnEvent(DurableEvent, frozen=True):
+    turn: int
+
+
+class _RoundEvent(_TurnEvent, frozen=True):
+    round: int
+
+
+class _Delta(StreamEvent, frozen=True):
+    text: str
+    turn: int
+    round: int
+    offset: int
+
+
+class TextEvent(_Delta, frozen=True):
+    """A piece of the answer's text. `offset` is its position in the round, in characters. Ephemeral."""
+
+    type: ClassVar[Literal["text"]] = "text"
+
+
+class ThinkingEvent(_Delta, frozen=True):
+    """A piece of the model's visible reasoning. `offset` counts text and reasoning together. Ephemeral."""
+
+    type: ClassVar[Literal["thinking"]] = "thinking"
+
+
+class SessionOpenedEvent(DurableEvent, frozen=True):
+    """The session was opened on `target`. Only in a session's events."""
+
+    type: ClassVar[Literal["session_opened"]] = "session_opened"
+    target: str
+
+
+class SessionClosedEvent(_TurnEvent, frozen=True):
+    """The session was closed. Only in a session's events."""
+
+    type: ClassVar[Literal["session_closed"]] = "session_closed"
+    reason: str = ""
+
+
+class AskStartedEvent(_TurnEvent, frozen=True):
+    """An ask began with the user's message. `turn` is the number of its first turn."""
+
+    type: ClassVar[Literal["ask_started"]] = "ask_started"
+    message: Message
+
+
+class TurnStartedEvent(_TurnEvent, frozen=True):
+    """A turn began on `binding`, which serves it to its end."""
+
+    type: ClassVar[Literal["turn_started"]] = "turn_started"
+    binding: Binding
+
+
+class FailoverEvent(_TurnEvent, frozen=True):
+    """The ask continues with another turn, on another backend. The `TurnStartedEvent` of that turn follows."""
+
+    type: ClassVar[Literal["failover"]] = "failover"
+    backend: str
+    more: bool = True
+
+
+class MemberSkippedEvent(StreamEvent, frozen=True):
+    """A member of the pool accepts none of the session's tools and is not used. Ephemeral."""
+
+    type: ClassVar[Literal["member_skipped"]] = "member_skipped"
+    turn: int
+    member: str
+    reason: str
+
+
+class RequestSentEvent(_RoundEvent, frozen=True):
+    """A request is about to be sent.
+
+    Args:
+        binding: The binding it goes to.
+        tools_off: Whether the model may not call tools.
+        omitted: Parameters that the request leaves out because the provider refused them.
+    """
+
+    type: ClassVar[Literal["request_sent"]] = "request_sent"
+    binding: Binding
+    tools_off: bool = False
+    omitted: tuple[str, ...] = ()
+
+
+class RequestRenderedEvent(StreamEvent, frozen=True):
+    """The transcript that a request carries. Ephemeral.
+
+    Args:
+        binding: The binding it was rendered for.
+        epoch: The epoch of the binding's lane, from 0.
+        reused_bytes: Bytes of the transcript that an earlier request of this epoch has sent already.
+        total_bytes: Bytes of the whole transcript.
+        report: What the renderer did.
+    """
+
+    type: ClassVar[Literal["request_rendered"]] = "request_rendered"
+    turn: int
+    round: int
+    binding: Binding
+    epoch: int
+    reused_bytes: int
+    total_bytes: int
+    report: Report
+
+
+class RequestFailedEvent(StreamEvent, frozen=True):
+    """A request failed. Ephemeral.
+
+    Args:
+        error: The HTTP status, or the class of the exception.
+        cause: The kind of failure.
+        retry_after: Seconds until the request is sent again; None if it is not.
+    """
+
+    type: ClassVar[Literal["request_failed"]] = "request_failed"
+    turn: int
+    round: int
+    error: str
+    cause: Cause
+    retry_after: float | None = None
+
+
+class MessageEvent(_RoundEvent, frozen=True):
+    """The model's whole message of a round. Its calls follow as `ToolCallEvent`s. A summary has round 0.
+
+    Args:
+        message: The message; without blocks if the answer had no content.
+        usage: Tokens of the request that it answers.
+        error: Why the answer broke off; empty if it did not.
+        incomplete: Why the answer is incomplete although the provider ended it; None if it is whole.
+        dropped: Parts of the answer that the message does not contain, by the provider's name for them.
+    """
+
+    type: ClassVar[Literal["message"]] = "message"
+    message: Message
+    usage: Usage = Usage()
+    error: str = ""
+    incomplete: Cut | None = None
+    dropped: dict[str, int] = {}
+    more: bool = False
+
+
+class ToolCallEvent(_RoundEvent, frozen=True):
+    """The model called a tool. `arguments` are the model's, complete but not validated yet."""
+
+    type: ClassVar[Literal["tool_call"]] = "tool_call"
+    call_id: CallId
+    name: str
+    arguments: dict[str, JsonValue]
+    more: bool = False
+
+
+class CallRepairedEvent(_RoundEvent, frozen=True):
+    """The arguments of a call had a slip with exactly one valid reading, and the call runs with that."""
+
+    type: ClassVar[Literal["call_repaired"]] = "call_repaired"
+    call_id: CallId
+    name: str
+    repaired: tuple[Repair, ...]
+
+
+class ToolProgressEvent(StreamEvent, frozen=True):
+    """A running tool reported its progress. `fraction` is from 0 to 1, None if the tool gave none. Ephemeral."""
+
+    type: ClassVar[Literal["tool_progress"]] = "tool_progress"
+    turn: int
+    round: int
+    call_id: CallId
+    name: str
+    message: str
+    fraction: float | None = None
+
+
+class ToolFailedEvent(StreamEvent, frozen=True):
+    """A tool raised an exception or timed out. `error` is the class of the exception. Ephemeral."""
+
+    type: ClassVar[Literal["tool_failed"]] = "tool_failed"
+    turn: int
+    round: int
+    call_id: CallId
+    error: str
+
+
+class CallEnd(Struct, frozen=True):
+    """How one call of a batch ended."""
+
+    call_id: CallId
+    outcome: CallOutcome
+
+
+class ToolResultsEvent(_RoundEvent, frozen=True):
+    """Every call of the model's message has ended.
+
+    Args:
+        results: How each call ended, in call order.
+        repeated: How many calls were noticed to repeat an earlier call with the same result.
+    """
+
+    type: ClassVar[Literal["tool_results"]] = "tool_results"
+    results: tuple[CallEnd, ...]
+    repeated: int = 0
+
+
+class ApprovalRequestedEvent(_RoundEvent, frozen=True):
+    """A call waits for approval."""
+
+    type: ClassVar[Literal["approval_requested"]] = "approval_requested"
+    pending: PendingCall
+
+
+class ApprovalDecidedEvent(_RoundEvent, frozen=True):
+    """A call was approved or denied. `pending` is the call; None if the log does not know it any more."""
+
+    type: ClassVar[Literal["approval_decided"]] = "approval_decided"
+    verdict: Verdict
+    pending: PendingCall | None = None
+
+
+class AwaitedCall(Struct, frozen=True):
+    """A call that keeps its turn waiting: for the caller's result, or for an approval."""
+
+    call_id: CallId
+    kind: Literal["external", "approval"]
+
+
+class TurnPausedEvent(_RoundEvent, frozen=True):
+    """The turn waits for its caller. A `CompleteEvent` with the status `awaiting` follows."""
+
+    type: ClassVar[Literal["turn_paused"]] = "turn_paused"
+    calls: tuple[AwaitedCall, ...]
+    more: bool = True
+
+
+class TurnResumedEvent(_TurnEvent, frozen=True):
+    """The paused turn continues, or is closed."""
+
+    type: ClassVar[Literal["turn_resumed"]] = "turn_resumed"
+
+
+class FormatRequestedEvent(_TurnEvent, frozen=True):
+    """A message told the model the required form of its answer, or the error in its last answer."""
+
+    type: ClassVar[Literal["format_requested"]] = "format_requested"
+    message: Message
+
+
+class LaneRewrittenEvent(_TurnEvent, frozen=True):
+    """The transcript for a binding is rendered anew in its next epoch.
+
+    Args:
+        binding: The binding whose lane is rewritten.
+        reason: Why; `refusal` and `thinking` follow a refused request, and `media` replaces attachments by notes.
+        detail: The same in words for people: the provider's error message, or what changed.
+    """
+
+    type: ClassVar[Literal["lane_rewritten"]] = "lane_rewritten"
+    binding: Binding
+    reason: EpochReason
+    detail: str = ""
+
+
+class TurnEndedEvent(_TurnEvent, frozen=True):
+    """A turn ended; all of its calls are closed. The event of the ask's end follows if it was the last turn.
+
+    Args:
+        status: How it ended; `handed_over` if another turn of the ask follows.
+        cause: The failure or the limit that ended it, if any.
+        repaired: Slips in its answer with exactly one valid reading, which is the answer's value.
+    """
+
+    type: ClassVar[Literal["turn_ended"]] = "turn_ended"
+    status: TurnStatus
+    cause: Cause | None = None
+    repaired: tuple[Repair, ...] = ()
+    more: bool = False
+
+
+class SwitchQueuedEvent(_TurnEvent, frozen=True):
+    """A switch to `target` was requested during a turn and waits for the turn's end."""
+
+    type: ClassVar[Literal["switch_queued"]] = "switch_queued"
+    target: str
+
+
+class SwitchAppliedEvent(_TurnEvent, frozen=True):
+    """The next turn goes to `target`."""
+
+    type: ClassVar[Literal["switch_applied"]] = "switch_applied"
+    target: str
+
+
+class SwitchSupersededEvent(_TurnEvent, frozen=True):
+    """The queued switch to `target` was replaced by a later one, to `replaced_by`."""
+
+    type: ClassVar[Literal["switch_superseded"]] = "switch_superseded"
+    target: str
+    replaced_by: str
+
+
+class SwitchFailedEvent(_TurnEvent, frozen=True):
+    """The queued switch to `target` could not be applied."""
+
+    type: ClassVar[Literal["switch_failed"]] = "switch_failed"
+    target: str
+    error: str
+
+
+class ConfiguredEvent(_TurnEvent, frozen=True):
+    """The system prompt or the tools changed. `digest` names the new combination."""
+
+    type: ClassVar[Literal["configured"]] = "configured"
+    digest: str
+
+
+class ToolChangeDeferredEvent(StreamEvent, frozen=True):
+    """Tools changed during the turn, and requests declare them only from the next ask on. Ephemeral."""
+
+    type: ClassVar[Literal["tool_change_deferred"]] = "tool_change_deferred"
+    turn: int
+    round: int
+    reason: str
+
+
+class ResultsTrimmedEvent(_TurnEvent, frozen=True):
+    """Transcripts show a mark in place of `count` results. The ledger keeps them."""
+
+    type: ClassVar[Literal["results_trimmed"]] = "results_trimmed"
+    count: int
+
+
+class CompactedEvent(_TurnEvent, frozen=True):
+    """A summary replaced `replaced` messages of the history."""
+
+    type: ClassVar[Literal["compacted"]] = "compacted"
+    summary: Message
+    replaced: int
+
+
+class RewoundEvent(_TurnEvent, frozen=True):
+    """The history now ends where the turn `to` ended; 0 is its beginning. The log keeps the later turns."""
+
+    type: ClassVar[Literal["rewound"]] = "rewound"
+    to: int
+
+
+class EventsLostEvent(_TurnEvent, frozen=True):
+    """The journal lost the events `first` to `last` after it had acknowledged them.
+
+    Later events use their numbers again, beginning with this event.
+    """
+
+    type: ClassVar[Literal["events_lost"]] = "events_lost"
+    first: int
+    last: int
+
+
+class ResyncEvent(StreamEvent, frozen=True):
+    """The reader was too slow and missed `missed` events. `seq` is the last number that it received. Ephemeral."""
+
+    type: ClassVar[Literal["resync"]] = "resync"
+    seq: int
+    missed: int
+
+
+class CompleteEvent(DurableEvent, frozen=True):
+    """The ask ended as `complete` or `cancelled`, or is `awaiting` its caller. The last event of its stream."""
+
+    type: ClassVar[Literal["complete"]] = "complete"
+    result: TurnResult
+
+
+class ErrorEvent(DurableEvent, frozen=True):
+    """The ask ended as `failed` or `interrupted`. The last event of its stream."""
+
+    type: ClassVar[Literal["error"]] = "error"
+    result: TurnResult
+
+
+class SubagentEvent(StreamEvent, frozen=True):
+    """An event of a session that a tool opened, in the stream of the parent session. Ephemeral there.
+
+    Args:
+        path: The calls that lead to the subagent, beginning with the call of the session that is read.
+        session: The subagent's session id.
+        event: The subagent's event. Its `seq` is a position in the subagent's own log.
+    """
+
+    type: ClassVar[Literal["subagent"]] = "subagent"
+    path: tuple[CallId, ...]
+    session: str
+    event: "OwnEvent"
+
+
+TerminalEvent: TypeAlias = CompleteEvent | ErrorEvent
+_Ask: TypeAlias = (
+    AskStartedEvent
+    | TurnStartedEvent
+    | FailoverEvent
+    | MemberSkippedEvent
+    | TurnPausedEvent
+    | TurnResumedEvent
+    | TurnEndedEvent
+)
+_Round: TypeAlias = (
+    RequestSentEvent
+    | RequestRenderedEvent
+    | RequestFailedEvent
+    | TextEvent
+    | ThinkingEvent
+    | MessageEvent
+    | FormatRequestedEvent
+    | LaneRewrittenEvent
+)
+_Tool: TypeAlias = (
+    ToolCallEvent
+    | CallRepairedEvent
+    | ToolProgressEvent
+    | ToolFailedEvent
+    | ToolResultsEvent
+    | ApprovalRequestedEvent
+    | ApprovalDecidedEvent
+)
+_Session: TypeAlias = (
+    SessionOpenedEvent
+    | SwitchQueuedEvent
+    | SwitchAppliedEvent
+    | SwitchSupersededEvent
+    | SwitchFailedEvent
+    | ConfiguredEvent
+    | ToolChangeDeferredEvent
+    | ResultsTrimmedEvent
+    | CompactedEvent
+    | RewoundEvent
+    | EventsLostEvent
+    | ResyncEvent
+    | SessionClosedEvent
+)
+OwnEvent: TypeAlias = _Ask | _Round | _Tool | _Session | TerminalEvent
+"""An event of the session itself, not of a subagent."""
+
+SessionEvent: TypeAlias = OwnEvent | SubagentEvent
+"""Every stream event: a closed union, so a `match` over it can be exhaustive."""
+
+
+def droppable(event: SessionEvent) -> bool:
+    """Return True if a slow reader may miss an event: it is ephemeral, or a subagent's."""
+    return not isinstance(event, DurableEvent)
+
+
+class Sink(Protocol):
+    """The receiver of an ask's events. `put` never waits and never raises."""
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether it takes all events; otherwise the terminal event is enough."""
+
+    def put(self, event: SessionEvent) -> None:
+        """Accept an event; a terminal event ends the stream."""
+
+    def close(self, error: Exception | None = None) -> None:
+        """End the stream early, because of `error` if the session has not simply ended."""

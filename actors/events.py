@@ -1,0 +1,113 @@
+"""Stream events: their classes, their JSON form and their frames of server-sent events.
+
+`SessionEvent` is the union of all of them. Use `match` on the class, or compare `event.type`:
+
+    async for event in session.stream("Weather in Oslo?"):
+        match event:
+            case TextEvent(text=text):
+                print(text, end="")
+            case CompleteEvent(result=result):
+                print(result.usage)
+            case _:
+                pass
+"""
+
+from actors.core.stream_events.event_json import event_json, sse_frame
+from actors.core.stream_events.event_schema import SCHEMA
+from actors.core.stream_events.events import (
+    ApprovalDecidedEvent,
+    ApprovalRequestedEvent,
+    AskStartedEvent,
+    AwaitedCall,
+    CallEnd,
+    CallOutcome,
+    CallRepairedEvent,
+    CompactedEvent,
+    CompleteEvent,
+    ConfiguredEvent,
+    ErrorEvent,
+    EventsLostEvent,
+    FailoverEvent,
+    FormatRequestedEvent,
+    LaneRewrittenEvent,
+    MemberSkippedEvent,
+    MessageEvent,
+    RequestFailedEvent,
+    RequestRenderedEvent,
+    RequestSentEvent,
+    ResultsTrimmedEvent,
+    ResyncEvent,
+    RewoundEvent,
+    SessionClosedEvent,
+    SessionEvent,
+    SessionOpenedEvent,
+    SubagentEvent,
+    SwitchAppliedEvent,
+    SwitchFailedEvent,
+    SwitchQueuedEvent,
+    SwitchSupersededEvent,
+    TextEvent,
+    ThinkingEvent,
+    ToolCallEvent,
+    ToolChangeDeferredEvent,
+    ToolFailedEvent,
+    ToolProgressEvent,
+    ToolResultsEvent,
+    TurnEndedEvent,
+    TurnPausedEvent,
+    TurnResumedEvent,
+    TurnStartedEvent,
+)
+from actors.core.stream_events.results import PendingCall
+from actors.core.values.progress import Attempt, Cause
+
+__all__ = [
+    "SCHEMA",
+    "ApprovalDecidedEvent",
+    "ApprovalRequestedEvent",
+    "AskStartedEvent",
+    "Attempt",
+    "AwaitedCall",
+    "CallEnd",
+    "CallOutcome",
+    "CallRepairedEvent",
+    "Cause",
+    "CompactedEvent",
+    "CompleteEvent",
+    "ConfiguredEvent",
+    "ErrorEvent",
+    "EventsLostEvent",
+    "FailoverEvent",
+    "FormatRequestedEvent",
+    "LaneRewrittenEvent",
+    "MemberSkippedEvent",
+    "MessageEvent",
+    "PendingCall",
+    "RequestFailedEvent",
+    "RequestRenderedEvent",
+    "RequestSentEvent",
+    "ResultsTrimmedEvent",
+    "ResyncEvent",
+    "RewoundEvent",
+    "SessionClosedEvent",
+    "SessionEvent",
+    "SessionOpenedEvent",
+    "SubagentEvent",
+    "SwitchAppliedEvent",
+    "SwitchFailedEvent",
+    "SwitchQueuedEvent",
+    "SwitchSupersededEvent",
+    "TextEvent",
+    "ThinkingEvent",
+    "ToolCallEvent",
+    "ToolChangeDeferredEvent",
+    "ToolFailedEvent",
+    "ToolProgressEvent",
+    "ToolResultsEvent",
+    "TurnEndedEvent",
+    "TurnPausedEvent",
+    "TurnResumedEvent",
+    "TurnStartedEvent",
+    "event_json",
+    "sse_frame",
+]
