@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis.strategies import SearchStrategy
 
 import actors
+import actors.events
 from actors.adapters.failure import ACTIONS
 from actors.adapters.failure import Kind as FailureKind
 from actors.cli.exits import BY_KIND
@@ -114,6 +115,10 @@ TABLES: dict[str, tuple[Names, Callable[[], Names]]] = {
         lambda: set(re.findall(r"[A-Z]\w+", str(events.__doc__))) & named(Event),
     ),
     "docs/reference/api.md:Event": (named(Event), lambda: headed("api.md", "###") & named(Event)),
+    "actors/events.py:__all__": (
+        named(SessionEvent),
+        lambda: set(actors.events.__all__) & named(SessionEvent),
+    ),
     "docs/reference/api.md:SessionEvent": (
         named(SessionEvent),
         lambda: headed("api.md", "###") & named(SessionEvent),

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 from actors.core.log.events import Event
 from actors.core.session.publishing import Publisher
-from actors.core.stream_events.events import CompleteEvent, ErrorEvent, Sink
+from actors.core.stream_events.events import CompleteEvent, ErrorEvent
+from actors.core.stream_events.sink import Sink
 
 
 class LiveEvents:

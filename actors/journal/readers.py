@@ -10,7 +10,8 @@ Nothing here is done for a session that nobody reads. A reader that nobody holds
 from collections import deque
 from weakref import ref
 
-from actors.core.stream_events.events import DurableEvent, SessionEvent, Sink
+from actors.core.stream_events.events import DurableEvent, SessionEvent
+from actors.core.stream_events.sink import Sink
 from actors.kernel.parking import Changes, parking
 
 BUFFER = 1024

@@ -21,7 +21,8 @@ from actors.adapters.request import Request
 from actors.core.data.segments import Segments
 from actors.core.settings.asking import Asked
 from actors.core.stats.measures import RequestCounts
-from actors.core.stream_events.events import RequestFailedEvent, Sink, TextEvent, ThinkingEvent
+from actors.core.stream_events.events import RequestFailedEvent, TextEvent, ThinkingEvent
+from actors.core.stream_events.sink import Sink
 from actors.core.values.content import Message
 from actors.core.values.identity import Binding
 from actors.core.values.progress import Cause

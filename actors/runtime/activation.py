@@ -27,8 +27,8 @@ from actors.core.session.awaiting import pending
 from actors.core.session.state import Lanes, SessionState
 from actors.core.settings.labels import frozen
 from actors.core.settings.spending import Used
-from actors.core.stream_events.events import Sink
 from actors.core.stream_events.results import PendingCall
+from actors.core.stream_events.sink import Sink
 from actors.core.turn.batch import Approve
 from actors.core.turn.bounds import Bounds
 from actors.core.values.packed import size_of

@@ -15,8 +15,9 @@ from actors.core.ledger import Ledger
 from actors.core.log.events import Verdict
 from actors.core.session.state import SessionState
 from actors.core.settings.asking import AskSettings, asked
-from actors.core.stream_events.events import SessionEvent, Sink
+from actors.core.stream_events.events import SessionEvent
 from actors.core.stream_events.results import PendingCall, SwitchOutcome, TurnResult
+from actors.core.stream_events.sink import Sink
 from actors.core.values.content import Message, Text, ToolResult
 from actors.core.values.packed import pack
 from actors.errors import (

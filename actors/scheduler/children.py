@@ -16,7 +16,8 @@ from msgspec import Struct
 from actors.core.log.events import Delegated
 from actors.core.session.below import name_below
 from actors.core.settings.spending import Used
-from actors.core.stream_events.events import SessionEvent, Sink, SubagentEvent
+from actors.core.stream_events.events import SessionEvent, SubagentEvent
+from actors.core.stream_events.sink import Sink
 from actors.core.values.identity import CallId
 from actors.errors import Draining, JournalError, SessionClosed
 from actors.kernel.tasks import Work

@@ -15,8 +15,9 @@ from actors.core.schemas.repair import Repair, RepairMode
 from actors.core.session.state import SessionState
 from actors.core.settings.asking import Asked
 from actors.core.settings.spending import total
-from actors.core.stream_events.events import MemberSkippedEvent, Sink
+from actors.core.stream_events.events import MemberSkippedEvent
 from actors.core.stream_events.results import PendingCall, TurnResult
+from actors.core.stream_events.sink import Sink
 from actors.core.transcript.diagnostics import Report
 from actors.core.turn import turn as turns
 from actors.core.turn.output import correction, shortfall

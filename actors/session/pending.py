@@ -13,8 +13,9 @@ from actors.core.history.compaction import CompactionResult
 from actors.core.log.events import Failed, Returned, Verdict
 from actors.core.session.publishing import terminal
 from actors.core.settings.asking import Asked
-from actors.core.stream_events.events import SessionEvent, Sink
+from actors.core.stream_events.events import SessionEvent
 from actors.core.stream_events.results import TurnResult
+from actors.core.stream_events.sink import Sink
 from actors.core.values.content import ToolResult
 from actors.core.values.identity import CallId
 from actors.core.values.packed import Packed

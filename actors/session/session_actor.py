@@ -27,8 +27,9 @@ from actors.core.session import awaiting, phases
 from actors.core.session.phases import Action, Happening, Phase
 from actors.core.session.publishing import Publisher
 from actors.core.session.state import SessionState
-from actors.core.stream_events.events import CompleteEvent, Sink
+from actors.core.stream_events.events import CompleteEvent
 from actors.core.stream_events.results import Applied, Deferred, SwitchOutcome
+from actors.core.stream_events.sink import Sink
 from actors.core.turn.bounds import Bounds
 from actors.core.values.content import ToolCall
 from actors.errors import ActorsError, ActorStopped, OverBudget, SessionClosed

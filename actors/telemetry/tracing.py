@@ -9,7 +9,8 @@ from functools import partial
 from typing import Protocol
 
 from actors import telemetry
-from actors.core.stream_events.events import SessionEvent, Sink
+from actors.core.stream_events.events import SessionEvent
+from actors.core.stream_events.sink import Sink
 from actors.errors import ConfigError
 from actors.kernel.host_code import Listener
 

@@ -120,8 +120,9 @@ PLANTS = (
             ),
         ),
         (
-            "docs/reference/api.md:PausedEvent",
-            "docs/reference/events.md:PausedEvent",
+            "tests/core/test_stream_events.py:group",
+            "actors/events.py:__all__",
+            "docs/reference/api.md:SessionEvent",
         ),
     ),
     Plant(

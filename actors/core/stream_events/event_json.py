@@ -51,7 +51,7 @@ def sse_frame(event: SessionEvent) -> bytes:
     """
     if (head := _DELTA_HEADS.get(type(event))) is not None:
         try:  # deltas are frequent; msgspec encodes them without a dictionary, ten times as fast
-            return b"%b%b\n\n" % (head, _encode(event)[1:])
+            return head + _encode(event)[1:] + b"\n\n"
         except UnicodeEncodeError:  # a lone surrogate, which `dump` replaces
             pass
     can_resume = isinstance(event, DurableEvent) and not getattr(event, "more", False)

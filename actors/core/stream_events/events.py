@@ -9,7 +9,7 @@ stream events with the same `seq`; all but the last have `more=True`, so a reade
 An ask's stream ends with exactly one `CompleteEvent` or `ErrorEvent`.
 """
 
-from typing import ClassVar, Literal, Protocol, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -493,17 +493,3 @@ SessionEvent: TypeAlias = OwnEvent | SubagentEvent
 def droppable(event: SessionEvent) -> bool:
     """Return True if a slow reader may miss an event: it is ephemeral, or a subagent's."""
     return not isinstance(event, DurableEvent)
-
-
-class Sink(Protocol):
-    """The receiver of an ask's events. `put` never waits and never raises."""
-
-    @property
-    def is_watched(self) -> bool:
-        """Whether it takes all events; otherwise the terminal event is enough."""
-
-    def put(self, event: SessionEvent) -> None:
-        """Accept an event; a terminal event ends the stream."""
-
-    def close(self, error: Exception | None = None) -> None:
-        """End the stream early, because of `error` if the session has not simply ended."""

@@ -49,8 +49,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "streams: the frame of a text has no version",
         "actors/core/stream_events/event_json.py:sse_frame",
-        "(head, _encode(event)[1:])",
-        "(head.replace(b'\"v\":1,', b''), _encode(event)[1:])",
+        "head + _encode(event)[1:]",
+        "head.replace(b'\"v\":1,', b'') + _encode(event)[1:]",
         (DELTA,),
     ),
     Mutation(
