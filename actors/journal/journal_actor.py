@@ -81,7 +81,7 @@ class Append(Query[int], frozen=True):
 
     def written(self, last: int) -> None:
         """Tell everybody concerned that it is durable. `last` is the number of the last event."""
-        if self.live is not None:
+        if self.live is not None and self.live.is_watched:
             self.live.publish(self.entry.events, last)
         if self.prelude is not None:
             self.prelude.written(last - len(self.events))

@@ -25,6 +25,11 @@ class LiveEvents:
         self._sink: Sink | None = None
         self._publisher = Publisher()
 
+    @property
+    def is_watched(self) -> bool:
+        """Whether a reader takes the events of the current ask."""
+        return self._sink is not None
+
     def begin(self, sink: Sink, publisher: Publisher) -> None:
         """Publish the events that become durable from now on."""
         self._publisher = publisher
