@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from actors.core.ledger import Ledger
     from actors.core.log.events import Interaction
     from actors.core.policy.allowances import Allowance
-    from actors.core.settings.asking import AskSettings, Choose
+    from actors.core.settings.asking import AskSettings
     from actors.core.settings.spending import Budget, Price
+    from actors.core.settings.values import Choose
     from actors.core.stream_events.results import Applied, Deferred, TurnResult
     from actors.core.values.content import (
         Code,
@@ -98,7 +99,8 @@ __all__ = [
 
 _HOMES = {
     "adapters.codec": ("decode",),
-    "core.settings.asking": ("AskSettings", "Choose"),
+    "core.settings.asking": ("AskSettings",),
+    "core.settings.values": ("Choose",),
     "core.check": ("check",),
     "core.values.content": (
         "Code",

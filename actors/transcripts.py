@@ -20,7 +20,8 @@ from actors.core.history.history import History
 from actors.core.lanes.lane import Lane, Rendered, advanced, empty
 from actors.core.ledger import Ledger
 from actors.core.render import RenderTarget, ThinkingPolicy
-from actors.core.settings.asking import ToolChoice, check_choice
+from actors.core.settings.asking import check_choice
+from actors.core.settings.values import ToolChoice
 from actors.core.values.identity import Binding
 from actors.errors import TranscriptError
 from actors.tools import Tool

@@ -8,7 +8,8 @@ from msgspec.structs import fields
 from actors.core.data.form import Form, kept
 from actors.core.data.jsonio import Json, JsonObject, Quoted, quote
 from actors.core.log.events import Event
-from actors.core.settings.asking import Choose, ToolChoice
+from actors.core.settings.asking import Asked
+from actors.core.settings.values import Choose, ToolChoice
 from actors.core.values.content import (
     Code,
     Media,
@@ -62,6 +63,8 @@ def every_event() -> list[Event]:
 def _sample(kind: Any) -> Any:  # Any: a type as annotated, and a value of it
     if kind in _GIVEN:
         return _GIVEN[kind]
+    if kind is Asked:
+        return Asked(**{item.name: _sample(item.type) for item in fields(kind)})
     if isinstance(kind, type) and issubclass(kind, Form):
         return kept(kind, *(_sample(item.type) for item in fields(kind)))
     origin, inner = get_origin(kind), get_args(kind)

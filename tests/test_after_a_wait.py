@@ -58,7 +58,7 @@ async def test_the_corrections_of_an_answer_are_counted_on(put_away: str) -> Non
     server = openai(no, no, Turn(Call("look", {})), no, Turn(Say("never")))
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[LOOK])
-        assert (await session.ask("Where?", output=City, corrections=2)).status == "awaiting"
+        assert (await session.ask("Where?", output=City, max_corrections=2)).status == "awaiting"
         leave(session, put_away)
         answer = await session.provide({ONE: 1}, check=False)
     assert answer.status == "failed"
@@ -71,10 +71,10 @@ async def test_the_tokens_of_an_ask_are_those_from_before_it_waited_too() -> Non
     server = openai(*looks, Turn(Say("never")))
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[LOOK])
-        await session.ask("Look twice.", tokens=30)
+        await session.ask("Look twice.", token_limit=30)
         assert (await session.provide({ONE: 1})).status == "awaiting"
         answer = await session.provide({OTHER: 2}, check=False)
-        assert answer.why == "the ask used 36 tokens of the 30 that its setting tokens allows"
+        assert answer.why == "the ask used 36 tokens of the 30 that its token_limit allows"
     assert len(bodies(server)) == 2
 
 

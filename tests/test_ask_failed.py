@@ -72,7 +72,7 @@ async def test_a_bound_of_the_ask_is_a_failure_too() -> None:
     async with hosting(a=openai(Turn(Call("work", {"name": "a"})))) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         with pytest.raises(AskFailed, match=r"^stopped: ") as raised:
-            await session.ask("Do it.", total=0.05)
+            await session.ask("Do it.", timeout=0.05)
         assert (raised.value.kind, raised.value.status) == ("time", None)
 
 
@@ -146,7 +146,7 @@ async def test_what_is_refused_before_the_ask_is_taken_is_no_failed_ask() -> Non
     async with hosting(a=openai(Turn(Say("Yes.")))) as runtime:
         session = await runtime.open("a", budget=actors.Budget(tokens=1))
         with pytest.raises(ConfigError):
-            await session.ask("Is it?", rounds=0)
+            await session.ask("Is it?", max_rounds=0)
         await session.ask("Is it?")
         with pytest.raises(OverBudget):
             await session.ask("And now?")

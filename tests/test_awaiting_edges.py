@@ -45,7 +45,7 @@ async def test_no_timer_is_left_while_a_turn_waits(monkeypatch: pytest.MonkeyPat
     gate = Gate()
     async with hosting(a=openai(ASKING, Turn(Call("work", {"name": "a"})), Turn(Say("Found.")))) as runtime:
         session = await runtime.open("a", tools=[LOOK, gate.tool])
-        assert (await session.ask("Look.", total=1000)).status == "awaiting"
+        assert (await session.ask("Look.", timeout=1000)).status == "awaiting"
         await wait_all_tasks_blocked()
         assert timers == []
         async with create_task_group() as tasks:
@@ -70,7 +70,7 @@ async def test_a_turn_that_goes_on_has_what_is_left_of_its_time_limit(
     monkeypatch.setattr(Deadline, "_expire", expires)
     async with hosting(a=openai(ASKING, ASKING, Turn(Say("Found.")))) as runtime:
         session = await runtime.open("a", tools=[LOOK])
-        await session.ask("Look.", total=1000)
+        await session.ask("Look.", timeout=1000)
         assert (await session.provide({ONE: "found"})).status == "awaiting"
         answer = await session.provide({CallId("hist_tool_2"): "found"})
         assert answer.status == "complete"
@@ -84,11 +84,11 @@ async def test_a_turn_that_goes_on_ends_when_its_time_is_up() -> None:
     server = openai(ASKING, Turn(Call("work", {"name": "a"})), Turn(Say("Found.")))
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[LOOK, gate.tool])
-        await session.ask("Look.", total=0.5)
+        await session.ask("Look.", timeout=0.5)
         answer = await session.provide({ONE: "found"}, check=False)
         assert (answer.status, answer.why) == (
             "failed",
-            "the ask took longer than 0.5 s, as its setting total says",
+            "the ask took longer than 0.5 s, as its timeout says",
         )
 
 

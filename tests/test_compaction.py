@@ -505,7 +505,7 @@ async def test_the_corrections_of_an_answer_are_counted_on_over_a_turn_that_make
         session = await runtime.open("both")
         for _ in range(4):
             await session.ask("Word after word. " * 100)
-        answer = await session.ask("How many?", output=int, corrections=2, check=False)
+        answer = await session.ask("How many?", output=int, max_corrections=2, check=False)
         expected = "the answer does not have the form asked for: it is not one JSON value"
         assert (answer.status, answer.why) == ("failed", expected)
         assert sum(isinstance(event, Compacted) for event in log(runtime, session)) == 1
@@ -551,7 +551,7 @@ async def test_one_long_turn_makes_room_as_often_as_its_window_is_full() -> None
     server.script = Script(said)
     async with windowed(a=(server, None)) as runtime:
         session = await runtime.open("a", tools=[read])
-        answer = await session.ask("Read them all.", rounds=40)
+        answer = await session.ask("Read them all.", max_rounds=40)
         marked = [event for event in log(runtime, session) if isinstance(event, Shortened)]
     assert (answer.status, answer.text) == ("complete", "Done."), answer.why
     assert len(marked) > 3

@@ -25,6 +25,7 @@ from actors.config.settings import FileSettings
 from actors.core.data.form import replace
 from actors.core.dialects.dialect import AnthropicCaching, ConverseCaching
 from actors.core.dialects.profiles import OPENAI_CHAT, PROFILES
+from actors.core.settings.values import RequestSettings
 from actors.core.values.identity import Binding
 from actors.errors import ConfigError, MissingKey, UnknownTarget
 
@@ -90,7 +91,7 @@ def test_a_configured_backend_has_what_the_file_says(config: Config) -> None:
         endpoint="https://api.anthropic.com",
         account="team",
         credential=Key("x-api-key", SecretStr("sk-team")),
-        max_tokens=2000,
+        request=RequestSettings(max_tokens=2000),
         thinking="drop",
         limits=BackendLimits(idle=30.0, concurrency=16),
     )
@@ -213,11 +214,14 @@ B = '[backends.b]\nkind = "openai"\nmodel = "m"\n'
         ),
         (
             B + "  max_tokens = 0\n",
-            "actors.toml, line 4, column 3: [backends.b] max_tokens: must be greater than",
+            "actors.toml, line 4, column 3: [backends.b] max_tokens: takes a whole number from 1",
         ),
-        (B + "max_tokens = -1\n", "line 4, column 1: [backends.b] max_tokens: must be greater than"),
-        (B + "max_tokens = nan\n", "line 4, column 1: [backends.b] max_tokens: must be a valid integer"),
-        (B + 'max_tokens = "9"\n', "line 4, column 1: [backends.b] max_tokens: must be a valid integer"),
+        (B + "max_tokens = -1\n", "line 4, column 1: [backends.b] max_tokens: takes a whole number from 1"),
+        (B + "max_tokens = nan\n", "line 4, column 1: [backends.b] max_tokens: takes a whole number from 1"),
+        (B + 'max_tokens = "9"\n', "line 4, column 1: [backends.b] max_tokens: takes a whole number from 1"),
+        (B + "seed = -1\n", "[backends.b] seed: takes a whole number from 0 to 2147483647"),
+        (B + "seeds = 1\n", "[backends.b] has no key 'seeds'; did you mean 'seed'?"),
+        (B + "metadata = { team = 1 }\n", "[backends.b] metadata: takes a table of at most 16 texts"),
         (
             B + "[backends.b.limits]\nidle = inf\n",
             "line 5, column 1: [backends.b.limits] idle: must be a finite",

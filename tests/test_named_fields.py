@@ -104,7 +104,7 @@ async def test_a_misspelt_field_of_an_answer_is_named_to_the_model_and_to_the_ca
     async with hosting(a=server) as runtime:
         session = await runtime.open("a")
         with pytest.raises(AskFailed) as raised:
-            await session.ask("Which city?", output=City, corrections=1)
+            await session.ask("Which city?", output=City, max_corrections=1)
     hint = "nme: expected no such field; did you mean 'name'?"
     assert "name: missing" in str(raised.value)
     assert hint in str(raised.value)

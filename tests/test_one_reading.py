@@ -251,7 +251,7 @@ async def test_strict_refuses_an_answer_that_could_be_repaired(
     async with hosting(a=openai(Turn(Say(said)))) as runtime:
         session = await runtime.open("a")
         with pytest.raises(AskFailed, match="the answer does not have the form asked for"):
-            await session.ask("Which?", output=asked, repair="strict", corrections=0)
+            await session.ask("Which?", output=asked, repair="strict", max_corrections=0)
 
 
 OSLO, ROME = '{"name": "Oslo", "people": 7}', '{"name": "Rome", "people": 3}'

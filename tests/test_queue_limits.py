@@ -38,14 +38,14 @@ async def test_an_ask_behind_a_turn_that_waits_for_an_approval_is_bounded_by_its
         waits = await session.ask("Pay.")
         assert waits.status == "awaiting"
         with pytest.raises(Busy, match=r"waited 0\.05 s behind it; nothing was asked"):
-            await session.ask("And now?", total=0.05)
+            await session.ask("And now?", timeout=0.05)
         with pytest.raises(Busy):
-            async for _ in session.stream_text("And now?", total=0.05):
+            async for _ in session.stream_text("And now?", timeout=0.05):
                 pass
         assert (runtime.stats().asks_waiting, runtime.stats().asks["refused"]) == (0, 2)
         assert times_running(session) == 0
         assert (await session.decide(waits.awaiting[0].id, "allow")).text == "Paid."
-        assert (await session.ask("Hello.", total=60)).text == "Hi."
+        assert (await session.ask("Hello.", timeout=60)).text == "Hi."
     assert "And now?" not in str(bodies(server))
 
 
@@ -58,7 +58,7 @@ async def test_an_ask_that_waits_already_when_the_turn_begins_to_wait_is_bounded
 
         async def second() -> None:
             with pytest.raises(Busy) as raised:
-                await session.ask("And now?", total=0.05)
+                await session.ask("And now?", timeout=0.05)
             refused.append(raised.value)
 
         async with anyio.create_task_group() as tasks:
@@ -88,7 +88,7 @@ async def test_time_in_the_queue_does_not_count_once_the_turn_goes_on() -> None:
         waits = await session.ask("Look.")
 
         async def second(session: Session) -> None:
-            results.append(await session.ask("Hello.", total=60))
+            results.append(await session.ask("Hello.", timeout=60))
 
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(second, session)

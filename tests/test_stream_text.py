@@ -9,7 +9,7 @@ import anyio.to_thread
 import pytest
 
 from actors.config import PoolSettings
-from actors.core.settings.asking import Choose
+from actors.core.settings.values import Choose
 from actors.errors import AskFailed, Busy, ConfigError, ForeignLoop, SessionError
 from actors.runtime.handle import Session
 from actors.session import streams
@@ -151,7 +151,7 @@ async def test_settings_are_checked_at_once_and_what_refuses_the_ask_is_raised_i
     async with hosting(a=openai(Turn(Say("Hi.")))) as runtime:
         session = await runtime.open("a")
         with pytest.raises(ConfigError, match="rounds"):
-            session.stream_text("Hello.", rounds=0)
+            session.stream_text("Hello.", max_rounds=0)
         with pytest.raises(ConfigError, match="nothing"):
             session.stream_text("Hello.", tool_choice=Choose("nothing"))
         text = session.stream_text([])

@@ -566,7 +566,7 @@ async def test_run_asks_one_question_with_tools_and_settings() -> None:
             tools=[who],
             system="Count.",
             output=dict[str, int],
-            rounds=4,
+            max_rounds=4,
             environ=environ,
         )
         assert result.output == {"n": 3}

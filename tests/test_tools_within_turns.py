@@ -211,7 +211,7 @@ async def test_a_turn_that_may_call_nothing_any_more_is_declared_none(wire: str)
     source = Debugger().source()
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[source])
-        assert (await session.ask("Debug it.", rounds=2)).status == "complete"
+        assert (await session.ask("Debug it.", max_rounds=2)).status == "complete"
     assert declared(server) == [["debug"], ["debug"]]
     assert server.refusals == []
 

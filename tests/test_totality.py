@@ -24,10 +24,11 @@ from actors.cli.world import STOPS
 from actors.config.providers import PROVIDERS
 from actors.config.providers import Kind as ProviderKind
 from actors.core import check
-from actors.core.dialects.dialect import Dialect, Family
+from actors.core.dialects.dialect import Dialect
 from actors.core.dialects.profiles import ALIASES, PROFILES
 from actors.core.log import events
 from actors.core.log.events import EpochReason, Event, Gap, Reason
+from actors.core.models.concerns import Family
 from actors.core.normalize.attribute import SAID_BY
 from actors.core.render.choose import SYNTHETIC
 from actors.core.rulebook import PREFIXES

@@ -12,7 +12,7 @@ from actors.core.dialects.dialect import Dialect
 from actors.core.history.history import History
 from actors.core.ledger import Ledger
 from actors.core.render import ThinkingPolicy
-from actors.core.settings.asking import ChoiceWord, Choose
+from actors.core.settings.values import ChoiceWord, Choose
 from actors.core.values.content import Media, Message, Text
 from actors.core.values.identity import Binding
 from actors.session.output import output_of

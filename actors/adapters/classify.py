@@ -27,7 +27,6 @@ from actors.adapters.refusals import (
     KIND_OF_FINISH,
     KIND_OF_STATUS,
     PARAMETER_RULES,
-    SAMPLING,
     SAMPLING_RULES,
     SCHEMA_RULES,
     STATUS_OF_TYPE,
@@ -41,6 +40,7 @@ from actors.adapters.wire import Fields, fields, items, json_text, string
 from actors.core.data.jsonio import sanitised
 from actors.core.dialects.dialect import Dialect
 from actors.core.rulebook import cited
+from actors.core.settings.table import SAMPLING
 from actors.core.values.stream import Cut
 
 MAX_MESSAGE = 500

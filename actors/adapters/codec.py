@@ -10,7 +10,8 @@ from actors.adapters.preamble import Preamble
 from actors.adapters.reading import Reading
 from actors.adapters.request import Settings
 from actors.adapters.writing import Writing
-from actors.core.dialects.dialect import Dialect, Family
+from actors.core.dialects.dialect import Dialect
+from actors.core.models.concerns import Family
 from actors.core.values.identity import Binding
 
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from actors.adapters.wire import Fields, fields, items, string
 from actors.adapters.wire_object import plain
-from actors.core.dialects.dialect import Family
+from actors.core.models.concerns import Family
 
 
 def _words(text: str) -> frozenset[str]:

@@ -3,7 +3,7 @@
 In:  settings as a dialect takes them, the names in `Settings.omitted`.
 Out: settings without those parameters, and the names of those that would have been sent.
 
-    effort, temperature, top_p, stop, max_tokens, upstream      the setting
+    a setting of `actors.core.settings.table`, upstream         the setting
     thinking                                                    the switch and its budget
     tool_choice                                                 falls to `auto`
     cache, cache_life                                           everything asked of the cache; the longer life alone
@@ -21,14 +21,11 @@ from msgspec.structs import replace
 
 from actors.adapters.request import Settings
 from actors.core.dialects.dialect import Dialect
+from actors.core.settings.table import REQUEST_SETTINGS, SETTINGS
 from actors.core.values.identity import content_name
 
 DEFAULTS: Mapping[str, Mapping[str, Any]] = {  # Any: each setting has its own type
-    "effort": {"effort": None},
-    "temperature": {"temperature": None},
-    "top_p": {"top_p": None},
-    "stop": {"stop": ()},
-    "max_tokens": {"max_tokens": None},
+    **{name: {name: SETTINGS[name].default} for name in REQUEST_SETTINGS},
     "thinking": {"thinking": "default", "thinking_tokens": None},
     "tool_choice": {"tool_choice": "auto"},
     "cache": {"cache": "off"},

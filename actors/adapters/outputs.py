@@ -19,7 +19,7 @@ from actors.core.dialects.dialect import Dialect
 from actors.core.dialects.narrow import for_model
 from actors.core.models.concerns import OutputMeans
 from actors.core.schemas.json_schema import below
-from actors.core.settings.asking import Choose
+from actors.core.settings.values import Choose
 from actors.core.turn.output import OUTPUT_TOOL
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple, TypeAlias
 
 from actors.adapters.request import Settings, ToolSpec
 from actors.core.data.jsonio import dump, quote
-from actors.core.settings.asking import Choose
+from actors.core.settings.values import Choose
 
 Wire: TypeAlias = "bytes | str | int | float | Sequence[Wire] | Mapping[str, Wire] | None"
 """A value of a request. Bytes are JSON already."""

@@ -14,8 +14,9 @@ from typing import NamedTuple
 from actors.adapters.formats import is_words_alone, misfit
 from actors.adapters.wire import Fields, fields, items, string
 from actors.adapters.wire_object import plain
-from actors.core.dialects.dialect import Dialect, Family
+from actors.core.dialects.dialect import Dialect
 from actors.core.dialects.profiles import ANTHROPIC, BEDROCK, GEMINI, OPENAI_CHAT, OPENAI_RESPONSES, PROFILES
+from actors.core.models.concerns import Family
 from actors.errors import TranscriptError
 
 HOLDERS = ("messages", "input", "contents")  # keys under which a request body holds its transcript

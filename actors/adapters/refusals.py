@@ -62,8 +62,6 @@ PARAMETER_RULES = frozenset(_PARAMETERS.split())
 """Rules whose words may name an optional parameter, which can be left out."""
 SAMPLING_RULES = frozenset(("ANT-56", "KIM-09", "OAC-18"))
 """Rules about sampling whose words other parameters are refused in too."""
-SAMPLING = frozenset(("temperature", "top_p"))
-"""Settings that these rules are about."""
 SCHEMA_RULES = frozenset((None, "ANT-57", "BED-10", "CMP-03", "OAC-11"))
 """Rules whose words may ask for another form of tools' schemas; None is words of no rule."""
 _TOLD = [

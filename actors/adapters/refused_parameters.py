@@ -13,17 +13,18 @@ import re
 from collections.abc import Iterator, Mapping
 
 from actors.adapters.failure import RefusedParameter
+from actors.core.settings.table import SETTINGS
 
-_WIRE_NAMES: Mapping[tuple[str, ...], str] = {
+_EXTRA_NAMES: Mapping[tuple[str, ...], str] = {
     ("effort",): "effort reasoningeffort reasoning.effort outputconfig.effort thinkinglevel",
     ("thinking",): "thinking thinkingconfig thinkingbudget budgettokens includethoughts enablethinking"
     " reasoning.enabled reasoning.maxtokens additionalmodelrequestfields",
     ("effort", "thinking"): "reasoning",
     ("effort", "output"): "outputconfig",
-    ("temperature",): "temperature",
-    ("top_p",): "topp",
-    ("stop",): "stop stopsequences stopsequence",
-    ("max_tokens",): "maxtokens maxcompletiontokens maxoutputtokens",
+    ("max_tokens",): "maxcompletiontokens",
+    ("metadata", "user"): "metadata",
+    ("seed",): "randomseed",
+    ("stop",): "stopsequence",
     ("tool_choice",): "toolchoice toolconfig functioncallingconfig allowedfunctionnames",
     ("output",): "responseformat text text.format outputconfig.format outputconfig.textformat textformat"
     " responseschema responsejsonschema responsemimetype",
@@ -34,8 +35,27 @@ _WIRE_NAMES: Mapping[tuple[str, ...], str] = {
     ("include",): "include",
     ("upstream",): "provider",
 }
-SETTINGS: Mapping[str, tuple[str, ...]] = {
-    name: settings for settings, names in _WIRE_NAMES.items() for name in names.split()
+"""The settings behind parameters, in addition to the wire names of the table of settings."""
+
+
+def _table_names() -> Mapping[str, tuple[str, ...]]:
+    """Return the settings of the table by their wire names. `user` is left out: refusals quote it as a role."""
+    found: dict[str, tuple[str, ...]] = {}
+    for name, setting in SETTINGS.items():
+        paths = [*setting.wire.values(), *(path for each in setting.constants.values() for path in each)]
+        found |= {_last_keys(path): (name,) for path in paths if path != "user"}
+    return found
+
+
+def _last_keys(path: str) -> str:
+    """Return the last key of a path, with the one before it if it alone says little."""
+    parts = path.replace("_", "").lower().split(".")
+    return ".".join(parts[-2 if parts[-1] in ("type", "summary") else -1 :])
+
+
+PARAMETERS: Mapping[str, tuple[str, ...]] = {
+    **_table_names(),
+    **{name: settings for settings, names in _EXTRA_NAMES.items() for name in names.split()},
 }
 """The settings behind each parameter, by its name on a wire without case and underscores."""
 
@@ -147,6 +167,6 @@ def _settings(parts: list[str]) -> tuple[str, ...]:
     """Return the settings behind a path: by its last keys, or by those before them, of which they are a part."""
     for end in range(len(parts), 0, -1):
         for start in range(max(0, end - 2), end):
-            if found := SETTINGS.get(".".join(parts[start:end])):
+            if found := PARAMETERS.get(".".join(parts[start:end])):
                 return found
     return ()

@@ -8,11 +8,13 @@ from collections.abc import Mapping
 from typing import get_args
 
 from msgspec import Struct, field
+from msgspec.structs import fields
 
 from actors.core.data.jsonio import Json, quote
 from actors.core.data.segments import Segments
 from actors.core.dialects.caching import Cache
-from actors.core.settings.asking import Mode, ToolChoice, refused
+from actors.core.settings.table import out_of_range
+from actors.core.settings.values import Mode, RequestSettings, ToolChoice
 from actors.errors import ConfigError
 
 TEXT = Json(b'{"type":"text"}')
@@ -44,8 +46,8 @@ class ToolSpec(Struct, frozen=True):
         return ToolSpec(name, description, _FREE, form, namespace)
 
 
-class Settings(Struct, frozen=True, kw_only=True):
-    """What a request says besides the transcript.
+class Settings(RequestSettings, frozen=True, kw_only=True):
+    """Everything that a request holds in addition to the transcript. The base is described by the table of settings.
 
     Args:
         model: The provider's name of the model.
@@ -53,16 +55,11 @@ class Settings(Struct, frozen=True, kw_only=True):
         tools: Tools to declare, in a fixed order: it is part of the prefix.
         tool_choice: `none` declares the tools and forbids their use, so that the prefix stands; `required` forces any,
             and `Choose` one of them.
-        max_tokens: Most tokens of the answer, at least 1; None leaves it to the dialect.
-        temperature: Sampling temperature, from 0, or None to leave it out.
-        top_p: How much of the probability is sampled from, from 0 to 1, or None to leave it out.
-        stop: Texts at which the answer ends.
         thinking: `adaptive` asks for reasoning and `off` for none, where the dialect has a switch for it;
             `manual` asks for a budget of tokens, where the model is of the kind that wants one (ANT-45, ANT-46).
         budgeted: Whether the transcript was rendered for a model with a thinking budget (ANT-40). Without it, a model
             that thinks by budgets alone is not asked to think.
         thinking_tokens: The budget of `manual`, at least 1; None leaves it to the dialect.
-        effort: How hard to think, in the provider's word (`low`, `high`), or None to leave it out.
         upstream: The one upstream of a gateway that may serve, in the gateway's word; empty leaves the choice to it.
         cache: What is asked of the host's prompt cache: `off` nothing, `long` the longest life it has.
         output: JSON Schema of the answer, an object; None where any will do.
@@ -77,14 +74,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     system: str | None = None
     tools: tuple[ToolSpec, ...] = ()
     tool_choice: ToolChoice = "auto"
-    max_tokens: int | None = None
-    temperature: float | None = None
-    top_p: float | None = None
-    stop: tuple[str, ...] = ()
     thinking: Mode = "default"
     budgeted: bool = False
     thinking_tokens: int | None = None
-    effort: str | None = None
     upstream: str = ""
     cache: Cache = "default"
     output: Json | None = None
@@ -96,8 +88,8 @@ class Settings(Struct, frozen=True, kw_only=True):
         for name, taken in _TAKEN.items():
             if (value := getattr(self, name)) not in taken:
                 raise ConfigError(f"{name} is {value!r}; it takes one of {', '.join(taken)}")
-        for name in _RULED:
-            if (takes := refused(name, value := getattr(self, name))) is not None:
+        for name in _RANGED:
+            if (takes := out_of_range(name, value := getattr(self, name))) is not None:
                 raise ConfigError(f"{name} is {value!r}; it takes {takes}")
         if budget is not None and self.thinking != "manual":
             raise ConfigError(
@@ -105,7 +97,7 @@ class Settings(Struct, frozen=True, kw_only=True):
             )
 
 
-_RULED = ("tool_choice", "max_tokens", "thinking_tokens", "temperature", "top_p", "stop", "effort")
+_RANGED = (*(field.name for field in fields(RequestSettings)), "tool_choice", "thinking_tokens")
 _TAKEN = {
     "thinking": get_args(Mode),
     "cache": get_args(Cache),

@@ -14,13 +14,15 @@ from msgspec.structs import replace
 from actors.adapters.omissions import leave_out
 from actors.adapters.outputs import asked_form
 from actors.adapters.request import TEXT, Settings, ToolSpec
-from actors.adapters.thinking import can_switch_off, fit_thinking, will_think
+from actors.adapters.request_fields import is_lacking
+from actors.adapters.thinking import can_switch_off, fit_thinking, has_display, will_think
 from actors.adapters.tool_schemas import HostSchema, host_schema
 from actors.core.data.jsonio import Json
 from actors.core.dialects.dialect import Dialect
 from actors.core.models.facts import Permission
 from actors.core.schemas.property_keys import PLAIN_KEYS
-from actors.core.settings.asking import Choose, Mode, ToolChoice
+from actors.core.settings.table import REQUEST_SETTINGS, SETTINGS
+from actors.core.settings.values import Choose, Mode, ToolChoice
 from actors.core.transcript.projection import flat_name, tool_name, within
 from actors.errors import ConfigError
 
@@ -37,9 +39,9 @@ class FittedSettings(NamedTuple):
 def fit(settings: Settings, dialect: Dialect) -> FittedSettings:
     """Return settings that a dialect accepts, to be sent as they are.
 
-    The losses are: `temperature`, `top_p`, `stop`, `tool_choice`, `thinking`,
-    `thinking_tokens`, `effort`; `cache` if no longer life can be requested; and `schema.KEYWORD` for what a tool's
-    schema may not say, `output.KEYWORD` for what that of the answer may not.
+    The losses are: the names of settings (`actors.core.settings.table`); `thinking_tokens`; `cache` if no longer life
+    can be requested; `schema.KEYWORD` for a keyword of a tool's schema that the host rejects, and `output.KEYWORD` for
+    one of the answer's.
 
     Args:
         settings: The settings as they were asked for.
@@ -56,7 +58,7 @@ def fit(settings: Settings, dialect: Dialect) -> FittedSettings:
     fitted = fit_thinking(settings, dialect, losses)
     fitted = _fit_choice(fitted, dialect, losses)
     fitted = _fit_chat_tools(fitted, settings, dialect, losses)
-    fitted = _fit_sampling(fitted, dialect, losses)
+    fitted = _fit_fields(fitted, dialect, losses)
     cache = dialect.caching.accepted(settings.cache, dialect.model)
     if settings.cache == "long" != cache:
         losses["cache"] = None
@@ -181,19 +183,55 @@ def _fit_chat_tools(
     return replace(settings, effort="none", thinking=thinking, thinking_tokens=None)
 
 
-def _fit_sampling(settings: Settings, dialect: Dialect, losses: dict[str, None]) -> Settings:
-    """Return settings without the sampling and the stops that the model does not accept."""
-    rules, facts, heat = dialect.request, dialect.model, settings.temperature
-    excluded = facts.sampling == "without_thinking" and will_think(settings, dialect)
-    is_fixed = not rules.sampling or facts.sampling == "never" or excluded
+def _fit_fields(settings: Settings, dialect: Dialect, losses: dict[str, None]) -> Settings:
+    """Return settings without those for which the host or the model has no field, or not now."""
+    no_sampling = not _accepts_sampling(settings, dialect)
     changes: dict[str, Any] = {}  # Any: each setting has its own type
-    if heat is not None and (is_fixed or heat > rules.max_temperature):
-        changes["temperature"] = heat = None
-    if settings.top_p is not None and (is_fixed or (heat is not None and rules.top_p == "alone")):
+    for name in _FITTED:
+        setting = SETTINGS[name]
+        if getattr(settings, name) == setting.default:
+            continue
+        is_unread = name == "display" and not has_display(settings, dialect)
+        if is_unread or is_lacking(name, dialect) or (setting.is_sampling and no_sampling):
+            changes[name] = setting.default
+    losses |= dict.fromkeys(changes)
+    return _fit_values(replace(settings, **changes), dialect, losses)
+
+
+_FITTED = [
+    name
+    for name in REQUEST_SETTINGS
+    if name not in ("max_tokens", "tool_choice", "thinking", "effort", "stop")
+]
+"""The settings that are omitted as a whole. The others have functions of their own, because a part of them remains."""
+
+
+def _accepts_sampling(settings: Settings, dialect: Dialect) -> bool:
+    """Return True if a request with these settings may have sampling settings."""
+    match dialect.model.sampling:
+        case "never":
+            return False
+        case "without_thinking":
+            return dialect.request.sampling and not will_think(settings, dialect)
+        case _:
+            return dialect.request.sampling
+
+
+def _fit_values(settings: Settings, dialect: Dialect, losses: dict[str, None]) -> Settings:
+    """Return settings without values that the host rejects, and without combinations that it rejects."""
+    rules, changes = dialect.request, dict[str, Any]()  # Any: each setting has its own type
+    if settings.temperature is not None and settings.temperature > rules.max_temperature:
+        changes["temperature"] = None
+    heat = changes.get("temperature", settings.temperature)
+    if settings.top_p is not None and heat is not None and rules.top_p == "alone":
         changes["top_p"] = None
-    if len(settings.stop) > (most := rules.max_stops if facts.stops else 0):
+    if len(settings.stop) > (most := rules.max_stops if dialect.model.stops else 0):
         changes["stop"] = settings.stop[:most]
     losses |= dict.fromkeys(changes)
+    if settings.parallel_tool_calls is not None and (not settings.tools or settings.tool_choice == "none"):
+        changes["parallel_tool_calls"] = (
+            None  # no loss: it says nothing where no call is allowed, and is rejected there
+        )
     return replace(settings, **changes)
 
 

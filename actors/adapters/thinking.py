@@ -25,6 +25,8 @@ def fit_thinking(settings: Settings, dialect: Dialect, losses: dict[str, None]) 
     """Return settings that ask for thinking in a form that the model accepts; note what is lost."""
     if dialect.reasoning.switch == "none":
         return _without(settings, losses)
+    if settings.display is not None and settings.thinking == "default" and _thinks_unasked(dialect):
+        settings = replace(settings, thinking="adaptive")  # the field is part of an explicit mode
     settings = _fit_effort(settings, dialect, losses)
     match settings.thinking:
         case "off":
@@ -33,6 +35,19 @@ def fit_thinking(settings: Settings, dialect: Dialect, losses: dict[str, None]) 
             return _fit_on(settings, dialect, losses)
         case _:
             return settings
+
+
+def _thinks_unasked(dialect: Dialect) -> bool:
+    return (
+        dialect.reasoning.switch == "anthropic"
+        and dialect.model.thinks
+        and "adaptive" in dialect.model.thinking
+    )
+
+
+def has_display(settings: Settings, dialect: Dialect) -> bool:
+    """Return True if a request with these settings, which `fit_thinking` returned, can say how thinking is shown."""
+    return dialect.reasoning.switch != "anthropic" or settings.thinking in ("adaptive", "manual")
 
 
 def can_switch_off(dialect: Dialect) -> bool:
@@ -128,7 +143,7 @@ def _fit_on(settings: Settings, dialect: Dialect, losses: dict[str, None]) -> Se
         return replace(settings, thinking="default", thinking_tokens=None)
     if _has_efforts_alone(dialect):
         losses |= tokens
-        return _fit_by_effort(settings, facts)
+        return _fit_by_effort(settings, facts, losses)
     if switch == "type":
         losses |= tokens
         asks = {"adaptive", "enabled"} & set(facts.thinking)
@@ -151,9 +166,14 @@ def _fit_on(settings: Settings, dialect: Dialect, losses: dict[str, None]) -> Se
     return settings
 
 
-def _fit_by_effort(settings: Settings, facts: ModelFacts) -> Settings:
-    """Return settings for a host that knows efforts alone: a model that does not think unasked gets one."""
+def _fit_by_effort(settings: Settings, facts: ModelFacts, losses: dict[str, None]) -> Settings:
+    """Return settings for a host with an effort and no switch: a model that does not think by default gets one.
+
+    Where its levels are not known, none can be chosen, so nothing would be sent.
+    """
     effort = settings.effort
+    if effort is None and facts.efforts is None and not facts.thinks:
+        losses["thinking"] = None
     if effort in (None, "none") and facts.efforts and not facts.thinks:
         levels = [each for each in facts.efforts if each != "none"]
         effort = "medium" if "medium" in levels else levels[0]
@@ -171,9 +191,9 @@ def claude_thinking(settings: Settings, dialect: Dialect) -> dict[str, str | int
     """Return `thinking` of a request to Claude, for settings that `fit_thinking` returned."""
     match settings.thinking:
         case "manual":
-            return {"type": "enabled", "budget_tokens": _budget(settings)}
+            return {"type": "enabled", "budget_tokens": _budget(settings), "display": settings.display}
         case "adaptive":
-            return {"type": "adaptive"}
+            return {"type": "adaptive", "display": settings.display}
         case "off":
             return {"type": "disabled" if can_switch_off(dialect) else "between_tools"}
         case _:

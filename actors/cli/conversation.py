@@ -50,9 +50,9 @@ def settings(options: argparse.Namespace) -> AskSettings:
     """Return what bounds each ask."""
     bounds = AskSettings()
     if options.max_rounds is not None:
-        bounds["rounds"] = options.max_rounds
+        bounds["max_rounds"] = options.max_rounds
     if options.timeout is not None:
-        bounds["total"] = options.timeout
+        bounds["timeout"] = options.timeout
     return bounds
 
 

@@ -1,14 +1,16 @@
 """A backend as a target resolves to it: where it is, what it speaks, and the credential that goes with its requests."""
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
-from pydantic import SecretStr
+from msgspec.structs import asdict
+from pydantic import ConfigDict, PlainSerializer, SecretStr
 
 from actors.config.providers import Kind
-from actors.config.settings import BackendLimits, Count, Frozen, ReasoningSettings, Thinking
+from actors.config.settings import BackendLimits, Frozen, ReasoningSettings, Thinking
 from actors.core.dialects.caching import Cache
 from actors.core.policy.routing import Policy
+from actors.core.settings.values import RequestSettings
 from actors.core.values.identity import Binding
 
 
@@ -59,12 +61,14 @@ class Backend(Frozen):
         upstream: The one upstream of a gateway that serves, part of the binding; empty leaves it to choose.
         credential: For this endpoint and no other; None if it takes none.
         headers: Sent with every request, names in lower case.
-        reasoning, temperature: What requests ask for, where the dialect takes it.
-        max_tokens: Most tokens of one answer; None leaves it to the dialect.
+        reasoning: The thinking mode and its budget.
+        request: The settings that requests send unless an ask replaces them.
         cache: What is asked of the host's prompt cache.
         stream: Whether answers are asked for as streams.
         thinking: How reasoning blocks are sent: kept where the dialect can, dropped, or turned into text.
     """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
 
     name: str
     kind: Kind
@@ -76,10 +80,9 @@ class Backend(Frozen):
     query: SecretStr | None = None
     credential: Credential | None = None
     headers: tuple[tuple[str, SecretStr], ...] = ()
-    max_tokens: Count | None = None
     thinking: Thinking = "native"
     reasoning: ReasoningSettings = ReasoningSettings()
-    temperature: float | None = None
+    request: Annotated[RequestSettings, PlainSerializer(asdict)] = RequestSettings()
     cache: Cache = "default"
     stream: bool = True
     limits: BackendLimits = BackendLimits()

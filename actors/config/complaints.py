@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin
 from pydantic import ValidationError
 
 from actors.config.settings import NAME, FileSettings, Frozen
+from actors.core.settings.table import SETTINGS
 from actors.errors import nearest
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def _misspelt(key: str, table: Sequence[str], faults: "Sequence[ErrorDetails]") 
 
 
 def _known(table: Sequence[str]) -> Iterable[str]:
-    """Return the keys that the table of this header takes."""
+    """Return the keys that the table of this header accepts, those of the table of settings last."""
     model: type[Frozen] = FileSettings
     parts = iter(table)
     for part in parts:
@@ -92,7 +93,7 @@ def _known(table: Sequence[str]) -> Iterable[str]:
         if found is None:
             return ()
         model = found
-    return model.model_fields
+    return sorted(model.model_fields, key=lambda name: name in SETTINGS)
 
 
 def _table(annotation: Any) -> type[Frozen] | None:  # Any: a type, of any kind

@@ -4,10 +4,20 @@ No message repeats a value.
 """
 
 import re
-from typing import Annotated, Any, Literal, Self, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SecretStr,
+    create_model,
+    model_validator,
+)
 
 from actors.config.providers import Kind
 from actors.core.dialects.caching import Cache
@@ -15,8 +25,9 @@ from actors.core.history.compaction import Windows
 from actors.core.policy.allowances import Period
 from actors.core.policy.routing import Policy
 from actors.core.schemas.repair import RepairMode
-from actors.core.settings.asking import refused
 from actors.core.settings.durations import duration
+from actors.core.settings.table import SETTINGS, names, out_of_range, stored
+from actors.core.settings.values import RequestSettings
 from actors.core.turn.guards import Repeats
 
 Thinking: TypeAlias = Literal["native", "drop", "text"]
@@ -284,7 +295,7 @@ def _header_value(value: object) -> SecretStr | HeaderVariable:
 
 
 def _effort(value: str) -> str:
-    if (takes := refused("effort", value)) is not None:
+    if (takes := out_of_range("effort", value)) is not None:
         raise ValueError(f"takes {takes}")
     return value
 
@@ -322,7 +333,30 @@ class PriceSettings(Frozen):
     cache_write: Money | None = None
 
 
-class BackendSettings(Frozen):
+def _in_range(name: str, value: object) -> Any:  # Any: each setting has its own type
+    """Return the stored form of a setting's value."""
+    if out_of_range(name, value) is not None:
+        raise ValueError(f"takes {SETTINGS[name].range.words}")
+    return stored(name, value)
+
+
+if TYPE_CHECKING:
+
+    class RequestTable(Frozen):
+        """The keys that the table of settings defines for a backend (`actors.core.settings.table`)."""
+
+else:
+    RequestTable = create_model(
+        "RequestTable",
+        __base__=Frozen,
+        **{
+            name: (Annotated[Any, AfterValidator(partial(_in_range, name))], SETTINGS[name].default)
+            for name in names("backend")
+        },
+    )
+
+
+class BackendSettings(RequestTable):
     """One `[backends.NAME]` table. `base_url` without `auth` means that no key is sent.
 
     A query of `base_url`, such as `?api-version=2024-10-21`, is appended to the path of each request and never shown.
@@ -332,26 +366,31 @@ class BackendSettings(Frozen):
     `stream = false` is for a backend that cannot stream: its whole answers give the same events. `upstream` keeps a
     gateway to one of its upstreams, named as the gateway wants it. `cache` is what is asked of the host's prompt cache:
     `default`, `long` (the longest life it has) or `off`. `price` is what a pool of policy `cheapest` compares.
-    `context` is how many tokens a request and its answer may have together: see `[compaction]`.
+    `context` is how many tokens a request and its answer may have together: see `[compaction]`. The other keys are
+    those settings of an ask that a backend may have too, such as `temperature` and `seed`: docs/reference/settings.md.
     """
 
     kind: Kind
     model: Label
     base_url: Annotated[BaseUrl | None, Field(repr=False)] = None
     auth: Annotated[Auth, BeforeValidator(_auth)] | None = None
-    headers: Annotated[dict[str, SecretStr | HeaderVariable], BeforeValidator(_headers)] = {}
+    headers: Annotated[dict[str, SecretStr | HeaderVariable], BeforeValidator(_headers)] = Field(default={})
     account: Label | None = None
     upstream: Label | None = None
-    max_tokens: Count | None = None
     thinking: Thinking = "native"
     reasoning: ReasoningSettings = ReasoningSettings()
-    temperature: Annotated[float, Field(ge=0, le=2, allow_inf_nan=False)] | None = None
     cache: Cache = "default"
     stream: bool = True
     dialect: Label | None = None
     context: Count | None = None
     price: PriceSettings | None = None
     limits: BackendLimits = BackendLimits()
+
+    @property
+    def request(self) -> RequestSettings:
+        """The settings that requests send unless an ask replaces them."""
+        given = {name: getattr(self, name) for name in names("backend")}
+        return RequestSettings(**given, effort=self.reasoning.effort)
 
 
 class AllowanceSettings(Frozen):

@@ -18,8 +18,9 @@ from actors.core.ledger import Ledger
 from actors.core.log.events import Omission
 from actors.core.policy.routing import Pool, Rates
 from actors.core.session.state import SessionState
-from actors.core.settings.asking import Asked, ToolChoice
+from actors.core.settings.asking import Asked
 from actors.core.settings.spending import Budget, why_over
+from actors.core.settings.values import ToolChoice
 from actors.core.stats.stats import ToolCounts
 from actors.core.transcript.diagnostics import Refusal
 from actors.core.transcript.transcript import NO_FACTS

@@ -5,6 +5,8 @@ from functools import cached_property
 from random import Random
 from typing import TYPE_CHECKING, TypeAlias
 
+from msgspec.structs import asdict
+
 from actors.adapters.adapter import Adapter, adapter
 from actors.adapters.request import Settings, ToolSpec
 from actors.adapters.settings import why_no_tools
@@ -164,12 +166,10 @@ class BackendResolver:
             model=backend.model,
             system=self._system,
             tools=self._tools,
-            max_tokens=backend.max_tokens,
-            temperature=backend.temperature,
+            **asdict(backend.request),
             thinking=backend.reasoning.mode,
             budgeted=self._config.reader(backend.binding).budgeted,
             thinking_tokens=backend.reasoning.tokens,
-            effort=backend.reasoning.effort,
             upstream=backend.upstream,
             cache=backend.cache,
             stream=backend.stream,

@@ -13,9 +13,9 @@ from actors.transport import Timeouts
 
 def timeouts_of(usual: Timeouts, asked: Asked | None) -> Timeouts:
     """Return the bounds of a request, with those of its ask in place of the endpoint's."""
-    if asked is None or (asked.first_byte is None and asked.idle is None):
+    if asked is None or (asked.first_byte_timeout is None and asked.idle_timeout is None):
         return usual
-    first_byte, idle = asked.first_byte or usual.first_byte, asked.idle or usual.idle
+    first_byte, idle = asked.first_byte_timeout or usual.first_byte, asked.idle_timeout or usual.idle
     return replace(usual, first_byte=first_byte, idle=idle)
 
 

@@ -130,7 +130,7 @@ class Session:
             AskFailed: There is no answer. The session can go on; `error.result` is the result.
             ConfigError: There is no such setting, it takes no such value, or it forces a tool that the session does not
                 have; or `output` has no JSON Schema.
-            Busy: Too many asks wait, or a turn ahead of this ask waits for its caller, and did for `total` seconds.
+            Busy: Too many asks wait, or a turn ahead of this ask waits for its caller, and did for `timeout` seconds.
             OwnSession: A tool of this session asks.
             ForeignLoop: The caller is not on the runtime's event loop.
             SessionClosed: The session has ended, or ends before the ask does.

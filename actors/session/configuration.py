@@ -13,7 +13,8 @@ from msgspec import Struct
 
 from actors.core.log.events import Configured
 from actors.core.session.state import SessionState
-from actors.core.settings.asking import Asked, Choose, check_choice
+from actors.core.settings.asking import Asked, check_choice
+from actors.core.settings.values import Choose
 from actors.errors import ConfigError
 from actors.provider.backend import Resolver, over_budget
 from actors.provider.budgets import SharedBudget

@@ -27,7 +27,8 @@ from actors.core.log.events import (
 )
 from actors.core.policy.routing import Pool, settled
 from actors.core.session.awaiting import digest, pending, so_far
-from actors.core.settings.asking import Asked, ToolChoice, forced_instruction
+from actors.core.settings.asking import Asked, forced_instruction
+from actors.core.settings.values import ToolChoice
 from actors.core.stream_events.results import TurnResult
 from actors.core.turn import turn as turns
 from actors.core.turn.bounds import Bounds
@@ -324,7 +325,7 @@ class TurnDriver:
     def _timed(self) -> None:
         """Count what the turn took as time of the ask, where that may take only so long."""
         asked = self.ask.log.state.asked
-        if asked is not None and asked.total is not None:
+        if asked is not None and asked.timeout is not None:
             self.ask.tally.seconds += self._took
 
     @property
@@ -452,10 +453,10 @@ class TurnDriver:
     async def _is_over(self, binding: Binding) -> bool:
         """Say whether the turn ends before a request: a budget is used up, or it was cancelled while it waited."""
         state, used = self.ask.log.state, self.ask.tally.tokens
-        most = None if state.asked is None else state.asked.tokens
+        most = None if state.asked is None else state.asked.token_limit
         why = await self.ask.admitted(binding)
         if most is not None and used >= most:
-            why = f"the ask used {used} tokens of the {most} that its setting tokens allows"
+            why = f"the ask used {used} tokens of the {most} that its token_limit allows"
         if why is not None:
             self.ask.cancelled, self.ask.halted, self.ask.bound = True, why, Cause("limit")
         return self.ask.cancelled

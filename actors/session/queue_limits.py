@@ -1,7 +1,7 @@
 """The time that an ask may wait behind a turn that waits for its caller.
 
 Behind a turn that runs, the time in the queue does not count as the ask's: that turn has bounds of its own. One that
-waits for a decision or a result has none, so there the `total` of the next asks counts.
+waits for a decision or a result has none, so there the `timeout` of the next asks counts.
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from actors.session.pending import PendingAsks, Submit
 
 
 class QueueLimits:
-    """Ends asks in the queue when they have waited for a turn's caller for as long as their `total`."""
+    """Ends asks in the queue when they have waited for a turn's caller for as long as their `timeout`."""
 
     def __init__(self, pending: PendingAsks, session: str) -> None:
         self._pending, self._session = pending, session
@@ -25,8 +25,8 @@ class QueueLimits:
     def begin(self, context: Context[Any], asks: Iterable[Submit]) -> None:  # Any: its session's
         """Let the time of these asks run: the turn ahead of them waits for its caller."""
         for ask in asks:
-            if ask.asked is not None and ask.asked.total is not None:
-                self._children.add(context.start(self._expire, ask, ask.asked.total, name="queue limit"))
+            if ask.asked is not None and ask.asked.timeout is not None:
+                self._children.add(context.start(self._expire, ask, ask.asked.timeout, name="queue limit"))
 
     def end(self) -> None:
         """Let no time run any more: the turn goes on."""

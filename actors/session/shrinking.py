@@ -22,7 +22,7 @@ from actors.core.history.estimate import tokens_of_results
 from actors.core.lanes.lane import Rendered, seals
 from actors.core.ledger import Ledger
 from actors.core.log.events import Compacted, EpochBegan, Omission, RequestSent, RoundEnded, Short, Shortened
-from actors.core.settings.asking import ToolChoice
+from actors.core.settings.values import ToolChoice
 from actors.core.turn.no_content import content_cut
 from actors.core.turn.turn import PARAMETER_REFUSALS
 from actors.core.values.identity import CallId

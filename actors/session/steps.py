@@ -20,7 +20,8 @@ from actors.adapters.failure import ACTIONS, Failure
 from actors.adapters.request import Request
 from actors.core.lanes.lane import Rendered, blamed, seals
 from actors.core.log.events import EpochBegan, EpochReason, Omission, Reason, RequestSent, RoundEnded
-from actors.core.settings.asking import ToolChoice, forced_instruction
+from actors.core.settings.asking import forced_instruction
+from actors.core.settings.values import ToolChoice
 from actors.core.stream_events.events import RequestRenderedEvent
 from actors.core.transcript.diagnostics import Refusal, Report
 from actors.core.turn import turn as turns

@@ -10,7 +10,7 @@ from functools import partial
 import anyio
 
 from actors import telemetry
-from actors.core.settings.asking import Choose
+from actors.core.settings.values import Choose
 from actors.core.stream_events.events import ToolChangeDeferredEvent
 from actors.core.values.content import Thinking
 from actors.provider.backend import ResolvedBackend

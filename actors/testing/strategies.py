@@ -230,7 +230,10 @@ def events() -> "SearchStrategy[Event]":
         call_events(words()),
         st.builds(Opened, words(), words(), st.none() | words(), said, known, count),
         st.builds(
-            Submitted, count, packed, st.sampled_from([None, Asked(), Asked(9, 0.5, stop=("x",), total=1.0)])
+            Submitted,
+            count,
+            packed,
+            st.sampled_from([None, Asked(), Asked(max_tokens=9, temperature=0.5, stop=("x",), timeout=1.0)]),
         ),
         st.builds(Instructed, count, packed),
         st.builds(Bound, count, count, bindings()),

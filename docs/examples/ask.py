@@ -27,10 +27,10 @@ async def main() -> None:
         environ = {"ANTHROPIC_BASE_URL": server.base_url}
         async with Runtime(environ=environ, prices={"claude-*": Price(3, 15)}) as runtime:
             session = await runtime.open("anthropic:claude-sonnet-5", budget=Budget(rounds=4), tenant="blue")
-            short = await session.ask("Capital of Norway?", max_tokens=50, stop=("END",), total=60)
+            short = await session.ask("Capital of Norway?", max_tokens=50, stop=("END",), timeout=60)
             print(short.text, short.cost)
 
-            city = await session.ask("Tell me more.", output=City, corrections=1)
+            city = await session.ask("Tell me more.", output=City, max_corrections=1)
             print(city.output, "after", city.rounds, "rounds")
 
             square = Media.from_bytes(png(64, 64), "image/png")

@@ -47,7 +47,7 @@ async def main() -> None:
             tools=[balance],
             deps=Support(customer=123, balances={123: 123.45}),
         )
-        result = await session.ask("What is my balance?", output=Advice, corrections=2)
+        result = await session.ask("What is my balance?", output=Advice, max_corrections=2)
         print(repr(result.output), "after", result.rounds, "rounds")
         for call in (await session.ledger()).interactions():
             assert call.completion is not None

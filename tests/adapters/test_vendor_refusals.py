@@ -135,7 +135,7 @@ OTHERS: list[tuple[str, int, object, str, str | None]] = [
                               type="exceed_context_size_error"), "overflow", "OAC-15"),
     ("kimi", 400, nested("invalid temperature: only 1 is allowed for this model"), "parameter", "KIM-09"),
     ("kimi", 400, nested("invalid top_p: only 0.95 is allowed for this model"), "parameter", "KIM-09"),
-    ("kimi", 400, nested("invalid presence_penalty: only 0 is allowed for this model"), "config", "KIM-09"),
+    ("kimi", 400, nested("invalid n: only 1 is allowed for this model"), "config", "KIM-09"),
     ("kimi", 400, nested("tool_choice 'specified' is incompatible with thinking enabled"), "parameter", "KIM-10"),
     ("kimi", 400, nested("tool_choice 'required' is unsupported"), "parameter", "KIM-10"),
     ("deepseek", 400, nested("deepseek-reasoner does not support this tool_choice"), "parameter", "DSK-08"),

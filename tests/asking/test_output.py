@@ -211,7 +211,7 @@ async def test_a_model_that_never_gives_the_form_fails_the_ask_after_a_few_corre
     server = openai(*[Turn(Say("no"))] * 3, Turn(Say("free again")))
     async with hosting(a=server) as runtime:
         session = await runtime.open("a")
-        answer = await session.ask("Which city?", output=City, corrections=2, check=False)
+        answer = await session.ask("Which city?", output=City, max_corrections=2, check=False)
         assert (answer.status, answer.output, answer.rounds) == ("failed", None, 3)
         assert answer.why == "the answer does not have the form asked for: it is not one JSON value"
         assert (await session.ask("And now?")).text == "free again"
@@ -222,7 +222,7 @@ async def test_the_caller_is_told_what_the_answer_lacks_and_not_what_stood_there
     said = '{"name": ["canary"], "height": "canary"}'
     async with hosting(a=openai(Turn(Say(said)))) as runtime:
         session = await runtime.open("a")
-        answer = await session.ask("Which city?", output=City, corrections=0, check=False)
+        answer = await session.ask("Which city?", output=City, max_corrections=0, check=False)
     assert answer.why == (
         "the answer does not have the form asked for: name: expected string; people: missing"
     )
@@ -235,7 +235,7 @@ async def test_who_takes_over_goes_on_counting_the_corrections_of_the_ask() -> N
     pools = {"both": PoolSettings(members=("a", "b"))}
     async with hosting(pools=pools, a=first, b=second) as runtime:
         session = await runtime.open("both")
-        answer = await session.ask("Which city?", output=City, corrections=2, check=False)
+        answer = await session.ask("Which city?", output=City, max_corrections=2, check=False)
         assert answer.status == "failed"
         assert answer.why.startswith("the answer does not have the form asked for: ")
         assert (len(bodies(first)), len(bodies(second))) == (2, 2)

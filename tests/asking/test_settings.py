@@ -6,9 +6,10 @@ from typing import Any
 import anyio
 import pytest
 
-from actors import AskSettings
+from actors import AskSettings, Runtime
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Request, Settings, ToolSpec
+from actors.config import BackendSettings, Config, FileSettings
 from actors.core.data.jsonio import Json
 from actors.core.dialects.profiles import PROFILES, dialect
 from actors.core.history.history import History
@@ -20,9 +21,9 @@ from actors.core.settings.asking import Asked, asked
 from actors.core.stream_events.events import MessageEvent
 from actors.core.values.content import Message, Text
 from actors.errors import ConfigError
-from actors.testing import Call, Say, Stall, Turn, validate
+from actors.testing import Call, Say, Stall, Turn, serve, validate
 from actors.tools import tool
-from tests.runtime_support import Gate, anthropic, assert_paired, bodies, hosting, log, openai
+from tests.runtime_support import Gate, anthropic, assert_paired, backend_at, bodies, hosting, log, openai
 
 NOT_TAKEN = {
     "openai_responses": {"stop"},
@@ -122,8 +123,8 @@ EFFORT_LEVELS = "none, minimal, low, medium, high, xhigh, max"
             f"effort is 'hihg'; it takes one of {EFFORT_LEVELS}, or the provider's own word, or None; "
             "did you mean 'high'?",
         ),
-        ({"total": 0}, "total is 0; it takes seconds above 0, or None"),
-        ({"corrections": -1}, "corrections is -1; it takes a whole number from 0, or None"),
+        ({"timeout": 0}, "timeout is 0; it takes seconds above 0, or None"),
+        ({"max_corrections": -1}, "max_corrections is -1; it takes a whole number from 0, or None"),
         ({"max_token": 3}, "An ask has no setting 'max_token'; did you mean 'max_tokens'?"),
     ],
 )
@@ -136,7 +137,7 @@ def test_a_setting_that_cannot_be_is_refused_in_one_line(given: dict[str, Any], 
 def test_what_may_be_asked_for_is_what_is_kept() -> None:
     assert {*AskSettings.__annotations__, "output"} == {*Asked.__struct_fields__}
     assert asked({}) is None
-    assert asked({"stop": ["a"], "idle": None}) == Asked(stop=("a",))
+    assert asked({"stop": ["a"], "idle_timeout": None}) == Asked(stop=("a",))
 
 
 @pytest.mark.anyio
@@ -156,6 +157,19 @@ async def test_settings_hold_for_their_ask_and_no_other_and_are_in_the_log(
         assert 50 not in (second.get("max_tokens"), second.get("max_completion_tokens"))
         kept = [event.asked for event in log(runtime, session) if isinstance(event, Submitted)]
         assert kept == [Asked(max_tokens=50, top_p=0.5, stop=("END",)), None]
+
+
+@pytest.mark.anyio
+async def test_the_settings_of_an_ask_replace_those_of_its_backend_one_by_one() -> None:
+    server = openai(Turn(Say("a")), Turn(Say("b")))
+    async with serve(server):
+        table = {**backend_at(server).model_dump(exclude_unset=True), "seed": 7, "user": "u"}
+        config = Config(FileSettings(backends={"a": BackendSettings.model_validate(table)}), {})
+        async with Runtime(config, seed=1) as runtime:
+            session = await runtime.open("a")
+            await session.ask("One.", seed=8)
+            await session.ask("Two.")
+    assert [(body["seed"], body["user"]) for body in bodies(server)] == [(8, "u"), (7, "u")]
 
 
 @pytest.mark.anyio
@@ -195,7 +209,7 @@ async def test_rounds_of_an_ask_bound_it() -> None:
     gate.open("a")
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
-        answer = await session.ask("Work!", rounds=2)
+        answer = await session.ask("Work!", max_rounds=2)
         assert (answer.rounds, answer.text) == (2, "final")
         assert bodies(server)[1]["tool_choice"] == "none"
 
@@ -206,14 +220,14 @@ async def test_an_ask_that_takes_too_long_fails_with_every_call_closed() -> None
     server, gate = openai(Turn(Call("work", {"name": "a"})), Turn(Say("next"))), Gate()
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
-        answer = await session.ask("Work!", total=0.2, check=False)
+        answer = await session.ask("Work!", timeout=0.2, check=False)
         assert (answer.status, answer.why) == (
             "failed",
-            "the ask took longer than 0.2 s, as its setting total says",
+            "the ask took longer than 0.2 s, as its timeout says",
         )
         ended = [event for event in log(runtime, session) if isinstance(event, TurnEnded)]
         assert [event.status for event in ended] == ["failed"]
-        assert (await session.ask("And now?", total=60)).text == "next"
+        assert (await session.ask("And now?", timeout=60)).text == "next"
         assert_paired(bodies(server)[1])
 
 
@@ -225,7 +239,7 @@ async def test_a_cancel_before_the_deadline_is_a_cancel() -> None:
         ends = []
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(gate.started, "a")
-            async with session.stream("Work!", total=600) as events:
+            async with session.stream("Work!", timeout=600) as events:
                 async for event in events:
                     if isinstance(event, MessageEvent):
                         await gate.started("a")
@@ -241,7 +255,9 @@ async def test_an_ask_waits_no_longer_for_an_answer_than_it_says(setting: str) -
     silent = Stall() if setting == "first_byte" else Stall(after_bytes=40)
     async with hosting(a=openai(Turn(Say("never heard")), faults={0: silent})) as runtime:
         session = await runtime.open("a")
-        wanted: AskSettings = {"first_byte": 0.2} if setting == "first_byte" else {"idle": 0.2}
+        wanted: AskSettings = (
+            {"first_byte_timeout": 0.2} if setting == "first_byte" else {"idle_timeout": 0.2}
+        )
         with anyio.fail_after(30):
             answer = await session.ask("Hello?", **wanted, check=False)
         assert answer.status == "failed"

@@ -146,9 +146,9 @@ async def test_tokens_of_an_ask_bound_it() -> None:
     gate.open("a")
     async with hosting(a=server) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
-        answer = await session.ask("Work!", tokens=10, check=False)
-        assert answer.why == "the ask used 18 tokens of the 10 that its setting tokens allows"
-        assert (await session.ask("And now?", tokens=10)).text == "next"
+        answer = await session.ask("Work!", token_limit=10, check=False)
+        assert answer.why == "the ask used 18 tokens of the 10 that its token_limit allows"
+        assert (await session.ask("And now?", token_limit=10)).text == "next"
         assert_paired(bodies(server)[1])
 
 

@@ -36,6 +36,12 @@ def test_the_page_of_the_dialects_is_the_one_the_data_gives_with_all_of_them() -
     assert all(f"## {name}\n" in page for name in PROFILES)
 
 
+def test_the_page_of_the_settings_is_up_to_date() -> None:
+    generator = runpy.run_path(str(ROOT / ".ci" / "settings.py"))
+    page = (ROOT / "docs" / "reference" / "settings.md").read_text(encoding="utf-8")
+    assert page == generator["page"](), "run python .ci/settings.py"
+
+
 def test_the_page_of_the_models_has_every_row_of_the_table() -> None:
     generator = runpy.run_path(str(ROOT / ".ci" / "models.py"))
     page = (ROOT / "docs" / "reference" / "models.md").read_text(encoding="utf-8")

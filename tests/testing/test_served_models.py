@@ -15,7 +15,7 @@ from actors.core.dialects.narrow import for_model
 from actors.core.models.facts import ModelFacts
 from actors.core.models.row import ModelRow
 from actors.core.models.table import ROWS
-from actors.core.settings.asking import Choose
+from actors.core.settings.values import Choose
 from actors.core.values.content import Message, Text
 from actors.core.values.identity import Binding
 from actors.errors import ConfigError

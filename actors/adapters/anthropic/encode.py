@@ -10,6 +10,7 @@ from actors.adapters.closed_schemas import closed
 from actors.adapters.marks import mark
 from actors.adapters.preamble import Preamble, Wire, chosen, system, written
 from actors.adapters.request import Settings, ToolSpec
+from actors.adapters.request_fields import Fields, with_fields
 from actors.adapters.thinking import answer_tokens, claude_thinking
 from actors.adapters.writing import Writing
 from actors.core.data.jsonio import Json, is_blank, quote
@@ -78,21 +79,18 @@ def preamble(settings: Settings, dialect: AnthropicDialect, _: frozenset[str]) -
     """Return the preamble of a request; see `actors.adapters.codec.Codec`."""
     ends, most = mark(settings, dialect), answer_tokens(settings, dialect.request.max_tokens_default)
     said, tools, route = system(settings), settings.tools, route_of(dialect)
-    table: dict[str, Wire] = {
+    table: Fields = {
         **route.opening(settings),
         "max_tokens": most,
         "tools": [_tool(tool, ends if tool is tools[-1] else {}) for tool in tools],
         "tool_choice": _choice(settings),
-        "temperature": settings.temperature,
-        "top_p": settings.top_p,
-        "stop_sequences": settings.stop,
         "thinking": claude_thinking(settings, dialect),
         "output_config": {"effort": settings.effort, "format": _answer(settings)},
         "system": [{"type": "text", "text": said, **ends}] if said else None,
         "stream": (settings.stream and route.says_stream) or None,
     }
     assumed = () if settings.max_tokens == most else (f"max_tokens {most}",)
-    opening = written(table)[:-1]
+    opening = written(with_fields(table, settings, dialect))[:-1]
     return Preamble(route.path(settings), opening, b',"messages":[', route.headers, assumed=assumed)
 
 
@@ -106,10 +104,12 @@ _CHOICES = {"required": "any", "none": "none", None: None}
 
 
 def _choice(settings: Settings) -> Wire:
-    choice = chosen(settings)
+    """Return the tool choice, which also holds the limit to one call for each message."""
+    choice, parallel = chosen(settings), settings.parallel_tool_calls
+    limit = {} if parallel is None else {"disable_parallel_tool_use": not parallel}
     if isinstance(choice, ToolSpec):
-        return {"type": "tool", "name": choice.name}
-    return {"type": _CHOICES[choice]}
+        return {"type": "tool", "name": choice.name, **limit}
+    return {"type": _CHOICES[choice] or ("auto" if limit else None), **limit}
 
 
 def _tool(tool: ToolSpec, ends: Mapping[str, Wire]) -> Wire:

@@ -12,6 +12,7 @@ from actors.adapters.marks import mark
 from actors.adapters.outputs import NAME
 from actors.adapters.preamble import Preamble, Wire, chosen, opened, system
 from actors.adapters.request import Settings, ToolSpec
+from actors.adapters.request_fields import Fields, with_fields
 from actors.adapters.thinking import answer_tokens, claude_thinking
 from actors.adapters.writing import Writing
 from actors.core.data.jsonio import Json, is_blank, quote
@@ -92,16 +93,13 @@ def preamble(settings: Settings, dialect: ConverseDialect, called: frozenset[str
     forced = _forced(settings)
     told = forced or (settings.tools and settings.tool_choice == "auto") or not tools
     limited = settings.max_tokens is not None or settings.thinking == "manual"
-    table: dict[str, Wire] = {
+    table: Fields = {
         "toolConfig": {
             "tools": [*map(_tool, tools), ends] if tools else None,
             "toolChoice": forced,
         },
         "inferenceConfig": {
             "maxTokens": answer_tokens(settings, _ROOM) if limited else None,
-            "temperature": settings.temperature,
-            "topP": settings.top_p,
-            "stopSequences": settings.stop,
         },
         "additionalModelRequestFields": {
             "thinking": claude_thinking(settings, dialect)
@@ -112,7 +110,9 @@ def preamble(settings: Settings, dialect: ConverseDialect, called: frozenset[str
     path = f"/model/{percent(settings.model, safe='')}/{'converse-stream' if settings.stream else 'converse'}"
     assumed = tuple([f"a tool {name!r}" for name in sorted(called)])
     losses = () if told else ("tool_choice",)
-    return Preamble(path, opened(table, "messages"), b"", losses=losses, assumed=assumed)
+    return Preamble(
+        path, opened(with_fields(table, settings, dialect), "messages"), b"", losses=losses, assumed=assumed
+    )
 
 
 def _forced(settings: Settings) -> Wire:

@@ -15,6 +15,7 @@ from actors.adapters.closed_schemas import closed
 from actors.adapters.gemini.schema import projected
 from actors.adapters.preamble import Preamble, Wire, chosen, opened, system
 from actors.adapters.request import Settings, ToolSpec
+from actors.adapters.request_fields import Fields, with_fields
 from actors.adapters.writing import Writing
 from actors.core.data.jsonio import Json, quote
 from actors.core.dialects.dialect import GeminiDialect
@@ -104,22 +105,24 @@ def preamble(settings: Settings, dialect: GeminiDialect, _: frozenset[str]) -> P
     """
     losses: list[str] = []
     limit = dialect.request.max_tokens_default if settings.max_tokens is None else settings.max_tokens
-    table: dict[str, Wire] = {
+    table: Fields = {
         "systemInstruction": {"parts": [{"text": system(settings)}]},
         "tools": [{"functionDeclarations": [_tool(tool, dialect, losses) for tool in settings.tools]}],
         "toolConfig": {"functionCallingConfig": _calling(settings)},
         "generationConfig": {
             "maxOutputTokens": limit,
-            "temperature": settings.temperature,
-            "topP": settings.top_p,
-            "stopSequences": settings.stop,
             **_answer(settings, dialect, losses),
             "thinkingConfig": _thinking(settings, dialect),
         },
     }
     method = "streamGenerateContent?alt=sse" if settings.stream else "generateContent"
     path = f"{dialect.request.models_path}/{percent_encoded(settings.model, safe='')}:{method}"
-    return Preamble(path, opened(table, "contents"), b"", losses=tuple(dict.fromkeys(losses)))
+    return Preamble(
+        path,
+        opened(with_fields(table, settings, dialect), "contents"),
+        b"",
+        losses=tuple(dict.fromkeys(losses)),
+    )
 
 
 def _answer(settings: Settings, dialect: GeminiDialect, losses: list[str]) -> Mapping[str, Wire]:
@@ -158,5 +161,7 @@ def _thinking(settings: Settings, dialect: GeminiDialect) -> Wire:
     if settings.thinking == "off" and not has_levels:
         budget = 0
     level = settings.effort.upper() if settings.effort is not None and has_levels and budget is None else None
-    asked = settings.thinking in ("adaptive", "manual")
-    return {"includeThoughts": asked or None, "thinkingBudget": budget, "thinkingLevel": level}
+    shows: bool | None = settings.thinking in ("adaptive", "manual") or None
+    if settings.display is not None:
+        shows = settings.display == "summarized"
+    return {"includeThoughts": shows, "thinkingBudget": budget, "thinkingLevel": level}

@@ -14,6 +14,7 @@ from actors.adapters.openai_chat.schema import moonshot
 from actors.adapters.outputs import named_schema
 from actors.adapters.preamble import Preamble, Wire, chosen, opened, system, written
 from actors.adapters.request import Settings, ToolSpec
+from actors.adapters.request_fields import Fields, with_fields
 from actors.adapters.writing import Writing
 from actors.core.data.jsonio import Json, dump, is_blank, nest, parse, quote, unquote
 from actors.core.dialects.dialect import ChatDialect
@@ -158,14 +159,11 @@ def preamble(settings: Settings, dialect: ChatDialect, _: frozenset[str]) -> Pre
     if counted and "stream_options" in settings.omitted:
         counted = False
         losses.append("stream_options")
-    table: dict[str, Wire] = {
+    table: Fields = {
         "model": settings.model,
         "tools": [_tool(tool, dialect, losses) for tool in settings.tools],
         "tool_choice": _choice(settings, dialect),
         dialect.request.max_tokens_field: settings.max_tokens,
-        "temperature": settings.temperature,
-        "top_p": settings.top_p,
-        "stop": settings.stop,
         "response_format": _answer(settings),
         **_reasoning(settings, dialect, losses),
         "provider": _pin(settings, dialect, losses),
@@ -179,7 +177,7 @@ def preamble(settings: Settings, dialect: ChatDialect, _: frozenset[str]) -> Pre
     first = written({"role": "system", "content": content}) + b"," if said else b""
     return Preamble(
         "/chat/completions",
-        written(table)[:-1],
+        written(with_fields(table, settings, dialect))[:-1],
         b"," + opened(after, "messages")[1:] + first,
         losses=tuple(dict.fromkeys(losses)),
         assumed=_assumed(settings, dialect),

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from actors.adapters.outputs import named_schema
 from actors.adapters.preamble import Preamble, Wire, chosen, system, written
 from actors.adapters.request import Settings, ToolSpec
+from actors.adapters.request_fields import Fields, with_fields
 from actors.adapters.writing import Writing
 from actors.core.data.jsonio import Json, JsonValue, dump, nest, parse, quote, unquote
 from actors.core.dialects.dialect import ResponsesDialect
@@ -173,22 +174,30 @@ def preamble(settings: Settings, dialect: ResponsesDialect, _: frozenset[str]) -
     if sealed and "include" in settings.omitted:
         sealed = False
         losses.append("include")
-    table: dict[str, Wire] = {
+    included = ["reasoning.encrypted_content"] if sealed else []
+    if settings.logprobs is not None:
+        included.append("message.output_text.logprobs")
+    summary = "auto" if settings.display == "summarized" else None
+    table: Fields = {
         "model": settings.model,
         "store": False,
-        "include": ["reasoning.encrypted_content"] if sealed else None,
+        "include": included,
         "instructions": system(settings),
         "tools": _grouped(settings.tools),
         "tool_choice": _choice(settings),
-        "reasoning": {"effort": effort},
+        "reasoning": {"effort": effort, "summary": summary},
         "max_output_tokens": most,
-        "temperature": settings.temperature,
-        "top_p": settings.top_p,
         "text": {"format": _answer(settings)},
     }
     assumed = () if most == settings.max_tokens else (f"max_output_tokens {most}",)
     after = b',"stream":true,"input":[' if settings.stream else b',"input":['
-    return Preamble("/responses", written(table)[:-1], after, losses=tuple(losses), assumed=assumed)
+    return Preamble(
+        "/responses",
+        written(with_fields(table, settings, dialect))[:-1],
+        after,
+        losses=tuple(losses),
+        assumed=assumed,
+    )
 
 
 def _answer(settings: Settings) -> Wire:

@@ -23,8 +23,6 @@ from actors.core.models.facts import ModelFacts
 from actors.core.models.row import Maker
 from actors.core.values.identity import Binding
 
-Family: TypeAlias = Literal["openai_chat", "responses", "anthropic", "gemini", "converse"]
-
 
 class Profile(Demands):
     """What every dialect has: its name, and its demands by concern.
@@ -127,6 +125,7 @@ class ChatRequest(RequestRules):
     Args:
         keys: Keys a request may have, where the vendor has a list of its own; empty for the family's.
         max_tokens_field: Name of the field that bounds the answer.
+        seed_field: Name of the field with the seed of sampling.
         stream_usage: Whether a stream must be asked for its token figures.
         required_choice: The word by which any tool is forced.
         upstream_pin: How a request says which upstream of a gateway is to serve it and no other.
@@ -136,6 +135,10 @@ class ChatRequest(RequestRules):
 
     keys: frozenset[str] = frozenset()
     max_tokens_field: Literal["max_completion_tokens", "max_tokens"] = "max_tokens"
+    seed_field: Literal["seed", "random_seed"] = "seed"
+    lacks: frozenset[str] = frozenset(
+        {"top_k", "metadata"}
+    )  # fields that OpenAI does not have, or only for what it stores
     max_tools: int | None = 128  # OAC-09
     stream_usage: bool = True
     required_choice: str = "required"

@@ -101,7 +101,9 @@ VERTEX_ANTHROPIC = replace(
     name="vertex_anthropic",
     media=replace(ANTHROPIC.media, urls=False),
     caching=replace(ANTHROPIC.caching, moving=False),
-    request=replace(ANTHROPIC.request, route="raw_predict", output="prompt"),
+    request=replace(
+        ANTHROPIC.request, route="raw_predict", output="prompt", lacks=frozenset({"service_tier"})
+    ),
 )
 # Claude on Bedrock's InvokeModel. Models are named as in `eu.anthropic.claude-sonnet-4-5-20250929-v1:0`.
 BEDROCK_ANTHROPIC = replace(
@@ -193,6 +195,7 @@ BEDROCK = ConverseDialect(
         output_beside_tools=True,
         max_temperature=1.0,
         top_p="alone",
+        lacks=frozenset({"service_tier"}),  # few models have tiers, and their words are not Anthropic's
         overflow_rule="BED-12",
     ),
 )
@@ -226,6 +229,8 @@ MISTRAL = ChatDialect(
             reasoning_effort repetition_penalty response_format safe_prompt service_tier stop stream temperature
             tool_choice tools top_k top_logprobs top_p top_prompt_logprobs""".split()  # noqa: SIM905  as a list it is a page
         ),  # MIS-32
+        lacks=frozenset(),  # `keys` says what it has
+        seed_field="random_seed",
         max_tools=None,
         stream_usage=False,  # it comes on the last chunk unasked, and `stream_options` is unknown (MIS-32)
         required_choice="any",
@@ -281,7 +286,13 @@ DEEPSEEK = ChatDialect(
     makers=(*_MAKERS, "deepseek"),
     model=ModelFacts(forced_choice="without_thinking", thinks=True),  # DSK-08
     reasoning=replace(_DEMANDED, required="every"),  # DSK-05
-    request=ChatRequest(output="tool", overflow_rule="DSK-09"),
+    request=ChatRequest(
+        output="tool",
+        lacks=frozenset(
+            {"top_k", "metadata", "seed", "user", "parallel_tool_calls"}
+        ),  # it ignores unknown fields
+        overflow_rule="DSK-09",
+    ),
 )
 
 OPENROUTER = ChatDialect(
@@ -300,7 +311,7 @@ OPENROUTER = ChatDialect(
     model=ModelFacts(cache="none"),
     caching=ChatCaching(marks="part", long="ttl"),
     reasoning=ChatReasoning(carrier="reasoning_details", binding="upstream", switch="reasoning"),
-    request=ChatRequest(upstream_pin="provider"),
+    request=ChatRequest(upstream_pin="provider", lacks=frozenset({"metadata"})),
 )
 XAI = ChatDialect(
     name="xai",

@@ -29,7 +29,7 @@ F = TypeVar("F", bound=Form)
 class LogRecord(Form, frozen=True):
     """What a log holds."""
 
-    version: Literal[3]
+    version: Literal[4]
     event: Event
 
 

@@ -37,7 +37,7 @@ from actors.core.values.packed import Packed
 from actors.core.values.progress import AskProgress, Attempt, Cause, TurnProgress
 from actors.core.values.stream import Cut, LeftOut, Usage
 
-VERSION: Final = 3
+VERSION: Final = 4
 
 Reason: TypeAlias = Literal[
     "cancelled", "interrupted", "never_started", "outcome_unknown", "compacted", "denied", "lost"

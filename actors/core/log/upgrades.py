@@ -8,10 +8,11 @@ step is ever changed, for logs that it reads are kept for years. tests/golden_jo
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from msgspec import MsgspecError, msgpack
+from msgspec import MsgspecError, convert, msgpack
 
 from actors.core.data.jsonio import quote
 from actors.core.log.events import VERSION
+from actors.core.settings.asking import Asked
 from actors.core.values.content import FREE
 
 Step: TypeAlias = Callable[[list[Any]], list[Any]]
@@ -49,6 +50,32 @@ def _to_3(event: list[Any]) -> list[Any]:  # Any: as above
     return [*event, *ADDED_IN_3.get(name, ())]
 
 
+SETTINGS_IN_3 = (
+    *(
+        "max_tokens",
+        "temperature",
+        "top_p",
+        "stop",
+        "tool_choice",
+        "thinking",
+        "effort",
+        "first_byte_timeout",
+    ),
+    *("idle_timeout", "timeout", "max_rounds", "token_limit", "max_corrections", "output", "repair"),
+)
+"""The settings of an ask in version 3, by their present names, in their order."""
+
+
+def _to_4(event: list[Any]) -> list[Any]:  # Any: as above
+    """Return an event of version 3 with the settings of an ask as a map of those that are given."""
+    if event[0] != "submitted" or event[3] is None:
+        return event
+    given = {
+        name: value for name, value in zip(SETTINGS_IN_3, event[3], strict=True) if value not in (None, [])
+    }
+    return [*event[:3], convert(given, Asked)]
+
+
 def _message_to_3(packed: Any) -> Any:  # Any: as above
     """Return a packed message in which calls say what they were given as version 3 does."""
     if isinstance(packed, list):
@@ -70,6 +97,7 @@ def _call_to_3(call: list[Any]) -> list[Any]:  # Any: as above
 STEPS: Mapping[int, Step] = {
     1: lambda event: event,  # a tool choice of `Submitted` was a word
     2: _to_3,
+    3: _to_4,
 }
 """By the version that each begins at."""
 

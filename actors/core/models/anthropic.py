@@ -12,6 +12,7 @@ _CLAUDE_3 = ModelFacts(
     thinking=(),
     schema_output=False,
     cache="none",  # Bedrock rejects marks for these; the models are retired
+    service_tier=True,
     property_keys=CLAUDE_KEYS,
     image_side=8000,
     many_images_side=2000,

@@ -11,6 +11,8 @@ from msgspec import Struct, StructMeta
 IdStyle: TypeAlias = Literal["openai", "anthropic", "mistral", "kimi", "bedrock", "none"]
 Role: TypeAlias = Literal["user", "assistant", "tool"]
 Kind: TypeAlias = Literal["image", "document"]
+Family: TypeAlias = Literal["openai_chat", "responses", "anthropic", "gemini", "converse"]
+"""A wire format, which one adapter encodes and decodes."""
 
 
 class _ByKeyword(StructMeta):
@@ -190,6 +192,8 @@ class RequestRules(Demands):
         output_beside_tools: Whether a schema in the request may stand beside tools; where not, words do.
         output_schema: `closed` where the schema must close every object and says no bounds, recursion or open object;
             `filled` where each of its objects must have properties besides.
+        lacks: Settings for which the host has no field though its wire family has one (`actors.core.settings.table`).
+            They are omitted and reported as a loss.
         max_stops: Most stop sequences taken, the rest being left out and reported; 0 where there is no such setting.
         overflow_patterns: Regular expressions that recognise a context overflow in an error text.
         overflow_rule: The rule a context overflow breaks.
@@ -204,6 +208,7 @@ class RequestRules(Demands):
     sampling: bool = True
     max_temperature: float = 2.0
     top_p: Literal["beside", "alone"] = "beside"
+    lacks: frozenset[str] = frozenset()
     max_stops: int = 4
     output: OutputMeans = "prompt"
     output_beside_tools: bool = False

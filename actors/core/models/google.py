@@ -15,7 +15,7 @@ _GEMINI_1 = ModelFacts(
     cache_minimum=1024,
     image_count=3600,
 )
-_GEMINI_2 = replace(_GEMINI_1, thinking=("adaptive", "enabled", "disabled"), thinks=True)
+_GEMINI_2 = replace(_GEMINI_1, thinking=("adaptive", "enabled", "disabled"), thinks=True, display=True)
 _GEMINI_2_PRO = replace(_GEMINI_2, thinking=("adaptive", "enabled"))
 _GEMINI_3 = replace(
     _GEMINI_2_PRO,

@@ -19,6 +19,7 @@ _O = replace(
     default_effort="medium",
     thinks=True,
     stops=False,
+    display=True,
 )
 _O1_MINI = replace(_O, efforts=(), default_effort="", schema_output=False)
 _GPT_5 = replace(_O, efforts=("minimal", "low", "medium", "high"), cache="retention", verbosity=True)

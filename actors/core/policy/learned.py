@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 
 from actors.core.data.jsonio import quote
 from actors.core.schemas.property_keys import PLAIN_KEYS
+from actors.core.settings.table import SETTINGS
 from actors.core.values.identity import Binding
 
 Override = str | bool | tuple[str, ...]
@@ -20,6 +21,7 @@ FIELDS: Mapping[str, Mapping[str, Override]] = {
     "effort": {"efforts": ()},
     "temperature": {"sampling": "never"},
     "top_p": {"sampling": "never"},
+    **{name: {fact: False} for name in SETTINGS if (fact := SETTINGS[name].fact)},
     "stop": {"stops": False},
     "thinking": {"thinking": ()},
     "tool_choice": {"forced_choice": "never"},

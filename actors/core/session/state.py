@@ -209,10 +209,10 @@ def bounded_seconds(state: SessionState, asked: Asked | None, before: float) -> 
 
     That is in what the session used too.
     """
-    total = inf if asked is None or asked.total is None else asked.total
+    total = inf if asked is None or asked.timeout is None else asked.timeout
     own, budget, used = max(total - before, 0.0), state.budget, state.used
     if budget is None or budget.seconds is None or used is None or own <= budget.seconds - used.seconds:
-        return own, f"the ask took longer than {total:g} s, as its setting total says"
+        return own, f"the ask took longer than {total:g} s, as its timeout says"
     left = max(budget.seconds - used.seconds, 0.0)
     return left, f"the session's budget of {budget.seconds:g} seconds is used up"
 

@@ -1,129 +1,131 @@
-"""What an ask says beside its message: settings that hold for this ask and no other.
+"""The settings of one ask: they replace those of its backend, and end with the ask.
 
-They are in the log with the message, so a turn that goes on after a restart goes on with them. Each is frozen for the
-ask, and is projected to what a dialect takes as a backend's own settings are (`actors.adapters.settings`).
+In:  the keyword arguments of an ask.
+Out: the settings as the log stores them with the message, so that a turn resumed after a restart keeps them.
+
+`actors.core.settings.table` defines each setting. `actors.adapters.settings` fits them to a dialect, as it does those
+of a backend.
 """
 
-from collections.abc import Callable, Collection, Mapping
-from math import inf
-from typing import Any, Final, Literal, TypeAlias, TypedDict, get_args
+from collections.abc import Collection, Mapping
+from typing import Any, TypedDict
 
-from actors.core.data.form import Form
+from msgspec.structs import fields
+
 from actors.core.data.jsonio import Json
-from actors.core.models.facts import EFFORTS
-from actors.core.schemas.repair import MODES, RepairMode
+from actors.core.schemas.repair import RepairMode
+from actors.core.settings.table import names, out_of_range, stored
+from actors.core.settings.values import AskMode, Choose, Display, RequestSettings, ToolChoice, Verbosity
 from actors.errors import ConfigError, nearest
 
 
-class Choose(Form, frozen=True):
-    """The tool choice that forces one tool: `tool_choice=Choose("search")`.
-
-    Args:
-        tool: Its name, as the tool has it.
-    """
-
-    tool: str
-
-
-ChoiceWord: TypeAlias = Literal["auto", "none", "required"]
-ToolChoice: TypeAlias = ChoiceWord | Choose
-Mode: TypeAlias = Literal["default", "adaptive", "manual", "off"]
-AskMode: TypeAlias = Literal["adaptive", "off"]
-"""How one ask may have a model think. A budget is its backend's: what is replayed depends on it (ANT-40)."""
-
-MOST_STOPS: Final = 4
-"""Stop sequences of one ask: what the strictest provider takes."""
-
-
 class AskSettings(TypedDict, total=False):
-    """What one ask may set; each is as the backend has it where it is not given.
+    """The settings of one ask. A setting that is absent or None has the value of the backend or the runtime.
 
-    `max_tokens`, `temperature`, `top_p`, `stop` (texts at which the answer ends, at most 4), `thinking` and `effort`
-    are what a backend's own settings are. `tool_choice` is `auto`, `none`, `required`, or `Choose("NAME")` for one
-    tool. What forces a tool holds for the first request of the ask: once one was called, the model is free to answer.
-    In seconds, `first_byte` and `idle` bound each request, and `total` the whole ask: it fails when they have passed,
-    with every call closed. `rounds` bounds its turns, `tokens` ends it before a request once as many were used,
-    `corrections` says how often the model may correct itself. `repair="strict"` refuses arguments and answers with a
-    slip, such as a text for a number, also where exactly one reading of them fits the schema.
+    Sent with each request, and reported as a loss where the provider has no such field: `max_tokens`, `temperature`,
+    `top_p`, `top_k`, `frequency_penalty`, `presence_penalty`, `seed`, `stop` (at most 4 texts that end the answer),
+    `thinking`, `effort`, `display` (whether the reasoning is summarized or omitted), `verbosity`,
+    `parallel_tool_calls`, `logprobs` (alternatives per token, at most 20), `service_tier`, `user`, `metadata`.
+
+    `tool_choice` is `auto`, `none`, `required`, or `Choose("NAME")` for one tool. A forced tool holds for the first
+    request of the ask: after a call, the model is free to answer.
+
+    `first_byte_timeout` and `idle_timeout` bound each request, and `timeout` the ask, in seconds: it fails when they
+    have passed, with every call closed. `max_rounds` bounds the requests of a turn. `token_limit` ends the ask before
+    the next request once that many tokens were used. `max_corrections` is how often the model may correct invalid
+    calls. `repair="strict"` rejects arguments and answers with a slip, such as a text for a number, even if exactly
+    one reading of them fits the schema.
     """
 
     max_tokens: int
     temperature: float
     top_p: float
+    top_k: int
+    frequency_penalty: float
+    presence_penalty: float
+    seed: int
     stop: tuple[str, ...]
     tool_choice: ToolChoice
+    parallel_tool_calls: bool
     thinking: AskMode
     effort: str
-    first_byte: float
-    idle: float
-    total: float
-    rounds: int
-    tokens: int
-    corrections: int
+    display: Display
+    verbosity: Verbosity
+    logprobs: int
+    service_tier: str
+    user: str
+    metadata: Mapping[str, str]
+    first_byte_timeout: float
+    idle_timeout: float
+    timeout: float
+    max_rounds: int
+    token_limit: int
+    max_corrections: int
     repair: RepairMode
 
 
-class Asked(Form, frozen=True):
-    """The settings of one ask as the log keeps them; None where the backend's own hold. See `AskSettings`.
+class Asked(RequestSettings, frozen=True, kw_only=True):
+    """The settings of one ask as the log stores them; None where the backend or the runtime decides.
 
-    `output` is the JSON Schema of the form its answer is to have, always that of an object.
+    A map without the settings that are not given. `output` is the JSON Schema of the answer, always of an object.
     """
 
-    max_tokens: int | None = None
-    temperature: float | None = None
-    top_p: float | None = None
-    stop: tuple[str, ...] = ()
     tool_choice: ToolChoice | None = None
     thinking: AskMode | None = None
-    effort: str | None = None
-    first_byte: float | None = None
-    idle: float | None = None
-    total: float | None = None
-    rounds: int | None = None
-    tokens: int | None = None
-    corrections: int | None = None
+    first_byte_timeout: float | None = None
+    idle_timeout: float | None = None
+    timeout: float | None = None
+    max_rounds: int | None = None
+    token_limit: int | None = None
+    max_corrections: int | None = None
     output: Json | None = None
     repair: RepairMode | None = None
 
     @property
     def of_request(self) -> dict[str, Any]:  # Any: each setting has its own type
-        """What this says of every request, by the names of `actors.adapters.request.Settings`."""
-        said = {name: value for name in OF_REQUEST if (value := getattr(self, name)) not in (None, ())}
-        return (
-            said | {"thinking_tokens": None} if "thinking" in said else said
-        )  # a budget is that of `manual`
+        """The settings of every request, by the names of `actors.adapters.request.Settings`."""
+        changes = {name: value for name in _OF_REQUEST if (value := getattr(self, name)) not in (None, ())}
+        # The backend's budget belongs to the mode `manual`, which this ask replaces.
+        return changes | {"thinking_tokens": None} if "thinking" in changes else changes
 
 
-OF_REQUEST: Final = ("max_tokens", "temperature", "top_p", "stop", "thinking", "effort", "output")
-"""The settings that say something of every request. A tool choice is of the first one alone."""
+_OF_REQUEST = (*(field.name for field in fields(RequestSettings)), "thinking", "output")
+"""The settings of every request. A tool choice holds for the first one alone."""
 
 
 def asked(given: Mapping[str, object], output: Json | None = None) -> Asked | None:
-    """Return settings as they are kept, and the form of the answer; None if there are none.
+    """Return settings in their stored form, and the schema of the answer; None if there are none.
 
     Raises:
-        ConfigError: There is no such setting, or it takes no such value.
+        ConfigError: There is no such setting, or its value is out of range.
     """
     if not given and output is None:
         return None
     for name, value in given.items():
-        if name not in AskSettings.__annotations__:
+        if name not in _NAMES:
             raise ConfigError(f"An ask has no setting {name!r}; {_near(name)}")
-        if (takes := refused(name, value)) is not None:
+        if (takes := out_of_range(name, value)) is not None:
             raise ConfigError(f"{name} is {value!r}; it takes {takes}")
-    said = {name: _kept(name, value) for name, value in given.items() if value is not None}
-    return Asked(**said, output=output)
+    return Asked(**{name: stored(name, value) for name, value in given.items()}, output=output)
+
+
+_NAMES = names("ask")
+
+
+def _near(name: str) -> str:
+    close = nearest(name, _NAMES)
+    return f"did you mean {close!r}?" if close else f"there are {', '.join(_NAMES)}"
 
 
 def forced_instruction(choice: ToolChoice) -> str:
-    """Return what tells a model in words to call a tool, for one that accepts no forced tool choice."""
+    """Return the instruction to call a tool, for a model that accepts no forced tool choice."""
     if isinstance(choice, Choose):
         return f"Call the tool {choice.tool!r} now, before you answer in words."
     return "Call one of your tools now, before you answer in words."
 
 
 def check_choice(choice: ToolChoice | None, tools: Collection[str]) -> None:
-    """Refuse a tool choice that forces a tool which is none of these.
+    """Reject a tool choice that forces a tool outside of these.
 
     Raises:
         ConfigError: There is no such tool.
@@ -132,85 +134,3 @@ def check_choice(choice: ToolChoice | None, tools: Collection[str]) -> None:
         close = nearest(choice.tool, tools)
         hint = f"did you mean {close!r}?" if close else f"there are {', '.join(tools) or 'no tools'}"
         raise ConfigError(f"tool_choice forces {choice.tool[:80]!r}, which is no tool here; {hint}")
-
-
-def _kept(name: str, value: Any) -> Any:  # Any: each setting has its own type
-    """Return a value as the log has it: texts as a tuple, what is no count as a float."""
-    if name == "stop":
-        return tuple(value)
-    return float(value) if name in _FLOATS else value
-
-
-_FLOATS = frozenset({"temperature", "top_p", "first_byte", "idle", "total"})
-
-
-def _near(name: str) -> str:
-    known = AskSettings.__annotations__
-    close = nearest(name, known)
-    return f"did you mean {close!r}?" if close else f"there are {', '.join(known)}"
-
-
-def refused(name: str, value: object) -> str | None:
-    """Return what a setting takes, if it does not take this value; None leaves any of them out."""
-    takes, fits = _RULES[name]
-    if value is None or fits(value):
-        return None
-    close = nearest(value, EFFORTS) if name == "effort" and type(value) is str else None
-    return f"{takes}, or None" + (f"; did you mean {close!r}?" if close else "")
-
-
-def _whole(value: object) -> bool:
-    return type(value) is int and value >= 1
-
-
-def _between(least: float, most: float) -> Callable[[object], bool]:
-    return lambda value: type(value) in (int, float) and least <= value < most  # type: ignore[operator]  # a number
-
-
-def _seconds(value: object) -> bool:
-    return _between(0, inf)(value) and value != 0
-
-
-def _stops(value: object) -> bool:
-    if type(value) not in (tuple, list):
-        return False
-    return len(value) <= MOST_STOPS and all(type(text) is str and text.strip() for text in value)  # type: ignore[arg-type,attr-defined]  # a sequence
-
-
-def _choice(value: object) -> bool:
-    if isinstance(value, Choose):
-        return type(value.tool) is str and bool(value.tool)
-    return type(value) is str and value in get_args(ChoiceWord)
-
-
-def _one_of(words: tuple[str, ...]) -> tuple[str, Callable[[object], bool]]:
-    return f"one of {', '.join(words)}", lambda value: type(value) is str and value in words
-
-
-def _is_effort(value: object) -> bool:
-    """Return True for a level that some provider has, or a word of a host's own that resembles none of them."""
-    if type(value) is not str or not value.strip():
-        return False
-    return value in EFFORTS or nearest(value, EFFORTS) is None
-
-
-_EFFORT = (f"one of {', '.join(EFFORTS)}, or the provider's own word", _is_effort)
-_WHOLE = ("a whole number from 1", _whole)
-_SECONDS = ("seconds above 0", _seconds)
-_RULES: Mapping[str, tuple[str, Callable[[object], bool]]] = {
-    "max_tokens": _WHOLE,
-    "thinking_tokens": _WHOLE,  # of a backend alone
-    "temperature": ("a finite number from 0", _between(0, inf)),
-    "top_p": ("a number from 0 to 1", _between(0, 1.0000001)),
-    "stop": (f"at most {MOST_STOPS} texts that are not blank", _stops),
-    "tool_choice": (f"one of {', '.join(get_args(ChoiceWord))}, Choose('NAME')", _choice),
-    "thinking": _one_of(get_args(AskMode)),
-    "effort": _EFFORT,
-    "first_byte": _SECONDS,
-    "idle": _SECONDS,
-    "total": _SECONDS,
-    "rounds": _WHOLE,
-    "tokens": _WHOLE,
-    "repair": _one_of(MODES),
-    "corrections": ("a whole number from 0", lambda value: value == 0 or _whole(value)),
-}

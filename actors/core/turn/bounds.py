@@ -8,7 +8,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from actors.core.schemas.repair import RepairMode
-from actors.core.settings.asking import Asked, ToolChoice
+from actors.core.settings.asking import Asked
+from actors.core.settings.values import ToolChoice
 from actors.core.turn.guards import Repeats, checked_repeats
 
 
@@ -38,8 +39,8 @@ class Bounds(Struct, frozen=True):
             return self
         return replace(
             self,
-            rounds=1 if asked.tool_choice == "none" else asked.rounds or self.rounds,
-            corrections=self.corrections if asked.corrections is None else asked.corrections,
+            rounds=1 if asked.tool_choice == "none" else asked.max_rounds or self.rounds,
+            corrections=self.corrections if asked.max_corrections is None else asked.max_corrections,
             form=asked.output is not None,
             repair=asked.repair or self.repair,
         )

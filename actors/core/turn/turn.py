@@ -55,7 +55,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from actors.core.log.events import Omission, TurnStatus
-from actors.core.settings.asking import Choose, ToolChoice, forced_instruction
+from actors.core.settings.asking import forced_instruction
+from actors.core.settings.values import Choose, ToolChoice
 from actors.core.turn.bounds import Bounds
 from actors.core.turn.no_content import EMPTY, NUDGE, unparsed_note
 from actors.core.values.content import Message, ToolCall

@@ -21,13 +21,13 @@ SHORT = 12_347
 SETTINGS: Mapping[str, AskSettings] = {
     "short": {"max_tokens": SHORT},
     "cool": {"max_tokens": SHORT, "temperature": 0.25},
-    "one round": {"rounds": 1},
-    "two rounds": {"rounds": 2},
+    "one round": {"max_rounds": 1},
+    "two rounds": {"max_rounds": 2},
     "no tools": {"tool_choice": "none"},
     "some tool": {"tool_choice": "required"},
-    "in time": {"total": 4.0},
-    "few tokens": {"tokens": 1_500},
-    "no corrections": {"corrections": 0},
+    "in time": {"timeout": 4.0},
+    "few tokens": {"token_limit": 1_500},
+    "no corrections": {"max_corrections": 0},
 }
 """What asks set for themselves."""
 _BEGINS = {"application/pdf": b"%PDF-1.7", "image/tiff": b"II*\0"}

@@ -5,6 +5,7 @@ from tests.teeth.mutations.mutation import Mutation
 SETTINGS = "tests/asking/test_settings.py"
 OUTPUT = "tests/asking/test_output.py"
 SPENDING = "tests/asking/test_spending.py"
+TABLE = "tests/asking/test_settings_table.py"
 
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
@@ -38,8 +39,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "asking: who may call no tool may call them all the same",
         "actors/core/turn/bounds.py:Bounds.for_ask",
-        '1 if asked.tool_choice == "none" else asked.rounds or self.rounds',
-        "asked.rounds or self.rounds",
+        '1 if asked.tool_choice == "none" else asked.max_rounds or self.rounds',
+        "asked.max_rounds or self.rounds",
         (SETTINGS,),
     ),
     Mutation(
@@ -58,10 +59,39 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "asking: what a dialect does not take of sampling is dropped without a word",
-        "actors/adapters/settings.py:_fit_sampling",
+        "actors/adapters/settings.py:_fit_fields",
         "losses |= dict.fromkeys(changes)",
         "",
         (SETTINGS,),
+    ),
+    Mutation(
+        "settings: a setting with a row in the table is stored and never sent",
+        "actors/adapters/request_fields.py:with_fields",
+        "_put(table, field_name(name, dialect), dict(value) if name == 'metadata' else value)",
+        "None",
+        (f"{TABLE}::test_every_setting_changes_the_request_or_is_reported_as_a_loss",),
+    ),
+    Mutation(
+        "settings: a setting that a family lacks is omitted without a loss",
+        "actors/adapters/request_fields.py:is_lacking",
+        "not field or name in request.lacks",
+        "name in request.lacks",
+        (TABLE,),
+    ),
+    Mutation(
+        "settings: thinking that no effort can ask for is omitted without a loss",
+        "actors/adapters/thinking.py:_fit_by_effort",
+        'losses["thinking"] = None',
+        "",
+        (f"{TABLE}::test_every_setting_changes_the_request_or_is_reported_as_a_loss",),
+    ),
+    Mutation(
+        "settings: a record holds the settings that were not given",
+        "actors/core/settings/values.py:RequestSettings",
+        "class RequestSettings(Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True, "
+        "forbid_unknown_fields=True): ...",
+        "class RequestSettings(Struct, frozen=True, kw_only=True, gc=False, forbid_unknown_fields=True): ...",
+        (f"{TABLE}::test_the_log_stores_the_given_settings_alone_and_by_name",),
     ),
     Mutation(
         "output: an answer of another form is taken",

@@ -110,9 +110,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "settings: a temperature is sent however hot",
-        "actors/adapters/settings.py:_fit_sampling",
-        "is_fixed or heat > rules.max_temperature",
-        "is_fixed",
+        "actors/adapters/settings.py:_fit_values",
+        "settings.temperature is not None and settings.temperature > rules.max_temperature",
+        "False",
         ("tests/adapters/test_settings.py",),
     ),
     Mutation(
@@ -225,8 +225,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "request: settings take a limit of no tokens",
-        "actors/core/settings/asking.py:_whole",
-        "type(value) is int and value >= 1",
+        "actors/core/settings/table.py:_is_whole",
+        "type(value) is int and least <= value <= most",
         "type(value) is int",
         ("tests/adapters/test_encode.py",),
     ),

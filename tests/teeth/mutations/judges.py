@@ -144,9 +144,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "asked: a model that takes no sampling is sent some",
-        "actors/adapters/settings.py:_fit_sampling",
-        'not rules.sampling or facts.sampling == "never" or excluded',
-        "not rules.sampling or excluded",
+        "actors/adapters/settings.py:_fit_fields",
+        "setting.is_sampling and no_sampling",
+        "False",
         ("tests/asking/test_settings.py",),
     ),
     Mutation(

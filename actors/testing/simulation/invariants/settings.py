@@ -64,12 +64,12 @@ class AskLimits:
         if event.aside:
             return
         self.counts["round_limits"] += event.tools_off
-        most = (asked.rounds or ROUNDS) + (CORRECTIONS if asked.output is not None else 0) + now.extra
+        most = (asked.max_rounds or ROUNDS) + (CORRECTIONS if asked.output is not None else 0) + now.extra
         if event.round >= most and not event.tools_off:
             about = f"{session}: turn {event.turn}, round {event.round}"
             self._problems.add("the last round of a turn has its tools off", about)
-        if asked.tokens is not None and now.tokens >= asked.tokens:
-            about = f"{session}: turn {event.turn}, {now.tokens} tokens of {asked.tokens}"
+        if asked.token_limit is not None and now.tokens >= asked.token_limit:
+            about = f"{session}: turn {event.turn}, {now.tokens} tokens of {asked.token_limit}"
             self._problems.add("no request is sent when an ask's tokens are used up", about)
 
     def _answered(self, session: str, event: events.RoundEnded) -> None:
@@ -84,7 +84,7 @@ class AskLimits:
     def _ended(self, session: str, event: events.TurnEnded) -> None:
         if (now := self._running.get(session)) is None:
             return
-        took, most = anyio.current_time() - now.began, now.asked.total
+        took, most = anyio.current_time() - now.began, now.asked.timeout
         if most is not None and not now.waited and took > most + LATE:
             self._problems.add("an ask ends when its time is over", f"{session}: {took:.1f} s of {most:g}")
         now.extra = 0

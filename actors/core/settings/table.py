@@ -1,0 +1,331 @@
+"""The table of settings: name, range, default, and the field of a request in each wire family.
+
+In:  the name of a setting, and a value that a caller or a configuration file gives it.
+Out: the value as it is stored, or the range in words if the value is outside of it; and the wire fields.
+
+Validation, defaults, encoders, losses, refused parameters and the reference page read this table. A family without a
+wire name for a setting lacks it: the setting is omitted and reported as a loss. The judge and the strict servers do not
+import this table, because they check the requests that result from it.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from math import inf
+from sys import float_info
+from typing import Any, Final, Literal, TypeAlias, TypeGuard, get_args
+
+from msgspec import Struct
+
+from actors.core.models.concerns import Family
+from actors.core.models.facts import EFFORTS
+from actors.core.schemas.repair import MODES
+from actors.core.settings.values import AskMode, ChoiceWord, Choose, Display, Verbosity
+from actors.errors import nearest
+
+Scope: TypeAlias = Literal["ask", "backend"]
+"""Where a setting may be given: with an ask, in a `[backends.NAME]` table."""
+
+MAX_STOPS: Final = 4
+"""Most stop sequences of one ask: the limit of the strictest provider."""
+_MAX_PAIRS, _MAX_KEY, _MAX_VALUE = 16, 64, 512  # limits that OpenAI documents for `metadata`
+
+
+class Range(Struct, frozen=True):
+    """The values that a setting accepts.
+
+    Args:
+        words: The range in words, as error messages show it.
+        accepts: Returns True for a value in the range.
+        store: Converts an accepted value to its stored form.
+    """
+
+    words: str
+    accepts: Callable[[object], bool]
+    store: Callable[[Any], Any] = lambda value: value  # Any: each setting has its own type
+
+
+class Setting(Struct, frozen=True, kw_only=True):
+    """One setting.
+
+    Args:
+        range: The values that it accepts.
+        scopes: Where it may be given.
+        default: Its value where nobody gives it one.
+        wire: The field of a request that holds it, by wire family: keys joined by dots.
+        constants: Fields that a family demands beside it, with their values.
+        coded: Families whose encoder writes the field in code of its own, because it depends on other settings.
+        is_sampling: Whether models without sampling settings reject it (`ModelFacts.sampling`).
+        fact: The field of `ModelFacts` that says whether a model accepts it; empty if every model does.
+    """
+
+    range: Range
+    scopes: frozenset[Scope] = frozenset({"ask", "backend"})
+    default: Any = None  # Any: each setting has its own type
+    wire: Mapping[Family, str] = {}
+    constants: Mapping[Family, Mapping[str, bool]] = {}
+    coded: frozenset[Family] = frozenset()
+    is_sampling: bool = False
+    fact: str = ""
+
+
+def out_of_range(name: str, value: object) -> str | None:
+    """Return the range of a setting in words if it does not accept a value. None is always accepted."""
+    if value is None or (allowed := SETTINGS[name].range).accepts(value):
+        return None
+    close = nearest(value, EFFORTS) if name == "effort" and type(value) is str else None
+    return f"{allowed.words}, or None" + (f"; did you mean {close!r}?" if close else "")
+
+
+def stored(name: str, value: Any) -> Any:  # Any: each setting has its own type
+    """Return an accepted value in its stored form."""
+    setting = SETTINGS[name]
+    return setting.default if value is None else setting.range.store(value)
+
+
+def names(scope: Scope) -> tuple[str, ...]:
+    """Return the settings that may be given in one place."""
+    return tuple([name for name, setting in SETTINGS.items() if scope in setting.scopes])
+
+
+def _is_whole(value: object, least: int = 1, most: float = inf) -> bool:
+    return type(value) is int and least <= value <= most
+
+
+def _whole(words: str, least: int = 1, most: float = inf) -> Range:
+    return Range(words, lambda value: _is_whole(value, least, most))
+
+
+def _is_number(value: object) -> TypeGuard[float]:
+    return isinstance(value, int | float) and type(value) is not bool and abs(value) <= float_info.max
+
+
+def _number(words: str, least: float, most: float = inf) -> Range:
+    return Range(words, lambda value: _is_number(value) and least <= value <= most, float)
+
+
+def _word(words: tuple[str, ...]) -> Range:
+    return Range(f"one of {', '.join(words)}", lambda value: type(value) is str and value in words)
+
+
+def _text(words: str, most: int) -> Range:
+    return Range(words, lambda value: type(value) is str and bool(value.strip()) and len(value) <= most)
+
+
+def _are_stops(value: object) -> bool:
+    if not isinstance(value, tuple | list):
+        return False
+    return len(value) <= MAX_STOPS and all(type(text) is str and text.strip() for text in value)
+
+
+def _is_choice(value: object) -> bool:
+    if isinstance(value, Choose):
+        return type(value.tool) is str and bool(value.tool)
+    return type(value) is str and value in get_args(ChoiceWord)
+
+
+def _is_effort(value: object) -> bool:
+    """Return True for a level that a provider has, or for another word that resembles none of them."""
+    if type(value) is not str or not value.strip():
+        return False
+    return value in EFFORTS or nearest(value, EFFORTS) is None
+
+
+def _pairs(value: object) -> Iterable[tuple[object, object]] | None:
+    if isinstance(value, Mapping):
+        return value.items()
+    is_stored = type(value) is tuple and all(type(pair) is tuple and len(pair) == 2 for pair in value)
+    return value if is_stored else None  # type: ignore[return-value]  # pairs, as just checked
+
+
+def _is_metadata(value: object) -> bool:
+    pairs = _pairs(value)
+    return pairs is not None and len([*pairs]) <= _MAX_PAIRS and all(_is_pair(*pair) for pair in pairs)
+
+
+def _is_pair(key: object, value: object) -> bool:
+    return type(key) is str and 0 < len(key) <= _MAX_KEY and type(value) is str and len(value) <= _MAX_VALUE
+
+
+_POSITIVE = _whole("a whole number from 1")
+_SECONDS = Range("seconds above 0", lambda value: _is_number(value) and value > 0, float)
+_ALL: frozenset[Family] = frozenset(get_args(Family))
+_ASK: frozenset[Scope] = frozenset({"ask"})
+_EFFORT_WORDS = f"one of {', '.join(EFFORTS)}, or the provider's own word"
+_CHOICE_WORDS = f"one of {', '.join(get_args(ChoiceWord))}, Choose('NAME')"
+_PENALTY = _number("a number from -2 to 2", -2, 2)
+
+SETTINGS: Final[Mapping[str, Setting]] = {
+    "max_tokens": Setting(
+        range=_POSITIVE,
+        coded=_ALL,
+        wire={
+            "openai_chat": "max_tokens",
+            "responses": "max_output_tokens",
+            "anthropic": "max_tokens",
+            "gemini": "generationConfig.maxOutputTokens",
+            "converse": "inferenceConfig.maxTokens",
+        },
+    ),
+    "temperature": Setting(
+        range=_number("a finite number from 0", 0),
+        is_sampling=True,
+        wire={
+            "openai_chat": "temperature",
+            "responses": "temperature",
+            "anthropic": "temperature",
+            "gemini": "generationConfig.temperature",
+            "converse": "inferenceConfig.temperature",
+        },
+    ),
+    "top_p": Setting(
+        range=_number("a number from 0 to 1", 0, 1),
+        is_sampling=True,
+        wire={
+            "openai_chat": "top_p",
+            "responses": "top_p",
+            "anthropic": "top_p",
+            "gemini": "generationConfig.topP",
+            "converse": "inferenceConfig.topP",
+        },
+    ),
+    "top_k": Setting(
+        range=_POSITIVE,
+        is_sampling=True,
+        wire={
+            "openai_chat": "top_k",
+            "anthropic": "top_k",
+            "gemini": "generationConfig.topK",
+            "converse": "additionalModelRequestFields.top_k",
+        },
+    ),
+    "frequency_penalty": Setting(
+        range=_PENALTY,
+        is_sampling=True,
+        wire={"openai_chat": "frequency_penalty", "gemini": "generationConfig.frequencyPenalty"},
+    ),
+    "presence_penalty": Setting(
+        range=_PENALTY,
+        is_sampling=True,
+        wire={"openai_chat": "presence_penalty", "gemini": "generationConfig.presencePenalty"},
+    ),
+    "seed": Setting(
+        range=_whole("a whole number from 0 to 2147483647", 0, 2**31 - 1),
+        wire={"openai_chat": "seed", "gemini": "generationConfig.seed"},
+    ),
+    "stop": Setting(
+        range=Range(f"at most {MAX_STOPS} texts that are not blank", _are_stops, tuple),
+        default=(),
+        wire={
+            "openai_chat": "stop",
+            "anthropic": "stop_sequences",
+            "gemini": "generationConfig.stopSequences",
+            "converse": "inferenceConfig.stopSequences",
+        },
+    ),
+    "tool_choice": Setting(
+        range=Range(_CHOICE_WORDS, _is_choice),
+        scopes=_ASK,
+        coded=_ALL,
+        wire={
+            "openai_chat": "tool_choice",
+            "responses": "tool_choice",
+            "anthropic": "tool_choice",
+            "gemini": "toolConfig.functionCallingConfig",
+            "converse": "toolConfig.toolChoice",
+        },
+    ),
+    "parallel_tool_calls": Setting(
+        range=Range("True or False", lambda value: type(value) is bool),
+        coded=frozenset({"anthropic"}),
+        wire={
+            "openai_chat": "parallel_tool_calls",
+            "responses": "parallel_tool_calls",
+            "anthropic": "tool_choice.disable_parallel_tool_use",
+        },
+    ),
+    "thinking": Setting(
+        range=_word(get_args(AskMode)),
+        scopes=_ASK,
+        coded=_ALL,
+        wire={
+            "openai_chat": "thinking",
+            "responses": "reasoning.effort",
+            "anthropic": "thinking",
+            "gemini": "generationConfig.thinkingConfig",
+            "converse": "additionalModelRequestFields.thinking",
+        },
+    ),
+    "effort": Setting(
+        range=Range(_EFFORT_WORDS, _is_effort),
+        scopes=_ASK,
+        coded=_ALL,
+        wire={
+            "openai_chat": "reasoning_effort",
+            "responses": "reasoning.effort",
+            "anthropic": "output_config.effort",
+            "gemini": "generationConfig.thinkingConfig.thinkingLevel",
+            "converse": "outputConfig.effort",
+        },
+    ),
+    "display": Setting(
+        range=_word(get_args(Display)),
+        coded=_ALL,
+        fact="display",
+        wire={
+            "responses": "reasoning.summary",
+            "anthropic": "thinking.display",
+            "gemini": "generationConfig.thinkingConfig.includeThoughts",
+            "converse": "additionalModelRequestFields.thinking.display",
+        },
+    ),
+    "verbosity": Setting(
+        range=_word(get_args(Verbosity)),
+        fact="verbosity",
+        wire={"openai_chat": "verbosity", "responses": "text.verbosity"},
+    ),
+    "logprobs": Setting(
+        range=_whole("a whole number from 0 to 20", 0, 20),
+        is_sampling=True,
+        wire={
+            "openai_chat": "top_logprobs",
+            "responses": "top_logprobs",
+            "gemini": "generationConfig.logprobs",
+        },
+        constants={"openai_chat": {"logprobs": True}, "gemini": {"generationConfig.responseLogprobs": True}},
+    ),
+    "service_tier": Setting(
+        range=_text("a word of at most 64 characters", 64),
+        fact="service_tier",
+        wire={
+            "openai_chat": "service_tier",
+            "responses": "service_tier",
+            "anthropic": "service_tier",
+            "converse": "serviceTier.type",
+        },
+    ),
+    "user": Setting(
+        range=_text("a text of at most 256 characters that is not blank", 256),
+        wire={"openai_chat": "user", "responses": "user", "anthropic": "metadata.user_id"},
+    ),
+    "metadata": Setting(
+        range=Range(
+            f"a table of at most {_MAX_PAIRS} texts, of at most {_MAX_VALUE} characters each",
+            _is_metadata,
+            lambda value: (*(_pairs(value) or ()),),
+        ),
+        default=(),
+        wire={"openai_chat": "metadata", "responses": "metadata", "converse": "requestMetadata"},
+    ),
+    "first_byte_timeout": Setting(range=_SECONDS, scopes=_ASK),
+    "idle_timeout": Setting(range=_SECONDS, scopes=_ASK),
+    "timeout": Setting(range=_SECONDS, scopes=_ASK),
+    "max_rounds": Setting(range=_POSITIVE, scopes=_ASK),
+    "token_limit": Setting(range=_POSITIVE, scopes=_ASK),
+    "max_corrections": Setting(range=_whole("a whole number from 0", 0), scopes=_ASK),
+    "repair": Setting(range=_word(MODES), scopes=_ASK),
+    "thinking_tokens": Setting(range=_POSITIVE, scopes=frozenset(), coded=_ALL),
+}
+"""Every setting, by its name in `AskSettings`, in a `[backends.NAME]` table and among the losses."""
+
+REQUEST_SETTINGS: Final = tuple([name for name, setting in SETTINGS.items() if setting.wire])
+"""The settings that requests send."""
+SAMPLING: Final = frozenset([name for name, setting in SETTINGS.items() if setting.is_sampling])

@@ -1,0 +1,167 @@
+"""One table describes every setting: no setting is accepted, stored and then neither sent nor reported as a loss."""
+
+import json
+from typing import Any
+
+import pytest
+from msgspec import msgpack
+from msgspec.structs import fields
+
+from actors import AskSettings
+from actors.adapters.adapter import adapter
+from actors.adapters.omissions import DEFAULTS
+from actors.adapters.refused_parameters import refused_parameter
+from actors.adapters.request import Settings, ToolSpec
+from actors.adapters.request_fields import field_name
+from actors.core.data.jsonio import Json
+from actors.core.dialects.narrow import for_model
+from actors.core.dialects.profiles import PROFILES, dialect
+from actors.core.history.history import History
+from actors.core.lanes.lane import advanced, empty
+from actors.core.ledger import Ledger
+from actors.core.log.codec import decode_event, encode_event
+from actors.core.log.events import Submitted
+from actors.core.render import RenderTarget
+from actors.core.settings.asking import Asked, asked
+from actors.core.settings.table import REQUEST_SETTINGS, SETTINGS, names, out_of_range
+from actors.core.settings.values import Choose, RequestSettings
+from actors.core.values.content import Message, Text
+from actors.core.values.packed import pack
+from actors.testing import validate
+
+TOOL = ToolSpec("look", "Look.", Json(b'{"type":"object","properties":{}}'))
+VALUES: dict[str, Any] = {  # Any: each setting has its own type
+    "max_tokens": 321,
+    "temperature": 0.5,
+    "top_p": 0.875,
+    "top_k": 40,
+    "frequency_penalty": 0.25,
+    "presence_penalty": -0.25,
+    "seed": 7,
+    "stop": ("END",),
+    "tool_choice": "required",
+    "parallel_tool_calls": False,
+    "thinking": "adaptive",
+    "effort": "low",
+    "display": "summarized",
+    "verbosity": "low",
+    "logprobs": 2,
+    "service_tier": "auto",
+    "user": "u-1",
+    "metadata": (("team", "blue"),),
+}
+"""A value of each setting that requests send."""
+MODELS = [
+    *((name, "m") for name in PROFILES),
+    ("openai_chat", "gpt-4o"),
+    ("openai_chat", "gpt-5.2"),
+    ("openai_responses", "gpt-4.1"),
+    ("openai_responses", "gpt-5.2"),
+    ("anthropic", "claude-opus-4-6"),
+    ("anthropic", "claude-sonnet-5"),
+    ("vertex_anthropic", "claude-sonnet-4-5"),
+    ("gemini", "gemini-3-pro-preview"),
+    ("gemini_2", "gemini-2.5-flash"),
+    ("bedrock", "us.anthropic.claude-opus-4-6-v1:0"),
+]
+
+
+def sent(name: str, model: str, **settings: Any) -> tuple[bytes, tuple[str, ...]]:  # Any: as above
+    """Return the body of a request with one tool, and its losses."""
+    profile = dialect(name)
+    history, codec = History([Message("human", [Text("u")])]), adapter(profile)
+    lane = advanced(empty(profile), history, Ledger(), profile, codec.encoder, RenderTarget())
+    request = codec.request(lane.segments, Settings(model=model, tools=(TOOL,), **settings), lane.facts)
+    return request.body, request.losses
+
+
+@pytest.mark.parametrize("setting", VALUES)
+@pytest.mark.parametrize(("name", "model"), MODELS)
+def test_every_setting_changes_the_request_or_is_reported_as_a_loss(
+    name: str, model: str, setting: str
+) -> None:
+    plain, _ = sent(name, model)
+    body, losses = sent(name, model, **{setting: VALUES[setting]})
+    assert (body != plain) or setting in losses
+    assert validate(body, name) is None
+
+
+@pytest.mark.parametrize("setting", [name for name in REQUEST_SETTINGS if name != "thinking"])
+@pytest.mark.parametrize(("name", "model"), MODELS)
+def test_a_setting_without_a_loss_is_in_the_field_that_the_table_names(
+    name: str, model: str, setting: str
+) -> None:
+    body, losses = sent(name, model, **{setting: VALUES[setting]})
+    if setting in losses or setting == "effort":  # an effort has a field for each vendor's switch
+        return
+    place = json.loads(body)
+    for key in field_name(setting, for_model(dialect(name), model)).split("."):
+        assert key in place
+        place = place[key]
+
+
+def test_every_place_that_names_settings_names_the_same_ones() -> None:
+    assert {*VALUES} == {*REQUEST_SETTINGS}
+    assert {*names("ask")} == {*AskSettings.__annotations__}
+    assert {*names("ask"), "output"} == {*Asked.__struct_fields__}
+    assert {*RequestSettings.__struct_fields__} <= {*names("ask")} & {*DEFAULTS}
+    for kind in (Asked, Settings, RequestSettings):
+        defaults = {
+            field.name: field.default
+            for field in fields(kind)
+            if field.name in RequestSettings.__struct_fields__
+        }
+        assert defaults == {name: SETTINGS[name].default for name in defaults}
+
+
+@pytest.mark.parametrize("setting", [*VALUES])
+def test_a_refusal_that_names_the_field_of_a_setting_is_read_as_that_setting(setting: str) -> None:
+    for path in {*SETTINGS[setting].wire.values()} - {"user", "metadata.user_id", "metadata"}:
+        found = refused_parameter("Unsupported parameter.", path)
+        assert found is not None
+        assert setting in found.settings or path.endswith(
+            ("thinkingLevel", "includeThoughts", "reasoning.effort")
+        )
+
+
+def test_the_log_stores_the_given_settings_alone_and_by_name() -> None:
+    given = asked({"seed": 3, "metadata": {"team": "blue"}, "timeout": 9})
+    event = Submitted(1, pack(Message("human", [Text("u")])), given)
+    record = encode_event(event)
+    assert decode_event(record) == event
+    stored = msgpack.decode(record)[1][3]
+    assert stored == {"seed": 3, "metadata": [["team", "blue"]], "timeout": 9.0}
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "words"),
+    [
+        ("top_k", 0, "a whole number from 1, or None"),
+        ("seed", -1, "a whole number from 0 to 2147483647, or None"),
+        ("frequency_penalty", 3, "a number from -2 to 2, or None"),
+        ("parallel_tool_calls", 1, "True or False, or None"),
+        ("logprobs", 21, "a whole number from 0 to 20, or None"),
+        ("verbosity", "terse", "one of low, medium, high, or None"),
+        ("display", "raw", "one of summarized, omitted, or None"),
+        ("service_tier", "", "a word of at most 64 characters, or None"),
+        ("user", " ", "a text of at most 256 characters that is not blank, or None"),
+        ("metadata", {"a": 1}, "a table of at most 16 texts, of at most 512 characters each, or None"),
+        ("temperature", 10**400, "a finite number from 0, or None"),
+        ("timeout", float("inf"), "seconds above 0, or None"),
+    ],
+)
+def test_a_value_out_of_range_is_rejected_with_the_range_in_words(
+    setting: str, value: Any, words: str
+) -> None:
+    assert out_of_range(setting, value) == words
+    assert out_of_range(setting, None) is None
+
+
+def test_a_forced_tool_and_one_call_per_message_go_together() -> None:
+    body, losses = sent("anthropic", "m", tool_choice=Choose("look"), parallel_tool_calls=False)
+    assert json.loads(body)["tool_choice"] == {
+        "type": "tool",
+        "name": "look",
+        "disable_parallel_tool_use": True,
+    }
+    assert losses == ()
