@@ -34,7 +34,7 @@ ODDS = replace(Odds(), **{each.name: 0.0 for each in fields(Odds) if each.name n
 class CachedWorld(World):
     """A world whose hosts have prompt caches."""
 
-    limits = RuntimeLimits(rounds=25, waiting_asks=2)
+    limits = RuntimeLimits(max_rounds=25, max_queued_asks=2)
     models: ClassVar[Mapping[str, str]] = {
         **World.models,
         "anthropic": "claude-sonnet-5",

@@ -34,7 +34,7 @@ from benchmarks.turn import SEARCH
 
 def configured(url: str, *, stream: bool, connections: int = 64) -> Config:
     """Return a configuration of one backend, `stub`."""
-    limits = BackendLimits(concurrency=connections, waiting=100_000, first_byte=600, idle=600)
+    limits = BackendLimits(concurrency=connections, waiting=100_000, first_byte_timeout=600, idle_timeout=600)
     stub = BackendSettings(kind="openai", model="model-1", base_url=url, stream=stream, limits=limits)
     whole = RuntimeLimits(connections=connections)
     return Config(FileSettings(backends={"stub": stub}, limits=whole), {})

@@ -96,7 +96,7 @@ class Scales:
 
 _FIRST = 20
 """Sessions that are there before others are weighed: what the process keeps, it keeps then."""
-IDLE = RuntimeLimits(active=1)
+IDLE = RuntimeLimits(max_active_sessions=1)
 """With few actors. What sessions keep beside their logs is dropped before they are weighed."""
 
 
@@ -150,7 +150,7 @@ async def _lived(runtime: Runtime, messages: list[Message]) -> Session:
 
 async def hibernated(count: int) -> Weight:
     """Open sessions on a file, some at a time, ask one in twenty, and weigh them when all but the last few sleep."""
-    limits = RuntimeLimits(active=1, sessions=1_000_000, memory=512 * 1024)
+    limits = RuntimeLimits(max_active_sessions=1, sessions=1_000_000, memory=512 * 1024)
     with TemporaryDirectory() as folder:
         async with hosted(limits, storage_at(Path(folder) / "journal.db", "process")) as runtime:
             await _hibernated(runtime, range(_BEFORE))

@@ -59,7 +59,7 @@ async def resumed(file: Path, count: int) -> list[float]:
 async def woken(file: Path, count: int) -> list[float]:
     """Return the CPU milliseconds that each of these sessions took to be used after it slept."""
     took = []
-    limits = RuntimeLimits(active=1, memory=64 * 1024)
+    limits = RuntimeLimits(max_active_sessions=1, memory=64 * 1024)
     async with hosted(limits, storage_at(file, "process")) as runtime:
         sessions = [await runtime.resume(f"s{number}", tools=[SEARCH]) for number in range(count)]
         for session in (*sessions, *sessions):  # the last ones that were resumed are not asleep at first

@@ -173,7 +173,7 @@ class Storm:
             "a": backend_at(self.server, BackendLimits(attempts=1)),
             "full": backend_at(self.full, BackendLimits(attempts=1, concurrency=1)),
         }
-        limits = RuntimeLimits(tool_threads=256, quarantine=256)
+        limits = RuntimeLimits(tool_threads=256, max_abandoned_calls=256)
         config = Config(FileSettings(backends=backends, limits=limits), {})
         async with Runtime(config, journal=self.storage, transport=self.transport, seed=1) as runtime:
             async with self._full(runtime), anyio.create_task_group() as tasks:

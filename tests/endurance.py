@@ -212,7 +212,7 @@ async def endured(folder: Path, turns: int, lap: int, seed: int) -> tuple[list[L
     import_module("structlog")  # the first log event does, and a busy machine logs slow handlers at any time
     backend = {"kind": "openai", "dialect": "openai_chat", "model": "m", "base_url": "http://127.0.0.1:9/v1"}
     backends = {name: BackendSettings.model_validate(backend) for name in TARGETS}
-    limits = RuntimeLimits(active=ACTIVE)
+    limits = RuntimeLimits(max_active_sessions=ACTIVE)
     config = Config(FileSettings(backends=backends, limits=limits), {})
     journal = SqliteStorage(folder / "sessions.db", level="process")
     laps = list[Lap]()

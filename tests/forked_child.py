@@ -51,7 +51,7 @@ async def large() -> list[str]:
 def runtime_at(url: str) -> Runtime:
     """Return a runtime of few threads."""
     backend = BackendSettings.model_validate({"kind": "openai", "model": "gpt-5.2", "base_url": url})
-    limits = RuntimeLimits(tool_threads=2, tool_wait=3600)
+    limits = RuntimeLimits(tool_threads=2, thread_wait_timeout=3600)
     return Runtime(Config(FileSettings(backends={"a": backend}, limits=limits), {}))
 
 

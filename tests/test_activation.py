@@ -35,7 +35,7 @@ from tests.test_recovery_of_sessions import Held
 
 pytestmark = pytest.mark.anyio
 
-FEW = RuntimeLimits(active=1)
+FEW = RuntimeLimits(max_active_sessions=1)
 WORK = Turn(Think("hm"), Call("work", {"name": "a"}), Call("work", {"name": "b"}))
 SAID = [Message("human", [Text("Read it.")]), Message("model", [ToolCall("hist_tool_1", "read")])]
 
@@ -70,7 +70,7 @@ async def test_a_session_has_actors_from_its_first_use_on() -> None:
 
 
 async def test_of_sessions_without_work_the_last_used_keep_their_actors() -> None:
-    async with hosting(limits=RuntimeLimits(active=2), a=openai()) as runtime:
+    async with hosting(limits=RuntimeLimits(max_active_sessions=2), a=openai()) as runtime:
         sessions = [await runtime.open("a", id=f"s{number}") for number in range(5)]
         for session in sessions:
             assert (await session.ask("Hello?")).status == "complete"

@@ -40,7 +40,7 @@ auth = "TEAM_KEY"
 account = "team"
 max_tokens = 2000
 thinking = "drop"
-limits = { idle = 30, concurrency = 16 }
+limits = { idle_timeout = 30, concurrency = 16 }
 
 [backends.local]
 kind = "openai"
@@ -57,7 +57,7 @@ policy = "round_robin"
 cooldown = 5
 
 [limits]
-rounds = 7
+max_rounds = 7
 """
 
 
@@ -93,13 +93,13 @@ def test_a_configured_backend_has_what_the_file_says(config: Config) -> None:
         credential=Key("x-api-key", SecretStr("sk-team")),
         request=RequestSettings(max_tokens=2000),
         thinking="drop",
-        limits=BackendLimits(idle=30.0, concurrency=16),
+        limits=BackendLimits(idle_timeout=30.0, concurrency=16),
     )
     assert claude.binding == Binding(
         "claude", "anthropic", "https://api.anthropic.com", "team", "claude-sonnet-5"
     )
-    assert config.limits.rounds == 7
-    assert config.limits.waiting_asks == 8
+    assert config.limits.max_rounds == 7
+    assert config.limits.max_queued_asks == 8
 
 
 def test_a_backend_without_auth_uses_the_usual_variable_only_at_the_usual_endpoint(config: Config) -> None:
@@ -223,14 +223,17 @@ B = '[backends.b]\nkind = "openai"\nmodel = "m"\n'
         (B + "seeds = 1\n", "[backends.b] has no key 'seeds'; did you mean 'seed'?"),
         (B + "metadata = { team = 1 }\n", "[backends.b] metadata: takes a table of at most 16 texts"),
         (
-            B + "[backends.b.limits]\nidle = inf\n",
-            "line 5, column 1: [backends.b.limits] idle: must be a finite",
+            B + "[backends.b.limits]\nidle_timeout = inf\n",
+            "line 5, column 1: [backends.b.limits] idle_timeout: must be a finite",
         ),
         (
-            B + "limits.idel = 3\n",
-            "line 4, column 1: [backends.b.limits] has no key 'idel'; did you mean 'idle'?",
+            B + "limits.idel_timeout = 3\n",
+            "line 4, column 1: [backends.b.limits] has no key 'idel_timeout'; did you mean 'idle_timeout'?",
         ),
-        (B + "limits = { idel = 3 }\n", "line 4, column 1: [backends.b.limits] has no key 'idel'"),
+        (
+            B + "limits = { idel_timeout = 3 }\n",
+            "line 4, column 1: [backends.b.limits] has no key 'idel_timeout'",
+        ),
         (B + 'thinking = "maybe"\n', "[backends.b] thinking: must be 'native', 'drop' or 'text'"),
         (B + 'dialect = "openay"\n', "[backends.b] dialect: No dialect 'openay'; did you mean 'openai'?"),
         (

@@ -197,7 +197,7 @@ async def test_a_held_switch_beats_the_pool() -> None:
 @pytest.mark.requirement("PROMISE-5", "REQ-915-050")
 async def test_a_held_switch_continues_no_answer_that_was_partly_shown() -> None:
     one, two = openai(ANSWER, faults={0: Stall(after_bytes=1500)}), anthropic()
-    limits = BackendLimits(attempts=1, idle=1)
+    limits = BackendLimits(attempts=1, idle_timeout=1)
     async with hosting(a=one, b=two, pools=pool("a"), backend=limits) as runtime:
         session = await runtime.open("pool")
         async with session.stream("Tell me.") as events:

@@ -108,7 +108,7 @@ async def test_a_model_that_goes_on_writing_so_is_corrected_so_often_and_then_as
 
     server = openai()
     server.script = Script(stubborn)
-    async with hosting(a=server, limits=RuntimeLimits(corrections=2)) as runtime:
+    async with hosting(a=server, limits=RuntimeLimits(max_corrections=2)) as runtime:
         session = await runtime.open("a", tools=[working(runs)])
         answer = await session.ask("Do it.")
         ends = await assert_answered_once(session)
@@ -188,7 +188,7 @@ async def test_of_two_hundred_calls_as_many_run_as_may_and_all_are_answered(
 ) -> None:
     many = Turn(*(Call("work", {"name": f"{at:03}"}) for at in range(200)), fragment=64)
     server = strict_server(name, [many, Turn(Say("Done."))])
-    runs, ends = await worked(server, limits=RuntimeLimits(batch=most))
+    runs, ends = await worked(server, limits=RuntimeLimits(max_calls_per_message=most))
     assert runs == [f"{at:03}" for at in range(ran)]
     assert ends == ["complete"] * ran + ["error"] * (200 - ran)
 

@@ -73,7 +73,7 @@ async def test_a_tool_called_wrongly_too_often_is_gone_for_the_turn_and_the_othe
     script = [Turn(wrong, Call("progress", {"job": str(number)})) for number in range(3)]
     good = Turn(Call("weather", {"city": "Oslo"}), Call("progress", {"job": "last"}))
     server = made(*script, good, Turn(Say("Done.")), good, Turn(Say("Next.")))
-    async with hosting(a=server, limits=RuntimeLimits(tool_corrections=3)) as runtime:
+    async with hosting(a=server, limits=RuntimeLimits(max_tool_corrections=3)) as runtime:
         session = await runtime.open("a", tools=desk.tools)
         assert (await session.ask("Do it.")).text == "Done."
         assert desk.runs == ["0", "1", "2", "last"]
@@ -92,7 +92,7 @@ async def test_ten_wrong_calls_of_one_message_are_one_fault() -> None:
         Turn(Call("weather", {"city": "Oslo"})),
         Turn(Say("Done.")),
     )
-    async with hosting(a=server, limits=RuntimeLimits(tool_corrections=2)) as runtime:
+    async with hosting(a=server, limits=RuntimeLimits(max_tool_corrections=2)) as runtime:
         session = await runtime.open("a", tools=desk.tools)
         await session.ask("Do it.")
     assert desk.runs == ["Oslo"]
@@ -139,7 +139,7 @@ async def test_what_changes_is_no_repetition_and_neither_is_one_message_that_cal
         Turn(Say("Done.")),
     )
     async with hosting(a=server) as runtime:
-        session = await runtime.open("a", tools=desk.tools, repeats="stop")
+        session = await runtime.open("a", tools=desk.tools, on_repeat="stop")
         assert (await session.ask("Do it.")).rounds == 7
     assert len(desk.runs) == 10
     assert NOTE not in json.dumps(bodies(server))
@@ -157,8 +157,8 @@ async def test_the_policy_says_what_is_done_about_repetitions(
 
     server = made()
     server.script = OpenAIServer(stubborn).script
-    async with hosting(a=server, limits=RuntimeLimits(rounds=6)) as runtime:
-        session = await runtime.open("a", tools=Desk().tools, repeats=repeats)
+    async with hosting(a=server, limits=RuntimeLimits(max_rounds=6)) as runtime:
+        session = await runtime.open("a", tools=Desk().tools, on_repeat=repeats)
         answer = await session.ask("How warm is it?")
         assert (answer.status, answer.text, answer.rounds) == ("complete", "That is all.", rounds)
     assert server.refusals == []
@@ -169,8 +169,8 @@ async def test_the_policy_says_what_is_done_about_repetitions(
 async def test_a_policy_that_does_not_exist_is_refused_in_one_line() -> None:
     async with hosting(a=openai()) as runtime:
         wrong: Any = "never"
-        with pytest.raises(ConfigError, match=r"^repeats= takes 'allow', 'warn' or 'stop', not 'never'$"):
-            await runtime.open("a", repeats=wrong)
+        with pytest.raises(ConfigError, match=r"^on_repeat= takes 'allow', 'warn' or 'stop', not 'never'$"):
+            await runtime.open("a", on_repeat=wrong)
 
 
 @pytest.mark.parametrize("repeats", ["warn", "stop"])
@@ -178,8 +178,8 @@ async def test_a_turn_that_waited_is_guarded_by_what_its_log_says(repeats: Repea
     desk = Desk()
     both = Turn(Call("weather", {"city": "Oslo"}), Call("look", {"n": 1}), Call("weather", {"town": "x"}))
     server = openai(both, both, both, Turn(Say("Done.")))
-    async with hosting(a=server, limits=RuntimeLimits(tool_corrections=2)) as runtime:
-        session = await runtime.open("a", tools=[*desk.tools, LOOK], repeats=repeats)
+    async with hosting(a=server, limits=RuntimeLimits(max_tool_corrections=2)) as runtime:
+        session = await runtime.open("a", tools=[*desk.tools, LOOK], on_repeat=repeats)
         answer = await session.ask("Do it.")
         for number in (2, 5, 8):
             assert answer.status == "awaiting"
@@ -195,7 +195,7 @@ async def test_a_turn_that_waited_is_guarded_by_what_its_log_says(repeats: Repea
 async def test_results_that_the_caller_brings_count_as_repetitions() -> None:
     server = openai(*again(Call("look", {"n": 1}), times=3), Turn(Say("That is all.")))
     async with hosting(a=server) as runtime:
-        session = await runtime.open("a", tools=[LOOK], repeats="stop")
+        session = await runtime.open("a", tools=[LOOK], on_repeat="stop")
         answer = await session.ask("Do it.")
         for number in (1, 2, 3):
             put_away(session)

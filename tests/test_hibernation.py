@@ -208,7 +208,7 @@ async def test_a_session_whose_log_cannot_be_read_says_why_and_wakes_when_it_can
 @pytest.mark.alternating
 async def test_after_a_burst_of_asks_sessions_give_their_actors_back(storage: Storage) -> None:
     gate, names = Gate(), [f"n{number}" for number in range(8)]
-    limits = RuntimeLimits(active=2)
+    limits = RuntimeLimits(max_active_sessions=2)
     async with hosting(storage=storage, limits=limits, a=OpenAIServer(_works)) as runtime:
         sessions = [await runtime.open("a", tools=[gate.tool]) for _ in names]
         async with anyio.create_task_group() as tasks:
@@ -322,7 +322,7 @@ async def test_logs_in_memory_count_and_sleeping_frees_only_what_was_made_of_the
 
 @pytest.mark.alternating
 async def test_what_is_kept_of_sessions_that_sleep_is_bounded(storage: Storage) -> None:
-    limits = RuntimeLimits(active=1, memory=210_000)
+    limits = RuntimeLimits(max_active_sessions=1, memory=210_000)
     async with (
         hosting(storage=storage, limits=limits, a=openai()) as runtime,
         AsyncExitStack() as stack,

@@ -83,7 +83,7 @@ async def busy(path: Path) -> AsyncIterator[tuple[Runtime, RuntimeStats, list[Sa
             settings = FileSettings(
                 backends={"a": backend_at(a, BackendLimits(attempts=2)), "b": backend_at(b)},
                 pools={"pool": pool},
-                limits=RuntimeLimits(waiting_asks=1),
+                limits=RuntimeLimits(max_queued_asks=1),
             )
             runtime = Runtime(
                 Config(settings, {}),

@@ -144,7 +144,7 @@ def _key(body: bytes) -> bytes:
 
 
 async def test_the_rounds_of_a_turn_have_one_tool_choice_until_their_limit(anyio_backend: str) -> None:
-    async with talking("anthropic", limits=RuntimeLimits(rounds=2)) as (session, server):
+    async with talking("anthropic", limits=RuntimeLimits(max_rounds=2)) as (session, server):
         await session.ask("Ask.")
         assert [b'"tool_choice"' in exchange.body for exchange in server.requests] == [False, True]
     async with talking("anthropic") as (session, server):
@@ -161,7 +161,7 @@ TOOLS_OFF_KEEPS = [name for name in CACHED if name not in ("anthropic", "openrou
 async def test_the_request_with_tools_off_reads_all_that_was_sent_before(
     name: str, anyio_backend: str
 ) -> None:
-    async with talking(name, limits=RuntimeLimits(rounds=2)) as (session, server):
+    async with talking(name, limits=RuntimeLimits(max_rounds=2)) as (session, server):
         await session.ask(f"Ask. {WORDS}")
         before = server.cache.read_tokens
         ideal = server.cache.ideal_tokens

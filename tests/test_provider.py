@@ -406,10 +406,10 @@ async def test_a_malformed_event_is_a_failure_and_not_an_answer(made: Made) -> N
 @pytest.mark.parametrize(
     ("limits", "after_bytes"),
     [
-        (BackendLimits(attempts=1, first_byte=0.05), None),
-        (BackendLimits(attempts=1, idle=0.05), 700),
-        (BackendLimits(attempts=1, total=0.05), 700),
-        (BackendLimits(attempts=1, total=0.05), None),
+        (BackendLimits(attempts=1, first_byte_timeout=0.05), None),
+        (BackendLimits(attempts=1, idle_timeout=0.05), 700),
+        (BackendLimits(attempts=1, timeout=0.05), 700),
+        (BackendLimits(attempts=1, timeout=0.05), None),
     ],
 )
 @pytest.mark.requirement("PROMISE-9")

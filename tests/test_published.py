@@ -94,7 +94,7 @@ SCENES: dict[str, Callable[[], LoopbackServer]] = {
 @pytest.mark.parametrize("scene", SCENES)
 @pytest.mark.requirement("U-03")
 async def test_the_log_tells_the_same_events_as_the_stream_did(scene: str) -> None:
-    limits = RuntimeLimits(rounds=4)
+    limits = RuntimeLimits(max_rounds=4)
     async with hosting(a=SCENES[scene](), limits=limits) as runtime:
         session = await runtime.open("a", tools=[look])
         events = [await gathered(session, "Do it."), await gathered(session, "And?")]

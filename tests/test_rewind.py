@@ -132,7 +132,7 @@ async def test_a_rewind_waits_as_an_ask_does_and_is_shown_to_every_reader() -> N
 async def test_a_rewind_is_refused_where_no_more_asks_are_taken() -> None:
     gate = Gate()
     server = openai(Turn(Call("work", {"name": "a"})), Turn(Say("Done.")))
-    limits = RuntimeLimits(waiting_asks=1)
+    limits = RuntimeLimits(max_queued_asks=1)
     async with hosting(a=server, limits=limits) as runtime, anyio.create_task_group() as tasks:
         session = await runtime.open("a", tools=[gate.tool])
         tasks.start_soon(session.ask, "First?")

@@ -21,7 +21,7 @@ from benchmarks.turn import SEARCH, TARGET, hosted
 pytestmark = pytest.mark.anyio
 
 MEGABYTE = "x" * 1024 * 1024
-ONE_ACTIVE = RuntimeLimits(active=1)
+ONE_ACTIVE = RuntimeLimits(max_active_sessions=1)
 
 
 class CountedReads(MemoryStorage):

@@ -142,7 +142,7 @@ async def test_a_tool_whose_calls_run_on_gets_no_more_until_they_have_ended(
     call = Turn(Call("hears_nothing"))
     server = openai(call, call, call, Turn(Say("So I go on.")), call, Turn(Say("Done.")))
     with caplog.at_level(logging.WARNING, "actors.tools"):
-        async with hosting(gpt=server, limits=RuntimeLimits(quarantine=2)) as runtime:
+        async with hosting(gpt=server, limits=RuntimeLimits(max_abandoned_calls=2)) as runtime:
             session = await runtime.open("gpt", tools=[hears_nothing])
             for count in (1, 2):
                 await _asked_and_cancelled(runtime, session.id, lambda: len(running) == count)  # noqa: B023

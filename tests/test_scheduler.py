@@ -125,7 +125,7 @@ async def test_a_model_that_never_learns_is_asked_for_a_final_text_after_a_few_c
 
     server = OpenAIServer(stubborn) if made is openai else anthropic()
     server.script = OpenAIServer(stubborn).script
-    async with hosting(a=server, limits=RuntimeLimits(corrections=3)) as runtime:
+    async with hosting(a=server, limits=RuntimeLimits(max_corrections=3)) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         answer = await session.ask("Do it.")
         assert (answer.status, answer.text, answer.rounds) == ("complete", "I give up.", 4)
@@ -141,7 +141,7 @@ async def test_at_the_limit_of_rounds_the_model_is_asked_once_more_with_its_tool
     gate.open("a")
     turns = [Turn(Call("work", {"name": "a"}))] * 2
     server = made(*turns, Turn(Say("That is all.")))
-    async with hosting(a=server, limits=RuntimeLimits(rounds=3)) as runtime:
+    async with hosting(a=server, limits=RuntimeLimits(max_rounds=3)) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         answer = await session.ask("Do it.")
         assert (answer.status, answer.text, answer.rounds) == ("complete", "That is all.", 3)
@@ -158,7 +158,7 @@ async def test_calls_a_model_makes_with_its_tools_off_are_closed_and_not_run(mad
     gate.open("a")
     turns = [Turn(Call("work", {"name": "a"}))] * 2
     server = made(*turns)
-    async with hosting(a=server, limits=RuntimeLimits(rounds=2)) as runtime:
+    async with hosting(a=server, limits=RuntimeLimits(max_rounds=2)) as runtime:
         session = await runtime.open("a", tools=[gate.tool])
         assert (await session.ask("Do it.")).status == "complete"
         assert gate.runs == ["a"]
@@ -201,7 +201,9 @@ async def test_a_call_that_is_not_approved_is_denied_and_the_model_is_told() -> 
 
 
 @pytest.mark.requirement("PROMISE-9", "U-10")
-@pytest.mark.parametrize(("limits", "ran"), [(RuntimeLimits(), 256), (RuntimeLimits(batch=3), 3)])
+@pytest.mark.parametrize(
+    ("limits", "ran"), [(RuntimeLimits(), 256), (RuntimeLimits(max_calls_per_message=3), 3)]
+)
 async def test_more_calls_than_may_run_are_all_answered(limits: RuntimeLimits, ran: int) -> None:
     gate = Gate()
     gate.open("a")

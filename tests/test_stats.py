@@ -76,7 +76,7 @@ async def test_a_recount_of_the_logs_and_one_of_the_events_give_the_counters() -
     }
     here = openai(*[CALLING, ENDING] * 12, faults=faults)
     there = anthropic(*[CALLING, CALLING, CALLING, ENDING] * 8)
-    limits, shown = RuntimeLimits(rounds=3), list[Fields]()
+    limits, shown = RuntimeLimits(max_rounds=3), list[Fields]()
     async with hosting(pools=pools, limits=limits, a=here, b=there) as runtime:
         for target in ("a", "b", "pool", "a", "pool"):
             session = await runtime.open(target, tools=[look])
@@ -127,7 +127,7 @@ async def test_a_call_that_was_noticed_to_repeat_is_counted_and_a_recount_finds_
     server = openai(Turn(one), Turn(one), Turn(one, other), Turn(one), Turn(one), ENDING)
     shown = list[Fields]()
     async with hosting(a=server) as runtime:
-        session = await runtime.open("a", tools=[look, waits], repeats=repeats)
+        session = await runtime.open("a", tools=[look, waits], on_repeat=repeats)
         shown += map(event_json, await gathered(session, "Do it."))
         ((waiting, *_),) = [session.pending]
         async with session.stream_decided(waiting.call.id, "allow") as events:

@@ -18,7 +18,7 @@ from actors.scheduler.threads import Place, PlaceRequest, Threads
 from actors.testing import Call, OpenAIServer, Say, Turn
 from tests.runtime_support import Json, hosting
 
-LIMITS = RuntimeLimits(tool_threads=1, tool_wait=3600)
+LIMITS = RuntimeLimits(tool_threads=1, thread_wait_timeout=3600)
 
 
 @pytest.fixture

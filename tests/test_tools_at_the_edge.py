@@ -248,7 +248,7 @@ async def test_a_call_that_finds_every_thread_held_by_closed_calls_is_refused_at
     with blocking() as (work, begun, _):
         server = openai(ONE, ONE, Turn(Say("done")))
         failures: list[ToolFailure] = []
-        limits = RuntimeLimits(tool_threads=1 + THREADS.taken, tool_wait=3600)
+        limits = RuntimeLimits(tool_threads=1 + THREADS.taken, thread_wait_timeout=3600)
         async with hosting(a=server, limits=limits, on_tool_error=failures.append, seconds=30) as runtime:
             stuck = await runtime.open("a", tools=[work])
             async with stuck.stream("Do it."):
@@ -298,7 +298,7 @@ async def test_a_call_is_started_in_the_log_when_it_begins_and_not_while_it_wait
 
 async def test_a_call_that_finds_no_thread_in_time_is_refused() -> None:
     with blocking() as (work, begun, released):
-        limits = RuntimeLimits(tool_threads=1 + THREADS.taken, tool_wait=0.05)
+        limits = RuntimeLimits(tool_threads=1 + THREADS.taken, thread_wait_timeout=0.05)
         server = openai(Turn(Call("work", {}), Call("work", {})), Turn(Say("done")))
         async with hosting(a=server, limits=limits) as runtime:
             session = await runtime.open("a", tools=[work])

@@ -215,7 +215,7 @@ async def test_an_ask_that_is_refused_leaves_no_span_open_and_says_why(error: ty
     server = OpenAIServer([Turn(Call("work", {"name": "a"})), Turn(Say("Done."))])
     async with serve(server):
         environ = {"OPENAI_BASE_URL": server.base_url}
-        config = Config(FileSettings(limits=RuntimeLimits(waiting_asks=int(error is not Busy))), environ)
+        config = Config(FileSettings(limits=RuntimeLimits(max_queued_asks=int(error is not Busy))), environ)
         async with Runtime(config, tracing=seen.tracing, seed=1) as runtime:
             session = await runtime.open("openai:gpt-5.2", tools=[gate.tool], budget=Budget(rounds=2))
             async with anyio.create_task_group() as tasks:

@@ -6,7 +6,7 @@
     auth = "ANTHROPIC_API_KEY"          # the variable that holds the key, never the key
     account = "team"                    # a label, part of the binding
     base_url = "https://api.anthropic.com"
-    limits = { idle = 30, concurrency = 16 }
+    limits = { idle_timeout = 30, concurrency = 16 }
     reasoning = { mode = "adaptive", effort = "high" }
 
     [backends.work]
@@ -21,7 +21,7 @@
     cooldown = 60
 
     [limits]
-    rounds = 25
+    max_rounds = 25
 
 The environment is an argument: nothing here reads it. Keys are looked up when a target is resolved, so a
 rotated key is seen, and they are `SecretStr` from that moment on. What pydantic says of a wrong file is

@@ -115,32 +115,33 @@ class Frozen(BaseModel):
 
 
 class BackendLimits(Frozen):
-    """What one backend may take: times in seconds, requests at once, attempts for one round.
+    """The limits of one backend: times in seconds, concurrent requests, attempts of one round.
 
     Args:
-        connect: Until the connection stands.
-        first_byte: From the request's last byte to the answer's first; and as long for a free connection.
-        idle: Between two pieces of a stream.
-        silence_timeout: For which a stream may send nothing but comments, pings and empty deltas; None for as long as
-            it likes. Models that think in secret are silent for minutes.
-        total: For one attempt as a whole; None has no end of its own.
-        answer_bytes: Of one answer on the wire, comments and blank lines included. One that is larger is given up:
-            `cause.kind` is `too_long`, and the next backend is asked.
-        concurrency: Requests in flight, at most; the backend's rate limits lower it for a while. More wait.
-        waiting: Requests that wait; one more is refused as overloaded.
-        requests_per_minute, tokens_per_minute: What the account is given; None leaves it to the backend to refuse.
-        attempts: Of one round, the first included. A try that is refused for the rate while others are served counts
-            as none, up to four times as often.
-        failures: Failed tries in a row, of all sessions, after which the backend is left alone. What was in flight when
-            the first failed counts as one, and failures must have lasted for as long as one round is tried.
-        cooldown: Seconds for which it is. Then one request at a time finds out whether it answers again.
+        connect_timeout: Time to open a connection.
+        first_byte_timeout: Time from the last byte of a request to the first byte of the answer. It also bounds the
+            wait for a free connection.
+        idle_timeout: Time between two pieces of a stream.
+        silence_timeout: Time for which a stream may send only comments, pings and empty deltas; None for no bound.
+            Models that think in secret are silent for minutes.
+        timeout: Time for one attempt; None for no bound.
+        answer_bytes: Bytes of one answer on the wire, comments and blank lines included. A larger answer fails with
+            `cause.kind` `too_long`, and the next backend of the pool is asked.
+        concurrency: Requests in flight. Rate limits of the backend lower it for a while. Further requests wait.
+        waiting: Requests that wait. One more fails as overloaded.
+        requests_per_minute, tokens_per_minute: The rate limits of the account; None waits for the backend's refusals.
+        attempts: Attempts of one round, the first included. A rate-limited attempt does not count while other requests
+            succeed, up to four times as often.
+        failures: Consecutive failed attempts, of all sessions, that open the circuit breaker. Requests in flight at the
+            first failure count as one, and failures must last for as long as one round is tried.
+        cooldown: Seconds for which the circuit breaker stays open. Then one request at a time tests the backend.
     """
 
-    connect: Seconds = 10.0
-    first_byte: Seconds = 120.0
-    idle: Seconds = 60.0
+    connect_timeout: Seconds = 10.0
+    first_byte_timeout: Seconds = 120.0
+    idle_timeout: Seconds = 60.0
     silence_timeout: Seconds | None = None
-    total: Seconds | None = 900.0
+    timeout: Seconds | None = 900.0
     answer_bytes: Annotated[int, Field(ge=1024, le=1024 * 1024 * 1024)] = 32 * 1024 * 1024
     concurrency: Count = 64
     waiting: Annotated[int, Field(ge=0)] = 10_000
@@ -152,48 +153,49 @@ class BackendLimits(Frozen):
 
 
 class RuntimeLimits(Frozen):
-    """What one session may take, and a runtime.
+    """The limits of one session and of a runtime.
 
     Args:
-        rounds: Requests of one turn before the model is asked for a final text with its tools off.
-        corrections: Times in a turn that the model may correct invalid arguments.
-        tool_corrections: Messages of a turn with wrong calls of one tool; after them that tool is not available any
-            more in the turn, and the others are.
-        repair: What is done about calls and answers of `output=` with a slip, such as a text for a number, if exactly
-            one reading of them fits the schema: `unambiguous` reads them so and reports it, `strict` refuses them.
-        repeats: What is done from the third message of a turn on that makes the same call and gets the same result:
-            `allow` (nothing), `warn` (the model is told with the result), `stop` (a final text, with tools off). `warn`
-            because to ask again may be right, as for a job that runs, if the model knows that it does so.
-        waiting_asks: Asks that wait behind the one in flight; one more is refused as busy.
-        batch: Calls of one message that are run; the rest are refused, and the model is told.
-        tool_threads: Threads of the process that may be in use when a tool that is not async begins.
-        tool_wait: Seconds that such a tool waits for one before its call is refused.
-        quarantine: Calls of one tool that may run on after they were closed. While so many do, it gets no more.
-        result_bytes: Of JSON that is kept of what a tool returned; the rest is cut, and a mark says so.
-        depth: Levels that subagents stand below the session that a program opened.
-        active: Sessions with nothing to do that keep their actors; if not given, as many as suit `memory`, at least 64.
-        sessions: Sessions that are open at a time, subagents included; one more is refused.
-        memory: Bytes that sessions hold: their conversations, rendered too, and logs that are kept in memory. What was
-            not used for longest is put away first; if those that are busy hold so much, no ask and no session is taken.
-            If not given, half of what the process may use: of the machine's memory, or of its container's.
-        backends: Backends a runtime talks to; one more is refused.
-        connections: Connections to one origin; a request beyond them waits for one.
-        connecting: Connections to one origin that are being made at a time; more wait.
+        max_rounds: Requests of one turn before the model is asked for a final text with its tools off.
+        max_corrections: How often the model may correct invalid arguments in a turn.
+        max_tool_corrections: Messages of a turn with invalid calls of one tool. After them, the tool is disabled for
+            the rest of the turn; the other tools are not.
+        repair: How calls and answers of `output=` with a slip, such as a text for a number, are read if exactly one
+            reading of them fits the schema: `unambiguous` repairs and reports them, `strict` rejects them.
+        on_repeat: The reaction to the third message of a turn with the same call and the same result: `allow` (none),
+            `warn` (a note to the model with the result), `stop` (a final text, with tools off). The default is `warn`,
+            because polling a running job is legitimate.
+        max_queued_asks: Asks that may wait for the ask in flight. One more raises `Busy`.
+        max_calls_per_message: Calls of one message that run. The others are refused, and the model is told why.
+        tool_threads: Threads of the process that may be in use when a blocking tool starts.
+        thread_wait_timeout: Seconds that a blocking tool waits for a thread before its call is refused.
+        max_abandoned_calls: Calls of one tool that may still run after they were closed. At that number, further calls
+            are refused.
+        result_bytes: Bytes of JSON that are kept of a tool's result. The rest is cut, with a mark.
+        max_subagent_depth: Levels of subagents below the session that a program opened.
+        max_active_sessions: Idle sessions that keep their actors. The default depends on `memory`, and is at least 64.
+        sessions: Open sessions, subagents included. One more raises `HostFull`.
+        memory: Bytes of all sessions: their conversations, rendered transcripts, and logs that are kept in memory. The
+            least recently used sessions are hibernated first. If busy sessions hold that much, asks and new sessions
+            are refused. The default is half of the memory that the machine or the container gives the process.
+        backends: Backends that a runtime may use. One more is refused.
+        connections: Connections to one origin. Further requests wait.
+        connecting: Connections to one origin that are being opened at a time. Further ones wait.
     """
 
-    rounds: Count = 25
-    corrections: Annotated[int, Field(ge=0)] = 3
-    tool_corrections: Count = 5
+    max_rounds: Count = 25
+    max_corrections: Annotated[int, Field(ge=0)] = 3
+    max_tool_corrections: Count = 5
     repair: RepairMode = "unambiguous"
-    repeats: Repeats = "warn"
-    waiting_asks: Annotated[int, Field(ge=0)] = 8
-    batch: Count = 256
+    on_repeat: Repeats = "warn"
+    max_queued_asks: Annotated[int, Field(ge=0)] = 8
+    max_calls_per_message: Count = 256
     tool_threads: Count = 64
-    tool_wait: Seconds = 30.0
-    quarantine: Count = 16
+    thread_wait_timeout: Seconds = 30.0
+    max_abandoned_calls: Count = 16
     result_bytes: Annotated[int, Field(ge=1024, le=16 * 1024 * 1024)] = 256 * 1024
-    depth: Annotated[int, Field(ge=0, le=16)] = 4
-    active: Count | None = None
+    max_subagent_depth: Annotated[int, Field(ge=0, le=16)] = 4
+    max_active_sessions: Count | None = None
     sessions: Count = 100_000
     memory: Annotated[int, Field(ge=64 * 1024)] | None = None
     backends: Count = 1024

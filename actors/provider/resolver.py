@@ -197,7 +197,13 @@ def provider_at(
         credentials,
         headers,
         query,
-        Timeouts(limits.connect, limits.first_byte, limits.idle, limits.total, pool=limits.first_byte),
+        Timeouts(
+            limits.connect_timeout,
+            limits.first_byte_timeout,
+            limits.idle_timeout,
+            limits.timeout,
+            pool=limits.first_byte_timeout,
+        ),
         Retries(attempts=limits.attempts),
         Pace(
             limits.concurrency,

@@ -58,9 +58,9 @@ def host_limits(active: int | None, sessions: int, memory: int | None, usable: i
 def turn_bounds(limits: "RuntimeLimits") -> Bounds:
     """Return the bounds that the turns of a runtime have unless their sessions or asks say otherwise."""
     return Bounds(
-        limits.rounds,
-        limits.corrections,
-        tool_corrections=limits.tool_corrections,
-        repeats=limits.repeats,
+        limits.max_rounds,
+        limits.max_corrections,
+        max_tool_corrections=limits.max_tool_corrections,
+        on_repeat=limits.on_repeat,
         repair=limits.repair,
     )

@@ -44,7 +44,7 @@ class SessionsBelow:
         if outer.depth >= self._most:
             raise TooDeep(
                 f"A subagent of session {above.session!r} would stand {outer.depth + 1} levels deep; "
-                f"limits.depth is {self._most}"
+                f"limits.max_subagent_depth is {self._most}"
             )
         tenant, shared, budget = _inherited(outer)
         opening = partial(

@@ -155,7 +155,7 @@ class Runtime:
         self._dumps = None if on_refusal is None else dumps_to(on_refusal)
         self._may_use_threads = False
         self._watch: LoopWatch
-        self.quarantine = Quarantine(self.config.limits.quarantine)
+        self.quarantine = Quarantine(self.config.limits.max_abandoned_calls)
         """The calls that run on though they are closed."""
         self.prices = all_prices(prices or {}, self.config.settings.prices)
         settings = self.config.settings
@@ -223,16 +223,16 @@ class Runtime:
             self.system,
             self.storage,
             self.system.spawn(partial(JournalActor, self.storage, readers, meter), "journal", depth=SHARED),
-            ToolLimits(limits.batch, limits.tool_threads, limits.tool_wait, kept),
+            ToolLimits(limits.max_calls_per_message, limits.tool_threads, limits.thread_wait_timeout, kept),
             self.quarantine,
             turn_bounds(limits),
-            limits.waiting_asks,
-            fitted_limits(limits.active, limits.sessions, limits.memory),
+            limits.max_queued_asks,
+            fitted_limits(limits.max_active_sessions, limits.sessions, limits.memory),
             self.rules,
             self._resolver,
             self._sessions.ended,
             Toolsets(self.system, lru_cache(None)(self._server)),
-            SessionsBelow(self.open, self.session, limits.depth),
+            SessionsBelow(self.open, self.session, limits.max_subagent_depth),
             partial(ask_failed, config=self.config),
             self._on_tool_error,
             readers,
@@ -316,7 +316,7 @@ class Runtime:
         deps: object = None,
         tenant: str = "",
         budget: Budget | None = None,
-        repeats: Repeats | None = None,
+        on_repeat: Repeats | None = None,
         title: str = "",
         metadata: Mapping[str, Scalar] | None = None,
         resume: bool = False,
@@ -341,15 +341,15 @@ class Runtime:
             tenant: Whose it is, at most 64 characters. Where requests wait, tenants get their shares.
             budget: What it may use over its life. When that is used up a turn ends before its next request, with every
                 call closed, and further asks are refused as `OverBudget`.
-            repeats: What is done about calls that it makes again with the same result; None for `[limits] repeats`.
+            on_repeat: What is done about calls that it makes again with the same result; None for `[limits] on_repeat`.
             title: What lists of sessions show for it: at most 200 characters, without control characters.
             metadata: What its host notes of it for its lists (`journal.list(metadata=)`): at most 16 keys of up to 64
                 characters, each with a string of up to 512 characters, an int of 64 bits, a finite float or a bool. The
                 log has it and the title; models, providers, our log and metrics have not.
             resume: Get the session of this `id` if there is one: the one that is open, as it is, or from its log, with
-                the tools, `approve`, `deps` and `repeats` that are given here and all else as its log has it, the title
-                and the metadata too. A log in
-                memory that has ended is begun anew. Callers that come at once get the same session.
+                the tools, `approve`, `deps` and `on_repeat` that are given here and all else as its log has it, the
+                title and the metadata too. A log in memory that has ended is begun anew. Callers that come at once get
+                the same session.
 
         Raises:
             ConfigError: The target, a tool, the id, the tenant, the budget, the title or the metadata cannot be used;
@@ -367,7 +367,7 @@ class Runtime:
         if system is not None:
             history = replace(history, system=system)
         self.config.resolve(target)
-        equipped = Equipped(tools, approve, deps, repeats)
+        equipped = Equipped(tools, approve, deps, on_repeat)
         fields = session_fields(tenant, budget, title, metadata)
         if resume:
             if id is None:
@@ -385,7 +385,7 @@ class Runtime:
         deps: object = None,
         system: str | EllipsisType | None = ...,
         target: str | None = None,
-        repeats: Repeats | None = None,
+        on_repeat: Repeats | None = None,
         output: Any = None,  # Any: a type or JSON
         wait: float = 0.0,
     ) -> "Session":
@@ -397,7 +397,7 @@ class Runtime:
 
         Args:
             id: Its id.
-            tools, approve, deps, repeats: As for `open`; they are in no log. Other tools than before are as
+            tools, approve, deps, on_repeat: As for `open`; they are in no log. Other tools than before are as
                 `Session.configure` makes them: the model is offered these from its next request on, and a call of one
                 that is not there any more is refused, and the model told.
             system: System prompt; as it was, if not given.
@@ -418,7 +418,7 @@ class Runtime:
         host = self._hosting()
         if not isinstance(system, str | EllipsisType | None):
             raise ConfigError(f"system= takes a text, not {type(system).__name__}")
-        equipped = Equipped(tools, approve, deps, repeats, output)
+        equipped = Equipped(tools, approve, deps, on_repeat, output)
         check_wait(wait)
         return await self._sessions.resume(host, session_id(id), equipped, system, target, wait)
 

@@ -59,7 +59,7 @@ class Equipped(Struct, frozen=True):
         tools: What its model may call.
         approve: Asked before calls of some of them.
         deps: What the host gave them.
-        repeats: What is done about calls that are made again.
+        on_repeat: What is done about calls that are made again.
         output: The form of the answer that a resumed turn waits for.
 
     Raises:
@@ -69,7 +69,7 @@ class Equipped(Struct, frozen=True):
     tools: Iterable[Item] = ()
     approve: Approve | None = None
     deps: object = None
-    repeats: Repeats | None = None
+    on_repeat: Repeats | None = None
     output: Any = None  # Any: a type or JSON
 
     def __post_init__(self) -> None:
@@ -296,7 +296,7 @@ class Sessions:
     ) -> Activation:
         """Return a session that is claimed, its toolsets open, without actors yet."""
         target, system, tenant, budget = opened.target, opened.system, opened.tenant, opened.budget
-        bounds = host.bounds.heeding(equipped.repeats)
+        bounds = host.bounds.heeding(equipped.on_repeat)
         offer = await host.toolsets.open(
             equipped.tools,
             lambda made: check_priced(host.resolver(made, system), target, tenant, budget, fits=fits),

@@ -111,7 +111,7 @@ class TurnSteps:
         self._guard = self._guarding()
 
     def _guarding(self) -> TurnGuard:
-        return TurnGuard(self._history.length, self._bounds.tool_corrections, self._bounds.repeats)
+        return TurnGuard(self._history.length, self._bounds.max_tool_corrections, self._bounds.on_repeat)
 
     async def is_stuck(self) -> bool:
         """Say whether calls are repeated so often that the turn gets no more tools. All of them have ended."""

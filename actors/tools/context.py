@@ -175,6 +175,6 @@ class ToolContext(Generic[Deps]):
             system: Its system prompt.
 
         Entering the block raises what `Runtime.open` does, and `TooDeep` where sessions stand below each other as far
-        as `limits.depth` lets them. Only async tools can use it.
+        as `limits.max_subagent_depth` lets them. Only async tools can use it.
         """
         return self._door.subagent(SubagentOptions(target, tools, system))

@@ -13,7 +13,7 @@ path = "{journal}"
 level = "process"
 
 [limits]
-active = 8
+max_active_sessions = 8
 sessions = 100
 memory = 65_536
 

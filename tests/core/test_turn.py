@@ -114,7 +114,7 @@ def walks(depth: int, bounds: Bounds) -> Iterator[tuple[tuple[Outcome, ...], lis
 
 
 @pytest.mark.requirement("U-01")
-@pytest.mark.parametrize("bounds", [Bounds(), Bounds(rounds=1), Bounds(rounds=2, corrections=1)])
+@pytest.mark.parametrize("bounds", [Bounds(), Bounds(max_rounds=1), Bounds(max_rounds=2, max_corrections=1)])
 def test_every_sequence_of_outcomes_follows_the_table(bounds: Bounds) -> None:
     count = 0
     for taken, steps, ended in walks(6, bounds):
@@ -426,7 +426,7 @@ def test_an_answer_with_calls_begins_the_count_of_those_without_content_anew() -
 
 
 def test_an_answer_without_content_has_a_round_of_its_own_beyond_the_limit() -> None:
-    steps, ended = played(turn(Bounds(rounds=1)), iter([Ready(), EMPTY, Ready(), Answered(WORDS, ONE)]))
+    steps, ended = played(turn(Bounds(max_rounds=1)), iter([Ready(), EMPTY, Ready(), Answered(WORDS, ONE)]))
     assert [(step.round, step.tools_off) for step in steps if isinstance(step, RenderStep)] == [
         (1, True),
         (2, True),
@@ -437,7 +437,7 @@ def test_an_answer_without_content_has_a_round_of_its_own_beyond_the_limit() -> 
 
 def test_with_tools_off_the_model_is_told_to_answer_in_words() -> None:
     for rounds, says in ((1, "No tool can be called any more"), (2, "Call a tool")):
-        steps, _ = played(turn(Bounds(rounds=rounds)), iter([Ready(), UNPARSED]))
+        steps, _ = played(turn(Bounds(max_rounds=rounds)), iter([Ready(), UNPARSED]))
         told = steps[-1]
         assert isinstance(told, InstructStep)
         assert says in told.words
@@ -445,7 +445,7 @@ def test_with_tools_off_the_model_is_told_to_answer_in_words() -> None:
 
 def test_of_an_answer_with_a_form_an_empty_one_is_asked_for_again_before_it_is_corrected() -> None:
     steps, ended = played(
-        turn(Bounds(form=True, corrections=1)),
+        turn(Bounds(form=True, max_corrections=1)),
         iter(
             [
                 Ready(),
@@ -467,7 +467,7 @@ def test_of_an_answer_with_a_form_an_empty_one_is_asked_for_again_before_it_is_c
 
 def test_of_an_answer_with_a_form_a_call_as_text_is_never_read_as_the_value() -> None:
     steps, ended = played(
-        turn(Bounds(form=True, corrections=1)), iter([Ready(), UNPARSED, Ready(), Ready(), UNPARSED])
+        turn(Bounds(form=True, max_corrections=1)), iter([Ready(), UNPARSED, Ready(), Ready(), UNPARSED])
     )
     assert kinds(steps) == ["InstructStep", "CloseStep"]
     assert ended is not None

@@ -33,7 +33,7 @@ WORDS = (
     "Which of the two is warmer? Call the tool note with your answer, and then tell me.",
     "Thank you. Say goodbye in one sentence.",
 )
-PATIENCE = BackendLimits(first_byte=300.0, idle=300.0, attempts=1)
+PATIENCE = BackendLimits(first_byte_timeout=300.0, idle_timeout=300.0, attempts=1)
 """A small machine thinks slowly about a long prompt."""
 
 

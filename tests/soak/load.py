@@ -164,7 +164,7 @@ async def hang(name: str) -> str:
 
 def configured(servers: Sequence[StrictProcess], sessions: int) -> Config:
     """Return a configuration of these servers and a pool of all, with room for every session at once."""
-    limits = BackendLimits(concurrency=sessions, connect=60, first_byte=120, idle=60)
+    limits = BackendLimits(concurrency=sessions, connect_timeout=60, first_byte_timeout=120, idle_timeout=60)
     backends = {
         each.name: BackendSettings.model_validate(
             {"kind": kind_of(dialect(each.dialect)), "dialect": each.dialect}

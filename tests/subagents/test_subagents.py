@@ -224,14 +224,14 @@ async def test_subagents_stand_no_deeper_than_the_limit(depth: int) -> None:
         last = request["messages"][-1]
         return Turn(Say(str(last["content"]))) if last["role"] == "tool" else Turn(Call("deeper"))
 
-    async with hosting(a=OpenAIServer(says), limits=RuntimeLimits(depth=depth)) as runtime:
+    async with hosting(a=OpenAIServer(says), limits=RuntimeLimits(max_subagent_depth=depth)) as runtime:
         session = await runtime.open("a", tools=[deeper], id="x")
         text = (await session.ask("Go.")).text
         assert sorted(each.id for each in runtime.storage.sessions()) == [
             "x" + "-c1" * level for level in range(depth + 1)
         ]
     assert "TooDeep: A subagent of session" in text
-    assert f"{depth + 1} levels deep; limits.depth is {depth}" in text
+    assert f"{depth + 1} levels deep; limits.max_subagent_depth is {depth}" in text
 
 
 async def test_a_subagents_tool_may_not_ask_the_session_above() -> None:

@@ -33,7 +33,9 @@ LAST = event("", "stop") + b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n"
 
 def configured(url: str, sessions: int) -> Config:
     """Return a configuration of one backend, `crowd`, that takes all of them at once."""
-    patient = BackendLimits(concurrency=sessions, attempts=1, connect=600, first_byte=600, idle=600)
+    patient = BackendLimits(
+        concurrency=sessions, attempts=1, connect_timeout=600, first_byte_timeout=600, idle_timeout=600
+    )
     backend = BackendSettings(kind="openai", model="m", base_url=url, limits=patient)
     whole = RuntimeLimits(connections=sessions)
     return Config(FileSettings(backends={"crowd": backend}, limits=whole), {})

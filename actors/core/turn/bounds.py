@@ -14,24 +14,28 @@ from actors.core.turn.guards import Repeats, checked_repeats
 
 
 class Bounds(Struct, frozen=True):
-    """How long a turn may go on: at most so many rounds, and so many running in which every call was refused.
+    """The bounds of one turn.
 
-    `form`: whether the answer is to have one. It may be corrected `corrections` times too. `tool_corrections` and
-    `repeats` are what `actors.core.turn.guards` goes by. `forced`: the tool choice that the model was told in words,
-    because it accepts none that forces a tool. `repair` is what is done about calls and answers with a slip.
+    Args:
+        max_rounds: Requests before the model is asked for a final text.
+        max_corrections: Consecutive rounds in which every call was refused; also corrections of an answer's form.
+        form: Whether the answer has a required form.
+        max_tool_corrections, on_repeat: See `actors.core.turn.guards`.
+        forced: The tool choice that an instruction stands for, because the model accepts no forced tool.
+        repair: How calls and answers with a slip are read.
     """
 
-    rounds: int = 25
-    corrections: int = 3
+    max_rounds: int = 25
+    max_corrections: int = 3
     form: bool = False
-    tool_corrections: int = 5
-    repeats: Repeats = "warn"
+    max_tool_corrections: int = 5
+    on_repeat: Repeats = "warn"
     forced: ToolChoice | None = None
     repair: RepairMode = "unambiguous"
 
-    def heeding(self, repeats: str | None) -> "Bounds":
+    def heeding(self, on_repeat: str | None) -> "Bounds":
         """Return these bounds with another policy, if one is given. Raises `ConfigError` if there is none such."""
-        return self if repeats is None else replace(self, repeats=checked_repeats(repeats))
+        return self if on_repeat is None else replace(self, on_repeat=checked_repeats(on_repeat))
 
     def for_ask(self, asked: Asked | None) -> "Bounds":
         """Return these bounds with the settings of an ask. A turn that may call no tools has one round."""
@@ -39,8 +43,8 @@ class Bounds(Struct, frozen=True):
             return self
         return replace(
             self,
-            rounds=1 if asked.tool_choice == "none" else asked.max_rounds or self.rounds,
-            corrections=self.corrections if asked.max_corrections is None else asked.max_corrections,
+            max_rounds=1 if asked.tool_choice == "none" else asked.max_rounds or self.max_rounds,
+            max_corrections=self.max_corrections if asked.max_corrections is None else asked.max_corrections,
             form=asked.output is not None,
             repair=asked.repair or self.repair,
         )

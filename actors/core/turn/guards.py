@@ -43,7 +43,7 @@ def checked_repeats(repeats: str) -> Repeats:
     for known in get_args(Repeats):
         if repeats == known:
             return known  # type: ignore[no-any-return]  # one of the three words
-    raise ConfigError(f"repeats= takes 'allow', 'warn' or 'stop', not {repeats!r:.80}")
+    raise ConfigError(f"on_repeat= takes 'allow', 'warn' or 'stop', not {repeats!r:.80}")
 
 
 class Heed(Struct, frozen=True):

@@ -39,7 +39,7 @@ settings, tools), a test with a list. Its legal states are this table; anything 
 A turn that awaits may be put down: its step says how far it had come, and `turn(bounds, step)` goes on from there.
 A turn rewrites a refused structure at most twice: without old reasoning if that alone was refused, then with the
 conservative render. Refused attachments are replaced by notes: those that the provider points at, the third time all.
-Rounds are bounded, and so is correction: after `corrections` rounds running in which every call was refused for its
+Rounds are bounded, and so is correction: after `max_corrections` rounds running in which every call was refused for its
 arguments, where calls are repeated to no end, and at the last round, the model is asked once more with tools off, for a
 final text (U-06, U-13). An answer that has not the form asked for is corrected as often, in rounds of their own beyond
 the limit. So is an answer without content (`actors.core.turn.no_content`), but once: behind tool results the model is
@@ -317,7 +317,7 @@ class _TurnRules:
     def __init__(self, bounds: Bounds, so_far: TurnProgress) -> None:
         self._bounds = bounds
         self._misses = so_far.misses
-        self._tools_off = bounds.rounds <= 1
+        self._tools_off = bounds.max_rounds <= 1
         self._rewritten, self._shrinks, self._media = so_far.rewritten, 0, 0
         self._has_called = self._is_lacking = False
         self._forced = bounds.forced  # until it is met, or the model was corrected
@@ -459,7 +459,7 @@ class _TurnRules:
     def _checked(self, correction: str | None, lacks: str) -> Step:
         if correction is None:
             return self._close("failed" if lacks else "complete", lacks)
-        if self._end.malformed >= self._bounds.corrections:
+        if self._end.malformed >= self._bounds.max_corrections:
             return self._close("failed", f"the answer does not have the form asked for: {lacks}")
         self._end = replace(self._end, rounds=self._end.rounds + 1, malformed=self._end.malformed + 1)
         return InstructStep(correction)
@@ -476,6 +476,10 @@ class _TurnRules:
         """Begin the next round; the last one, and one after too many misses or repetitions, with tools off."""
         self._has_called = True
         self._end = replace(self._end, rounds=self._end.rounds + 1)
-        if stuck or self._end.rounds >= self._bounds.rounds or self._misses >= self._bounds.corrections:
+        if (
+            stuck
+            or self._end.rounds >= self._bounds.max_rounds
+            or self._misses >= self._bounds.max_corrections
+        ):
             self._tools_off = True
         return replace(self.render(), follows_batch=True)

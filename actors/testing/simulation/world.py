@@ -51,7 +51,7 @@ WINDOWS = {"gemini": 1_500}
 
 Tools: TypeAlias = Sequence[Tool[..., Any]]  # Any: any function
 
-_BACKEND = BackendLimits(first_byte=20, idle=10, total=90, attempts=3, concurrency=16)
+_BACKEND = BackendLimits(first_byte_timeout=20, idle_timeout=10, timeout=90, attempts=3, concurrency=16)
 _SERVER = ServerLimits(recordings=1)
 
 
@@ -77,7 +77,9 @@ class World:
         models: What is asked of each server, by its dialect.
     """
 
-    limits: ClassVar[RuntimeLimits] = RuntimeLimits(rounds=5, waiting_asks=2, memory=1024 * 1024 * 1024)
+    limits: ClassVar[RuntimeLimits] = RuntimeLimits(
+        max_rounds=5, max_queued_asks=2, memory=1024 * 1024 * 1024
+    )
     models: ClassVar[Mapping[str, str]] = {"openai_responses": "gpt", "anthropic": "claude"}
 
     def __init__(self, plan: SimulationPlan, tools: Tools = ()) -> None:

@@ -39,8 +39,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "asking: who may call no tool may call them all the same",
         "actors/core/turn/bounds.py:Bounds.for_ask",
-        '1 if asked.tool_choice == "none" else asked.max_rounds or self.rounds',
-        "asked.max_rounds or self.rounds",
+        '1 if asked.tool_choice == "none" else asked.max_rounds or self.max_rounds',
+        "asked.max_rounds or self.max_rounds",
         (SETTINGS,),
     ),
     Mutation(
@@ -103,7 +103,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "output: a model is corrected for ever",
         "actors/core/turn/turn.py:_TurnRules._checked",
-        "self._end.malformed >= self._bounds.corrections",
+        "self._end.malformed >= self._bounds.max_corrections",
         "self._end.malformed >= 20",
         (OUTPUT,),
     ),

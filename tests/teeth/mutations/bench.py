@@ -91,7 +91,7 @@ MUTATIONS = (
     Mutation(
         "bench: sessions that have actors are weighed as idle",
         f"{_BENCH}/memory.py:IDLE",
-        "RuntimeLimits(active=1)",
+        "RuntimeLimits(max_active_sessions=1)",
         "RuntimeLimits()",
         ("tests/benchmarks/test_measures.py::test_sessions_that_are_weighed_as_idle_have_no_actors",),
     ),

@@ -178,14 +178,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "turn: one round too many",
         "actors/core/turn/turn.py:_TurnRules._following",
-        "self._end.rounds >= self._bounds.rounds",
-        "self._end.rounds > self._bounds.rounds",
+        "self._end.rounds >= self._bounds.max_rounds",
+        "self._end.rounds > self._bounds.max_rounds",
         (TURN,),
     ),
     Mutation(
         "turn: corrections without end",
         "actors/core/turn/turn.py:_TurnRules._following",
-        "stuck or ... or self._misses >= self._bounds.corrections",
+        "stuck or ... or self._misses >= self._bounds.max_corrections",
         "stuck or ...",
         (TURN,),
     ),

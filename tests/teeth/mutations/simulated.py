@@ -37,7 +37,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "simulated: an answer is corrected without end",
         "actors/core/turn/turn.py:_TurnRules._checked",
-        "self._end.malformed >= self._bounds.corrections",
+        "self._end.malformed >= self._bounds.max_corrections",
         "self._end.malformed >= 99",
         SEEDS,
     ),
@@ -93,8 +93,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "simulated: at the limit of rounds tools stay on",
         "actors/core/turn/turn.py:_TurnRules._following",
-        "self._end.rounds >= self._bounds.rounds",
-        "self._end.rounds > self._bounds.rounds",
+        "self._end.rounds >= self._bounds.max_rounds",
+        "self._end.rounds > self._bounds.max_rounds",
         SEEDS,
     ),
     Mutation(
