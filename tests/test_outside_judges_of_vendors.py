@@ -33,9 +33,20 @@ VENDORS = [
     name for name, profile in PROFILES.items() if profile.family == "openai_chat" and name != "mistral"
 ]
 BOTH = "Assistant message must have either content or tool_calls, but not both."
-OF_THE_HOST = ("prompt_cache_key", "stop")
+OF_THE_HOST = (
+    *(
+        "prompt_cache_key",
+        "stop",
+        "top_k",
+        "frequency_penalty",
+        "presence_penalty",
+        "logprobs",
+        "top_logprobs",
+    ),
+    *("metadata", "service_tier"),
+)
 """What never reaches a tokenizer. The SDK's type knows it."""
-OWN_SETTINGS = ("thinking", "reasoning", "provider")
+OWN_SETTINGS = ("thinking", "reasoning", "provider", "top_k")
 OWN_FIELDS = ("reasoning_content", "reasoning_details")
 
 

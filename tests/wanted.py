@@ -53,6 +53,15 @@ LIMITS = (None, 1, 5000)
 EFFORTS = (None, None, "low", "high")
 CHOICES: tuple[ChoiceWord | None, ...] = ("auto", "required", "none", None)  # None: the tool by its name
 THINKING: tuple[Literal["default", "adaptive", "off"], ...] = ("default", "adaptive", "off", "default")
+REST: tuple[dict[str, Any], ...] = (  # Any: each setting has its own type
+    {},
+    {"top_k": 40, "seed": 7, "user": "u-1"},
+    {"frequency_penalty": 0.5, "presence_penalty": -0.5, "parallel_tool_calls": False},
+    {},
+    {"logprobs": 2, "verbosity": "low", "service_tier": "auto"},
+    {"display": "summarized", "metadata": (("team", "blue"),), "parallel_tool_calls": True},
+    {"display": "omitted", "logprobs": 0},
+)
 CACHES: tuple[Literal["default", "long", "off"], ...] = ("default", "long", "off")
 
 
@@ -68,6 +77,7 @@ def wanted(seed: int, model: str = "m", *, tool: ToolSpec = READ, stream: bool =
         temperature=TEMPERATURES[seed // 5 % 4],
         top_p=TOPS[seed // 7 % 3],
         stop=STOPS[seed // 11 % 3],
+        **REST[seed % len(REST)],
         thinking=THINKING[seed // 2 % 4],
         effort=EFFORTS[seed // 3 % 4],
         cache=CACHES[seed // 7 % 3],

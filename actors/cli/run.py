@@ -144,7 +144,7 @@ class _Ask:
         if code is Exit.INTERRUPTED:
             complain(f"{WORD_OF[self._stopped]}; the turn was cancelled")
             return self._stopped
-        if code is Exit.OK and 1 < self._round == self._bounds.get("rounds"):
+        if code is Exit.OK and 1 < self._round == self._bounds.get("max_rounds"):
             complain(f"the limit of {self._round} rounds was reached; the last was asked for without tools")
             return Exit.LIMIT
         if result.status != "complete":

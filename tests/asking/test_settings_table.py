@@ -13,6 +13,7 @@ from actors.adapters.omissions import DEFAULTS
 from actors.adapters.refused_parameters import refused_parameter
 from actors.adapters.request import Settings, ToolSpec
 from actors.adapters.request_fields import field_name
+from actors.core.check import check
 from actors.core.data.jsonio import Json
 from actors.core.dialects.narrow import for_model
 from actors.core.dialects.profiles import PROFILES, dialect
@@ -83,6 +84,7 @@ def test_every_setting_changes_the_request_or_is_reported_as_a_loss(
     plain, _ = sent(name, model)
     body, losses = sent(name, model, **{setting: VALUES[setting]})
     assert (body != plain) or setting in losses
+    assert check(body, dialect(name)) == []
     assert validate(body, name) is None
 
 

@@ -284,7 +284,8 @@ class OpenAIChat(Whole):
     def parameters(self, body: dict[str, JsonValue]) -> None:
         rules, tools, key = self.dialect, body.get("tools"), body.get("prompt_cache_key")
         more = {_ASKED.get(word, "") for word in (rules.reasoning.switch, rules.request.upstream_pin)}
-        known = rules.request.keys or _TOP.keys() | more
+        own = {"top_k"} - rules.request.lacks  # a field of hosts of open models and gateways
+        known = rules.request.keys or _TOP.keys() | more | own
         self.allow_only("request", body, known, "OAC-12")
         self.modelled(body.get("model"))
         if type(key) is str and len(key) > _LONGEST_KEY:
