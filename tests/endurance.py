@@ -216,7 +216,7 @@ async def endured(folder: Path, turns: int, lap: int, seed: int) -> tuple[list[L
     config = Config(FileSettings(backends=backends, limits=limits), {})
     journal = SqliteStorage(folder / "sessions.db", level="process")
     laps = list[Lap]()
-    made = Runtime(config, transport=Model(), journal=journal, compaction=Compaction(keep=1), seed=seed)
+    made = Runtime(config, transport=Model(), journal=journal, compaction=Compaction(keep_turns=1), seed=seed)
     async with made as runtime:
         work = Endurance(runtime, seed)
         for _ in range(SESSIONS):  # these sleep, as long as it takes

@@ -148,7 +148,7 @@ async def test_a_request_that_was_too_long_is_made_again_with_a_shorter_history(
 @pytest.mark.parametrize("name", ["openai_chat", "anthropic"])
 async def test_room_is_made_before_the_window_is_full_and_no_request_is_too_long(name: str) -> None:
     server = host(name, 6000)
-    async with windowed(Compaction(threshold=0.6, large=100_000), a=(server, 6000)) as runtime:
+    async with windowed(Compaction(threshold=0.6, large_result_bytes=100_000), a=(server, 6000)) as runtime:
         session = await runtime.open("a", tools=[read])
         await talk(session, 14)
         events = log(runtime, session)
@@ -177,7 +177,9 @@ async def test_marks_alone_are_enough_where_they_save_as_much_as_is_needed(
     name: str, window: int, reads: Tool[Any, Any], told: str
 ) -> None:
     server = host(name, window if reads is read else None)
-    async with windowed(Compaction(threshold=0.6, large=1000, keep=1), a=(server, window)) as runtime:
+    async with windowed(
+        Compaction(threshold=0.6, large_result_bytes=1000, keep_turns=1), a=(server, window)
+    ) as runtime:
         session = await runtime.open("a", tools=[reads])
         await talk(session, 6)
         events = log(runtime, session)
@@ -188,7 +190,7 @@ async def test_marks_alone_are_enough_where_they_save_as_much_as_is_needed(
 
 async def test_a_switch_to_a_smaller_window_makes_room_first_on_who_has_the_larger() -> None:
     large, small = host("anthropic"), host("openai_chat", 3500)
-    async with windowed(Compaction(keep=1), large=(large, 200_000), small=(small, 3500)) as runtime:
+    async with windowed(Compaction(keep_turns=1), large=(large, 200_000), small=(small, 3500)) as runtime:
         session = await runtime.open("large", tools=[read])
         await talk(session, 6)
         asked = large.received
@@ -220,7 +222,7 @@ async def test_words_that_were_too_long_at_once_are_sent_behind_a_summary_of_tho
 async def test_what_is_still_too_long_is_made_shorter_again() -> None:
     """Four turns and a long question: with two turns kept it is too long, and so with one."""
     server = host("openai_chat", 3500)
-    async with windowed(Compaction(keep=2), a=(server, None)) as runtime:
+    async with windowed(Compaction(keep_turns=2), a=(server, None)) as runtime:
         session = await runtime.open("a", tools=[read])
         for _ in range(4):
             await session.ask("word " * 500)
@@ -237,7 +239,7 @@ async def test_what_is_still_too_long_is_made_shorter_again() -> None:
 async def test_who_answered_last_makes_room_for_one_that_cannot(by: str | None) -> None:
     """Nobody knows the windows. Of the smaller one's, half of the history is too long for a summary."""
     large, small, third = host("anthropic"), host("openai_chat", 3500), host("mistral")
-    made = Compaction(keep=1, by=by)
+    made = Compaction(keep_turns=1, summarizer=by)
     async with windowed(made, large=(large, None), small=(small, None), third=(third, None)) as runtime:
         session = await runtime.open("large", tools=[read])
         for _ in range(3):
@@ -359,7 +361,7 @@ async def test_a_message_larger_than_the_window_is_left_behind_by_a_fork_or_by_a
     None
 ):
     small, large = host("openai_chat", 1200), host("anthropic")
-    async with windowed(Compaction(keep=0), small=(small, None), large=(large, None)) as runtime:
+    async with windowed(Compaction(keep_turns=0), small=(small, None), large=(large, None)) as runtime:
         session = await runtime.open("small", tools=[read])
         await talk(session, 1)
         seq = len(log(runtime, session))
@@ -429,7 +431,7 @@ async def test_a_compaction_waits_for_the_ask_in_flight_and_one_with_nothing_to_
 
 async def test_a_summary_counts_in_the_asks_usage_and_its_turn_in_its_attempts() -> None:
     server = host("openai_chat", 6000)
-    async with windowed(Compaction(threshold=0.6, large=100_000), a=(server, 6000)) as runtime:
+    async with windowed(Compaction(threshold=0.6, large_result_bytes=100_000), a=(server, 6000)) as runtime:
         session = await runtime.open("a", tools=[read])
         answers = [await session.ask(f"Please read f{number}.") for number in range(8)]
         told = [event async for event in session.events(follow=False)]

@@ -30,7 +30,7 @@ from tests.test_resume import copied
 
 pytestmark = pytest.mark.anyio
 
-MADE = Compaction(large=1000, keep=1)
+MADE = Compaction(large_result_bytes=1000, keep_turns=1)
 
 
 def runtime_at(
@@ -111,7 +111,7 @@ def filed(text: str, folder: Path) -> Config:
 
 def test_a_file_says_when_histories_are_made_shorter_and_a_program_comes_first(tmp_path: Path) -> None:
     said = filed(
-        '[compaction]\nthreshold = 0.5\nkeep = 1\nlarge = 4096\nattachments = 2\nby = "a"\n'
+        '[compaction]\nthreshold = 0.5\nkeep_turns = 1\nlarge_result_bytes = 4096\nattachments = 2\nsummarizer = "a"\n'
         '[backends.a]\nkind = "openai"\nmodel = "gpt"\n',
         tmp_path,
     )
@@ -119,20 +119,27 @@ def test_a_file_says_when_histories_are_made_shorter_and_a_program_comes_first(t
     assert Runtime(said, compaction=MADE).compaction == MADE
     assert Runtime(filed('[compaction]\nthreshold = "never"\n', tmp_path)).compaction == Compaction(None)
     assert Runtime(filed("", tmp_path)).compaction == Compaction()
-    for wrong, name in (("threshold = 1.5", "threshold"), ("keep = -1", "keep"), ("large = 8", "large")):
+    for wrong, name in (
+        ("threshold = 1.5", "threshold"),
+        ("keep_turns = -1", "keep_turns"),
+        ("large_result_bytes = 8", "large_result_bytes"),
+    ):
         with pytest.raises(ConfigError, match=rf"actors\.toml, line 2.*{name}"):
             filed(f"[compaction]\n{wrong}\n", tmp_path)
-    assert Runtime(compaction=Compaction(by="openai:gpt-5.2"), environ={}).compaction.by == "openai:gpt-5.2"
+    assert (
+        Runtime(compaction=Compaction(summarizer="openai:gpt-5.2"), environ={}).compaction.summarizer
+        == "openai:gpt-5.2"
+    )
     unusable: list[Any] = ["b", "", "nobody:gpt", 5]
     for by in unusable:
         with pytest.raises(ConfigError, match=r"No backend|No provider|the name of a backend"):
-            Runtime(said, compaction=Compaction(by=by))
+            Runtime(said, compaction=Compaction(summarizer=by))
 
 
 async def test_the_window_of_a_price_counts_where_the_backend_says_none() -> None:
     server = host("openai_chat", 6000)
     prices = {"gpt*": Price(1.0, 1.0, context=6000)}
-    settings = Compaction(threshold=0.6, large=100_000)
+    settings = Compaction(threshold=0.6, large_result_bytes=100_000)
     async with serve(server), runtime_at(server, prices=prices, compaction=settings) as runtime:
         session = await runtime.open("a", tools=[read])
         assert not (await session.preview("a")).compacts
@@ -148,7 +155,7 @@ async def test_the_window_of_a_price_counts_where_the_backend_says_none() -> Non
 async def test_attachments_that_a_request_could_not_hold_come_back_behind_a_summary() -> None:
     """Bedrock takes five documents. Of eight, the three that came last are noted, until the first four are gone."""
     server = strict_host("bedrock", Script(lambda request: Turn(Say("Fine."))), host="bedrock")
-    settings = Compaction(keep=1, attachments=1)
+    settings = Compaction(keep_turns=1, attachments=1)
     async with serve(server), runtime_at(server, compaction=settings) as runtime:
         session = await runtime.open("a")
         for first in (0, 4):

@@ -287,11 +287,11 @@ B = '[backends.b]\nkind = "openai"\nmodel = "m"\n'
             for share in ("80", "0", "-0.5", "nan", '"off"', "true")
         ],
         (
-            B + '[compaction]\nby = "d"\n',
+            B + '[compaction]\nsummarizer = "d"\n',
             "actors.toml, line 5, column 1: no backend 'd'; there are: b",
         ),
         (
-            B + '[pools.p]\nmembers = ["b"]\n[compaction]\nby = "p"\n',
+            B + '[pools.p]\nmembers = ["b"]\n[compaction]\nsummarizer = "p"\n',
             "actors.toml, line 7, column 1: no backend 'p'; there are: b",
         ),
         ('[journal]\nfile = "x"\n', "[journal] has no key 'file'; keys: path, url, level, lease, keep"),

@@ -137,7 +137,7 @@ async def test_a_listed_window_is_shown_and_triggers_nothing_by_itself(
     small = list_prices.Listing(window=100)
     monkeypatch.setattr("actors.provider.pricing.listing", lambda provider, model: small)
     assert not (await asked(tmp_path))[1].compacts
-    listed = Compaction(windows="listed", keep=0, large=256)
+    listed = Compaction(windows="listed", keep_turns=0, large_result_bytes=256)
     assert (await asked(tmp_path, compaction=listed))[1].window == 100
 
 
@@ -148,8 +148,10 @@ async def test_the_configuration_lets_listed_windows_trigger_compaction(
     small = list_prices.Listing(window=100)
     monkeypatch.setattr("actors.provider.pricing.listing", lambda provider, model: small)
     server, file = OpenAIServer([Turn(Say("word " * 400))] * 3), tmp_path / "actors.toml"
-    lines = '[compaction]\nwindows = "listed"\nkeep = 0\n' if by == "file" else ""
-    options: dict[str, Any] = {} if by == "file" else {"compaction": Compaction(windows="listed", keep=0)}
+    lines = '[compaction]\nwindows = "listed"\nkeep_turns = 0\n' if by == "file" else ""
+    options: dict[str, Any] = (
+        {} if by == "file" else {"compaction": Compaction(windows="listed", keep_turns=0)}
+    )
     with anyio.fail_after(60):
         async with serve(server):
             file.write_text(

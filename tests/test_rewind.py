@@ -166,7 +166,7 @@ async def test_a_turn_that_became_a_summary_is_no_place_and_what_follows_it_is()
         return Turn(Say("In short." if "Write that summary now" in str(request) else "An answer. " * 30))
 
     server = OpenAIServer(Script(spoken))
-    async with hosting(a=server, compaction=Compaction(keep=1)) as runtime:
+    async with hosting(a=server, compaction=Compaction(keep_turns=1)) as runtime:
         session = await runtime.open("a")
         await talk(session, "First?", "Second?", "Third?")
         assert (await session.compact()).messages == 4

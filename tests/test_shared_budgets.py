@@ -305,7 +305,7 @@ async def test_a_turn_ends_when_the_summary_before_it_has_used_up_the_budget() -
     async with serve(server):
         backends = {"a": backend_at(server).model_copy(update={"context": 6000})}
         budgets = {"tenants.t": Allowance(tokens=8000)}
-        settings = Compaction(threshold=0.5, keep=0)
+        settings = Compaction(threshold=0.5, keep_turns=0)
         async with Runtime(
             Config(FileSettings(backends=backends), {}), seed=1, budgets=budgets, compaction=settings
         ) as runtime:

@@ -33,8 +33,8 @@ def contradictions(settings: FileSettings) -> Iterable[tuple[tuple[str, ...], st
             if member not in pool.members:
                 wrong = f"{named(member)} is no member; {hint(member, pool.members, 'there are')}"
                 yield ("pools", name, "weights"), wrong
-    if (writer := settings.compaction.by) is not None:
-        yield from ((("compaction", "by"), wrong) for wrong in _no_backend(settings, writer))
+    if (writer := settings.compaction.summarizer) is not None:
+        yield from ((("compaction", "summarizer"), wrong) for wrong in _no_backend(settings, writer))
 
 
 def _no_backend(settings: FileSettings, name: str) -> Iterable[str]:

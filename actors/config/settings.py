@@ -487,10 +487,10 @@ class CompactionSettings(Frozen):
     """The `[compaction]` table: when and how histories are made shorter. See `actors.Compaction`."""
 
     threshold: Annotated[float | None, BeforeValidator(_share)] = 0.8
-    keep: Annotated[int, Field(ge=0)] = 2
-    large: Annotated[int, Field(ge=256)] = 16_384
+    keep_turns: Annotated[int, Field(ge=0)] = 2
+    large_result_bytes: Annotated[int, Field(ge=256)] = 16_384
     attachments: Annotated[int, Field(ge=0)] = 4
-    by: Label | None = None
+    summarizer: Label | None = None
     windows: Windows = "configured"
 
 

@@ -392,8 +392,8 @@ class Session:
     async def compact(self) -> CompactionResult:
         """Make the history shorter: its older turns become a summary, and long or repeated results of others a mark.
 
-        It waits as an ask does for those before it, and is a turn of its own. The last turns stay as they are
-        (`Compaction.keep`), and the ledger knows every result as before. Where there is nothing to do, it says so.
+        It waits for the asks before it, and is a turn of its own. The last turns stay as they are
+        (`Compaction.keep_turns`), and the ledger keeps every result. The result says if there was nothing to do.
 
         Raises:
             CompactionFailed: No summary was written, and there was nothing else to make shorter. All is as it was.

@@ -164,7 +164,7 @@ class Runtime:
         self._calibrations, self._learned = Calibrations(), LearnedFacts()
         self._allowances = allowances(budgets or {}, settings.tenants, settings.pools)
         self._budgets: RuntimeBudgets
-        if (writer := self.compaction.by) is not None:
+        if (writer := self.compaction.summarizer) is not None:
             self.config.check_backend(writer)
         self._random = Random(seed)  # noqa: S311  jitter, not secrets
         self._host: SessionHost | None = None

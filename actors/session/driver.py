@@ -242,8 +242,8 @@ class TurnDriver:
         If nobody did who is still there, who is asked.
         """
         resolver, measured = self.ask.resolver, self.ask.log.state.measured
-        if resolver.compaction.by is not None or measured is None:
-            return resolver.compaction.by or member
+        if resolver.compaction.summarizer is not None or measured is None:
+            return resolver.compaction.summarizer or member
         last = resolver.member(measured.binding)
         try:
             resolver.backend(last)

@@ -70,7 +70,7 @@ class Shrinker:
 
     async def by_hand(self) -> CompactionResult:
         """Summarise what is not kept word for word, and shorten what is; if no summary is written, shorten all."""
-        return await self._summarised(self._log.state.history.length, self._settings.keep)
+        return await self._summarised(self._log.state.history.length, self._settings.keep_turns)
 
     async def to_fit(self, tokens: int) -> CompactionResult:
         """Make room before a turn, until a request has about so many tokens: by marks alone if they do."""
@@ -78,7 +78,7 @@ class Shrinker:
         short = await self._cheap(known, old=False, before=self._log.state.asked_at)
         if short and self._left(known, short) <= tokens:
             return await self._shorten(short)
-        return await self._summarised(self._log.state.asked_at, self._settings.keep)
+        return await self._summarised(self._log.state.asked_at, self._settings.keep_turns)
 
     async def for_another(self) -> CompactionResult:
         """Make room for a backend whose request was too long, and so was that for a summary: no turn before is kept."""
@@ -97,7 +97,7 @@ class Shrinker:
         made = await self._shorten(short) if short else CompactionResult()
         if short and self._estimated(known) <= before * (1 - ENOUGH):
             return made
-        dear = await self._in_parts(0 if again else self._settings.keep)
+        dear = await self._in_parts(0 if again else self._settings.keep_turns)
         if short or dear.messages or self._ask.cancelled:
             return replace(dear, results=made.results)
         seen = compaction.last_batch(self._log.state.history.since(0))
@@ -154,7 +154,7 @@ class Shrinker:
     # ---- by a summary
 
     async def _dear(self, before: int, keep: int) -> CompactionResult:
-        """Have the turns before a message summarised, but for the last `keep`."""
+        """Have the turns before a message summarised, but for the last `keep_turns`."""
         stop = compaction.cut(self._log.state.history.since(0), keep, before)
         if not stop:
             return CompactionResult(why=NOTHING_LEFT)

@@ -22,7 +22,7 @@ MODEL = [
 async def main() -> None:
     async with serve(OpenAIServer(MODEL)) as (server,):
         environ = {"OPENAI_API_KEY": "any", "OPENAI_BASE_URL": server.base_url}
-        async with Runtime(environ=environ, compaction=Compaction(keep=1)) as runtime:
+        async with Runtime(environ=environ, compaction=Compaction(keep_turns=1)) as runtime:
             session = await runtime.open("openai:gpt-5.2", tools=[read])
             await session.ask("How long is notes.txt?")
             await session.ask("Thank you.")

@@ -52,7 +52,7 @@ def compacted(session: Simulated, settings: Compaction, words: str = WORDS) -> b
     """Shorten and summarise a session as it stands; say whether there was something to summarise."""
     state = session.state
     said = state.history.since(0)
-    stop = cut(said, settings.keep, len(said))
+    stop = cut(said, settings.keep_turns, len(said))
     short = cheap(state.history, state.ledger, settings, old=True, before=len(said))
     session.write(Shortened(tuple(short.items())))
     if stop:
@@ -81,7 +81,9 @@ def test_generated_histories_are_made_shorter_and_no_dialect_refuses_them() -> N
         session = simulated(*history(seed), seed)
         random = Random(seed)
         for _ in range(2):
-            many += compacted(session, Compaction(keep=random.randrange(3), large=300, attachments=2))
+            many += compacted(
+                session, Compaction(keep_turns=random.randrange(3), large_result_bytes=300, attachments=2)
+            )
             assert untold(session) == set()
             for binding in random.sample(BINDINGS, 3):
                 session.write(Submitted(1, pack(Message("human", [Text("Go on.")]))))
@@ -138,7 +140,7 @@ def test_every_lane_begins_an_epoch_with_its_next_request_and_thinking_bound_to_
 ) -> None:
     session.send(OPENAI)
     assert b"c2ln" in text(session.send(CLAUDE))
-    assert compacted(session, Compaction(keep=1))
+    assert compacted(session, Compaction(keep_turns=1))
     session.write(Submitted(4, pack(Message("human", [Text("Question 4.")]))))
     for binding in (CLAUDE, OPENAI, CLAUDE):
         rendered = session.send(binding)
@@ -161,8 +163,8 @@ def test_what_the_model_does_not_name_is_listed(session: Simulated) -> None:
 
 @pytest.mark.requirement("REQ-915-026", "PROMISE-2")
 def test_a_second_summary_names_what_the_first_stood_for(session: Simulated) -> None:
-    assert compacted(session, Compaction(keep=1), "First.")
-    assert compacted(session, Compaction(keep=0), "Second.")
+    assert compacted(session, Compaction(keep_turns=1), "First.")
+    assert compacted(session, Compaction(keep_turns=0), "Second.")
     (only,) = session.state.history.since(0)
     assert named(only.text) == {mint(1), mint(2), mint(3)}
 
@@ -174,7 +176,7 @@ def test_a_late_result_of_a_call_that_was_summarised_is_told(session: Simulated)
     session.write(RoundEnded(4, 1, pack(Message("model", [call], 4, CLAUDE)), calls=1))
     session.write(Scheduled(call.id, "slow"))
     session.send(CLAUDE)  # its synthetic result is sealed
-    assert compacted(session, Compaction(keep=0))
+    assert compacted(session, Compaction(keep_turns=0))
     session.write(Returned(CallId(call.id), quote("LATE")))
     session.write(Submitted(5, pack(Message("human", [Text("Question 5.")]))))
     rendered = session.send(CLAUDE)
@@ -212,21 +214,21 @@ def test_of_two_calls_that_are_the_same_the_earlier_is_shortened_and_long_result
     state = session.state
     assert cheap(state.history, state.ledger, settings, old=False, before=9) == {mint(1): "repeated"}
     assert cheap(state.history, state.ledger, settings, old=False, before=0) == {}
-    long = cheap(state.history, state.ledger, replace(settings, large=600), old=False, before=6)
+    long = cheap(state.history, state.ledger, replace(settings, large_result_bytes=600), old=False, before=6)
     assert long == {mint(1): "repeated", mint(2): "large"}
     everything = cheap(state.history, state.ledger, settings, old=True, before=6)
     assert everything == {mint(1): "repeated", mint(2): "old"}
 
 
 def test_what_would_be_saved_is_what_may_become_a_summary_or_marks(session: Simulated) -> None:
-    state, settings = session.state, Compaction(keep=1)
+    state, settings = session.state, Compaction(keep_turns=1)
     history, ledger = state.history, state.ledger
     first, second, third = (tokens_of(history.upto(at), ledger, 1.0) for at in (3, 6, 9))
     assert 700 < first < 1000
     assert saved(history, ledger, settings, 9, 1.0) == second
     assert saved(history, ledger, settings, 6, 1.0) == first
     assert saved(history, ledger, settings, 1, 1.0) == 0  # nobody answered there
-    assert saved(history, ledger, replace(settings, large=600), 9, 1.0) == second + 602
+    assert saved(history, ledger, replace(settings, large_result_bytes=600), 9, 1.0) == second + 602
     shortened = history.shortened([(mint(1), "large")])
     assert saved(shortened, ledger, settings, 9, 1.0) == second - 602
     assert third > second + 700
@@ -287,7 +289,14 @@ def test_a_ratio_is_believed_within_bounds_and_the_longest_answer_is_forgotten_b
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"threshold": 0}, {"threshold": 1.5}, {"keep": -1}, {"large": 8}, {"attachments": "2"}]
+    "wrong",
+    [
+        {"threshold": 0},
+        {"threshold": 1.5},
+        {"keep_turns": -1},
+        {"large_result_bytes": 8},
+        {"attachments": "2"},
+    ],
 )
 def test_settings_that_cannot_be_are_refused_by_name(wrong: dict[str, object]) -> None:
     (name,) = wrong

@@ -27,7 +27,7 @@ SCENARIOS: Mapping[str, tuple[Call, ...]] = {
     "compaction": (AGAIN, ONCE),
 }
 """The calls that the model makes when it is asked by such a word."""
-COMPACTION = Compaction(keep=1)
+COMPACTION = Compaction(keep_turns=1)
 
 
 def spoken(request: Json) -> Turn:

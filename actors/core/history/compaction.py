@@ -4,7 +4,7 @@ There are two ways, and neither edits anything in place. Cheap: results become m
 calls that are the same, long ones, and old ones where that is not enough. Dear: turns become a summary that a backend
 writes (`Compacted`). Either begins an epoch of every lane; the ledger keeps what it knew.
 
-    what is kept       the last turns, word for word (`Compaction.keep`); the turn in flight always
+    what is kept       the last turns, word for word (`Compaction.keep_turns`); the turn in flight always
     where it is cut    at the edge of a turn only, so never between a call and its result
     what goes along    the user's attachments, the newest of them, in the summary's own message
     what is named      every real result the summary stands for, by its call id: what the model leaves out is listed
@@ -51,20 +51,20 @@ class Compaction(Form, frozen=True):
     Args:
         threshold: Share of the context window, from which it is done before a turn's first request; None for never. It
             counts where the window of the selected backend is known; see `windows`.
-        keep: Turns at the end that stay word for word, where there are more.
-        large: Bytes from which a result is long.
+        keep_turns: Turns at the end that stay word for word, where there are more.
+        large_result_bytes: Bytes from which a result is long.
         attachments: The user's newest images and documents that go along with a summary.
-        by: The backend that writes summaries; None for the one that answered last, whose cache holds the history. In
-            the midst of a turn its own does.
+        summarizer: The backend that writes summaries; None for the one that answered last, whose cache holds the
+            history. During a turn, the turn's own backend writes them.
         windows: Which windows count: `configured` (`context` of a backend or of a price), or also those that the
             package `genai-prices` lists.
     """
 
     threshold: float | None = 0.8
-    keep: int = 2
-    large: int = 16_384
+    keep_turns: int = 2
+    large_result_bytes: int = 16_384
     attachments: int = 4
-    by: str | None = None
+    summarizer: str | None = None
     windows: Windows = "configured"
 
 
@@ -91,12 +91,14 @@ def checked(given: Compaction) -> Compaction:
         raise ConfigError(
             f"compaction: threshold is {share!r}; it takes a share of the window up to 1, or None"
         )
-    for name, least in (("keep", 0), ("large", SMALL), ("attachments", 0)):
+    for name, least in (("keep_turns", 0), ("large_result_bytes", SMALL), ("attachments", 0)):
         value = getattr(given, name)
         if type(value) is not int or not least <= value < inf:
             raise ConfigError(f"compaction: {name} is {value!r}; it takes a whole number from {least}")
-    if given.by is not None and not isinstance(given.by, str):
-        raise ConfigError(f"compaction: by is {given.by!r}; it takes the name of a backend, or None")
+    if given.summarizer is not None and not isinstance(given.summarizer, str):
+        raise ConfigError(
+            f"compaction: summarizer is {given.summarizer!r}; it takes the name of a backend, or None"
+        )
     if given.windows not in get_args(Windows):
         raise ConfigError(f"compaction: windows is {given.windows!r}; it takes 'configured' or 'listed'")
     return given
@@ -188,7 +190,7 @@ def cheap(
     """Return the results to be shown as marks, of the first `before` messages. `old`: small ones too."""
     messages = history.since(0)
     found = dict(longer(messages[:before], history, ledger, SMALL, "old")) if old else {}
-    found |= longer(messages[:before], history, ledger, settings.large, "large")
+    found |= longer(messages[:before], history, ledger, settings.large_result_bytes, "large")
     within = {call.id for message in messages[:before] for call in message.calls}
     found |= {each: why for each, why in repeated(messages, history, ledger) if each in within}
     return found
@@ -207,7 +209,7 @@ def _size(known: Interaction | None) -> int | None:
 def saved(history: History, ledger: Ledger, settings: Compaction, before: int, ratio: float) -> float:
     """Return how many tokens of the first `before` messages may become a summary or marks; 0 if none is to cut."""
     messages = history.since(0)
-    if not (stop := cut(messages, settings.keep, before)):
+    if not (stop := cut(messages, settings.keep_turns, before)):
         return 0.0
     summed = {call.id for message in messages[:stop] for call in message.calls}
     marks = cheap(history, ledger, settings, old=False, before=before).keys() - summed

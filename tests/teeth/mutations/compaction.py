@@ -39,8 +39,8 @@ MUTATIONS = (
     Mutation(
         "compaction: who is to write summaries need not be there",
         "actors/runtime/runtime.py:Runtime.__init__",
-        "(writer := self.compaction.by) is not None",
-        "(writer := self.compaction.by) == 0",
+        "(writer := self.compaction.summarizer) is not None",
+        "(writer := self.compaction.summarizer) == 0",
         (f"{ELSEWHERE}::test_a_file_says_when_histories_are_made_shorter_and_a_program_comes_first",),
     ),
     Mutation(
@@ -150,8 +150,8 @@ MUTATIONS = (
     Mutation(
         "compaction: the turns that are kept stay although a request is still too long",
         f"{SHRINKING}:Shrinker.after_overflow",
-        "self._in_parts(0 if again else self._settings.keep)",
-        "self._in_parts(self._settings.keep)",
+        "self._in_parts(0 if again else self._settings.keep_turns)",
+        "self._in_parts(self._settings.keep_turns)",
         (f"{SESSIONS}::test_what_is_still_too_long_is_made_shorter_again",),
     ),
     Mutation(
