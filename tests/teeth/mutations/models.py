@@ -25,7 +25,7 @@ MUTATIONS = (
     Mutation(
         "config: a backend has a misspelled effort",
         "actors/config/settings.py:_effort",
-        'refused("effort", value)',
+        'out_of_range("effort", value)',
         "None",
         ("tests/test_config.py",),
     ),
