@@ -149,14 +149,16 @@ async def hold(servers: Sequence[Live], *, rounds: int = 1, seconds: float = 180
 
 def _config(servers: Sequence[Live]) -> Config:
     backends = {
-        f"b{number}": BackendSettings(
-            kind=server.kind,
-            model=server.model,
-            base_url=server.base_url,
-            max_tokens=512,
-            dialect=f"d{number}",
-            stream=server.stream,
-            limits=PATIENCE,
+        f"b{number}": BackendSettings.model_validate(
+            {
+                "kind": server.kind,
+                "model": server.model,
+                "base_url": server.base_url,
+                "max_tokens": 512,
+                "dialect": f"d{number}",
+                "stream": server.stream,
+                "limits": PATIENCE,
+            }
         )
         for number, server in enumerate(servers)
     }
