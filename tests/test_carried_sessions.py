@@ -201,7 +201,7 @@ async def test_each_line_of_an_exported_file_says_what_a_reader_was_shown() -> N
         assert (head["actors"], head["session"], head["records"]) == ("session", "trip", len(lines))
         assert [line["seq"] for line in lines] == list(range(1, len(lines) + 1))
         shown = [each for line in lines for each in line["events"]]
-        assert [each["text"] for each in shown if each["type"] == "complete"] == ["Done.", "Again?"]
+        assert [each["result"]["text"] for each in shown if each["type"] == "complete"] == ["Done.", "Again?"]
         assert session.id == "trip"
 
 

@@ -61,7 +61,7 @@ async def test_messages_of_failed_asks_are_on_the_page() -> None:
                 ("openai_chat:m", root),
                 (TARGET, nobody),
             ):
-                told = await raised(partial(actors.run, target, "Hello.", environ=environ, total=60))
+                told = await raised(partial(actors.run, target, "Hello.", environ=environ, timeout=60))
                 assert has(messages, told), told
     assert has(messages, "stopped: the ask has taken 5 seconds")
 

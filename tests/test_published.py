@@ -104,7 +104,7 @@ async def test_the_log_tells_the_same_events_as_the_stream_did(scene: str) -> No
 
 
 async def test_calls_that_were_never_started_are_in_no_results_event() -> None:
-    limits = RuntimeLimits(rounds=4)
+    limits = RuntimeLimits(max_rounds=4)
     async with hosting(a=SCENES["too many rounds"](), limits=limits) as runtime:
         session = await runtime.open("a", tools=[look])
         events = await gathered(session, "Do it.")

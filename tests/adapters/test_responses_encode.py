@@ -244,8 +244,14 @@ def test_settings_are_written_in_the_words_of_the_api() -> None:
     ("settings", "changes", "key", "value", "losses"),
     [
         ({"thinking": "off"}, {}, "reasoning", {"effort": "none"}, ()),
-        ({"thinking": "adaptive"}, {}, "reasoning", None, ()),
-        ({"thinking": "manual", "thinking_tokens": 2048}, {}, "reasoning", None, ("thinking_tokens",)),
+        ({"thinking": "adaptive"}, {}, "reasoning", None, ("thinking",)),
+        (
+            {"thinking": "manual", "thinking_tokens": 2048},
+            {},
+            "reasoning",
+            None,
+            ("thinking_tokens", "thinking"),
+        ),
         ({"effort": "low"}, {"reasoning": {"switch": "none"}}, "reasoning", None, ("effort",)),
         ({"thinking": "off"}, {"reasoning": {"switch": "none"}}, "reasoning", None, ("thinking",)),
         ({"temperature": 1.0}, {"request": {"sampling": False}}, "temperature", None, ("temperature",)),

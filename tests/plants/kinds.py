@@ -172,7 +172,7 @@ PLANTS = (
     Plant(
         "family",
         (
-            Edit(f"{_DIALECT}:Family", "Literal[*...]", 'Literal["telex", *...]'),
+            Edit("actors/core/models/concerns.py:Family", "Literal[*...]", 'Literal["telex", *...]'),
             Edit(
                 f"{_DIALECT}:Dialect",
                 "Dialect: TypeAlias = ...",

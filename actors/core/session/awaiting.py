@@ -8,7 +8,7 @@ Nothing else is kept of a turn that waits, so it does not matter whether its ses
 
 from actors.core.ledger import Ledger, is_repeated
 from actors.core.log.events import ApprovalDecided
-from actors.core.session.publishing import AskFold, Batch, Publisher, outcome_of
+from actors.core.session.publishing import AskFold, OpenBatch, Publisher, outcome_of
 from actors.core.session.state import Pause, SessionState
 from actors.core.stream_events.results import PendingCall, TurnResult
 from actors.core.values.content import ToolCall
@@ -86,7 +86,7 @@ def publisher_at(state: SessionState, ledger: Ledger) -> Publisher:
     if (pause := state.pause) is not None:
         progress, number = pause.awaited.ask_so_far, pause.awaited.turn_so_far.rounds
     calls = _scheduled(state, ledger) if state.history.length else ()
-    batch, known = Batch.of(calls), [ledger.get(call.id) for call in calls]
+    batch, known = OpenBatch.of(calls), [ledger.get(call.id) for call in calls]
     for item in known:
         if item is not None and item.status != "pending":
             batch.ends[item.call_id] = "cancelled" if item.end is None else outcome_of(item.end)

@@ -157,7 +157,7 @@ class AskFold(Struct):
         )
 
 
-class Batch(Struct):
+class OpenBatch(Struct):
     """The calls of the model's last message, and how they ended.
 
     Args:
@@ -171,10 +171,10 @@ class Batch(Struct):
     repeated: int = 0
 
     @staticmethod
-    def of(calls: Iterable[ToolCall]) -> "Batch":
+    def of(calls: Iterable[ToolCall]) -> "OpenBatch":
         """Return a batch of which no call has ended."""
         by_id = {call.id: call for call in calls}
-        return Batch(by_id, dict.fromkeys(by_id))
+        return OpenBatch(by_id, dict.fromkeys(by_id))
 
     def schedule(self, event: events.Scheduled) -> None:
         """Keep the repaired arguments of a call."""
@@ -210,11 +210,11 @@ class Publisher:
         turn: int = 0,
         number: int = 0,
         ask: AskFold | None = None,
-        batch: Batch | None = None,
+        batch: OpenBatch | None = None,
     ) -> None:
         self.seq, self._turn, self._round = seq, turn, number
         self._ask = ask or AskFold()
-        self._batch = batch or Batch()
+        self._batch = batch or OpenBatch()
 
     def published(self, event: Event) -> tuple[SessionEvent, ...]:  # noqa: C901  a case for each event
         """Return the stream events of the log's next event."""
@@ -300,7 +300,7 @@ class Publisher:
         packed, binding = event.message, self._ask.binding
         message = Message("model", (), event.turn, binding) if packed is None else unpack(packed)
         self._ask.answered(event, message)
-        self._batch = Batch.of(message.calls)
+        self._batch = OpenBatch.of(message.calls)
         place, calls = (self.seq, event.turn, event.round), message.calls
         last = calls[-1] if calls else None
         return (

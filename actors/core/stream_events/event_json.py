@@ -49,9 +49,9 @@ def sse_frame(event: SessionEvent) -> bytes:
     Of several events with one number, only the last has an id. A client that lost its connection between them and
     reconnects with `Last-Event-ID` receives all of them again.
     """
-    if (head := _DELTA_HEADS.get(type(event))) is not None:
+    if (prefix := _DELTA_PREFIXES.get(type(event))) is not None:
         try:  # deltas are frequent; msgspec encodes them without a dictionary, ten times as fast
-            return head + _encode(event)[1:] + b"\n\n"
+            return prefix + _encode(event)[1:] + b"\n\n"
         except UnicodeEncodeError:  # a lone surrogate, which `dump` replaces
             pass
     can_resume = isinstance(event, DurableEvent) and not getattr(event, "more", False)
@@ -59,7 +59,7 @@ def sse_frame(event: SessionEvent) -> bytes:
     return b"%bevent: %b\ndata: %b\n\n" % (place, event.type.encode(), dump(event_json(event)))
 
 
-_DELTA_HEADS: Final[dict[type, bytes]] = {
+_DELTA_PREFIXES: Final[dict[type, bytes]] = {
     kind: b'event: %b\ndata: {"v":%d,' % (kind.type.encode(), VERSION) for kind in (TextEvent, ThinkingEvent)
 }
 

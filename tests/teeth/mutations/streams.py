@@ -49,8 +49,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "streams: the frame of a text has no version",
         "actors/core/stream_events/event_json.py:sse_frame",
-        "head + _encode(event)[1:]",
-        "head.replace(b'\"v\":1,', b'') + _encode(event)[1:]",
+        "prefix + _encode(event)[1:]",
+        "prefix.replace(b'\"v\":1,', b'') + _encode(event)[1:]",
         (DELTA,),
     ),
     Mutation(
@@ -146,7 +146,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "stats: who reads later is not told of repetitions",
-        "actors/core/session/publishing.py:Batch.close",
+        "actors/core/session/publishing.py:OpenBatch.close",
         "self.repeated += is_repeated(event)",
         "self.repeated = 0",
         (REPEATED,),
@@ -167,7 +167,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "tracing: a request that was refused has no error",
-        "actors/telemetry/otel.py:AskSpans._happened",
+        "actors/telemetry/otel.py:AskSpans._request_event",
         'self._answered("refused")',
         'self._answered("")',
         (
