@@ -73,9 +73,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "repair: readers of the stream do not hear of it",
-        "actors/scheduler/scheduler_actor.py:_Batch.run",
-        "self._show_repaired(*...)",
-        "None",
+        "actors/core/session/publishing.py:Publisher.published",
+        "(CallRepairedEvent(*...),) if event.repaired else _NOTHING",
+        "_NOTHING",
         (f"{HERE}::test_arguments_with_one_reading_run_the_tool_at_once",),
     ),
     Mutation(

@@ -295,9 +295,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "approvals: a decision is not shown to who made it",
-        "actors/session/brought.py:_decided",
-        "sink.is_watched",
-        "sink.is_watched and (not number)",
+        "actors/session/brought.py:_record",
+        "log.state.pause is not None and live.is_idle",
+        "False",
         (f"{AFTER}::test_a_decision_is_in_its_own_stream_as_in_the_log",),
     ),
     Mutation(
