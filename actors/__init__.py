@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from actors.core.lanes.reproduction import Reproduction
     from actors.core.ledger import Ledger
     from actors.core.log.events import Interaction
-    from actors.core.policy.allowances import Allowance
     from actors.core.settings.asking import AskSettings
     from actors.core.settings.spending import Budget, Price
     from actors.core.settings.values import Choose
@@ -50,7 +49,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ActorsError",
-    "Allowance",
     "Applied",
     "AskFailed",
     "AskSettings",
@@ -113,7 +111,6 @@ _HOMES = {
         "ToolCall",
         "ToolResult",
     ),
-    "core.policy.allowances": ("Allowance",),
     "core.history.compaction": ("Compaction", "CompactionResult"),
     "core.dialects.dialect": ("Dialect",),
     "core.lanes.preview": ("Preview",),

@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
-from actors import Allowance, Price, Runtime, Session, Tool, tool
+from actors import Budget, Price, Runtime, Session, Tool, tool
 from actors.config import BackendLimits, Config, FileSettings, PoolSettings, RuntimeLimits
 from actors.core.stats.measures import (
     BOUNDS,
@@ -90,7 +90,7 @@ async def busy(path: Path) -> AsyncIterator[tuple[Runtime, RuntimeStats, list[Sa
                 journal=SqliteStorage(path / "journal.db"),
                 seed=1,
                 prices={"gpt": Price(1.0, 2.0, 0.5)},
-                budgets={"tenants.acme": Allowance(tokens=1_000_000)},
+                budgets={"tenants.acme": Budget(tokens=1_000_000)},
             )
             async with runtime, anyio.create_task_group() as tasks:
                 gate.open("quick")

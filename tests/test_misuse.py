@@ -143,7 +143,7 @@ async def test_what_is_no_list_of_tools_is_refused_in_one_line(
         ({"tenant": None}, "tenant= takes at most 64 printable characters, not 'None'"),
         ({"approve": True}, "approve= takes a function of a call, not True"),
         ({"budget": {"rounds": 3}}, "budget= takes a Budget, not dict"),
-        ({"budget": Budget(tokens=-1)}, "Budget tokens is -1"),
+        ({"budget": Budget(tokens=-1)}, "budget= has tokens=-1"),
     ],
     ids=["id", "tenant", "approve", "budget", "tokens"],
 )
@@ -177,8 +177,8 @@ async def test_what_a_session_cannot_be_opened_with_is_refused_in_one_line(
         ({"on_tool_error": "x"}, "on_tool_error= takes a function, or None, not str"),
         ({"on_refusal": 3}, "on_refusal= takes a function, the path of a directory, or None, not int"),
         ({"compaction": {}}, "compaction= takes a Compaction, or None, not dict"),
-        ({"budgets": 3}, "budgets= takes a mapping of tenants.NAME and pools.NAME to Allowances, or None"),
-        ({"budgets": {3: 4}}, "budgets: 3 is no tenants.NAME and no pools.NAME"),
+        ({"budgets": 3}, "budgets= takes a mapping of tenants.NAME and pools.NAME to Budgets, or None"),
+        ({"budgets": {3: 4}}, "budgets: 3 is neither tenants.NAME nor pools.NAME"),
     ],
 )
 def test_what_a_runtime_cannot_be_made_with_is_refused_where_it_is_made(

@@ -11,7 +11,6 @@ from msgspec import Struct
 
 import actors
 from actors import (
-    Allowance,
     Binding,
     Budget,
     Choose,
@@ -96,8 +95,7 @@ def constructed() -> list[Value]:
         BINDING,
         SEAL,
         Interaction(CallId("c")),
-        Allowance(tokens=1, per="day"),
-        Budget(rounds=1),
+        Budget(rounds=1, per="day"),
         Choose("f"),
         Compaction(),
         CompactionResult(2, why="x"),

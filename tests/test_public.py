@@ -11,7 +11,7 @@ from actors import errors
 from actors.core.dialects.profiles import PROFILES
 
 PUBLIC = """
-    ActorsError Allowance Applied AskFailed AskSettings Binding Budget Choose Code Compaction CompactionResult Deferred
+    ActorsError Applied AskFailed AskSettings Binding Budget Choose Code Compaction CompactionResult Deferred
     Dialect History Interaction Ledger LiveTools Media Message Native Preview Price Reproduction Runtime Seal Session
     Text Thinking Tool ToolCall ToolContext ToolFailure ToolResult ToolSource TurnResult check
     decode dialect encode from_wire handoff render run subagent sync

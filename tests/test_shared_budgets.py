@@ -11,11 +11,10 @@ import pytest
 from msgspec.structs import replace
 from prometheus_client import CollectorRegistry, generate_latest
 
-from actors import Allowance, Budget, Compaction, Price, Runtime, TurnResult, subagent
+from actors import Budget, Compaction, Price, Runtime, TurnResult, subagent
 from actors.config import Config, FileSettings, PoolSettings, load
 from actors.core.log.events import RequestSent
-from actors.core.policy.allowances import allowances
-from actors.core.settings.spending import Used
+from actors.core.settings.spending import Used, shared_budgets
 from actors.core.stats.stats import BudgetStats
 from actors.core.values.identity import Binding
 from actors.core.values.stream import Usage
@@ -35,7 +34,7 @@ WORKS = Turn(Call("work", {"name": "a"}), usage=(90, 10))
 
 @asynccontextmanager
 async def sharing(
-    budgets: Mapping[str, Allowance], server: OpenAIServer, **options: Any
+    budgets: Mapping[str, Budget], server: OpenAIServer, **options: Any
 ) -> AsyncIterator[Runtime]:
     """Run a runtime with these budgets: backend `a`, and `pool`, which has no other member."""
     with anyio.fail_after(60):
@@ -52,7 +51,7 @@ async def test_a_used_up_budget_ends_a_turn_at_a_boundary_and_refuses_all_who_sh
 ) -> None:
     server, gate = openai(HUNDRED, WORKS, HUNDRED, HUNDRED), Gate()
     gate.open("a")
-    async with sharing({name: Allowance(tokens=150)}, server) as runtime:
+    async with sharing({name: Budget(tokens=150)}, server) as runtime:
         one, other = [await runtime.open(target, tools=[gate.tool], tenant=tenant) for _ in range(2)]
         stranger = await runtime.open("a")
         assert (await one.ask("Hello?")).status == "complete"
@@ -68,12 +67,26 @@ async def test_a_used_up_budget_ends_a_turn_at_a_boundary_and_refuses_all_who_sh
             assert (await session.preview(target)).over.startswith(whose)
         assert (await stranger.preview("a")).over == ""
         assert (await stranger.ask("Hello?")).status == "complete"
-        assert runtime.stats().budgets[name] == BudgetStats(150, None, 200, None, 0, 0, 3, None)
+        assert runtime.stats().budgets[name] == BudgetStats(
+            tokens=150, used_rounds=2, used_tokens=200, refused=3
+        )
         assert len(server.requests) == 3
         if target == "pool":
             await other.switch("a")
             assert (await other.ask("And now?")).status == "complete"
             assert_paired(bodies(server)[-1])
+
+
+async def test_a_shared_budget_limits_the_rounds_of_all_sessions_of_a_tenant() -> None:
+    server = openai(HUNDRED, HUNDRED, HUNDRED)
+    async with sharing({"tenants.t": Budget(rounds=2)}, server) as runtime:
+        one, other = [await runtime.open("a", tenant="t") for _ in range(2)]
+        await one.ask("Hello?")
+        await other.ask("Hello?")
+        with pytest.raises(OverBudget, match="the budget of tenant 't' of 2 rounds is used up"):
+            await one.ask("More?")
+        stats = runtime.stats().budgets["tenants.t"]
+        assert (stats.rounds, stats.used_rounds, len(server.requests)) == (2, 2, 2)
 
 
 async def test_of_sessions_at_the_same_time_those_wait_for_which_what_is_in_flight_leaves_nothing() -> None:
@@ -84,7 +97,7 @@ async def test_of_sessions_at_the_same_time_those_wait_for_which_what_is_in_flig
         results.append(await session.ask("Hello?"))
 
     server = OpenAIServer([HUNDRED] * 4, faults=lambda number, request: None if held.is_set() else Stall())
-    async with sharing({"tenants.t": Allowance(tokens=2000)}, server) as runtime:
+    async with sharing({"tenants.t": Budget(tokens=2000)}, server) as runtime:
         sessions = [await runtime.open("a", tenant="t") for _ in range(4)]
         results: list[TurnResult] = []
         async with anyio.create_task_group() as tasks:
@@ -220,7 +233,7 @@ async def test_room_that_comes_to_a_request_that_is_cancelled_goes_to_the_next()
 async def test_what_was_reported_of_a_binding_is_what_the_next_request_is_estimated_by() -> None:
     server = openai(HUNDRED, Turn(Say("Done."), usage=(150, 10)))
     server.faults = lambda number, request: Stall() if number == 2 else None
-    async with sharing({"tenants.t": Allowance(tokens=10_000)}, server) as runtime:
+    async with sharing({"tenants.t": Budget(tokens=10_000)}, server) as runtime:
         first, second = [await runtime.open("a", tenant="t") for _ in range(2)]
         await first.ask("word " * 100)
         await first.ask("word")
@@ -236,7 +249,7 @@ async def test_what_was_reported_of_a_binding_is_what_the_next_request_is_estima
 
 
 async def test_prometheus_says_how_a_budget_stands() -> None:
-    async with sharing({"tenants.t": Allowance(tokens=500)}, openai(HUNDRED)) as runtime:
+    async with sharing({"tenants.t": Budget(tokens=500)}, openai(HUNDRED)) as runtime:
         await (await runtime.open("a", tenant="t")).ask("Hello?")
         registry = CollectorRegistry()
         registry.register(PrometheusCollector(runtime))
@@ -249,7 +262,7 @@ async def test_prometheus_says_how_a_budget_stands() -> None:
 
 async def test_money_is_counted_by_prices_and_a_price_that_is_missing_is_refused_at_once() -> None:
     priced = {"gpt": Price(1.0, 1.0)}
-    budgets = {"tenants.t": Allowance(money=0.00015)}
+    budgets = {"tenants.t": Budget(money=0.00015)}
     async with sharing(budgets, openai(HUNDRED, HUNDRED), prices=priced) as runtime:
         session = await runtime.open("a", tenant="t")
         await session.ask("Hello?")
@@ -269,7 +282,7 @@ async def test_subagents_and_summaries_count_in_it() -> None:
     """The session asks twice, its subagent once, and a summary once: four hundred tokens."""
     delegates = Turn(Call("helper", {"task": "Find it."}), usage=(90, 10))
     server = openai(delegates, HUNDRED, HUNDRED, HUNDRED)
-    async with sharing({"tenants.t": Allowance(tokens=10_000)}, server) as runtime:
+    async with sharing({"tenants.t": Budget(tokens=10_000)}, server) as runtime:
         session = await runtime.open("a", tools=[subagent("helper", "Helps.")], tenant="t")
         assert (await session.ask("Go.")).status == "complete"
         assert runtime.stats().budgets["tenants.t"].used_tokens == 300
@@ -279,7 +292,7 @@ async def test_subagents_and_summaries_count_in_it() -> None:
 
 async def test_no_summary_is_asked_for_when_the_ask_before_it_has_used_up_the_budget() -> None:
     server, gate = openai(HUNDRED, WORKS, HUNDRED, HUNDRED), Gate()
-    async with sharing({"tenants.t": Allowance(tokens=250)}, server) as runtime:
+    async with sharing({"tenants.t": Budget(tokens=250)}, server) as runtime:
         session = await runtime.open("a", tools=[gate.tool], tenant="t")
         await session.ask("Hello?")
         why: list[str] = []
@@ -304,7 +317,7 @@ async def test_a_turn_ends_when_the_summary_before_it_has_used_up_the_budget() -
     server = openai(Turn(Say("Done."), usage=(4000, 10)), Turn(Say("Done."), usage=(4000, 10)), HUNDRED)
     async with serve(server):
         backends = {"a": backend_at(server).model_copy(update={"context": 6000})}
-        budgets = {"tenants.t": Allowance(tokens=8000)}
+        budgets = {"tenants.t": Budget(tokens=8000)}
         settings = Compaction(threshold=0.5, keep_turns=0)
         async with Runtime(
             Config(FileSettings(backends=backends), {}), seed=1, budgets=budgets, compaction=settings
@@ -325,7 +338,7 @@ async def test_a_turn_ends_when_the_summary_before_it_has_used_up_the_budget() -
 async def test_a_period_is_over_by_a_clock_that_nobody_sets() -> None:
     now = [1000.0]
     budgets = RuntimeBudgets(
-        {"tenants.t": Allowance(tokens=100, per="hour"), "pools.p": Allowance(tokens=100)},
+        {"tenants.t": Budget(tokens=100, per="hour"), "pools.p": Budget(tokens=100)},
         lambda binding, usage: None,
         parking(),
         lambda: now[0],
@@ -347,7 +360,7 @@ async def test_a_period_is_over_by_a_clock_that_nobody_sets() -> None:
 
 
 async def test_the_clock_of_the_wall_changes_no_period(monkeypatch: pytest.MonkeyPatch) -> None:
-    async with sharing({"tenants.t": Allowance(tokens=100, per="minute")}, openai(HUNDRED)) as runtime:
+    async with sharing({"tenants.t": Budget(tokens=100, per="minute")}, openai(HUNDRED)) as runtime:
         session = await runtime.open("a", tenant="t")
         await session.ask("Hello?")
         for jump in (10**9, -(10**9)):
@@ -360,7 +373,7 @@ async def test_behind_a_restart_a_shared_budget_counts_from_nothing_and_a_sessio
     tmp_path: Path,
 ) -> None:
     server, path = openai(HUNDRED, HUNDRED), tmp_path / "sessions.db"
-    budgets = {"tenants.t": Allowance(tokens=100)}
+    budgets = {"tenants.t": Budget(tokens=100)}
     async with sharing(budgets, server, journal=path) as runtime:
         session = await runtime.open("a", tenant="t", id="one", budget=Budget(tokens=200))
         await session.ask("Hello?")
@@ -388,25 +401,26 @@ async def test_a_file_and_a_program_say_the_same_and_the_program_comes_first(tmp
         '[tenants.t]\nbudget = { tokens = 1000, per = "day" }\n'
     )
     settings = load(file, {}).settings
-    filed = allowances({}, settings.tenants, settings.pools)
-    assert filed == {"tenants.t": Allowance(tokens=1000, per="day"), "pools.p": Allowance(money=2.5)}
-    given = {"tenants.t": Allowance(tokens=5), "tenants.a.b": Allowance(tokens=7)}
-    assert allowances(given, settings.tenants, settings.pools) == filed | given
+    filed = shared_budgets({}, settings.budgets, settings.pools)
+    assert filed == {"tenants.t": Budget(tokens=1000, per="day"), "pools.p": Budget(money=2.5)}
+    given = {"tenants.t": Budget(tokens=5), "tenants.a.b": Budget(tokens=7)}
+    assert shared_budgets(given, settings.budgets, settings.pools) == filed | given
     file.write_text('[tenants.t]\nbudget = { per = "day" }\n')
-    with pytest.raises(ConfigError, match="takes tokens or money, or both"):
+    with pytest.raises(ConfigError, match="takes rounds, tokens or money"):
         load(file, {})
 
 
 @pytest.mark.parametrize(
     ("name", "given", "says"),
     [
-        ("t", Allowance(tokens=1), "no tenants.NAME"),
-        ("pools.q", Allowance(tokens=1), "there is no pool 'q'"),
-        ("tenants.t", Allowance(), "bounds nothing"),
-        ("tenants.t", Allowance(tokens=0), "tokens=0"),
-        ("tenants.t", Allowance(money=float("inf")), "money=inf"),
-        ("tenants.t", Allowance(tokens=1, per="week"), "per 'week'"),  # type: ignore[arg-type]  # as is tested
-        ("tenants.t", 5, "takes an Allowance"),
+        ("t", Budget(tokens=1), "neither tenants.NAME nor pools.NAME"),
+        ("pools.q", Budget(tokens=1), "there is no pool 'q'"),
+        ("tenants.t", Budget(), "has no limit"),
+        ("tenants.t", Budget(tokens=0), "tokens=0"),
+        ("tenants.t", Budget(money=float("inf")), "money=inf"),
+        ("tenants.t", Budget(tokens=1, per="week"), "per 'week'"),  # type: ignore[arg-type]  # as is tested
+        ("tenants.t", Budget(rounds=1, seconds=5), "has seconds; only the budget of a session"),
+        ("tenants.t", 5, "takes a Budget, not int"),
     ],
 )
 def test_a_budget_that_cannot_be_kept_is_refused_in_one_line(name: str, given: Any, says: str) -> None:

@@ -4,6 +4,7 @@ No message repeats a value.
 """
 
 import re
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeAlias
 from urllib.parse import urlsplit
@@ -22,10 +23,10 @@ from pydantic import (
 from actors.config.providers import Kind
 from actors.core.dialects.caching import Cache
 from actors.core.history.compaction import Windows
-from actors.core.policy.allowances import Period
 from actors.core.policy.routing import Policy
 from actors.core.schemas.repair import RepairMode
 from actors.core.settings.durations import duration
+from actors.core.settings.spending import Budget, Period
 from actors.core.settings.table import SETTINGS, names, out_of_range, stored
 from actors.core.settings.values import RequestSettings
 from actors.core.turn.guards import Repeats
@@ -395,17 +396,18 @@ class BackendSettings(RequestTable):
         return RequestSettings(**given, effort=self.reasoning.effort)
 
 
-class AllowanceSettings(Frozen):
-    """The `budget` of a tenant or a pool: what its sessions may use together. See `actors.Allowance`."""
+class BudgetSettings(Frozen):
+    """The `budget` of a tenant or a pool, which its sessions share. See `actors.Budget`."""
 
+    rounds: Count | None = None
     tokens: Count | None = None
     money: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     per: Period | None = None
 
     @model_validator(mode="after")
     def _bounds(self) -> Self:
-        if self.tokens is None and self.money is None:
-            raise ValueError("takes tokens or money, or both")
+        if self.rounds is None and self.tokens is None and self.money is None:
+            raise ValueError("takes rounds, tokens or money, or several of them")
         return self
 
 
@@ -425,7 +427,7 @@ class PoolSettings(Frozen):
     failover_after_output: bool = False
     failover_on_refusal: bool = True
     weights: dict[str, Annotated[int, Field(ge=1, le=100)]] = {}
-    budget: AllowanceSettings | None = None
+    budget: BudgetSettings | None = None
 
 
 class TenantSettings(Frozen):
@@ -436,7 +438,7 @@ class TenantSettings(Frozen):
     """
 
     weight: Annotated[float, Field(gt=0, le=1000, allow_inf_nan=False)] = 1.0
-    budget: AllowanceSettings | None = None
+    budget: BudgetSettings | None = None
 
 
 class McpSettings(Frozen):
@@ -537,3 +539,17 @@ class FileSettings(Frozen):
     journal: JournalSettings = JournalSettings()
     prices: dict[str, ModelPrice] = {}
     compaction: CompactionSettings = CompactionSettings()
+
+    @property
+    def budgets(self) -> dict[str, Budget]:
+        """The budgets that sessions share, by `tenants.NAME` and `pools.NAME`."""
+        owners: tuple[tuple[str, Mapping[str, TenantSettings | PoolSettings]], ...] = (
+            ("tenants", self.tenants),
+            ("pools", self.pools),
+        )
+        return {
+            f"{table}.{name}": Budget(**owner.budget.model_dump())
+            for table, by_name in owners
+            for name, owner in by_name.items()
+            if owner.budget is not None
+        }

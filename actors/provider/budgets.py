@@ -17,8 +17,7 @@ from typing import Self
 from msgspec import Struct
 
 from actors.core.data.form import replace
-from actors.core.policy.allowances import SECONDS, Allowance
-from actors.core.settings.spending import Budget, Cost, Used, left, why_over
+from actors.core.settings.spending import PERIOD_SECONDS, Budget, Cost, Used, left, why_over
 from actors.core.stats.stats import BudgetStats
 from actors.core.values.identity import Binding
 from actors.core.values.stream import Usage
@@ -162,17 +161,19 @@ class SharedBudget:
 
     @property
     def stats(self) -> BudgetStats:
-        """How it stands."""
+        """The limits and the usage so far."""
         budget, used, window = self._budget, self.used, self._window
         return BudgetStats(
-            budget.tokens,
-            budget.money,
-            used.tokens,
-            used.money(self._cost) if self.counts_money else None,
-            self._reserved.tokens,
-            self._in_flight,
-            self.refused,
-            None if window is None else window.left,
+            rounds=budget.rounds,
+            tokens=budget.tokens,
+            money=budget.money,
+            used_rounds=used.rounds,
+            used_tokens=used.tokens,
+            used_money=used.money(self._cost) if self.counts_money else None,
+            reserved_tokens=self._reserved.tokens,
+            in_flight=self._in_flight,
+            refused=self.refused,
+            left_seconds=None if window is None else window.left,
         )
 
 
@@ -293,21 +294,21 @@ class RuntimeBudgets:
     """The budgets of a runtime's tenants and pools, counted since it was entered.
 
     Args:
-        allowances: By `tenants.NAME` and `pools.NAME`.
-        cost: What usage costs.
-        parking: How a task waits.
-        now: The seconds of a clock that nobody sets.
+        budgets: By `tenants.NAME` and `pools.NAME`.
+        cost: Returns the cost of usage.
+        parking: Lets a task wait.
+        now: The seconds of a monotonic clock.
     """
 
     def __init__(
-        self, allowances: Mapping[str, Allowance], cost: Cost, parking: Parking, now: Callable[[], float]
+        self, budgets: Mapping[str, Budget], cost: Cost, parking: Parking, now: Callable[[], float]
     ) -> None:
         self._budgets = {
-            name: _made(name, allowance, cost, parking, now) for name, allowance in allowances.items()
+            name: _shared_budget(name, budget, cost, parking, now) for name, budget in budgets.items()
         }
 
     def of(self, tenant: str, target: str) -> tuple[SharedBudget, ...]:
-        """Return those that a session's requests count in."""
+        """Return the budgets that a session's requests count in."""
         budgets = self._budgets
         if not budgets:
             return ()
@@ -316,18 +317,16 @@ class RuntimeBudgets:
 
     @property
     def stats(self) -> dict[str, BudgetStats]:
-        """How each stands."""
+        """The stats of each budget."""
         return {name: budget.stats for name, budget in self._budgets.items()}
 
 
-def _made(
-    name: str, allowance: Allowance, cost: Cost, parking: Parking, now: Callable[[], float]
+def _shared_budget(
+    name: str, budget: Budget, cost: Cost, parking: Parking, now: Callable[[], float]
 ) -> SharedBudget:
     table, _, owner = name.partition(".")
-    window = None if allowance.per is None else Window(SECONDS[allowance.per], now)
-    length = "" if allowance.per is None else f" per {allowance.per}"
-    whose = f"the budget{length} of {table[:-1]} {owner!r}"
-    budget = Budget(
-        tokens=allowance.tokens, money=None if allowance.money is None else float(allowance.money)
+    window = None if budget.per is None else Window(PERIOD_SECONDS[budget.per], now)
+    length = "" if budget.per is None else f" per {budget.per}"
+    return SharedBudget(
+        budget, Used(), cost, parking, f"the budget{length} of {table[:-1]} {owner!r}", window
     )
-    return SharedBudget(budget, Used(), cost, parking, whose, window)

@@ -75,7 +75,7 @@ _KINDS: Mapping[str, _Kind] = {
         "a function, the path of a directory", lambda given: _is_path(given) or callable(given)
     ),
     "compaction": _Kind("a Compaction", _is(Compaction)),
-    "budgets": _Kind("a mapping of tenants.NAME and pools.NAME to Allowances", _is(Mapping)),
+    "budgets": _Kind("a mapping of tenants.NAME and pools.NAME to Budgets", _is(Mapping)),
     "at": _Kind("the number of an event", _is_whole),
     "tenant": _Kind("a text", _is(str)),
     "state": _Kind("idle, running, awaiting or closed", lambda given: given in get_args(State)),

@@ -25,11 +25,10 @@ from actors.core.data.form import replace
 from actors.core.dialects.dialect import Dialect
 from actors.core.history.compaction import Compaction, settled
 from actors.core.history.estimate import Calibrations
-from actors.core.policy.allowances import Allowance, allowances
 from actors.core.render import RenderTarget
 from actors.core.session.state import Rules
 from actors.core.settings.labels import Scalar
-from actors.core.settings.spending import Budget, Prices, all_prices
+from actors.core.settings.spending import Budget, Prices, all_prices, shared_budgets
 from actors.core.stats.stats import RuntimeStats, Stalls
 from actors.core.transcript.diagnostics import Refusal
 from actors.core.transcript.transcript import Encoder
@@ -114,7 +113,7 @@ class Runtime:
             directory where they are written as JSON. If it raises, that is logged, and it is called no more.
         prices: What models cost, by name or pattern (`claude-*`); they count before those of the file.
         compaction: When and how histories are made shorter, in place of the file's `[compaction]`.
-        budgets: What sessions may use together, by `tenants.NAME` and `pools.NAME`; those of the file count behind.
+        budgets: Budgets that sessions share, by `tenants.NAME` and `pools.NAME`, in place of those of the file.
         gc: "tuned" has the process's garbage collector look less often until the last such runtime is left.
 
     Raises:
@@ -134,7 +133,7 @@ class Runtime:
         on_refusal: "OnRefusal | None" = None,
         prices: Prices | None = None,
         compaction: Compaction | None = None,
-        budgets: Mapping[str, Allowance] | None = None,
+        budgets: Mapping[str, Budget] | None = None,
         gc: GcPolicy | None = None,
     ) -> None:
         check_given(config=config, environ=environ, journal=journal, transport=transport, seed=seed)
@@ -162,7 +161,7 @@ class Runtime:
         self.compaction = settled(compaction, settings.compaction)
         self._pricing = Pricing(self.config, self.prices, self.compaction.windows)
         self._calibrations, self._learned = Calibrations(), LearnedFacts()
-        self._allowances = allowances(budgets or {}, settings.tenants, settings.pools)
+        self._shared_budgets = shared_budgets(budgets or {}, settings.budgets, settings.pools)
         self._budgets: RuntimeBudgets
         if (writer := self.compaction.summarizer) is not None:
             self.config.check_backend(writer)
@@ -212,7 +211,7 @@ class Runtime:
         THREADS.enter()
         self._watch = LoopWatch(self.system.containment)
         self._budgets = RuntimeBudgets(
-            self._allowances, self._pricing.cost, self.system.parking, self.system.now
+            self._shared_budgets, self._pricing.cost, self.system.parking, self.system.now
         )
         TUNING.enter(self._gc)
         self._may_use_threads = True

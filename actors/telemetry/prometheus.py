@@ -48,6 +48,8 @@ _REUSE = {
     "dropped": "Sessions of which all but the log was dropped to make room.",
 }
 _BUDGETS = {
+    "rounds": "Rounds that sessions may use together.",
+    "used_rounds": "Rounds that they have used.",
     "tokens": "Tokens that sessions may use together.",
     "used_tokens": "Tokens that they have used.",
     "reserved_tokens": "Tokens that their requests in flight are estimated to come to.",

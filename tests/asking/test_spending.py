@@ -2,7 +2,7 @@
 
 import pytest
 
-from actors import Allowance, Budget, Price, Runtime
+from actors import Budget, Price, Runtime
 from actors.config import Config, FileSettings, PoolSettings
 from actors.core.log.events import Opened, TurnEnded
 from actors.core.session.state import SessionState
@@ -34,10 +34,17 @@ def test_a_models_own_price_counts_before_a_pattern() -> None:
 
 
 @pytest.mark.parametrize(
-    "budget", [Budget(rounds=0), Budget(tokens=-1), Budget(money=float("inf")), Budget(money=-1.0)]
+    "budget",
+    [
+        Budget(rounds=0),
+        Budget(tokens=-1),
+        Budget(money=float("inf")),
+        Budget(money=-1.0),
+        Budget(rounds=1, per="day"),
+    ],
 )
 def test_a_budget_that_cannot_be_kept_is_refused(budget: Budget) -> None:
-    with pytest.raises(ConfigError, match="Budget"):
+    with pytest.raises(ConfigError, match="budget="):
         checked_budget(budget)
 
 
@@ -67,7 +74,7 @@ async def test_an_answer_without_usage_counts_as_a_round_and_costs_nothing_that_
     server = openai(*[Turn(Say("Hello."), usage=(0, 0))] * 2)
     async with serve(server):
         config = Config(FileSettings(backends={"a": backend_at(server)}), {})
-        budgets = {"tenants.t": Allowance(tokens=1)}
+        budgets = {"tenants.t": Budget(tokens=1)}
         async with Runtime(config, prices={"gpt": Price(2.0, 10.0)}, budgets=budgets, seed=1) as runtime:
             session = await runtime.open("a", tenant="t", budget=Budget(tokens=1, rounds=2))
             answers = [await session.ask("Hello?") for _ in range(2)]

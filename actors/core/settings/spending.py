@@ -3,10 +3,10 @@
 A price that nobody gave is unknown, and so is every cost that would need it: nothing is guessed.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from fnmatch import fnmatchcase
 from math import inf
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from actors.core.data.form import Form, replace
 from actors.core.values.identity import Binding
@@ -82,40 +82,94 @@ def all_prices(given: Prices, filed: Mapping[str, _Table]) -> Prices:
     return known | {name: Price(**table.model_dump()) for name, table in filed.items() if name not in known}
 
 
+Period: TypeAlias = Literal["minute", "hour", "day"]
+PERIOD_SECONDS: Final[Mapping[Period, int]] = {"minute": 60, "hour": 3600, "day": 86_400}
+
+
 class Budget(Form, frozen=True):
-    """What a session may use over its life; None has no end.
+    """The usage that is allowed to one session, or to all sessions of a tenant or a pool together; None is no limit.
 
     Args:
-        rounds: Requests that were answered.
-        tokens: Of requests and answers together.
-        money: In the currency of the prices.
-        seconds: Of asks being driven.
+        rounds: Answered requests.
+        tokens: Tokens of requests and answers together.
+        money: Cost, in the currency of the prices.
+        seconds: Seconds in which asks run. For a session only.
+        per: The period after which a shared budget starts again; a `day` is 24 hours. None limits the life of the
+            session or of the runtime.
     """
 
     rounds: int | None = None
     tokens: int | None = None
     money: float | None = None
     seconds: float | None = None
+    per: Period | None = None
+
+
+_SHARED_LIMITS = ("rounds", "tokens", "money")
 
 
 def checked_budget(budget: Budget) -> Budget:
-    """Return a budget as it is kept.
+    """Return the budget of a session as it is stored.
 
     Raises:
-        ConfigError: It is none, or has a figure that is not above 0.
+        ConfigError: It is not a `Budget`, has a limit that is not above 0, or a period.
     """
+    budget = _checked(budget, "budget=")
+    if budget.per is not None:
+        raise ConfigError(
+            "budget= has a period; a session's budget limits its whole life, so leave `per` out"
+        )
+    return budget
+
+
+def _checked(budget: Budget, owner: str) -> Budget:
+    """Return a budget with its numbers as they are stored; `owner` names it in error messages."""
     if not isinstance(budget, Budget):
-        raise ConfigError(f"budget= takes a Budget, not {type(budget).__name__}")
-    for name in Budget.__struct_fields__:
+        raise ConfigError(f"{owner} takes a Budget, not {type(budget).__name__}")
+    for name in ("rounds", "tokens", "money", "seconds"):
         value, kinds = getattr(budget, name), (int,) if name in ("rounds", "tokens") else (int, float)
         if value is not None and not (type(value) in kinds and 0 < value < inf):
-            raise ConfigError(f"Budget {name} is {value!r}; it takes a number above 0, or None")
+            raise ConfigError(f"{owner} has {name}={value!r}; it takes a number above 0, or None")
+    if budget.per not in (None, *PERIOD_SECONDS):
+        periods = ", ".join(map(repr, PERIOD_SECONDS))
+        raise ConfigError(f"{owner} is per {budget.per!r}; it takes {periods} or None")
     money, seconds = budget.money, budget.seconds
     return replace(
         budget,
         money=None if money is None else float(money),
         seconds=None if seconds is None else float(seconds),
     )
+
+
+def shared_budgets(
+    given: Mapping[str, Budget], filed: Mapping[str, Budget], pools: Collection[str]
+) -> dict[str, Budget]:
+    """Return the budgets of a runtime by `tenants.NAME` and `pools.NAME`: those of the program replace the file's.
+
+    Args:
+        given: The budgets of the program.
+        filed: The budgets of the file.
+        pools: Names of the configured pools.
+
+    Raises:
+        ConfigError: A budget is wrong, or its name is neither that of a tenant nor that of a pool.
+    """
+    return {**filed, **{name: _checked_shared(name, budget, pools) for name, budget in given.items()}}
+
+
+def _checked_shared(name: object, budget: Budget, pools: Collection[str]) -> Budget:
+    table, _, owned = str(name).partition(".")
+    if table not in ("tenants", "pools") or not owned:
+        raise ConfigError(f"budgets: {name!r} is neither tenants.NAME nor pools.NAME")
+    if table == "pools" and owned not in pools:
+        raise ConfigError(f"budgets: there is no pool {owned!r}; add it to [pools]")
+    owner = f"The budget of {name!r}"
+    budget = _checked(budget, owner)
+    if budget.seconds is not None:
+        raise ConfigError(f"{owner} has seconds; only the budget of a session limits them")
+    if all(getattr(budget, limit) is None for limit in _SHARED_LIMITS):
+        raise ConfigError(f"{owner} has no limit; give it {', '.join(_SHARED_LIMITS)}, or some of them")
+    return budget
 
 
 TENANT = 64

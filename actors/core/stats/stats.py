@@ -267,19 +267,22 @@ class LoopLag(Durations, frozen=True):
 
 
 class BudgetStats(Struct, frozen=True):
-    """What sessions may use together and have used, in this period.
+    """A budget that sessions share, and their usage in this period.
 
     Args:
-        tokens, money: What they may; None has no end.
-        used_tokens, used_money: What they have. Money is counted where it has an end, and every price is known.
-        reserved_tokens: What the requests in flight are estimated to come to.
-        in_flight: How many those are.
-        refused: Asks and requests for which it was used up, since the runtime was entered.
-        left_seconds: Until it begins anew; None for never.
+        rounds, tokens, money: The limits; None is no limit.
+        used_rounds, used_tokens, used_money: The usage. Money is counted if it is limited, and None while a price is
+            missing.
+        reserved_tokens: Estimate for the requests in flight.
+        in_flight: Requests in flight.
+        refused: Asks and requests refused because the budget was used up, since the runtime was entered.
+        left_seconds: Seconds until the next period; None if there is none.
     """
 
+    rounds: int | None = None
     tokens: int | None = None
     money: float | None = None
+    used_rounds: int = 0
     used_tokens: int = 0
     used_money: float | None = None
     reserved_tokens: int = 0

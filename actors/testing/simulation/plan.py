@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Literal, TypeAlias
 
-from actors.core.policy.allowances import Allowance
 from actors.core.settings.spending import Budget, Price
 from actors.strict.faults import (
     OVERLOADED,
@@ -113,7 +112,7 @@ BUDGETS = (Budget(rounds=7), Budget(tokens=9_000), Budget(money=0.02), Budget(se
 """What some sessions may use."""
 TENANT = "shared"
 """Whose some sessions are, with their subagents."""
-ALLOWANCE = Allowance(tokens=24_000)
+SHARED_BUDGET = Budget(tokens=24_000)
 """What they may use together."""
 CHANGES = (
     "system",

@@ -103,6 +103,8 @@ EXCUSED: Mapping[str, str] = {
     "journal.lease_age": "a time",
     "journal.sizes": "logs in memory have no files",
     "journal.commits": "by the clock of the machine, which no run decides",
+    "budgets.rounds": "what is allowed",
+    "budgets.used_rounds": "counted by the same call as the tokens, which are counted again",
     "budgets.tokens": "what is allowed",
     "budgets.money": "what is allowed",
     "budgets.used_money": "counted where money is allowed, by the tokens that are counted again",

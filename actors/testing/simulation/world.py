@@ -24,10 +24,10 @@ from actors.testing.simulation.invariants import FeatureInvariants
 from actors.testing.simulation.model import Model
 from actors.testing.simulation.network import SimulatedNetwork
 from actors.testing.simulation.plan import (
-    ALLOWANCE,
     EXTRAS,
     OF_A_TOOLSET,
     PRICE,
+    SHARED_BUDGET,
     TENANT,
     SimulationPlan,
     extra_of,
@@ -139,7 +139,7 @@ class World:
             transport=self.network,
             seed=self.plan.seed,
             prices={"*": PRICE},
-            budgets={f"tenants.{TENANT}": ALLOWANCE},
+            budgets={f"tenants.{TENANT}": SHARED_BUDGET},
         )
         keys = Random(f"{self.plan.seed}/keys")  # noqa: S311  as in the plan
         runtime._sessions.draw_key = lambda: keys.randbytes(8).hex()

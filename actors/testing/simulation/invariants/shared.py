@@ -11,7 +11,7 @@ import anyio
 
 from actors.core.log import events
 from actors.core.values.identity import RUNTIME
-from actors.testing.simulation.plan import ALLOWANCE, TENANT
+from actors.testing.simulation.plan import SHARED_BUDGET, TENANT
 from actors.testing.simulation.witness import Witness
 
 
@@ -53,7 +53,7 @@ class TenantBudget:
     def _answered(self, session: str, event: events.RoundEnded) -> None:
         if self._bound.get(session):
             self.tokens += event.usage.input_tokens + event.usage.output_tokens
-            if self._over == inf and self.tokens >= (ALLOWANCE.tokens or inf):
+            if self._over == inf and self.tokens >= (SHARED_BUDGET.tokens or inf):
                 self._over = anyio.current_time()
 
     def refused(self, session: str) -> bool:

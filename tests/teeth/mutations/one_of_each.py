@@ -1,0 +1,29 @@
+"""Mutations of the definitions that several places share: budgets, ranges, dialects, clocks."""
+
+from tests.teeth.mutations.mutation import Mutation
+
+SHARED = "tests/test_shared_budgets.py"
+
+MUTATIONS = (
+    Mutation(
+        "budgets: rounds do not limit a tenant",
+        "actors/provider/budgets.py:SharedBudget.__init__",
+        "replace(budget, seconds=None)",
+        "replace(budget, seconds=None, rounds=None)",
+        (f"{SHARED}::test_a_shared_budget_limits_the_rounds_of_all_sessions_of_a_tenant",),
+    ),
+    Mutation(
+        "budgets: a session's budget has a period that nothing keeps",
+        "actors/core/settings/spending.py:checked_budget",
+        "budget.per is not None",
+        "False",
+        ("tests/asking/test_spending.py::test_a_budget_that_cannot_be_kept_is_refused",),
+    ),
+    Mutation(
+        "budgets: a tenant's budget has seconds that nothing counts",
+        "actors/core/settings/spending.py:_checked_shared",
+        "budget.seconds is not None",
+        "False",
+        (f"{SHARED}::test_a_budget_that_cannot_be_kept_is_refused_in_one_line",),
+    ),
+)
