@@ -10,7 +10,6 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Struct
 
-from actors.kernel.wall import wall
 from benchmarks.figures import Extent, Figure, Measure, table
 from benchmarks.machine import LoadMeter, Machine, MachineLoad, this_machine
 
@@ -88,7 +87,7 @@ def measured(
 
     A measurement that fails is a row that says how, and the others go on.
     """
-    began, watch = datetime.fromtimestamp(wall(), UTC), LoadMeter()
+    began, watch = datetime.now(UTC), LoadMeter()
     figures: list[Figure] = []
     failed: list[str] = []
     for measure in measures:

@@ -1,7 +1,7 @@
 """Every storage there is, for tests that all of them must pass."""
 
 from collections.abc import Callable
-from pathlib import Path
+from time import time
 from typing import TypeAlias
 
 import pytest
@@ -14,24 +14,28 @@ from actors.journal.storage.postgres import PostgresStorage
 from actors.journal.storage.sqlite import SqliteStorage
 from tests.postgres import Server
 
-MakeStorage: TypeAlias = Callable[[Path], Storage]
+Clock: TypeAlias = Callable[[], float]
+MakeStorage: TypeAlias = Callable[..., Storage]
+"""Makes a storage in a folder. A second argument is its wall clock."""
 
 FILES: dict[str, MakeStorage] = {
-    "memory": lambda _: MemoryStorage(),
-    "sqlite-process": lambda folder: SqliteStorage(folder / "sessions.db", level="process"),
-    "sqlite-power": lambda folder: SqliteStorage(folder / "sessions.db"),
+    "memory": lambda _, clock=time: MemoryStorage(clock=clock),
+    "sqlite-process": lambda folder, clock=time: SqliteStorage(
+        folder / "sessions.db", level="process", clock=clock
+    ),
+    "sqlite-power": lambda folder, clock=time: SqliteStorage(folder / "sessions.db", clock=clock),
 }
 """How each that needs no server is made, in a folder of the test's own."""
 
 STORAGES = (*FILES, "postgres")
 
 
-def made(name: str, request: pytest.FixtureRequest) -> Storage:
+def made(name: str, request: pytest.FixtureRequest, clock: Clock = time) -> Storage:
     """Return a storage that is empty; the test is skipped where its server is not installed."""
     if name in FILES:
-        return FILES[name](request.getfixturevalue("tmp_path"))
+        return FILES[name](request.getfixturevalue("tmp_path"), clock)
     server: Server = request.getfixturevalue("postgres")
-    return PostgresStorage(server.url(server.schema()))
+    return PostgresStorage(server.url(server.schema()), clock=clock)
 
 
 def begin(

@@ -1,12 +1,13 @@
 """The wall clock may jump, stand still or go backwards: nothing changes by that but what people are told."""
 
+import ast
 import re
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
 from itertools import count, repeat
 from pathlib import Path
 from random import Random
+from time import time
 
 import anyio
 import pytest
@@ -21,7 +22,7 @@ from actors.provider.credentials.tokens import Tokens
 from actors.strict.server import LoopbackServer
 from actors.testing import OpenAIServer, serve
 from tests.killing.scenarios import COMPACTION, OTHER, TARGET, acted, spoken, tools
-from tests.source import references
+from tests.source import nodes_of, references
 
 NOW, YEARS = 1_800_000_000.0, 10 * 365 * 86_400.0
 CLOCKS: dict[str, Callable[[], Iterator[float]]] = {
@@ -29,7 +30,7 @@ CLOCKS: dict[str, Callable[[], Iterator[float]]] = {
     "goes backwards": lambda: (NOW - 60.0 * step for step in count()),
     "jumps": lambda: (NOW + Random(step).uniform(-YEARS, YEARS) for step in count()),
 }
-WALL = Path(actors.__file__).parent / "kernel" / "wall.py"
+PACKAGE = Path(actors.__file__).parent
 OF_TIME = ("time", "time_ns", "localtime", "gmtime", "ctime", "strftime", "clock_gettime")
 MENTIONED = re.compile(r"import time|from time|datetime")
 READINGS = {
@@ -39,34 +40,25 @@ READINGS = {
 """What reads a wall clock, by the names in the standard library."""
 
 
-@dataclass
-class Clock:
-    """Stands for the module `time` where the wall clock is read."""
-
-    readings: Iterator[float]
-
-    def time(self) -> float:
-        """Return the next reading."""
-        return next(self.readings)
-
-
-def test_the_wall_clock_is_read_in_one_module() -> None:
-    read = {
-        f"{path}:{getattr(node, 'lineno', 0)}"
-        for path in WALL.parent.rglob("*.py")
-        if MENTIONED.search(path.read_text())
+def test_the_wall_clock_is_only_read_through_an_argument() -> None:
+    """A default argument may name the wall clock; outside of the command line, nothing calls it by its name."""
+    callees = {
+        f"{path.relative_to(PACKAGE)}:{getattr(node, 'lineno', 0)}"
+        for path in PACKAGE.rglob("*.py")
+        if MENTIONED.search(path.read_text()) and not path.is_relative_to(PACKAGE / "cli")
+        for called in [{id(call.func) for call in nodes_of(path) if isinstance(call, ast.Call)}]
         for node, name in references(path)
-        if name in READINGS
+        if name in READINGS and id(node) in called
     }
-    assert read == {f"{WALL}:13"}
+    assert callees == set()
 
 
-async def logged(server: LoopbackServer, folder: Path) -> list[str]:
-    """Return what happened in a session that uses everything, and what was said in it."""
+async def logged(server: LoopbackServer, folder: Path, clock: Callable[[], float]) -> list[str]:
+    """Return the messages and the event types of a session that uses every feature."""
     environ = {"OPENAI_BASE_URL": server.base_url}
 
     def runtime() -> Runtime:
-        journal = SqliteStorage(folder / "sessions.db", level="process")
+        journal = SqliteStorage(folder / "sessions.db", level="process", clock=clock)
         return Runtime(environ=environ, journal=journal, compaction=COMPACTION, seed=1)
 
     async with runtime() as first:
@@ -83,30 +75,26 @@ async def logged(server: LoopbackServer, folder: Path) -> list[str]:
 
 @pytest.mark.anyio
 @pytest.mark.requirement("PROMISE-6")
-async def test_whatever_the_wall_clock_does_a_log_is_the_same(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folders = {name: tmp_path / name for name in ("is right", *CLOCKS)}
+async def test_whatever_the_wall_clock_does_a_log_is_the_same(tmp_path: Path) -> None:
+    clocks = {"is right": time} | {name: readings().__next__ for name, readings in CLOCKS.items()}
     logs = list[list[str]]()
     with anyio.fail_after(60):
         async with serve(OpenAIServer(spoken)) as (server,):
-            for name, folder in folders.items():
+            for name, clock in clocks.items():
+                folder = tmp_path / name
                 folder.mkdir()
-                if name in CLOCKS:
-                    monkeypatch.setattr("actors.kernel.wall.time", Clock(CLOCKS[name]()))
-                logs.append(await logged(server, folder))
+                logs.append(await logged(server, folder, clock))
             assert server.refusals == []
-    assert logs == [logs[0]] * len(folders)
+    assert logs == [logs[0]] * len(clocks)
 
 
 @pytest.mark.parametrize("clock", CLOCKS)
-def test_whatever_the_wall_clock_does_a_session_stays_with_its_host(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: str
-) -> None:
-    path = tmp_path / "sessions.db"
-    with closing(SqliteStorage(path, lease=600)) as one, closing(SqliteStorage(path, lease=600)) as other:
+def test_whatever_the_wall_clock_does_a_session_stays_with_its_host(tmp_path: Path, clock: str) -> None:
+    hosts = [
+        SqliteStorage(tmp_path / "sessions.db", lease=600, clock=CLOCKS[clock]().__next__) for _ in range(2)
+    ]
+    with closing(hosts[0]) as one, closing(hosts[1]) as other:
         claim = one.claim("one")
-        monkeypatch.setattr("actors.kernel.wall.time", Clock(CLOCKS[clock]()))
         for _ in range(5):
             one.beat()
             with pytest.raises(SessionElsewhere) as refused:
@@ -117,16 +105,14 @@ def test_whatever_the_wall_clock_does_a_session_stays_with_its_host(
 
 
 @pytest.mark.anyio
-async def test_a_token_lasts_as_long_as_it_was_said_to_wherever_the_wall_clock_jumps(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_token_lasts_as_long_as_it_was_said_to_wherever_the_wall_clock_jumps(tmp_path: Path) -> None:
     program = tmp_path / "token"
     said = f'{{"token": "t", "expires_at": {NOW + 3600}}}'
     program.write_text(f"#!/bin/sh\necho x >> {tmp_path}/runs\necho '{said}'\n")
     program.chmod(0o700)
-    monkeypatch.setattr("actors.kernel.wall.time", clock := Clock(repeat(NOW)))
-    tokens = Tokens([str(program)], 600.0)
+    now = NOW
+    tokens = Tokens([str(program)], 600.0, now=lambda: now)
     for jump in (0.0, YEARS, -YEARS):
-        clock.readings = repeat(NOW + jump)
+        now = NOW + jump
         await tokens.headers(Outgoing("https://example.test", Segments()))
     assert (tmp_path / "runs").read_text() == "x\n"

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
+from time import time
 from typing import Any
 
 import anyio
@@ -19,12 +20,12 @@ from actors.config.providers import PRICE_LISTS, PROVIDERS
 from actors.core.lanes.preview import Preview
 from actors.errors import ConfigError
 from actors.provider import list_prices
-from actors.provider.list_prices import UNLISTED, listing
+from actors.provider.list_prices import DAY, UNLISTED, listing
 from actors.testing import AnthropicServer, Call, OpenAIServer, Say, Turn, serve
 
 pytestmark = pytest.mark.anyio
 
-CLAUDE = "claude-sonnet-5"
+CLAUDE, TODAY = "claude-sonnet-5", int(time() // DAY)
 
 
 @tool
@@ -131,11 +132,11 @@ async def test_a_listed_window_is_shown_and_triggers_nothing_by_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _, preview, _ = await asked(tmp_path)
-    assert preview.window == listing("anthropic", CLAUDE).window == 1_000_000
+    assert preview.window == listing("anthropic", CLAUDE, TODAY).window == 1_000_000
     own = (await asked(tmp_path, "context = 5000"))[1]
     assert own.window == 5000
     small = list_prices.Listing(window=100)
-    monkeypatch.setattr("actors.provider.pricing.listing", lambda provider, model: small)
+    monkeypatch.setattr("actors.provider.pricing.listing", lambda *_: small)
     assert not (await asked(tmp_path))[1].compacts
     listed = Compaction(windows="listed", keep_turns=0, large_result_bytes=256)
     assert (await asked(tmp_path, compaction=listed))[1].window == 100
@@ -146,7 +147,7 @@ async def test_the_configuration_lets_listed_windows_trigger_compaction(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str
 ) -> None:
     small = list_prices.Listing(window=100)
-    monkeypatch.setattr("actors.provider.pricing.listing", lambda provider, model: small)
+    monkeypatch.setattr("actors.provider.pricing.listing", lambda *_: small)
     server, file = OpenAIServer([Turn(Say("word " * 400))] * 3), tmp_path / "actors.toml"
     lines = '[compaction]\nwindows = "listed"\nkeep_turns = 0\n' if by == "file" else ""
     options: dict[str, Any] = (
@@ -180,7 +181,7 @@ def test_windows_takes_two_words() -> None:
     ],
 )
 def test_a_listing_has_the_first_tier_or_nothing(provider: str, model: str, known: bool) -> None:
-    found = listing(provider, model)
+    found = listing(provider, model, TODAY)
     assert (found != UNLISTED) == known
     if known:
         assert found.price is not None

@@ -28,19 +28,13 @@ ENDS: dict[State, tuple[Event, ...]] = {
     "awaiting": (Bound(1, 1, NOBODY), Awaited(1, ())),
     "closed": (Closed(),),
 }
-WALL = {
-    "sqlite-power": "actors.journal.storage.sqlite.storage.wall",
-    "sqlite-process": "actors.journal.storage.sqlite.storage.wall",
-    "memory": "actors.journal.storage.memory.wall",
-    "postgres": "actors.journal.storage.postgres.storage.wall",
-}
 
 
 @pytest.fixture(params=STORAGES)
-def storage(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Any:  # Any: what it gives
+def storage(request: pytest.FixtureRequest) -> Any:  # Any: what it gives
     """Give a storage with 16 sessions: each of four tenants has one in each state, a minute between all of them."""
-    storage, now = made(request.param, request), 0.0
-    monkeypatch.setattr(WALL[request.param], lambda: now)
+    now = 0.0
+    storage = made(request.param, request, lambda: now)
     for number in range(16):
         now += 60.5
         tenant, (state, events) = "abcd"[number // 4], list(ENDS.items())[number % 4]
@@ -119,8 +113,7 @@ def test_a_file_lists_a_session_by_its_last_use_also_when_its_log_grows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, now = tmp_path / "sessions.db", 10.0 * BUCKET
-    monkeypatch.setattr("actors.journal.storage.sqlite.storage.wall", lambda: now)
-    with closing(SqliteStorage(path)) as storage:
+    with closing(SqliteStorage(path, clock=lambda: now)) as storage:
         claims = {name: begin(storage, name) for name in ("one", "two")}
         now += 3 * BUCKET
         storage.append([Entry("one", claims["one"].fence, ENDS["running"])])
@@ -175,9 +168,8 @@ def test_events_of_a_turn_change_no_index_of_a_database(
     postgres: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Postgres writes only the row anew: its updates are heap-only tuples."""
-    monkeypatch.setattr("actors.journal.storage.postgres.storage.wall", lambda: 1e9)
     schema, turns = postgres.schema(), 20
-    with closing(PostgresStorage(postgres.url(schema))) as storage:
+    with closing(PostgresStorage(postgres.url(schema), clock=lambda: 1e9)) as storage:
         fence = begin(storage, "one", tenant="t").fence
         for turn in range(1, turns + 1):
             for event in (Bound(turn, turn, NOBODY), TurnEnded(turn, "complete")):

@@ -117,7 +117,7 @@ async def test_the_lag_of_the_loop_is_in_the_stats_and_in_prometheus() -> None:
         lag = runtime.stats().loop_lag
         assert 0 < lag.centile(50) <= lag.centile(99) <= lag.longest <= lag.seconds
         registry = CollectorRegistry()
-        registry.register(PrometheusCollector(runtime))
+        registry.register(PrometheusCollector(runtime.stats))
         lines = generate_latest(registry).decode().splitlines()
         known = {line.split(" ")[0] for line in lines}
         assert {"actors_loop_lag_seconds_sum", "actors_loop_lag_seconds_count"} <= known

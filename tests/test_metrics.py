@@ -52,7 +52,7 @@ async def fails(name: str) -> str:
 def scraped(runtime: Runtime) -> list[Sample]:
     """Return what Prometheus is given."""
     registry = CollectorRegistry()
-    registry.register(PrometheusCollector(runtime))
+    registry.register(PrometheusCollector(runtime.stats))
     text = generate_latest(registry).decode()
     return [sample for family in text_string_to_metric_families(text) for sample in family.samples]
 

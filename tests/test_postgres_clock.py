@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from threading import Event, Lock
-from time import monotonic, sleep
+from time import monotonic, sleep, time
 from typing import Any
 
 import psycopg
@@ -12,7 +12,6 @@ import pytest
 
 from actors.journal.storage.clock import ObservedClock, clock_values
 from actors.journal.storage.postgres import PostgresStorage
-from actors.kernel.wall import wall
 from tests.postgres import Server
 
 NOTING = "actors.journal.storage.postgres.storage.clock_values"
@@ -41,7 +40,7 @@ def owner(
 ) -> Iterator[psycopg.Connection[tuple[Any, ...]]]:
     """A connection of the test's own; the clock was noted a minute ago, and is trusted."""
     with psycopg.connect(url, autocommit=True) as connection:
-        for note in clock_values(ObservedClock(int(wall()) - 60, 0)).items():
+        for note in clock_values(ObservedClock(int(time()) - 60, 0)).items():
             connection.execute("INSERT INTO actors_meta VALUES (%s, %s)", note)
         yield connection
 
@@ -50,7 +49,7 @@ def owner(
 def test_hosts_that_note_the_clock_at_once_trust_it_as_before(
     storages: tuple[PostgresStorage, PostgresStorage],
 ) -> None:
-    now = int(wall())
+    now = int(time())
 
     def trusted(storage: PostgresStorage) -> list[int]:
         return [storage.look_at_clock(now, 0).trusted for _ in range(25)]
@@ -65,7 +64,7 @@ def test_a_host_that_notes_the_clock_waits_for_another_that_does(
     owner: psycopg.Connection[tuple[Any, ...]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    later = int(wall()) + 10**6
+    later = int(time()) + 10**6
     monkeypatch.setattr("actors.journal.storage.postgres.storage.server_time", lambda _: later)
     has_dropped, goes_on, first = Event(), Event(), Lock()
 
@@ -97,7 +96,7 @@ def test_a_connection_that_is_lost_while_the_clock_is_noted_loses_no_note(
     owner: psycopg.Connection[tuple[Any, ...]],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    storage, now, first = storages[0], int(wall()), Lock()
+    storage, now, first = storages[0], int(time()), Lock()
 
     def values(clock: ObservedClock) -> dict[str, int]:
         if first.acquire(blocking=False):

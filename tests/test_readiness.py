@@ -24,7 +24,7 @@ async def test_a_runtime_is_not_ready_once_it_has_found_damage_in_its_journal(
     path = damaged(tmp_path / "sessions.db", DAMAGE[damage])
     async with Runtime(journal=SqliteStorage(path)) as runtime:
         registry = CollectorRegistry()
-        registry.register(PrometheusCollector(runtime))
+        registry.register(PrometheusCollector(runtime.stats))
         assert runtime.stats().is_ready
         with pytest.raises(JournalDamaged) as raised:
             await runtime.journal.export("one")

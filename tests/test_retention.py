@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from time import time
 
 import anyio
 import anyio.lowlevel
@@ -22,7 +23,6 @@ from actors.journal.storage import Entry, Storage
 from actors.journal.storage.clock import ObservedClock, observe
 from actors.journal.storage.memory import MemoryStorage
 from actors.journal.storage.sqlite import SqliteStorage
-from actors.kernel.wall import wall
 from actors.runtime.deletion import delete_unused
 from actors.runtime.retention import DeleteUnused, Retention, delete_all
 from actors.testing import Call, Say, Turn
@@ -37,8 +37,8 @@ BINDING = Binding("a", "openai_chat", "http://x", "", "m")
 
 
 @pytest.fixture
-def storage(kind: str, request: pytest.FixtureRequest) -> Iterator[Storage]:
-    storage = made(kind, request)
+def storage(kind: str, request: pytest.FixtureRequest, clock: "Clock") -> Iterator[Storage]:
+    storage = made(kind, request, clock)
     storage.open()
     yield storage
     storage.close()
@@ -49,8 +49,6 @@ class Clock:
 
     def __init__(self, patch: pytest.MonkeyPatch) -> None:
         self.now, self.observed = 1_800_000_000.0, 0.0
-        for kind in ("memory", "sqlite.storage", "postgres.storage"):
-            patch.setattr(f"actors.journal.storage.{kind}.wall", self)
         patch.setattr("actors.journal.storage.postgres.storage.server_time", lambda _: int(self.now))
 
     def __call__(self) -> float:
@@ -141,7 +139,7 @@ async def test_what_is_below_a_session_goes_with_it_whatever_its_age(storage: St
 
 
 async def test_what_another_host_has_is_left_until_it_lets_go(tmp_path: Path, clock: Clock) -> None:
-    mine, theirs = SqliteStorage(tmp_path / "sessions.db"), SqliteStorage(tmp_path / "sessions.db")
+    mine, theirs = (SqliteStorage(tmp_path / "sessions.db", clock=clock) for _ in range(2))
     at_rest(mine, "mine", tenant="t")
     begin(theirs, "theirs", tenant="t")
     at_rest(mine, "theirs-c1", tenant="t")
@@ -250,7 +248,7 @@ async def test_a_host_that_restarts_every_day_deletes_what_has_expired(
 async def test_sessions_that_only_a_doubted_clock_says_are_old_are_deleted_by_the_explicit_command(
     clock: Clock, tmp_path: Path
 ) -> None:
-    storage = SqliteStorage(tmp_path / "sessions.db")
+    storage = SqliteStorage(tmp_path / "sessions.db", clock=clock)
     at_rest(storage, "old")
     clock.now += 400 * DAY
     async with hosting(a=openai(), storage=storage) as runtime:
@@ -270,20 +268,20 @@ async def test_a_postgres_journal_is_swept_by_the_clock_of_the_server(
 ) -> None:
     storage = made("postgres", request)
     at_rest(storage, "young")
-    ahead, steady = wall() + 400 * DAY, iter(range(0, 10 * DAY, DAY))
+    ahead, steady = time() + 400 * DAY, iter(range(0, 10 * DAY, DAY))
     async with hosting(a=openai(), storage=storage) as runtime:
         journal, delete = runtime._running().journal, deleting(runtime)
         swept = Retention(journal, KEEP, delete, lambda: ahead, lambda: next(steady))
         assert [await swept.sweep() for _ in range(5)] == [0] * 5
-        assert abs(storage.look_at_clock(int(ahead), 0).last - wall()) < DAY
+        assert abs(storage.look_at_clock(int(ahead), 0).last - time()) < DAY
     storage.close()
 
 
 async def test_a_host_whose_clock_is_behind_that_of_the_server_deletes_nothing_too_early(
     request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    storage, behind = made("postgres", request), wall() - 400 * DAY
-    monkeypatch.setattr("actors.journal.storage.postgres.storage.wall", lambda: behind)
+    behind = time() - 400 * DAY
+    storage = made("postgres", request, lambda: behind)
     at_rest(storage, "young")
     steady = iter(range(0, 10 * DAY, DAY))
     async with hosting(a=openai(), storage=storage) as runtime:
@@ -320,7 +318,7 @@ def test_many_restarts_are_few_gaps_and_no_time_counts_too_early() -> None:
 async def test_a_runtime_whose_journal_is_kept_for_so_long_sweeps_by_itself(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    storage = SqliteStorage(tmp_path / "sessions.db", level="process")
+    storage = SqliteStorage(tmp_path / "sessions.db", level="process", clock=clock)
     at_rest(storage, "old")
     storage.look_at_clock(int(clock.now), 0)
     clock.now += 20 * DAY
@@ -361,7 +359,7 @@ async def test_all_sessions_of_a_tenant_are_deleted_with_what_is_below_them(cloc
 
 
 async def test_what_was_used_before_a_time_is_deleted_by_that_time_and_no_clock(clock: Clock) -> None:
-    async with hosting(a=openai()) as runtime:
+    async with hosting(a=openai(), storage=MemoryStorage(clock=clock)) as runtime:
         for name in ("one", "two", "three"):
             at_rest(runtime.storage, name, tenant=name[0])
             clock.now += DAY

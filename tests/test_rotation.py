@@ -86,7 +86,7 @@ async def test_uses_that_find_a_session_in_memory_and_those_that_make_it_again_a
         await second.ledger()
         assert runtime.stats().reuse == ReuseStats(2, 2, 2)
         registry = CollectorRegistry()
-        registry.register(PrometheusCollector(runtime))
+        registry.register(PrometheusCollector(runtime.stats))
         lines = generate_latest(registry).decode().splitlines()
     hits, rebuilds, dropped = (
         f"actors_sessions_{name}_total 2.0" for name in ("hits", "rebuilds", "dropped")

@@ -252,7 +252,7 @@ async def test_prometheus_says_how_a_budget_stands() -> None:
     async with sharing({"tenants.t": Budget(tokens=500)}, openai(HUNDRED)) as runtime:
         await (await runtime.open("a", tenant="t")).ask("Hello?")
         registry = CollectorRegistry()
-        registry.register(PrometheusCollector(runtime))
+        registry.register(PrometheusCollector(runtime.stats))
         text = generate_latest(registry).decode()
     assert 'actors_budget_tokens{budget="tenants.t"} 500.0' in text
     assert 'actors_budget_used_tokens{budget="tenants.t"} 100.0' in text

@@ -163,7 +163,7 @@ async def test_stats_say_since_when_and_why_the_journal_is_unavailable_and_so_do
     storage = Outage(blocking=blocking)
     async with hosting(a=openai(Turn(Say("Here.")), *DONE), storage=storage) as runtime:
         registry = CollectorRegistry()
-        registry.register(PrometheusCollector(runtime))
+        registry.register(PrometheusCollector(runtime.stats))
         session = await runtime.open("a")
         await session.ask("Hello.")
         before = runtime.stats()

@@ -109,7 +109,7 @@ async def test_a_call_of_a_tool_that_is_not_declared_counts_as_invalid_with_its_
         ends = [known.status for known in (await session.ledger()).interactions()]
         assert ends.count("complete") == 1
         registry = CollectorRegistry()
-        registry.register(PrometheusCollector(runtime))
+        registry.register(PrometheusCollector(runtime.stats))
         lines = generate_latest(registry).decode().splitlines()
     assert 'actors_tool_calls_invalid_args_total{backend="a"} 4.0' in lines
     assert 'actors_tool_calls_invalid_args_total{backend="b"} 0.0' in lines
@@ -177,7 +177,7 @@ async def test_prometheus_is_shown_the_stats_by_backend_and_by_name() -> None:
         session = await runtime.open("a", tools=[gate.tool])
         await gathered(session, "Do it.")
         registry = CollectorRegistry()
-        registry.register(PrometheusCollector(runtime))
+        registry.register(PrometheusCollector(runtime.stats))
         text = generate_latest(registry).decode()
         backend = runtime.stats().backends["a"]
     for name in COUNTERS:
@@ -211,7 +211,7 @@ async def test_calls_that_run_on_and_stalls_are_in_the_stats_and_in_prometheus()
             assert await session.cancel()
         during = runtime.stats()
         registry = CollectorRegistry()
-        registry.register(PrometheusCollector(runtime))
+        registry.register(PrometheusCollector(runtime.stats))
         text = generate_latest(registry).decode().splitlines()
         release.set()
         while runtime.stats().quarantined:

@@ -196,7 +196,7 @@ async def test_no_model_no_log_and_no_metric_has_the_title_or_the_metadata(
         await session.ask("Hello.")
         await session.ask("Hello.", check=False)
         registry = CollectorRegistry()
-        registry.register(PrometheusCollector(runtime))
+        registry.register(PrometheusCollector(runtime.stats))
         shown = [generate_latest(registry).decode(), repr(runtime.stats()), caplog.text]
         await session.close()
     assert caplog.records

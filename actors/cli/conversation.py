@@ -15,7 +15,6 @@ from actors.config import Config
 from actors.core.settings.asking import AskSettings
 from actors.core.settings.spending import Budget
 from actors.errors import ConfigError, MissingKey
-from actors.kernel.wall import wall
 from actors.runtime.handle import Session
 from actors.runtime.runtime import Runtime
 from actors.tools import Tool
@@ -112,7 +111,7 @@ async def _last(runtime: Runtime) -> str:
 
 def _made_up() -> str:
     """Return an id that tells people when it began."""
-    return f"{datetime.fromtimestamp(wall()).astimezone():%Y%m%d-%H%M%S}-{token_hex(2)}"
+    return f"{datetime.now().astimezone():%Y%m%d-%H%M%S}-{token_hex(2)}"
 
 
 async def _opened(

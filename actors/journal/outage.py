@@ -5,7 +5,7 @@ The journal actor notes it, `Runtime.stats` tells it, and reading it asks nobody
 
 from collections.abc import Callable
 from math import ceil
-from time import monotonic
+from time import monotonic, time
 from typing import TypeVar
 
 from msgspec import Struct, field
@@ -13,7 +13,6 @@ from msgspec import Struct, field
 from actors import telemetry
 from actors.core.stats.measures import DurationCounts
 from actors.core.stats.stats import LAG, JournalStats, StorageSizes
-from actors.kernel.wall import wall
 
 __all__ = ["LAG", "JournalMeter"]
 
@@ -29,13 +28,14 @@ class JournalMeter(Struct):
     Args:
         damage: The first damage that was found, in the words of the storage; empty while there is none.
         refused: Events that could not be written.
-        since: When it became unavailable, by the clock of the wall; None while it works.
+        since: The time when it became unavailable, by `clock`; None while it works.
         why: What the storage said then.
         began: When what is being written was begun, by the clock of the loop; None if nothing is.
         took: Seconds that it took the last time.
         queued: What the actor has taken from its mailbox, and not begun.
         beaten: When the lease was last prolonged, by the clock of the loop; None before the first time.
         commits: How long commits took.
+        clock: The wall clock, in seconds since 1970.
     """
 
     damage: str = ""
@@ -47,6 +47,7 @@ class JournalMeter(Struct):
     queued: int = 0
     beaten: float | None = None
     commits: DurationCounts = field(default_factory=DurationCounts)
+    clock: Callable[[], float] = time
 
     def time_commit(self, commit: Callable[[], R]) -> R:
         """Commit, in the thread of the storage, and note how long that took; a commit that fails is not counted."""
@@ -58,7 +59,7 @@ class JournalMeter(Struct):
     def failed(self, error: Exception) -> None:
         """Note that the journal is unavailable."""
         if self.since is None:
-            self.since, self.why = wall(), str(error)[:LONGEST]
+            self.since, self.why = self.clock(), str(error)[:LONGEST]
             telemetry.journal_unavailable(self.why)
 
     def found_damaged(self, error: Exception) -> None:
@@ -70,7 +71,7 @@ class JournalMeter(Struct):
     def worked(self) -> None:
         """Note that something was written."""
         if self.since is not None:
-            telemetry.journal_available(wall() - self.since)
+            telemetry.journal_available(self.clock() - self.since)
             self.since, self.why = None, ""
 
     def beat(self, now: float) -> None:

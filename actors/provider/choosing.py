@@ -12,8 +12,8 @@ from msgspec import Struct, field
 
 from actors.core.policy.routing import SPREADING, UNKNOWN, Member, Occasion, Pool, after_failure, first
 from actors.errors import ConfigError, KernelError
-from actors.provider.backend import Resolver
 from actors.provider.provider_actor import Inspect
+from actors.provider.resolver import Resolver
 
 
 class Affinity(Struct):

@@ -15,7 +15,6 @@ from typing import Any
 from msgspec import Struct
 
 from actors.core.settings.spending import Price
-from actors.kernel.wall import wall
 
 _SNAPSHOT = "genai_prices.data_snapshot"
 
@@ -45,8 +44,8 @@ def prepare() -> None:
 
 
 @lru_cache(maxsize=1024)
-def listing(provider: str, model: str) -> Listing:
-    """Return what the package lists for a model, at the time of the first question.
+def listing(provider: str, model: str, day: int) -> Listing:
+    """Return the prices and the context window that the package lists for a model.
 
     A price that depends on the size of the request counts at its first tier. Tokens that a cache read or wrote cost as
     much as other input where no price of theirs is listed.
@@ -54,6 +53,7 @@ def listing(provider: str, model: str) -> Listing:
     Args:
         provider: The provider's id in the package.
         model: The model's name, as the provider spells it.
+        day: Days since 1970: prices change.
     """
     if not is_installed():
         return UNLISTED
@@ -61,7 +61,7 @@ def listing(provider: str, model: str) -> Listing:
         _, found = import_module(_SNAPSHOT).get_snapshot().find_provider_model(model, None, provider, None)
     except LookupError:
         return UNLISTED
-    prices = found.get_prices(datetime.fromtimestamp(wall(), UTC))
+    prices = found.get_prices(datetime.fromtimestamp(day * DAY, UTC))
     plain, output, read, written = (_dollars(getattr(prices, f"{name}_mtok", None)) for name in _FIGURES)
     window = found.context_window
     if plain is None or output is None:
@@ -70,6 +70,7 @@ def listing(provider: str, model: str) -> Listing:
     return Listing(Price(plain, output, read, written, window), window)
 
 
+DAY = 86_400
 _FIGURES = ("input", "output", "cache_read", "cache_write")
 
 

@@ -3,6 +3,8 @@
 The figures of a backend come first, then those given for models, then the list prices of `actors.provider.list_prices`.
 """
 
+from collections.abc import Callable
+from time import time
 from typing import TYPE_CHECKING
 
 from actors.core.history.compaction import Windows
@@ -10,7 +12,7 @@ from actors.core.policy.routing import Rates
 from actors.core.settings.spending import Price, Prices, price_of
 from actors.core.values.identity import Binding
 from actors.core.values.stream import Usage
-from actors.provider.list_prices import UNLISTED, Listing, listing, prepare
+from actors.provider.list_prices import DAY, UNLISTED, Listing, listing, prepare
 
 if TYPE_CHECKING:
     from actors.config import Config
@@ -23,9 +25,17 @@ class Pricing:
         config: What backends say themselves, which counts first.
         prices: Of models.
         windows: Which context windows `window` returns: those of the configuration, or listed ones too.
+        clock: The wall clock, in seconds since 1970. List prices change.
     """
 
-    def __init__(self, config: "Config", prices: Prices, windows: Windows = "configured") -> None:
+    def __init__(
+        self,
+        config: "Config",
+        prices: Prices,
+        windows: Windows = "configured",
+        clock: Callable[[], float] = time,
+    ) -> None:
+        self._clock = clock
         self._config, self._prices, self._windows = config, prices, windows
 
     def prepare(self, binding: Binding) -> None:
@@ -70,7 +80,7 @@ class Pricing:
 
     def _listed(self, binding: Binding) -> Listing:
         provider = self._list_of(binding)
-        return listing(provider, binding.model) if provider else UNLISTED
+        return listing(provider, binding.model, int(self._clock() // DAY)) if provider else UNLISTED
 
     def _list_of(self, binding: Binding) -> str:
         """Return whose list prices hold for a binding; empty where none do."""

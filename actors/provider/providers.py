@@ -1,5 +1,6 @@
-"""The provider actors of a runtime: one for each member that is asked, made at its first use."""
+"""Spawn the provider actors of a runtime: one per backend and binding, at its first request."""
 
+from collections.abc import Callable, Mapping
 from functools import partial
 from random import Random
 from typing import TYPE_CHECKING
@@ -8,23 +9,26 @@ from actors.adapters.adapter import adapter
 from actors.core.values.identity import Binding
 from actors.errors import ConfigError
 from actors.kernel import SHARED, Ref, Restart, System
+from actors.provider.admission import Pace
+from actors.provider.credentials import Credentials, Headers
 from actors.provider.meters import Meters
-from actors.provider.provider_actor import ProviderCommand
-from actors.provider.resolver import provider_at
-from actors.transport import Transport
+from actors.provider.provider_actor import ProviderActor, ProviderCommand
+from actors.provider.retries import Retries
+from actors.provider.rounds import Endpoint
+from actors.transport import Timeouts, Transport
 
 if TYPE_CHECKING:
-    from actors.config import Config
+    from actors.config import Backend, Config
 
 
 class Providers:
-    """Those of one runtime.
+    """The provider actors of one runtime.
 
     Args:
-        config: What the members are.
-        transport: How requests travel.
-        random: Of the jitter in retries.
-        meters: What is counted of them.
+        config: The configuration of the backends.
+        transport: Sends the requests.
+        random: Draws the jitter of retries.
+        meters: Counts requests and answers.
     """
 
     def __init__(self, config: "Config", transport: Transport, random: Random, meters: Meters) -> None:
@@ -33,10 +37,10 @@ class Providers:
         self.made: dict[tuple[str, Binding], Ref[ProviderCommand]] = {}
 
     def provider(self, system: System, member: str, binding: Binding) -> Ref[ProviderCommand]:
-        """Return the provider actor of a member, made at its first use under its target's name.
+        """Return the provider actor of a pool's member; the first call spawns it.
 
         Raises:
-            ConfigError: The member cannot be used, or as many backends are in use as the limit allows.
+            ConfigError: The member cannot be used, or `limits.backends` backends are in use.
         """
         if (known := self.made.get((member, binding))) is not None:
             return known
@@ -48,27 +52,56 @@ class Providers:
         from actors.provider.credentials.configured import credentials_of, headers_of, query_of
 
         backend = config.backend(member)
-        codec = adapter(config.dialect_of(binding))
-        credentials, headers = credentials_of(config, member), partial(headers_of, config, member)
-        query = partial(query_of, config, member)
-        weights = {name: tenant.weight for name, tenant in config.settings.tenants.items()}
-        meter = self._meters.provider(backend.binding)
-        make = partial(
-            provider_at,
+        endpoint = _endpoint(
             backend,
-            codec,
-            credentials,
-            headers,
-            query,
-            self._transport,
-            self._random,
-            weights,
-            meter,
+            credentials_of(config, member),
+            partial(headers_of, config, member),
+            partial(query_of, config, member),
+            {name: tenant.weight for name, tenant in config.settings.tenants.items()},
         )
+        meter = self._meters.provider(backend.binding)
+        codec = adapter(config.dialect_of(binding))
+        make = partial(ProviderActor, codec, endpoint, self._transport, self._random, meter)
         self._count += 1
         name = f"provider/{backend.name}/{self._count}"
         ref: Ref[ProviderCommand] = system.spawn(make, name, depth=SHARED, restart=Restart(intensity=10))
         self.made[member, binding] = ref
         forget = partial(self.made.pop, (member, binding), None)
-        system.watch(ref, forget)  # it was given up: a new one may do better
+        system.watch(ref, forget)  # an actor that crashed too often is replaced at the next request
         return ref
+
+
+def _endpoint(
+    backend: "Backend",
+    credentials: Credentials,
+    headers: Callable[[], Headers],
+    query: Callable[[], str],
+    weights: Mapping[str, float],
+) -> Endpoint:
+    limits = backend.limits
+    return Endpoint(
+        backend.endpoint,
+        credentials,
+        headers,
+        query,
+        Timeouts(
+            limits.connect_timeout,
+            limits.first_byte_timeout,
+            limits.idle_timeout,
+            limits.timeout,
+            pool=limits.first_byte_timeout,
+        ),
+        Retries(attempts=limits.attempts),
+        Pace(
+            limits.concurrency,
+            limits.waiting,
+            limits.requests_per_minute,
+            limits.tokens_per_minute,
+            limits.failures,
+            limits.cooldown,
+            weights=weights,
+        ),
+        backend.stream,
+        limits.answer_bytes,
+        limits.silence_timeout,
+    )

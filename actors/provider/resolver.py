@@ -1,49 +1,63 @@
-"""Targets: what a backend or pool that a session names comes to, resolved when a turn begins and kept between turns."""
+"""Resolve targets: the pools, backends, providers, prices and windows that their names stand for.
 
-from collections.abc import Callable, Mapping
+A session resolves its target when a turn begins. Sessions with the same tools and system prompt share a resolver.
+"""
+
+from collections.abc import Callable
 from functools import cached_property
-from random import Random
 from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec.structs import asdict
 
-from actors.adapters.adapter import Adapter, adapter
+from actors.adapters.adapter import adapter
 from actors.adapters.request import Settings, ToolSpec
 from actors.adapters.settings import why_no_tools
-from actors.core.history.compaction import Compaction
-from actors.core.history.estimate import Calibrations
+from actors.core.history.compaction import WORTH, Compaction, saved
+from actors.core.history.estimate import Calibrations, estimated
+from actors.core.ledger import Ledger
 from actors.core.policy.routing import Pool, SkippedMember
+from actors.core.session.state import SessionState
+from actors.core.settings.spending import Budget, why_over
 from actors.core.stats.stats import ToolCounts
 from actors.core.transcript.diagnostics import Refusal
 from actors.core.values.identity import Binding, content_name
+from actors.core.values.stream import Usage
 from actors.errors import ConfigError, ToolDefinitionError
 from actors.kernel import Ref
-from actors.provider.admission import Pace
 from actors.provider.backend import ResolvedBackend
 from actors.provider.budgets import SharedBudget
-from actors.provider.credentials import Credentials, Headers
 from actors.provider.learned import LearnedFacts
 from actors.provider.places import PoolPlaces
 from actors.provider.pricing import Pricing
-from actors.provider.provider_actor import Meter, ProviderActor, ProviderCommand
-from actors.provider.retries import Retries
-from actors.provider.rounds import Endpoint
+from actors.provider.provider_actor import ProviderCommand
 from actors.tools import Toolset
-from actors.transport import Timeouts, Transport
 
 if TYPE_CHECKING:
     from actors.config import Backend, Config
 
 Provide: TypeAlias = Callable[[str, Binding], Ref[ProviderCommand]]
-"""Returns who sends requests to a pool's member."""
+"""Returns the provider actor of a pool's member."""
 BudgetsOf: TypeAlias = Callable[[str, str], tuple[SharedBudget, ...]]
 """Returns the budgets of a tenant and of a target."""
 Refuse: TypeAlias = Callable[[Refusal], None]
 """Counts, logs and keeps a transcript that was refused."""
 
 
-class BackendResolver:
-    """What targets mean to sessions with the same tools and system prompt, which go with every request."""
+class Resolver:
+    """The resolver of all sessions with the same tools and system prompt, which go with every request.
+
+    Attributes:
+        places: Starting members of sessions in pools that spread sessions.
+        compaction: When and how histories are compacted.
+        calibrations: Ratios of reported to estimated tokens, by binding.
+        budgets: Returns the budgets of a tenant and of a target.
+        rates, cost: Return the prices of a binding, and the cost of usage; None if a price is unknown.
+        window: Returns the context window in tokens that compaction assumes for a binding; None without one.
+        known_window: Returns the context window of a binding in tokens, if it is known.
+        provider: Returns the provider actor of a pool's member. Raises as `pool` does.
+        refused: Counts and stores a transcript that was refused for its structure.
+        handovers: The tools that hand the conversation to another target.
+    """
 
     def __init__(
         self,
@@ -76,13 +90,13 @@ class BackendResolver:
         self._resolved: dict[str, tuple[Backend, ResolvedBackend]] = {}
 
     def member(self, binding: Binding) -> str:
-        """Return what names a binding's backend as a pool's member."""
+        """Return the name of a binding's backend as a member of a pool."""
         name = binding.backend
         return name if name in self._config.settings.backends else f"{name}:{binding.model}"
 
     @cached_property
     def preamble_size(self) -> int:
-        """Bytes of the system prompt and of what requests say of the tools."""
+        """Bytes of the system prompt and of the tools' names, descriptions and schemas."""
         said = [(tool.name, tool.description, tool.parameters) for tool in self._tools]
         return sum(len(part) for tool in said for part in tool) + len(self._system or "")
 
@@ -93,7 +107,16 @@ class BackendResolver:
         return content_name(repr((self._system, said)))[:16]
 
     def pool(self, target: str, *, fits: bool = True) -> Pool:
-        """Return the pool of a target; see `actors.provider.backend.Resolver`."""
+        """Return the pool of a target; a single backend is a pool of one member.
+
+        Args:
+            target: The name that the user gave.
+            fits: Reject the target if a member accepts fewer tools than the session has, or if no member accepts
+                tools. Members of a pool that accept no tools are skipped. If False, the request fails instead.
+
+        Raises:
+            ConfigError: The target does not exist or cannot be used.
+        """
         given: object = target
         settings = self._config.settings.pools.get(target) if isinstance(given, str) else None
         if settings is None:
@@ -148,7 +171,15 @@ class BackendResolver:
             )
 
     def backend(self, member: str, dialect: str | None = None) -> ResolvedBackend:
-        """Return what requests to a member are made with. The same until the configuration or a key changes."""
+        """Return the backend of a pool's member: the same object until the configuration or a key changes.
+
+        Args:
+            member: The member's name.
+            dialect: The dialect of an open turn that continues; None for the member's current dialect.
+
+        Raises:
+            ConfigError: As `pool`.
+        """
         backend = self._config.backend(member)
         if dialect is not None and dialect != backend.dialect:
             return self._made(self._config.speaking(backend, dialect))
@@ -179,43 +210,63 @@ class BackendResolver:
         return ResolvedBackend(backend.binding, codec, settings, counts, facts)
 
 
-def provider_at(
-    backend: "Backend",
-    codec: Adapter,
-    credentials: Credentials,
-    headers: Callable[[], Headers],
-    query: Callable[[], str],
-    transport: Transport,
-    random: Random,
-    weights: Mapping[str, float],
-    meter: Meter,
-) -> ProviderActor:
-    """Return the actor that serves a configured backend."""
-    limits = backend.limits
-    endpoint = Endpoint(
-        backend.endpoint,
-        credentials,
-        headers,
-        query,
-        Timeouts(
-            limits.connect_timeout,
-            limits.first_byte_timeout,
-            limits.idle_timeout,
-            limits.timeout,
-            pool=limits.first_byte_timeout,
-        ),
-        Retries(attempts=limits.attempts),
-        Pace(
-            limits.concurrency,
-            limits.waiting,
-            limits.requests_per_minute,
-            limits.tokens_per_minute,
-            limits.failures,
-            limits.cooldown,
-            weights=weights,
-        ),
-        backend.stream,
-        limits.answer_bytes,
-        limits.silence_timeout,
-    )
-    return ProviderActor(codec, endpoint, transport, random, meter)
+def check_priced(
+    resolver: Resolver, target: str, tenant: str, budget: Budget | None, *, fits: bool = True
+) -> None:
+    """Check that the prices exist which a budget of money or the policy `cheapest` needs.
+
+    Args:
+        resolver: The resolver of the session.
+        target: The target, whose pool may have a budget of its own.
+        tenant: The tenant, which may have a budget of its own.
+        budget: The budget of the session.
+        fits: As in `Resolver.pool`.
+
+    Raises:
+        ConfigError: A price is missing; or as `Resolver.pool`.
+    """
+    pool = resolver.pool(target, fits=fits)
+    if pool.policy == "cheapest" and not any(
+        resolver.rates(resolver.backend(member).binding) for member in pool.members
+    ):
+        raise ConfigError(
+            f"Pool {pool.name!r} goes to its cheapest member, and nobody gave a price of any; add price to its "
+            "backends, or [prices], or Runtime(prices=...)"
+        )
+    is_counted = budget is not None and budget.money is not None
+    if not (is_counted or any(each.counts_money for each in resolver.budgets(tenant, target))):
+        return
+    for member in pool.members:
+        binding = resolver.backend(member).binding
+        if resolver.cost(binding, Usage()) is None:
+            raise ConfigError(
+                f"A budget of money needs the price of model {binding.model!r} (backend {member!r}), which nobody "
+                "gave; add it to [prices] or to Runtime(prices=...)"
+            )
+
+
+def over_budget(resolver: Resolver, state: SessionState) -> str | None:
+    """Return the limit of a session's budget that is used up, in one line; None if no limit is."""
+    if state.budget is None or state.used is None:
+        return None
+    return why_over(state.budget, state.used, resolver.cost)
+
+
+def expected(resolver: Resolver, state: SessionState, known: Ledger, binding: Binding) -> int:
+    """Return an estimate of the tokens of a session's next request to a binding."""
+    ratio = resolver.calibrations[binding].ratio
+    return estimated(state.history, known, state.measured, binding, resolver.preamble_size, ratio)
+
+
+def too_full(
+    resolver: Resolver, state: SessionState, known: Ledger, binding: Binding, before: int
+) -> float | None:
+    """Return the size in tokens that requires compaction, if the history has it and compaction up to `before` pays."""
+    settings, window = resolver.compaction, resolver.window(binding)
+    if settings.threshold is None or window is None:
+        return None
+    most = window * settings.threshold
+    if expected(resolver, state, known, binding) < most:
+        return None
+    ratio = resolver.calibrations[binding].ratio
+    return most if saved(state.history, known, settings, before, ratio) >= most * WORTH else None

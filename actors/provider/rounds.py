@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from contextlib import aclosing, suppress
 from math import inf
 from random import Random
+from time import time
 from typing import TYPE_CHECKING, TypeAlias, assert_never
 
 import anyio
@@ -42,7 +43,6 @@ from actors.errors import CircuitOpen, ConfigError, CredentialFailed, Overloaded
 from actors.kernel import Query
 from actors.kernel.host_code import is_failure
 from actors.kernel.parking import Scope, parking
-from actors.kernel.wall import wall
 from actors.provider.admission import Admission, Pace, Ticket
 from actors.provider.credentials import Credentials, Headers, Keys, Outgoing, query_secrets, with_query
 from actors.provider.redaction import without_secrets
@@ -76,6 +76,7 @@ class Endpoint(Struct, frozen=True):
         stream: Whether answers are asked for as streams.
         answer_bytes: Of one answer, as it is on the wire; a larger one is given up, and the next backend asked.
         silence_timeout: Seconds for which a stream may say nothing, whatever else it sends; None for any time.
+        clock: The wall clock, in seconds since 1970. Headers may name the time at which to try again.
     """
 
     url: str
@@ -88,6 +89,7 @@ class Endpoint(Struct, frozen=True):
     stream: bool = True
     answer_bytes: int = 32 * 1024 * 1024
     silence_timeout: float | None = None
+    clock: Callable[[], float] = time
 
 
 class Tried(Struct, frozen=True):
@@ -397,7 +399,7 @@ class Round:
         async with self._transport.send(url, headers, segments, self._timeouts) as response:
             from actors.adapters.waits import used_up  # only when the first answer comes
 
-            if (wait := used_up(response.headers, wall())) > 0:
+            if (wait := used_up(response.headers, self._endpoint.clock())) > 0:
                 self._admission.hold(wait)
             if response.status != 200:
                 return await self._refusal(response)
@@ -459,7 +461,9 @@ class Round:
                         break
         from actors.adapters.classify import classify  # only when the first request is refused
 
-        return classify(response.status, response.headers, bytes(body), self._adapter.dialect, now=wall())
+        return classify(
+            response.status, response.headers, bytes(body), self._adapter.dialect, now=self._endpoint.clock()
+        )
 
     def _show(self, events: Iterable[StreamEvent]) -> None:
         """Pass deltas on, numbered."""

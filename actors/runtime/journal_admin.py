@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from os import PathLike
+from time import time
 from typing import Protocol, TypeAlias
 
 from actors.core.log.events import Event
@@ -18,7 +19,6 @@ from actors.journal.storage.clock import LEAP, SLACK
 from actors.journal.storage.deletion import Deletion, RemainingData
 from actors.journal.storage.directory import Page, SessionFilter, State, StoredSession
 from actors.kernel.turnstile import compute, turnstile
-from actors.kernel.wall import wall
 from actors.runtime.backups import make_backup
 from actors.runtime.deletion import with_subagents
 from actors.runtime.given import absolute_path, check_given, check_limit, seconds_of, session_id
@@ -51,6 +51,7 @@ class JournalAdmin:
 
     def __init__(self, owner: HostOwner, sessions: Sessions, refusals: deque[Refusal]) -> None:
         self._owner, self._sessions, self._refusals = owner, sessions, refusals
+        self._clock = time  # in seconds since 1970
 
     def _host(self) -> SessionHost:
         host = self._owner._running()
@@ -245,7 +246,7 @@ class JournalAdmin:
             return seconds_of(older_than)
         if older_than < timedelta():
             raise ConfigError(f"older_than= takes an age of 0 or more, not {older_than}")
-        now, newest = wall(), await self.list(limit=1)
+        now, newest = self._clock(), await self.list(limit=1)
         before = max(0.0, now - older_than.total_seconds())
         if newest and not newest[0].used - SLACK <= now <= newest[0].used + LEAP:
             raise ConfigError(

@@ -8,6 +8,7 @@ have expired by the time that the journal trusts, and logs those that have expir
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from contextlib import aclosing
+from time import time
 
 import anyio
 from msgspec import Struct
@@ -28,7 +29,6 @@ from actors.journal.storage.clock import ObservedClock
 from actors.journal.storage.deletion import Deletion, RemainingData
 from actors.journal.storage.directory import SessionFilter, StoredSession
 from actors.kernel import Ref
-from actors.kernel.wall import wall
 from actors.runtime.deletion import existing_logs, goes_with
 
 EVERY = 3600.0
@@ -175,7 +175,7 @@ class Retention(Struct):
     journal: Ref[JournalCommand]
     keep: float
     delete: DeleteUnused
-    clock: Callable[[], float] = wall
+    clock: Callable[[], float] = time
     steady: Callable[[], float] = anyio.current_time
     _looked: float | None = None
     _vacuumed: float | None = None

@@ -51,7 +51,7 @@ from actors.provider.places import PoolPlaces
 from actors.provider.pricing import Pricing
 from actors.provider.provider_actor import ProviderCommand
 from actors.provider.providers import Providers
-from actors.provider.resolver import BackendResolver
+from actors.provider.resolver import Resolver
 from actors.runtime.collector import TUNING, GcPolicy, checked_policy
 from actors.runtime.given import check_given, check_wait, configuration, dumps_to, session_id
 from actors.runtime.handle import Session
@@ -168,9 +168,7 @@ class Runtime:
         self._random = Random(seed)  # noqa: S311  jitter, not secrets
         self._host: SessionHost | None = None
         self._sessions, self._places = Sessions(), PoolPlaces(self._random, is_seeded=seed is not None)
-        self._resolvers: WeakValueDictionary[tuple[Toolset, str | None], BackendResolver] = (
-            WeakValueDictionary()
-        )
+        self._resolvers: WeakValueDictionary[tuple[Toolset, str | None], Resolver] = WeakValueDictionary()
         self.rules: Rules = lru_cache(LANES)(self._rules)
         """What a binding's lane is rendered with."""
         self._meters = Meters(telemetry.slow)
@@ -479,10 +477,10 @@ class Runtime:
 
         return configured(self.config, name)
 
-    def _resolver(self, tools: Toolset, system: str | None) -> BackendResolver:
+    def _resolver(self, tools: Toolset, system: str | None) -> Resolver:
         """Return what targets mean to sessions with these tools and this system prompt: they share it."""
         if (known := self._resolvers.get((tools, system))) is None:
-            known = self._resolvers[tools, system] = BackendResolver(
+            known = self._resolvers[tools, system] = Resolver(
                 self.config,
                 self.provider,
                 self._refused,

@@ -43,7 +43,7 @@ from actors.kernel.host_code import call_host
 from actors.kernel.parking import running_loop
 from actors.kernel.tasks import Work
 from actors.kernel.turnstile import LAGS, Turnstile, turnstile
-from actors.provider.backend import Resolver
+from actors.provider.resolver import Resolver
 from actors.runtime.collector import CROWD, TUNING
 from actors.runtime.host_task import HostTask
 from actors.runtime.limits import HostLimits

@@ -35,7 +35,7 @@ from actors.errors import (
 from actors.journal.journal_actor import Append, DeleteLog, ReadLog
 from actors.journal.storage import Claim
 from actors.journal.storage.directory import StoredSession
-from actors.provider.backend import check_priced
+from actors.provider.resolver import check_priced
 from actors.runtime.activation import Activation
 from actors.runtime.claims import claim_existing, claim_session, drafts
 from actors.runtime.deletion import delete_logs, delete_unused, was_used_before

@@ -16,8 +16,8 @@ from actors.core.session.state import SessionState
 from actors.core.settings.asking import Asked, check_choice
 from actors.core.settings.values import Choose
 from actors.errors import ConfigError
-from actors.provider.backend import Resolver, over_budget
 from actors.provider.budgets import SharedBudget
+from actors.provider.resolver import Resolver, over_budget
 from actors.tools import Tool, Toolset
 from actors.tools.handover import Handover
 from actors.tools.toolsets import Item, Offer, Toolsets

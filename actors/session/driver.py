@@ -40,8 +40,9 @@ from actors.core.values.packed import Packed, pack, unpack
 from actors.core.values.progress import Attempt, Cause
 from actors.errors import ConfigError
 from actors.ledger.ledger_actor import DurableLedger, Snapshot
-from actors.provider.backend import ResolvedBackend, too_full
+from actors.provider.backend import ResolvedBackend
 from actors.provider.choosing import Affinity, MemberChoice
+from actors.provider.resolver import too_full
 from actors.scheduler.scheduler_actor import CloseCalls, RunBatch, StopBatch
 from actors.scheduler.views import TurnView
 from actors.session.handing_over import HandingOver

@@ -11,7 +11,7 @@ from actors.core.policy.routing import settled
 from actors.core.turn import turn as turns
 from actors.errors import ActorsError
 from actors.ledger.ledger_actor import Snapshot
-from actors.provider.backend import check_priced
+from actors.provider.resolver import check_priced
 from actors.renderer.renderer_actor import Outdate
 from actors.session.configuration import Change
 from actors.session.inflight import AskInFlight

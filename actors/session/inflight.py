@@ -32,8 +32,8 @@ from actors.journal.log import LogWriter
 from actors.kernel import Context, Ref
 from actors.kernel.variables import with_variables
 from actors.ledger.ledger_actor import LedgerCommand, Snapshot
-from actors.provider.backend import Resolver, expected, over_budget
 from actors.provider.budgets import Demand, Share
+from actors.provider.resolver import Resolver, expected, over_budget
 from actors.provider.rounds import Answer, Generated
 from actors.renderer.renderer_actor import RendererCommand
 from actors.scheduler.scheduler_actor import SchedulerCommand

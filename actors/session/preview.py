@@ -5,7 +5,8 @@ from actors.core.lanes.preview import Preview
 from actors.core.ledger import Ledger
 from actors.core.session.state import SessionState
 from actors.core.settings.asking import Asked
-from actors.provider.backend import ResolvedBackend, too_full
+from actors.provider.backend import ResolvedBackend
+from actors.provider.resolver import too_full
 from actors.session.configuration import Equipment
 
 

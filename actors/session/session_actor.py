@@ -36,8 +36,8 @@ from actors.errors import ActorsError, ActorStopped, OverBudget, SessionClosed
 from actors.journal.log import Generation, LogWriter, Replay
 from actors.kernel import Actor, Context, Reply
 from actors.ledger.ledger_actor import Shut
-from actors.provider.backend import Resolver, check_priced
 from actors.provider.choosing import Affinity
+from actors.provider.resolver import Resolver, check_priced
 from actors.renderer.renderer_actor import Outdate
 from actors.session.brought import record
 from actors.session.commands import (

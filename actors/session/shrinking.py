@@ -32,8 +32,9 @@ from actors.errors import Fault, KernelError
 from actors.kernel import Ref
 from actors.kernel.turnstile import compute
 from actors.ledger.ledger_actor import Known, SealResults, Snapshot
-from actors.provider.backend import ResolvedBackend, expected
+from actors.provider.backend import ResolvedBackend
 from actors.provider.provider_actor import Abort, ProviderCommand
+from actors.provider.resolver import expected
 from actors.provider.rounds import Aborted, Answer, Broken, Generate, Generated
 from actors.renderer.renderer_actor import Invalidate, Render, Shrink
 from actors.session.inflight import AskInFlight

@@ -1,14 +1,14 @@
 """A runtime's stats as Prometheus metrics, by `prometheus-client` (extra `prometheus`). There is no global state.
 
-registry.register(PrometheusCollector(runtime))
+registry.register(PrometheusCollector(runtime.stats))
 generate_latest(registry)
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate
 from math import inf
-from typing import TYPE_CHECKING, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from actors.core.stats.measures import OTHER
 from actors.core.stats.stats import COUNTERS, BackendStats, Durations, RuntimeStats
@@ -59,32 +59,27 @@ _BUDGETS = {
 }
 
 
-class Measured(Protocol):
-    """What has stats: a `Runtime`."""
-
-    def stats(self) -> RuntimeStats:
-        """Return them, as they are now."""
-
-
 class PrometheusCollector:
-    """Collects at each scrape; it holds nothing. Scrape on the runtime's thread, or expect figures of nearby moments.
+    """Collects the stats of a runtime at each scrape: `PrometheusCollector(runtime.stats)`.
+
+    It stores nothing. In a thread other than the runtime's, the figures of one scrape may differ in time.
 
     Raises:
         ConfigError: `prometheus-client` is not installed.
     """
 
-    def __init__(self, runtime: Measured) -> None:
+    def __init__(self, stats: Callable[[], RuntimeStats]) -> None:
         try:
             import prometheus_client  # noqa: F401  said here and not at the first scrape
         except ImportError:
             raise ConfigError(
                 'Prometheus metrics need prometheus-client: pip install "llm-actors[prometheus]"'
             ) from None
-        self._runtime = runtime
+        self._stats = stats
 
     def collect(self) -> "Iterator[Metric]":
         """Yield the metrics. Labels are names of the configuration, and words of a fixed list; no ids."""
-        stats = self._runtime.stats()
+        stats = self._stats()
         yield from _of_asks(stats)
         yield from _of_backends(stats)
         yield from _of_models(stats)

@@ -6,7 +6,7 @@ raises, it is logged, and the runtime traces no more.
 
 from contextvars import Context as Variables
 from functools import partial
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from actors import telemetry
 from actors.core.stream_events.events import SessionEvent
@@ -14,22 +14,8 @@ from actors.core.stream_events.sink import Sink
 from actors.errors import ConfigError
 from actors.kernel.host_code import Listener
 
-
-class AskTrace(Protocol):
-    """What traces one ask: it is shown what the ask's own reader is shown, and before it."""
-
-    def put(self, event: SessionEvent) -> None:
-        """Note an event; a terminal one ends the ask."""
-
-    def close(self, error: Exception | None = None) -> None:
-        """Note that no event follows: the ask was refused with `error`, or the session ended before it."""
-
-
-class Tracer(Protocol):
-    """What `Runtime(tracing=...)` takes."""
-
-    def traced(self, session: str, variables: Variables) -> AskTrace:
-        """Return what traces an ask that begins now. Its tools will run in `variables`."""
+if TYPE_CHECKING:
+    from actors.telemetry.otel import AskSpans, Tracing
 
 
 class RuntimeTracing:
@@ -39,7 +25,7 @@ class RuntimeTracing:
         ConfigError: The tracer is none.
     """
 
-    def __init__(self, tracer: Tracer) -> None:
+    def __init__(self, tracer: "Tracing") -> None:
         if not hasattr(tracer, "traced"):
             raise ConfigError(
                 f"tracing= takes a Tracing (actors.telemetry.otel), or None, not {type(tracer).__name__}"
@@ -58,7 +44,7 @@ class _TracedSink:
 
     __slots__ = ("_listener", "_own", "_trace")
 
-    def __init__(self, own: Sink, trace: AskTrace, listener: Listener) -> None:
+    def __init__(self, own: Sink, trace: "AskSpans", listener: Listener) -> None:
         self._own, self._trace, self._listener = own, trace, listener
 
     @property

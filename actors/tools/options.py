@@ -1,7 +1,7 @@
 """What may be said of a tool beside its schema: who must agree, how long it may take, what it does to the world."""
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Literal, Protocol, TypeAlias, TypedDict, get_args
+from typing import Literal, TypeAlias, TypedDict, get_args
 
 from actors.core.data.jsonio import JsonValue
 from actors.core.log.events import Effects
@@ -31,22 +31,8 @@ def default_approval(effects: Effects) -> Approval:
     return "allow" if effects == "pure" else "ask"
 
 
-class Optioned(Protocol):
-    """What has them: a tool."""
-
-    @property
-    def approval(self) -> object: ...
-
-    @property
-    def effects(self) -> object: ...
-
-    @property
-    def resources(self) -> object: ...
-
-
-def wrong_options(given: Optioned) -> Iterator[str]:
-    """Yield what is wrong with them, each in one line that lacks the name."""
-    approval, effects, resources = given.approval, given.effects, given.resources
+def wrong_options(approval: object, effects: object, resources: object) -> Iterator[str]:
+    """Yield the errors in the options of a tool, each in one line without the tool's name."""
     for name, rule in (("approval", approval), ("resources", resources)):
         if is_async(rule):
             yield f"an async function as {name}=; give a plain one, since nothing waits for it"

@@ -220,7 +220,10 @@ def _problems(tool: Tool[..., Any]) -> Iterator[str]:  # Any: any function
         yield f"Tool {name!r} is a generator; return one value instead of yielding"
     if tool.timeout is not None and not 0 < tool.timeout < float("inf"):
         yield f"Tool {name!r} has timeout={tool.timeout!r}; it takes seconds above 0"
-    yield from (f"Tool {name!r} has {problem}" for problem in wrong_options(tool))
+    yield from (
+        f"Tool {name!r} has {problem}"
+        for problem in wrong_options(tool.approval, tool.effects, tool.resources)
+    )
 
 
 @overload

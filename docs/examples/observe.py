@@ -24,7 +24,7 @@ async def main() -> None:
         environ = {"OPENAI_BASE_URL": server.base_url}
         async with Runtime(environ=environ, tracing=Tracing(tracer_provider=provider)) as runtime:
             registry = CollectorRegistry()
-            registry.register(PrometheusCollector(runtime))
+            registry.register(PrometheusCollector(runtime.stats))
             session = await runtime.open("openai:gpt-5.2", tools=[weather])
             await session.ask("Weather in Oslo?")
 

@@ -28,7 +28,7 @@ async def test_every_figure_of_a_scrape_is_printed(tmp_path: Path) -> None:
         session = await runtime.open("a", tools=[fails])
         await session.ask("Do it.")
         registry = CollectorRegistry()
-        registry.register(PrometheusCollector(runtime))
+        registry.register(PrometheusCollector(runtime.stats))
         families = [*registry.collect()]
         text = generate_latest(registry).decode()
         stats = runtime.stats()

@@ -2,9 +2,11 @@
 
 import json
 import logging
+from contextlib import closing
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
+from time import time
 
 import pytest
 
@@ -249,15 +251,12 @@ async def test_what_was_said_is_asked_anew_of_another_and_the_record_answers_its
 
 def dated(tmp_path: Path) -> None:
     """Keep five sessions, of 2020 to 2024, one of them of another tenant, and a sixth of now."""
-    storage = SqliteStorage(tmp_path / "kept.db")
-    with pytest.MonkeyPatch.context() as patch:
-        for year in range(2020, 2025):
-            patch.setattr(
-                "actors.journal.storage.sqlite.storage.wall", datetime(year, 6, 1, tzinfo=UTC).timestamp
-            )
+    years = range(2020, 2025)
+    times = iter([*(datetime(year, 6, 1, tzinfo=UTC).timestamp() for year in years), time()])
+    with closing(SqliteStorage(tmp_path / "kept.db", clock=times.__next__)) as storage:
+        for year in years:
             begin(storage, f"of-{year}", tenant="them" if year == 2021 else "")
-    begin(storage, "now")
-    storage.close()
+        begin(storage, "now")
 
 
 def listed(tmp_path: Path, *more: str) -> list[str]:

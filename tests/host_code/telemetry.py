@@ -4,11 +4,13 @@ import logging
 from typing import Any
 
 import anyio
+import pytest
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerProvider
 
 from actors.runtime.runtime import Runtime
 from actors.telemetry.otel import Tracing
+from actors.telemetry.prometheus import PrometheusCollector
 from actors.testing import Say, Turn, serve
 from actors.tools import tool
 from tests.host_code.rows import ONE, Bomb, row, sound
@@ -101,6 +103,14 @@ async def a_hook_for_failures_that_raises_is_called_once(bomb: Bomb) -> None:
                 assert (await session.ask("Do it.")).text == "done"
     assert bomb.calls == 1
     assert "LookupError: a" in str(list(results(bodies(server)[-2]).values()))
+
+
+@row("PrometheusCollector.stats")
+async def stats_that_raise_fail_the_scrape_that_asked_for_them(bomb: Bomb) -> None:
+    collector = PrometheusCollector(bomb)
+    with pytest.raises(BaseException) as raised:  # noqa: PT011  any kind of error
+        list(collector.collect())
+    assert (type(raised.value), bomb.calls) == (type(bomb.error()), 1)
 
 
 class Handler(logging.Handler):

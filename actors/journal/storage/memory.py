@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import islice
 from pathlib import Path
+from time import time
 
 from actors.core.data.chunked import EMPTY, ChunkedVector, appended, from_index, item_count
 from actors.core.log.codec import encode_event
@@ -20,17 +21,21 @@ from actors.journal.storage import NOTHING, PAGE, Appended, Claim, Entry, Level,
 from actors.journal.storage.clock import ObservedClock, observe
 from actors.journal.storage.deletion import RemainingData
 from actors.journal.storage.directory import EVERY, Page, SessionFilter, StoredSession, Summary
-from actors.kernel.wall import wall
 
 
 class MemoryStorage:
-    """Logs in a dict."""
+    """Logs in a dict.
+
+    Args:
+        clock: The wall clock, in seconds since 1970.
+    """
 
     blocking = False
     level: Level = "memory"
     lease: float | None = None
 
-    def __init__(self) -> None:
+    def __init__(self, *, clock: Callable[[], float] = time) -> None:
+        self._now = clock
         self._logs: dict[str, ChunkedVector[Event]] = {}
         self._fences: dict[str, int] = {}
         self._removed_fence = 0
@@ -80,7 +85,7 @@ class MemoryStorage:
 
     def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
         """Append all entries but those that are fenced."""
-        now = wall()
+        now = self._now()
         return [self._append(entry, now) for entry in entries]
 
     def _append(self, entry: Entry, now: float) -> Appended:

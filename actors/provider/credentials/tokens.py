@@ -10,7 +10,6 @@ from datetime import datetime
 import anyio
 
 from actors.errors import CredentialFailed
-from actors.kernel.wall import wall
 from actors.provider.credentials.outgoing import Headers, Outgoing
 
 COMMAND_SECONDS = 60.0
@@ -31,7 +30,7 @@ class Tokens:
         command: The program and its arguments. No shell is involved.
         lifetime: Seconds a token is used for whose program does not say.
         clock: Seconds, of a clock that nobody sets.
-        now: Seconds since 1970, by which a program may say when a token ends.
+        now: The wall clock, in seconds since 1970. A program may report the expiry of a token by it.
     """
 
     def __init__(
@@ -39,7 +38,7 @@ class Tokens:
         command: Sequence[str],
         lifetime: float,
         clock: Callable[[], float] = time.monotonic,
-        now: Callable[[], float] = wall,
+        now: Callable[[], float] = time.time,
     ) -> None:
         self._command = tuple(command)
         self._lifetime = lifetime

@@ -126,7 +126,7 @@ MUTATIONS = (
     ),
     Mutation(
         "budgets: money that nobody can count is counted",
-        "actors/provider/backend.py:check_priced",
+        "actors/provider/resolver.py:check_priced",
         "is_counted or any((each.counts_money for each in resolver.budgets(tenant, target)))",
         "is_counted or False",
         (f"{TESTS}::test_money_is_counted_by_prices_and_a_price_that_is_missing_is_refused_at_once",),

@@ -163,7 +163,7 @@ MUTATIONS = (
     ),
     Mutation(
         "compaction: no room is made before a turn",
-        "actors/provider/backend.py:too_full",
+        "actors/provider/resolver.py:too_full",
         "expected(resolver, state, known, binding) < most",
         "most",
         (f"{SESSIONS}::test_room_is_made_before_the_window_is_full_and_no_request_is_too_long",),
@@ -225,7 +225,7 @@ MUTATIONS = (
     ),
     Mutation(
         "compaction: room is made although next to nothing would be saved",
-        "actors/provider/backend.py:too_full",
+        "actors/provider/resolver.py:too_full",
         "saved(state.history, known, settings, before, ratio) >= most * WORTH",
         "saved(state.history, known, settings, before, ratio)",
         (f"{SESSIONS}::test_no_room_is_made_by_summaries_of_next_to_nothing",),

@@ -110,7 +110,7 @@ MUTATIONS = (
     ),
     Mutation(
         "host code: a pool whose members cannot be looked up now is taken for none",
-        "actors/provider/resolver.py:BackendResolver._why_not_member",
+        "actors/provider/resolver.py:Resolver._why_not_member",
         "if fits:\n    raise",
         "raise",
         (PLAYS,),

@@ -47,14 +47,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "hosts: a pool asks a member that takes no tools",
-        "actors/provider/resolver.py:BackendResolver.pool",
+        "actors/provider/resolver.py:Resolver.pool",
         "not reasons[name]",
         "True",
         (f"{TOOLS}::test_a_pool_skips_such_members_and_reports_them",),
     ),
     Mutation(
         "hosts: a pool without a member that takes tools is opened",
-        "actors/provider/resolver.py:BackendResolver.pool",
+        "actors/provider/resolver.py:Resolver.pool",
         "fits and not usable",
         "False",
         (f"{TOOLS}::test_open_switch_and_configure_name_the_api_that_takes_tools",),

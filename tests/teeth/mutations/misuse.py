@@ -115,7 +115,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "misuse: a pool goes to the cheapest of those whose prices nobody knows",
-        "actors/provider/backend.py:check_priced",
+        "actors/provider/resolver.py:check_priced",
         'pool.policy == "cheapest" and ...',
         "False and ...",
         ("tests/test_pools.py::test_a_pool_of_the_cheapest_is_refused_where_nobody_gave_a_price",),

@@ -26,4 +26,11 @@ MUTATIONS = (
         "False",
         (f"{SHARED}::test_a_budget_that_cannot_be_kept_is_refused_in_one_line",),
     ),
+    Mutation(
+        "clocks: an outage is dated by a clock that nobody passed in",
+        "actors/journal/outage.py:JournalMeter.failed",
+        "self.clock()",
+        "time()",
+        ("tests/test_clocks.py::test_the_wall_clock_is_only_read_through_an_argument",),
+    ),
 )

@@ -102,30 +102,14 @@ MUTATIONS = (
         "clocks: a host's lease ends by the wall clock",
         "actors/journal/storage/sqlite/hosts.py:monotonic",
         "from time import monotonic",
-        "from actors.kernel.wall import wall as monotonic",
+        "from time import time as monotonic",
         CLOCKS,
     ),
     Mutation(
         "clocks: a token lasts by the wall clock",
-        "actors/provider/credentials/tokens.py:Tokens.__init__",
-        """
-        def __init__(
-            self,
-            command: Sequence[str],
-            lifetime: float,
-            clock: Callable[[], float] = time.monotonic,
-            now: Callable[[], float] = wall,
-        ) -> None: ...
-        """,
-        """
-        def __init__(
-            self,
-            command: Sequence[str],
-            lifetime: float,
-            clock: Callable[[], float] = wall,
-            now: Callable[[], float] = wall,
-        ) -> None: ...
-        """,
+        "actors/provider/credentials/tokens.py:Tokens.headers",
+        "self._clock() >= self._until",
+        "self._now() >= self._until",
         CLOCKS,
     ),
     Mutation(

@@ -80,7 +80,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "runtime: a target takes any number of tools",
-        "actors/provider/resolver.py:BackendResolver._check_count",
+        "actors/provider/resolver.py:Resolver._check_count",
         "most is not None and ...",
         "most is not None and ... and False",
         ("tests/test_switching.py",),

@@ -15,7 +15,7 @@ import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from time import monotonic
+from time import monotonic, time
 from typing import TypeAlias
 
 import psycopg
@@ -50,7 +50,6 @@ from actors.journal.storage.postgres.pooler import check_direct
 from actors.journal.storage.postgres.reading import stored_records
 from actors.journal.storage.postgres.removal import delete_logs, release, remove, remove_unused
 from actors.journal.storage.rows import JournalPlace, SessionRow
-from actors.kernel.wall import wall
 
 LEASE = 10.0
 PATIENCE = 5.0
@@ -73,6 +72,7 @@ class PostgresStorage:
             transactions.
         lease: Seconds after which a host that is not heard of is gone, by the server's clock.
         patience: Seconds to wait for a connection that is lost, and for a lock, before `JournalUnavailable`.
+        clock: The wall clock, in seconds since 1970.
         bound: Seconds that a statement may take which reads, or has much to delete. One that writes, and any silence of
             the server, is ended within half of the lease.
     """
@@ -81,8 +81,15 @@ class PostgresStorage:
     level: Level = "power"
 
     def __init__(
-        self, url: str, *, lease: float = LEASE, patience: float = PATIENCE, bound: float = BOUND
+        self,
+        url: str,
+        *,
+        lease: float = LEASE,
+        patience: float = PATIENCE,
+        bound: float = BOUND,
+        clock: Callable[[], float] = time,
     ) -> None:
+        self._now = clock
         self.lease: float | None = lease
         self._lease, self._patience, self._bound = lease, patience, bound
         self._host = host_name()
@@ -383,7 +390,7 @@ class PostgresStorage:
     ) -> Sequence[Appended]:
         rows = self._known(connection, entries)
         batch, outcomes, refused = (
-            Batch(wall(), self._host),
+            Batch(self._now(), self._host),
             list[Appended](),
             dict[tuple[str, int], Refusal](),
         )

@@ -7,6 +7,7 @@ from os import PathLike
 from pathlib import Path
 from sqlite3 import Connection
 from stat import S_ISDIR
+from time import time
 
 from actors.core.log.events import Event
 from actors.core.stats.stats import StorageSizes
@@ -52,7 +53,6 @@ from actors.journal.storage.sqlite.records import (
     row_of,
     waypoints,
 )
-from actors.kernel.wall import wall
 
 LEASE = 10.0
 PATIENCE = 5.0
@@ -78,6 +78,7 @@ class SqliteStorage:
         level: `process` outlives `kill -9`; `power` also a loss of power, at the price of a sync for each commit.
         lease: Seconds after which a host that is not heard of is gone; `kill -9` is noticed without waiting for it.
         patience: Seconds to wait for another process that writes, before `JournalUnavailable`.
+        clock: The wall clock, in seconds since 1970.
 
     Raises:
         ConfigError: The path can be no file's, the level keeps no file, or the platform has no file locks.
@@ -92,11 +93,13 @@ class SqliteStorage:
         level: Level = "power",
         lease: float = LEASE,
         patience: float = PATIENCE,
+        clock: Callable[[], float] = time,
     ) -> None:
         if level == "memory":
             raise ConfigError(
                 f"{path}: level 'memory' keeps no file; use MemoryStorage, or 'process' or 'power'"
             )
+        self._now = clock
         self.path = _file(path)
         check_platform(self.path)
         self.level: Level = level
@@ -161,7 +164,7 @@ class SqliteStorage:
     def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
         """Append all entries but those that are fenced, in one transaction."""
         encoded = [entry.records for entry in entries]
-        now, outcomes, written = wall(), list[Appended](), list[Written]()
+        now, outcomes, written = self._now(), list[Appended](), list[Written]()
         rows, before = dict[str, PlacedRow](), list[tuple[int, tuple[str, int, str]]]()
         refused = dict[tuple[str, int], Fenced | JournalBehind]()
         try:
