@@ -7,8 +7,7 @@ from zlib import crc32
 import pytest
 from botocore.eventstream import ChecksumMismatch, EventStreamBuffer
 
-from actors.adapters.converse.frames import END, FrameParser
-from actors.adapters.sse import ServerEvent
+from actors.adapters.framing import END, FrameParser, ServerEvent
 from actors.errors import StreamFault
 from actors.strict.wires.bedrock import frame
 

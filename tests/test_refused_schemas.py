@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from actors.adapters.refused_parameters import refused_schema
-from actors.adapters.refused_tools import refused_tool
+from actors.adapters.refused_parts import refused_tool
 from actors.adapters.request import Request
 from actors.core.data.segments import Segments
 from actors.core.log.events import EpochBegan, Omission, RequestSent

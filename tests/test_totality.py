@@ -149,7 +149,11 @@ TABLES: dict[str, tuple[Names, Callable[[], Names]]] = {
     ),
     "actors/adapters/codec.py:codec": (
         named(Family),
-        lambda: {package.parent.name for package in (ROOT / "actors" / "adapters").glob("*/__init__.py")},
+        lambda: {
+            path.parent.name if path.stem == "__init__" else path.stem
+            for path in (ROOT / "actors" / "adapters").rglob("*.py")
+            if "\nCODEC = " in path.read_text()
+        },
     ),
     "actors/core/check/__init__.py:_STATES": (named(Family), lambda: check._STATES.keys()),
     "actors/core/rulebook/__init__.py:PREFIXES": (named(Family), PREFIXES.keys),

@@ -10,8 +10,8 @@ from functools import lru_cache, partial
 from msgspec import Struct
 
 from actors.adapters.marks import marked, routed
-from actors.adapters.preamble import Preamble
 from actors.adapters.request import Request, Settings
+from actors.adapters.request_head import Preamble
 from actors.adapters.settings import fit
 from actors.core.data.segments import Segments
 from actors.core.dialects.dialect import Dialect

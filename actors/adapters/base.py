@@ -16,7 +16,7 @@ from actors.adapters.assembly import Assembly
 from actors.adapters.classify import in_answer, unfinished
 from actors.adapters.document import MAX_VALUES, LongText, TooManyValues, load_document, loaded
 from actors.adapters.failure import AnswerFault, broken
-from actors.adapters.sse import DONE, EventParser, ServerEvent
+from actors.adapters.framing import DONE, EventParser, ServerEvent
 from actors.adapters.wire import Fields, Long, LongJson, argument_text
 from actors.core.values.content import Message
 from actors.core.values.stream import StreamEvent

@@ -1,17 +1,18 @@
-"""An error of any provider, whatever its shape, to one `Failure`.
+"""Classify the error of a provider as one `Failure`, whatever its shape.
 
 In:  status, headers and body of a refused request, or an error found inside an answer.
-Out: what happened and what to do about it.
+Out: the kind of failure, and the reaction to it.
 
-Servers and gateways shape their errors differently: nested under `error`, flat, a bare string, a list, or
-the upstream's error as JSON text inside the gateway's. `_report` finds the innermost one. The words are then
-looked up in `actors.adapters.refusals`.
+Servers and gateways shape their errors differently: nested under `error`, flat, a bare string, a list, or the
+upstream's error as JSON text inside the gateway's. `_report` finds the innermost one, and `actors.adapters.refusals`
+has the wordings. Gateways, proxies and captive portals answer with a page or a redirect instead.
 """
 
 import re
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import lru_cache
+from html import unescape
 from types import MappingProxyType
 
 from msgspec import Struct
@@ -19,7 +20,6 @@ from msgspec.structs import replace
 
 from actors.adapters.document import loaded
 from actors.adapters.failure import ACTIONS, Failure, Kind, RefusedParameter
-from actors.adapters.pages import page_title, redirect
 from actors.adapters.refusals import (
     AFTER_OVERFLOW,
     BEFORE_OVERFLOW,
@@ -35,13 +35,43 @@ from actors.adapters.refusals import (
     finish_word,
 )
 from actors.adapters.refused_parameters import refused_parameter, refused_schema
-from actors.adapters.waits import retry_after, until_reset
+from actors.adapters.retry_after import retry_after, until_reset
 from actors.adapters.wire import Fields, fields, items, json_text, string
 from actors.core.data.jsonio import sanitised
 from actors.core.dialects.dialect import Dialect
 from actors.core.rulebook import cited
 from actors.core.settings.table import SAMPLING
 from actors.core.values.stream import Cut
+
+MAX_TITLE = 120
+"""Characters of a page's title that are kept."""
+_PAGE = re.compile(r"\s*(?:<!doctype|<html|<\?xml|<head|<body|<center|<h1)", re.IGNORECASE)
+_TITLES = tuple(
+    re.compile(rf"<{tag}\b[^>]{{0,200}}>([^<]{{1,1000}})<", re.IGNORECASE)
+    for tag in ("title", "h1", "h2", "message", "p")
+)
+_REDIRECTS = (301, 302, 303, 307, 308)
+
+
+def page_title(text: str, status: int | None) -> str | None:
+    """Return in one short line what a page says, with its status; None if the text is no page."""
+    if not _PAGE.match(text):
+        return None
+    answer = f"HTTP {status}" if status else "The answer"
+    titles = (found[1] for pattern in _TITLES if (found := pattern.search(text)))
+    lines = (" ".join(unescape(title).split()) for title in titles)
+    title = next((line for line in lines if line), "")
+    title = title.removeprefix(str(status)).strip(" :-") or title
+    return f"{answer}: {title[:MAX_TITLE]}" if title else f"{answer}: a page without a title"
+
+
+def redirect(status: int, headers: Mapping[str, str]) -> str | None:
+    """Return where a redirect leads, without its query, which may hold a key; None if it is none."""
+    target = headers.get("location", "").strip().partition("?")[0].partition("#")[0]
+    if status not in _REDIRECTS or not target:
+        return None
+    return f"HTTP {status}: it redirects to {target}, and redirects are not followed; set base_url to where the API is"
+
 
 MAX_MESSAGE = 500
 """Characters of a provider's words that are kept."""

@@ -6,9 +6,9 @@ from importlib import import_module
 from typing import Any
 
 from actors.adapters.base import MAX_ANSWER, Decoder
-from actors.adapters.preamble import Preamble
 from actors.adapters.reading import Reading
 from actors.adapters.request import Settings
+from actors.adapters.request_head import Preamble
 from actors.adapters.writing import Writing
 from actors.core.dialects.dialect import Dialect
 from actors.core.models.concerns import Family

@@ -1,14 +1,13 @@
 """Shapes of transcripts: whether each message of one has the shape that a family's wire format gives it.
 
-`recognition` uses this module for files whose format nobody named. There, a message without a role, or with a part of
-an unknown kind, fits no family: a reader would have to guess its speaker.
+`actors.adapters.importing` uses this module for files without a named dialect. There, a message without a role, or with
+a part of an unknown kind, fits no family: a reader would have to guess its role.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from actors.adapters.wire import Fields, fields, items, string
-from actors.adapters.wire_object import plain
+from actors.adapters.wire import Fields, fields, items, plain, string
 from actors.core.models.concerns import Family
 
 

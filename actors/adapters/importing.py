@@ -1,17 +1,222 @@
-"""Read a provider's wire transcript into messages: transcripts made by anyone, broken or not.
+"""Read a provider's wire transcript, complete or broken, into messages.
 
-`recognition` finds out which dialect a transcript is written in; the reading of that family does the rest.
+With a named dialect, only the marks of another dialect lead to a refusal. Without a name, a wrong guess could turn the
+words of the model into the user's. So each message must have the shape of the guessed family, and a transcript that
+fits no family, or several, is refused. A mark is plain, which refuses a transcript that is read as another family's,
+or a hint, which only counts without a named dialect. The reading of the family (`Codec.reading`) does the rest.
+
+`declared` reads the other fields of a request body: tools, limits, the model. It reads only fields that `actors.encode`
+can write again; the rest is counted by its path, and so are a provider's own tools, which never become functions of the
+client.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
-from actors.adapters.recognition import GIVE_ONE, HOLDERS, recognise, refuse_foreign
-from actors.adapters.wire_object import WireObject, plain
-from actors.core.dialects.profiles import dialect
+from actors.adapters.formats import is_words_alone, misfit
+from actors.adapters.request import TEXT, ToolSpec
+from actors.adapters.wire import Fields, WireObject, fields, items, number, plain, string
+from actors.core.data.ingest import ingest
+from actors.core.data.jsonio import Json
+from actors.core.dialects.dialect import Dialect
+from actors.core.dialects.profiles import (
+    ANTHROPIC,
+    BEDROCK,
+    GEMINI,
+    OPENAI_CHAT,
+    OPENAI_RESPONSES,
+    PROFILES,
+    dialect,
+)
+from actors.core.models.concerns import Family
+from actors.core.transcript.projection import flat_name
 from actors.core.values.content import Message
 from actors.core.values.identity import Binding
-from actors.core.values.intake import Remarks
+from actors.core.values.intake import NameTally, Remarks
 from actors.errors import TranscriptError
+
+HOLDERS = ("messages", "input", "contents")  # keys under which a request body holds its transcript
+
+
+class _Mark(NamedTuple):
+    """Something that one family has, where it stands, and whether no other family could have it."""
+
+    family: Family
+    place: str
+    is_plain: bool = True
+
+
+_NAMES: Mapping[Family, Dialect] = {
+    each.family: each for each in (OPENAI_CHAT, ANTHROPIC, OPENAI_RESPONSES, GEMINI, BEDROCK)
+}
+_BLOCKS: Mapping[str, tuple[Family, bool]] = {
+    **dict.fromkeys(("tool_use", "redacted_thinking", "server_tool_use"), ("anthropic", True)),
+    "tool_result": ("anthropic", False),  # without its call it may be one that somebody sent to another host
+    **dict.fromkeys(("input_text", "output_text", "input_image", "input_file"), ("responses", False)),
+    **dict.fromkeys(("image_url", "input_audio"), ("openai_chat", False)),
+}
+_CONVERSE = ("toolUse", "toolResult", "reasoningContent", "cachePoint", "guardContent")
+_ITEMS = ("reasoning", "item_reference", "function_call_output", "custom_tool_call_output")
+
+_FOREIGN: tuple[tuple[str, tuple[frozenset[str], ...]], ...] = (
+    ("opencode", (frozenset({"info", "parts"}),)),
+    ("pydantic-ai", (frozenset({"kind", "parts"}),)),
+    ("Claude Code", (frozenset({"type", "message", "uuid"}),)),
+    ("Codex", (frozenset({"type", "payload"}),)),
+    ("Gemini CLI", (frozenset({"sessionId", "projectHash"}),)),
+    ("pi", (frozenset({"type", "id", "parentId"}),)),
+    ("LangChain or Copilot CLI", (frozenset({"type", "data"}), frozenset({"lc", "kwargs"}))),
+    ("OpenHands", (frozenset({"kind", "source"}),)),
+    ("Hermes", (frozenset({"role", "active"}),)),
+    ("Continue", (frozenset({"message", "contextItems"}), frozenset({"history", "workspaceDirectory"}))),
+    ("ShareGPT", (frozenset({"from", "value"}), frozenset({"conversations"}))),
+    ("ATIF", (frozenset({"schema_version", "steps"}),)),
+    ("Inspect", (frozenset({"eval", "samples"}),)),
+    ("OpenTelemetry", (frozenset({"resourceSpans"}),)),
+    ("llxprt", (frozenset({"speaker", "blocks"}),)),
+    ("the Responses API's list of items", (frozenset({"object", "data"}),)),
+)
+"""Formats of other tools, by keys that a document or each of its messages has. They are named, and not read."""
+
+
+def recognise(transcript: object, named: Dialect | None) -> tuple[Dialect, str]:
+    """Return the dialect that is named; without a name the one that a transcript is certainly in, and what shows it.
+
+    Raises:
+        TranscriptError: It has plain marks of another than is named and none of this one, or of several; it is said to
+            be Gemini's, and has nothing where Gemini says everything; or no dialect is named, and it fits none, or more
+            than one.
+    """
+    marks, plain_marks = list(_marks(transcript)), dict[Family, _Mark]()
+    for mark in marks:
+        if mark.is_plain:
+            plain_marks.setdefault(mark.family, mark)
+    looks = [f"{_NAMES[mark.family].name} ({mark.place})" for mark in plain_marks.values()]
+    if named is not None:
+        if plain_marks and named.family not in plain_marks:
+            raise TranscriptError(f"The transcript looks like {looks[0]}, not {named.name}")
+        if named.family == "gemini" and not plain_marks and (place := _said_in_content(transcript)):
+            raise TranscriptError(
+                f"The transcript is not {named.name}: {place} has 'content', and no 'parts'"
+            )
+        return named, ""
+    if len(looks) > 1:
+        raise TranscriptError(f"The transcript looks like {' and '.join(looks)}; {_NAME_IT}")
+    return _guess(transcript, list(plain_marks.values()) or marks)
+
+
+def refuse_foreign(transcript: object, named: Dialect | None) -> None:
+    """Refuse a document in the own format of another tool. With a dialect named, messages with roles are read as such.
+
+    Raises:
+        TranscriptError: It is in such a format.
+    """
+    document, messages = fields(transcript), [message for _, message in _placed(transcript)]
+    if named is not None and any("role" in message for message in messages):
+        return
+    for tool, shapes in _FOREIGN:
+        for keys in shapes:
+            in_all = bool(messages) and all(keys <= message.keys() for message in messages)
+            if in_all or keys <= document.keys():
+                raise TranscriptError(
+                    f"The transcript is in the format of {tool}, which is not read; {GIVE_ONE}"
+                )
+
+
+GIVE_ONE = f"give messages in a dialect (--from): {', '.join(PROFILES)}"
+_NAME_IT = f"name its dialect (--from): {', '.join(PROFILES)}"
+
+
+def _guess(transcript: object, marks: Sequence[_Mark]) -> tuple[Dialect, str]:
+    """Return the one family that a transcript fits, with what shows it."""
+    placed = list(_placed(transcript))
+    messages = [message for _, message in placed]
+    families = {mark.family: mark for mark in reversed(marks)}
+    fits: list[_Mark] = []
+    for family, mark in families.items():
+        at = misfit(family, messages)
+        if at is None:
+            fits.append(mark)
+        elif mark.is_plain:
+            name, place = _NAMES[family].name, placed[at][0]
+            raise TranscriptError(f"{mark.place}, but {place} is not a message of {name}; {_NAME_IT}")
+    if len(fits) == 1:
+        return _NAMES[fits[0].family], fits[0].place
+    if not fits and all(map(is_words_alone, messages)) and misfit("openai_chat", messages) is None:
+        return OPENAI_CHAT, "roles and words alone"
+    several = " and ".join(_NAMES[mark.family].name for mark in fits)
+    found = f"marks of {several}" if several else _describe(placed)
+    raise TranscriptError(f"The format of the transcript is not certain: it has {found}; {_NAME_IT}")
+
+
+def _describe(placed: Sequence[tuple[str, Fields]]) -> str:
+    """Return what an uncertain transcript holds, by its first message that is not words alone."""
+    odd = (each for each in placed if not is_words_alone(each[1]))
+    if (place := next(odd, None)) is None:
+        at = misfit("openai_chat", [message for _, message in placed]) or 0
+        return f"the role {str(placed[at][1].get('role'))[:40]!r} in {placed[at][0]}"
+    keys = ", ".join(repr(str(key)[:40]) for key in list(place[1])[:8])
+    return f"{keys or 'no keys'} in {place[0]}"
+
+
+def _marks(transcript: object) -> Iterator[_Mark]:
+    yield from _of_body(fields(transcript))
+    for place, message in _placed(transcript):
+        yield from _of_message(message, place)
+
+
+def _placed(transcript: object) -> Iterator[tuple[str, Fields]]:
+    body = fields(transcript)
+    container = next((key for key in reversed(HOLDERS) if key in body), "messages")
+    for at, value in enumerate(items(body.get(container, transcript))):
+        yield f"{container}[{at}]", fields(plain(value))
+
+
+def _said_in_content(transcript: object) -> str | None:
+    """Return the first message that has content, where no message has parts (which would be a plain mark)."""
+    return next((place for place, message in _placed(transcript) if message.get("content")), None)
+
+
+def _of_body(body: Fields) -> Iterator[_Mark]:
+    if "contents" in body:
+        yield _Mark("gemini", "it has 'contents'")
+    elif "input" in body and "messages" not in body:
+        yield _Mark("responses", "it has 'input'")
+    for key in ("toolConfig", "inferenceConfig"):
+        if key in body and "messages" in body:
+            yield _Mark("converse", f"it has '{key}'")
+    if "system" in body:
+        yield _Mark("anthropic", "it has 'system' beside its messages", is_plain=False)
+
+
+def _of_message(message: Fields, place: str) -> Iterator[_Mark]:
+    role, kind = string(message.get("role")), string(message.get("type"))
+    if isinstance(message.get("parts"), list | tuple):
+        yield _Mark("gemini", f"{place} has 'parts'")
+    if not role and (kind in _ITEMS or kind.endswith("_call")):
+        yield _Mark("responses", f"{place} is a {kind[:40]} item")
+    elif role in ("tool", "function") and "content" in message:
+        yield _Mark("openai_chat", f"{place} has the role '{role}'", is_plain="tool_call_id" in message)
+    elif role and message.get("tool_calls"):
+        yield _Mark("openai_chat", f"{place} has 'tool_calls'")
+    for at, value in enumerate(items(message.get("content"))):
+        yield from _of_block(fields(plain(value)), f"{place}.content[{at}]")
+
+
+def _of_block(block: Fields, place: str) -> Iterator[_Mark]:
+    kind = string(block.get("type"))
+    if kind in _BLOCKS:
+        family, is_plain = _BLOCKS[kind]
+        yield _Mark(family, f"{place} is a {kind} block", is_plain)
+    elif kind == "thinking" and block.get("signature"):
+        yield _Mark("anthropic", f"{place} is signed thinking")
+    elif kind in ("image", "document") and fields(block.get("source")).get("type"):
+        yield _Mark("anthropic", f"{place} is an {kind} with a source")
+    elif not kind and (key := next((key for key in _CONVERSE if key in block), None)):
+        yield _Mark("converse", f"{place} is a {key} block")
+    elif block.keys() == {"text"}:
+        yield _Mark("converse", f"{place} is a text without a type", is_plain=False)
+
 
 INSTRUCTIONS = ("system", "instructions", "systemInstruction", "system_instruction")  # and its system prompt
 
@@ -60,3 +265,92 @@ def _messages(transcript: object, body: WireObject) -> Sequence[object]:
         count = len(transcript)
         raise TranscriptError(f"Not a transcript: none of its {count} items is an object; {GIVE_ONE}")
     return transcript
+
+
+class Declared(NamedTuple):
+    """What a body says beside its transcript: the client's tools, and the model, empty if none is named.
+
+    `left_out` has the path of each thing that is not carried, with how often it was met.
+    """
+
+    model: str
+    tools: tuple[ToolSpec, ...]
+    max_tokens: int | None
+    stream: bool
+    left_out: tuple[tuple[str, int], ...]
+
+
+def declared(body: object) -> Declared:
+    """Return what a request body declares; of a list of messages, nothing."""
+    read, left = WireObject(body), NameTally()
+    for key in (*HOLDERS, *INSTRUCTIONS):  # which `from_wire` reads
+        read.take(key)
+    tools: list[ToolSpec] = []
+    for holder in (read, read.inner("toolConfig")):
+        for tool in holder.each("tools"):
+            tools += _tools(tool, left)
+    model, limit, stream = read.text("model"), _limit(read), read.says("stream", True)
+    read.says("store", False)  # what is sent is never stored
+    for path in read.unread():
+        left.add(path.removeprefix("."))
+    return Declared(model, tuple(tools), limit, stream, left.counts())
+
+
+def _limit(body: WireObject) -> int | None:
+    """Return the first limit that is a number above 0."""
+    inference, generation = body.inner("inferenceConfig"), body.inner("generationConfig")
+    named = [(body, key) for key in ("max_tokens", "max_completion_tokens", "max_output_tokens")]
+    for holder, key in (*named, (inference, "maxTokens"), (generation, "maxOutputTokens")):
+        if most := number(holder.fields.get(key)):
+            holder.take(key)
+            return most
+    return None
+
+
+def _tools(tool: object, left: NameTally, namespace: str = "") -> Iterator[ToolSpec]:
+    """Give the client's tools of one entry; count what is none."""
+    if not isinstance(tool, WireObject):
+        left.add("tools[]")
+        return
+    kind = tool.text("type")
+    functions = [*tool.each(*_LISTS), *filter(None, [tool.inner("toolSpec")])]
+    if kind == "namespace":
+        for inner in tool.each("tools"):
+            yield from _tools(inner, left, tool.text("name"))
+    elif functions or not (kind or "name" in tool.fields):
+        for key in tool.fields:  # a server's tool is a key, often with nothing in it
+            if key not in (*_LISTS, "toolSpec"):
+                tool.take(key)
+                left.add(f"tools[].{key}")
+        yield from (_function(each, "", namespace) for each in functions if isinstance(each, WireObject))
+    elif kind in ("", "function", "custom"):
+        told = tool.inner("function") or tool.inner("custom") or tool
+        if isinstance(told.fields.get("name"), str):
+            yield _function(told, kind, namespace)
+    else:
+        tool.whole()
+        left.add(f"tools[] of type {kind[:40]!r}")
+
+
+_LISTS = ("functionDeclarations", "function_declarations")
+
+
+def _function(told: WireObject, kind: str, namespace: str) -> ToolSpec:
+    name, about = flat_name(namespace, told.text("name")), told.text("description")
+    schema = told.inner(*_SCHEMAS)
+    if not schema and kind == "custom":
+        return ToolSpec.free_form(name, about, _form(told.inner("format")), namespace)
+    whole = (schema.inner("json") or schema).whole() or {"type": "object", "properties": {}}
+    return ToolSpec(name, about, ingest(whole).json, namespace=namespace)
+
+
+_SCHEMAS = ("parameters", "parametersJsonSchema", "parameters_json_schema", "input_schema", "inputSchema")
+
+
+def _form(told: WireObject) -> Json:
+    """Return how a free text looks. Chat Completions has a grammar in an object of its own."""
+    if not told:
+        return TEXT
+    grammar = told.inner("grammar")
+    said = {key: value for key, value in told.whole().items() if key != "grammar"}
+    return ingest({**said, **grammar.whole()}).json

@@ -8,8 +8,8 @@ found, however much came since; the end of this one is where the next request wi
 from collections.abc import Mapping
 from functools import lru_cache
 
-from actors.adapters.preamble import Wire, written
 from actors.adapters.request import Settings
+from actors.adapters.request_head import Wire, written
 from actors.core.data.jsonio import quote
 from actors.core.data.segments import Segments
 from actors.core.dialects.caching import Cache

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 from msgspec.structs import replace
 
 from actors.adapters.request import Settings, ToolSpec
-from actors.adapters.schemas import rooted
+from actors.adapters.schemas.rooted import rooted
 from actors.adapters.thinking import will_think
 from actors.core.data.jsonio import Json, JsonValue, dump, parse
 from actors.core.dialects.dialect import Dialect
@@ -23,7 +23,7 @@ from actors.core.settings.values import Choose
 from actors.core.turn.output import OUTPUT_TOOL
 
 if TYPE_CHECKING:
-    from actors.adapters.closed_schemas import Measures
+    from actors.adapters.schemas.closed import Measures
 
 NAME = "answer"
 """What a schema of the request is called."""
@@ -59,7 +59,7 @@ def _is_sayable(schema: Json, subset: Literal["any", "closed", "filled"]) -> boo
     """Say whether a subset of JSON Schema says what a schema does; one that is not its own root says more."""
     if subset == "any":
         return True
-    from actors.adapters.closed_schemas import closed, measured  # few answers are to have a form
+    from actors.adapters.schemas.closed import closed, measured  # few answers are to have a form
 
     made = closed(schema) if rooted(schema)[0] == schema else None
     if made is None or (size := measured(made)).is_recursive:
@@ -86,7 +86,7 @@ def asked_form(settings: Settings, dialect: Dialect) -> Settings:
 
 def named_schema(schema: Json) -> dict[str, str | bool | Json]:
     """Return a schema of the answer as OpenAI's wires have it: strict where that says the same of it."""
-    from actors.adapters.closed_schemas import closed, measured  # as above
+    from actors.adapters.schemas.closed import closed, measured  # as above
 
     made = closed(schema, demands=True)
     if made is None or not _is_strict(measured(made)):

@@ -9,7 +9,7 @@ from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
-from actors.adapters.wire_object import WireObject, plain
+from actors.adapters.wire import WireObject, plain
 from actors.core.data.form import kept
 from actors.core.data.ingest import ingest
 from actors.core.data.jsonio import Json, parse_object, quote, sanitised

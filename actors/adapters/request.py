@@ -64,7 +64,7 @@ class Settings(RequestSettings, frozen=True, kw_only=True):
         cache: What is asked of the host's prompt cache: `off` nothing, `long` the longest life it has.
         output: JSON Schema of the answer, an object; None where any will do.
         stream: Whether the answer comes as events.
-        omitted: Parameters to leave out because the provider refused them, by name (`actors.adapters.omissions`).
+        omitted: Parameters to leave out because the provider refused them, by name (`actors.adapters.settings`).
 
     Raises:
         ConfigError: A value that no provider takes, or a budget without `manual`.

@@ -1,9 +1,23 @@
-"""What was asked for to what a dialect takes: sampling, a forced tool, thinking, and the tools' names.
+"""Fit the settings of a request to a dialect.
 
-What a dialect does not take is not sent, and named among the losses, so that a preview can tell. A tool whose name
-the dialect refuses goes out under a made one (`actors.core.transcript.projection.tool_name`), the same that its calls
-have in the transcript. Its schema goes out as the host takes it (`actors.adapters.tool_schemas`). What one family
-demands, and how thinking is asked for, is its own.
+In:  the settings that a caller and a backend ask for, tools under their own names.
+Out: the settings that the dialect accepts, the names of tools and keys on the wire, and the losses.
+
+A setting that the dialect does not accept is omitted and reported as a loss, so that a preview shows it. A tool whose
+name the dialect refuses gets another name (`actors.core.transcript.projection.tool_name`), the same as in the
+transcript, and its schema is rewritten (`actors.adapters.schemas.rooted.host`).
+
+A parameter that the provider refused (`Settings.omitted`) is left out under one of these names:
+
+    a setting of `actors.core.settings.table`, upstream         the setting
+    thinking                                                    the switch and its budget
+    tool_choice                                                 falls to `auto`
+    cache, cache_life                                           everything asked of the cache; the longer life alone
+    output                                                      words stand for the schema (`actors.adapters.outputs`)
+    stream                                                      the answer comes whole
+    stream_options, include                                     fields that the dialect itself sends
+    schema_keys, schema_patterns                                property keys of unusual characters, which are renamed,
+                                                                and regular expressions
 """
 
 from collections.abc import Mapping
@@ -11,12 +25,11 @@ from typing import Any, NamedTuple, get_args
 
 from msgspec.structs import replace
 
-from actors.adapters.omissions import leave_out
 from actors.adapters.outputs import asked_form
 from actors.adapters.request import TEXT, Settings, ToolSpec
-from actors.adapters.request_fields import is_lacking
+from actors.adapters.request_head import is_lacking
+from actors.adapters.schemas.host import HostSchema, host_schema
 from actors.adapters.thinking import can_switch_off, fit_thinking, has_display, will_think
-from actors.adapters.tool_schemas import HostSchema, host_schema
 from actors.core.data.jsonio import Json
 from actors.core.dialects.dialect import Dialect
 from actors.core.models.facts import Permission
@@ -24,7 +37,62 @@ from actors.core.schemas.property_keys import PLAIN_KEYS
 from actors.core.settings.table import REQUEST_SETTINGS, SETTINGS
 from actors.core.settings.values import Choose, Mode, ToolChoice
 from actors.core.transcript.projection import flat_name, tool_name, within
+from actors.core.values.identity import content_name
 from actors.errors import ConfigError
+
+DEFAULTS: Mapping[str, Mapping[str, Any]] = {  # Any: each setting has its own type
+    **{name: {name: SETTINGS[name].default} for name in REQUEST_SETTINGS},
+    "thinking": {"thinking": "default", "thinking_tokens": None},
+    "tool_choice": {"tool_choice": "auto"},
+    "cache": {"cache": "off"},
+    "cache_life": {"cache": "default"},
+    "output": {"output": None},
+    "stream": {"stream": False},
+    "upstream": {"upstream": ""},
+    "stream_options": {},
+    "include": {},
+    "schema_keys": {},
+    "schema_patterns": {},
+}
+"""The settings of each parameter that can be left out, with the values that say nothing."""
+
+
+def leave_out(settings: Settings, dialect: Dialect) -> tuple[Settings, tuple[str, ...]]:
+    """Return settings without what is in `settings.omitted`, and the names of what that changes, in their order."""
+    lost: list[str] = []
+    for name in settings.omitted:
+        defaults = _defaults(name, settings, dialect)
+        changes = {key: value for key, value in defaults.items() if getattr(settings, key) != value}
+        if changes:
+            lost.append(name)
+            settings = replace(settings, **changes)
+    return settings, tuple(lost)
+
+
+def _defaults(name: str, settings: Settings, dialect: Dialect) -> dict[str, Any]:  # Any: as above
+    defaults = dict(DEFAULTS[name])
+    if name == "cache_life" and settings.cache == "off":
+        return {}
+    if name == "effort" and settings.thinking == "off" and _is_off_an_effort(dialect):
+        defaults["thinking"] = "default"
+    return defaults
+
+
+def _is_off_an_effort(dialect: Dialect) -> bool:
+    """Return True if a host is asked not to think by an effort."""
+    return dialect.family == "responses" or dialect.reasoning.switch in ("effort", "gemini")
+
+
+def setting_value(settings: Settings, name: str) -> str:
+    """Return what a request asks for under a name, as a short text: to tell a rejected value from others."""
+    if name == "tool_choice":
+        choice = settings.tool_choice
+        return choice if isinstance(choice, str) else "named"
+    keys = (
+        (*DEFAULTS[name], "thinking") if name == "effort" else DEFAULTS[name]
+    )  # some hosts have an effort for both
+    value = ", ".join([repr(getattr(settings, key)) for key in keys])
+    return value if len(value) <= 64 else content_name(value)
 
 
 class FittedSettings(NamedTuple):

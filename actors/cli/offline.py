@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from random import Random
 from typing import Any
 
-from actors.adapters.declared import declared
+from actors.adapters.importing import declared
 from actors.config import BackendSettings, Config, FileSettings
 from actors.config.providers import kind_of
 from actors.config.settings import ModelPrice

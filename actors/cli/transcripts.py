@@ -12,8 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from actors.adapters.declared import declared
-from actors.adapters.recognition import recognise
+from actors.adapters.importing import declared, recognise
 from actors.adapters.request import Settings
 from actors.cli import bodies
 from actors.cli.exits import Exit

@@ -9,8 +9,8 @@ from typing import Final
 
 from msgspec import Struct, field
 
-from actors.adapters.omissions import setting_value
 from actors.adapters.request import Settings
+from actors.adapters.settings import setting_value
 from actors.core.log.events import Omission
 from actors.core.policy.learned import models_entry
 from actors.core.stats.stats import LearnedFact

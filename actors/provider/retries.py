@@ -6,7 +6,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from actors.adapters.failure import Failure
-from actors.adapters.times import MAX_WAIT
+from actors.adapters.retry_after import MAX_WAIT
 
 MOST = 10.0
 """Seconds that a failing backend is asked on at most before it is left alone, however long requests are tried."""

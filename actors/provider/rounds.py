@@ -397,7 +397,7 @@ class Round:
         self._counters["requests"] += 1
         self._counters["retries"] += self._tries > 1
         async with self._transport.send(url, headers, segments, self._timeouts) as response:
-            from actors.adapters.waits import used_up  # only when the first answer comes
+            from actors.adapters.retry_after import used_up  # only when the first answer comes
 
             if (wait := used_up(response.headers, self._endpoint.clock())) > 0:
                 self._admission.hold(wait)

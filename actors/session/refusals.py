@@ -68,7 +68,7 @@ def refused_media(
         history, ledger: What it was rendered from.
         start: The first message that no answered request has held.
     """
-    from actors.adapters.refused_media import media_parts, named_media  # few requests are refused
+    from actors.adapters.refused_parts import media_parts, named_media  # few requests are refused
 
     parts = media_parts(body)
     if not parts:

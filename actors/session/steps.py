@@ -358,7 +358,7 @@ class TurnSteps:
         """Return a failure whose words name the tool and the key, if they are about the schema of a tool."""
         if failure.status not in (400, 422) or failure.kind not in ("transcript", "parameter", "config"):
             return failure
-        from actors.adapters.refused_tools import refused_tool  # few requests are refused
+        from actors.adapters.refused_parts import refused_tool  # few requests are refused
 
         assert self._rendered is not None
         request = self._request(self._rendered, self._omitted)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from actors.adapters.declared import declared
+from actors.adapters.importing import declared
 from actors.strict.rules.compatible import HOSTS
 from actors.strict.script import Call, Say, Think, Turn
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from actors.adapters.classify import classify, in_answer, unfinished
 from actors.adapters.failure import ACTIONS, Failure
-from actors.adapters.times import MAX_WAIT
+from actors.adapters.retry_after import MAX_WAIT
 from actors.core.dialects.dialect import Dialect
 from actors.core.dialects.profiles import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES
 

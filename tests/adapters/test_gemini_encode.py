@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from actors import check, dialect
 from actors.adapters.adapter import adapter
-from actors.adapters.gemini.schema import projected
 from actors.adapters.request import Request, Settings, ToolSpec
+from actors.adapters.schemas.gemini import projected
 from actors.core.data.form import replace
 from actors.core.data.jsonio import Json, dump, quote
 from actors.core.data.segments import Segments

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.adapters.classify import MAX_MESSAGE, classify, in_answer
-from actors.adapters.pages import page_title
+from actors.adapters.classify import MAX_MESSAGE, classify, in_answer, page_title
 from actors.core.dialects.profiles import OPENAI_CHAT
 from tests.hosting_cases import case
 

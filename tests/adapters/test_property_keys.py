@@ -14,7 +14,7 @@ from actors import History, Ledger, Tool, check, dialect, render
 from actors.adapters.adapter import adapter
 from actors.adapters.codec import decode
 from actors.adapters.request import Request, Settings, ToolSpec
-from actors.adapters.tool_schemas import host_schema
+from actors.adapters.schemas.host import host_schema
 from actors.core.data.form import replace
 from actors.core.data.jsonio import Json, JsonValue, dump, parse
 from actors.core.dialects.profiles import PROFILES

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.adapters.sse import EventParser, ServerEvent
+from actors.adapters.framing import EventParser, ServerEvent
 from actors.errors import StreamFault
 
 MEBIBYTE = 1024 * 1024

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.adapters.classify import classify
-from actors.adapters.times import MOST_AHEAD, ahead
-from actors.adapters.waits import used_up
+from actors.adapters.retry_after import MOST_AHEAD, ahead, used_up
 from actors.core.dialects.profiles import ANTHROPIC, OPENAI_CHAT
 
 NOW = 1_800_000_000.0  # Fri, 15 Jan 2027 08:00:00 GMT

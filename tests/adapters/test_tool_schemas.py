@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from actors import History, Ledger, Tool, check, dialect, render
 from actors.adapters.adapter import adapter
 from actors.adapters.request import Request, Settings, ToolSpec
-from actors.adapters.schemas import rooted
+from actors.adapters.schemas.rooted import rooted
 from actors.core.data.jsonio import Json, JsonValue, dump, parse
 from actors.core.data.segments import Segments
 from actors.core.dialects.dialect import Dialect

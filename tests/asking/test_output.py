@@ -8,9 +8,9 @@ import pydantic
 import pytest
 from typing_extensions import TypedDict  # pydantic reads no other before Python 3.12
 
-from actors.adapters.closed_schemas import closed
 from actors.adapters.outputs import means
 from actors.adapters.request import Settings, ToolSpec
+from actors.adapters.schemas.closed import closed
 from actors.config import PoolSettings
 from actors.core.data.jsonio import Json, dump
 from actors.core.dialects.profiles import PROFILES, dialect

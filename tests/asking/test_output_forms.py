@@ -8,9 +8,9 @@ import pydantic
 import pytest
 from hypothesis import assume, given, settings
 
-from actors.adapters.closed_schemas import closed, measured
 from actors.adapters.outputs import means, named_schema
 from actors.adapters.request import Settings, ToolSpec
+from actors.adapters.schemas.closed import closed, measured
 from actors.core.data.jsonio import Json
 from actors.core.dialects.profiles import PROFILES, dialect
 from actors.errors import ConfigError

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from actors.adapters.declared import declared
+from actors.adapters.importing import declared
 from actors.cli import main
 from actors.core.check import check
 from actors.core.dialects.profiles import dialect

@@ -4,7 +4,7 @@ import tomllib
 
 import pytest
 
-from actors.adapters.omissions import DEFAULTS
+from actors.adapters.settings import DEFAULTS
 from actors.config import FileSettings
 from actors.core.models.facts import ModelFacts, merge
 from actors.core.policy.learned import FIELDS, models_entry, overrides

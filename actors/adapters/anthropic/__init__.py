@@ -1,8 +1,7 @@
 """Anthropic Messages."""
 
-from actors.adapters.anthropic.decode import MessagesDecoder
+from actors.adapters.anthropic.decode import MessagesDecoder, MessagesReading
 from actors.adapters.anthropic.encode import AnthropicWriter, preamble
-from actors.adapters.anthropic.importing import MessagesReading
 from actors.adapters.codec import Codec
 
 CODEC = Codec(writer=AnthropicWriter, preamble=preamble, decoder=MessagesDecoder, reading=MessagesReading)

@@ -1,28 +1,32 @@
-"""Anthropic Messages: an answer's bytes in, canonical events and a message out.
+"""Decode the answers of Anthropic Messages, and read foreign transcripts.
 
-A stream is a sequence of named events: `message_start`, then blocks one after the other (start, deltas,
-stop, each with the block's index), `message_delta` with the stop reason, `message_stop`. `ping` may come
-anywhere, `error` at any time after the 200. There is no `[DONE]`; relays that send one end nothing by it.
+A stream is a sequence of named events: `message_start`, then blocks one after the other (start, deltas, stop, each with
+the block's index), `message_delta` with the stop reason, `message_stop`. `ping` may come anywhere, `error` at any time
+after the 200. There is no `[DONE]`; relays that send one end nothing by it.
 
-Blocks keep their order and their borders, because thinking is bound to the exact bytes before it.
-Signatures and redacted data are kept verbatim. So are the calls of the provider's own tools and their results, which go
-back together or not at all (ANT-10, ANT-11).
+Blocks keep their order and their borders, because thinking is bound to the exact bytes before it. Signatures and
+redacted data are kept verbatim. So are the calls of the provider's own tools and their results, which go back together
+or not at all (ANT-10, ANT-11).
+
+In foreign transcripts, blocks are read in any message: a result in an assistant message is still a result. Blocks of
+server tools belong to their provider and are kept as text.
 """
 
 import re
 from collections.abc import Sequence
 from typing import Literal
 
-from actors.adapters.anthropic.chunks import ChunkParser
-from actors.adapters.anthropic.encode import UNSIGNED
-from actors.adapters.anthropic.routes import route_of
+from actors.adapters.anthropic.encode import UNSIGNED, route_of
 from actors.adapters.arriving import ArrivingCall, Own, Part, Words
 from actors.adapters.base import Decoder, Frames
 from actors.adapters.calls import Slot, real_word, slot_of
 from actors.adapters.document import loaded
 from actors.adapters.failure import broken
-from actors.adapters.wire import Fields, Long, fields, items, long_string, string
+from actors.adapters.framing import ChunkParser
+from actors.adapters.reading import Reading
+from actors.adapters.wire import Fields, Long, WireObject, fields, items, long_string, string
 from actors.core.dialects.dialect import AnthropicDialect
+from actors.core.values.content import Media
 
 _SERVER_ID = re.compile(r"srvtoolu_[a-zA-Z0-9_]+")
 _SERVER_RESULTS = frozenset(
@@ -236,3 +240,35 @@ def _take_input(call: Own, text: str) -> None:
         call.value = {**fields(call.value), "input": loaded(text)}
     except ValueError:
         call.kind = "unknown"
+
+
+class MessagesReading(Reading):
+    """A Messages transcript being read."""
+
+    def part(self, part: WireObject) -> None:
+        match part.text("type"):
+            case "text":
+                self.text(part.text("text"))
+            case "thinking":
+                self.think(part.text("thinking"), "signature", part.text("signature"))
+            case "redacted_thinking":
+                self.think("", "redacted", part.text("data"))
+            case "tool_use":
+                self.call(part.native_id("id"), part.text("name"), part.take("input"))
+            case "tool_result":
+                key, failed = part.native_id("tool_use_id"), part.says("is_error", True)
+                self.result(key, *self.spread(part, "content"), name=part.text("name"), failed=failed)
+            case "image" | "document" if part.inner("source").says("type", "text"):
+                part.inner("source").says("media_type", "text/plain")
+                self.text(part.inner("source").text("data"))
+            case _:
+                self.attached("block", part)
+
+    def media(self, part: WireObject) -> Media | None:
+        kind, source = part.text("type"), part.inner("source")
+        if kind in ("image", "document"):
+            if source.says("type", "base64"):
+                return Media(source.text("media_type"), data=source.text("data"))
+            if source.says("type", "url"):
+                return Media("application/pdf" if kind == "document" else "image/*", url=source.text("url"))
+        return None

@@ -1,22 +1,79 @@
-"""Anthropic Messages: a rendered transcript in, a request body out.
+"""Encode a rendered transcript as an Anthropic Messages request.
 
-Only the fields named here are ever sent (rulebook ANT-28).
+Only the fields named here are ever sent (rulebook ANT-28). The operations of Anthropic and of the clouds that serve
+Claude differ in three keys of the body and in the path (`Route`).
 """
 
 from collections.abc import Mapping, Sequence
+from typing import Literal
+from urllib.parse import quote as percent_encoded
 
-from actors.adapters.anthropic.routes import route_of
-from actors.adapters.closed_schemas import closed
+from msgspec import Struct
+
 from actors.adapters.marks import mark
-from actors.adapters.preamble import Preamble, Wire, chosen, system, written
 from actors.adapters.request import Settings, ToolSpec
-from actors.adapters.request_fields import Fields, with_fields
+from actors.adapters.request_head import Preamble, Wire, WireTable, chosen, system, with_fields, written
+from actors.adapters.schemas.closed import closed
 from actors.adapters.thinking import answer_tokens, claude_thinking
 from actors.adapters.writing import Writing
 from actors.core.data.jsonio import Json, is_blank, quote
 from actors.core.dialects.dialect import AnthropicDialect
 from actors.core.transcript.transcript import Titled
 from actors.core.values.content import Media, Thinking, ToolCall
+
+VERSION = "2023-06-01"
+
+
+class Route(Struct, frozen=True):
+    """One operation.
+
+    Args:
+        whole, streamed: Paths below the endpoint; `{model}` stands for the model's name.
+        version: The value of `anthropic_version` in the body; empty where a header names the version.
+        says_stream: Whether a body asks for a stream; where not, the path alone does.
+        framing: How events of a stream are told apart: server-sent events, or binary frames of AWS.
+    """
+
+    whole: str
+    streamed: str
+    version: str = ""
+    says_stream: bool = True
+    framing: Literal["sse", "aws"] = "sse"
+
+    def path(self, settings: Settings) -> str:
+        """Return where a request goes, below the endpoint."""
+        model = percent_encoded(settings.model, safe="@")  # Vertex AI separates a model's version by it
+        return (self.streamed if settings.stream else self.whole).format(model=model)
+
+    def opening(self, settings: Settings) -> Mapping[str, Wire]:
+        """Return the keys with which a body begins."""
+        return {"anthropic_version": self.version} if self.version else {"model": settings.model}
+
+    @property
+    def headers(self) -> tuple[tuple[str, str], ...]:
+        """The headers of every request, without credentials."""
+        return () if self.version else (("anthropic-version", VERSION),)
+
+
+_ROUTES: Mapping[str, Route] = {
+    "messages": Route("/v1/messages", "/v1/messages"),
+    "raw_predict": Route(
+        "/models/{model}:rawPredict", "/models/{model}:streamRawPredict", version="vertex-2023-10-16"
+    ),
+    "invoke_model": Route(
+        "/model/{model}/invoke",
+        "/model/{model}/invoke-with-response-stream",
+        version="bedrock-2023-05-31",
+        says_stream=False,
+        framing="aws",
+    ),
+}
+
+
+def route_of(dialect: AnthropicDialect) -> Route:
+    """Return the operation that takes a dialect's requests."""
+    return _ROUTES[dialect.request.route]
+
 
 UNSIGNED = "unsigned"
 """Kind of the seal of thinking that came without a signature, from a copy that wants it back all the same."""
@@ -79,7 +136,7 @@ def preamble(settings: Settings, dialect: AnthropicDialect, _: frozenset[str]) -
     """Return the preamble of a request; see `actors.adapters.codec.Codec`."""
     ends, most = mark(settings, dialect), answer_tokens(settings, dialect.request.max_tokens_default)
     said, tools, route = system(settings), settings.tools, route_of(dialect)
-    table: Fields = {
+    table: WireTable = {
         **route.opening(settings),
         "max_tokens": most,
         "tools": [_tool(tool, ends if tool is tools[-1] else {}) for tool in tools],

@@ -1,22 +1,109 @@
-"""OpenAI Chat Completions: an answer's bytes in, canonical events and a message out.
+"""Decode the answers of OpenAI Chat Completions and its vendors, and read foreign transcripts.
 
-A stream is `data: {chunk}` lines up to `data: [DONE]`. Text and reasoning come as deltas. Tool calls come
-as fragments, and the whole difficulty is which call a fragment belongs to: `actors.adapters.calls` has the rule.
+A stream is `data: {chunk}` lines up to `data: [DONE]`. Text and reasoning come as deltas. Tool calls come as fragments,
+and the difficulty is to find the call of a fragment: `actors.adapters.calls` has the rule.
 
-Reasoning comes in three ways, and is sealed where the dialect takes it back the same way
-(`actors.adapters.openai_chat.reasoning`). Elsewhere it is kept unsealed and is nobody's to replay.
+Reasoning comes in three ways:
+
+    reasoning_content   a field with the text. Its seal holds nothing else, because the text is all there is to replay.
+    reasoning_details   a gateway's list, in pieces or whole. The seal holds the list, in its order.
+    thinking_chunk      chunks of the content. The seal holds their other fields.
+
+Reasoning is sealed when the provider reports that the answer is complete, and only where the dialect accepts it back in
+the same way. Other reasoning is kept without a seal and is never replayed.
 """
 
 import re
+from collections.abc import Sequence
+from typing import ClassVar
 
-from actors.adapters.arriving import ArrivingCall
+from actors.adapters.arriving import ArrivingCall, Words
+from actors.adapters.assembly import Assembly
 from actors.adapters.base import Decoder
 from actors.adapters.calls import Slot, real_word, slot_of
 from actors.adapters.document import LongText
 from actors.adapters.failure import broken
-from actors.adapters.openai_chat.reasoning import ArrivingReasoning
-from actors.adapters.wire import Fields, fields, first, items, long_string, number, string
+from actors.adapters.reading import Reading
+from actors.adapters.wire import (
+    Fields,
+    WireObject,
+    fields,
+    first,
+    items,
+    json_text,
+    long_string,
+    number,
+    string,
+)
 from actors.core.data.jsonio import sanitised
+
+_WORDS = {"reasoning.text": "text", "reasoning.summary": "summary"}
+
+
+class ArrivingReasoning:
+    """The reasoning of one answer while it arrives. It is handed the answer each time: neither keeps the other alive.
+
+    Args:
+        carrier: How the dialect takes reasoning back.
+    """
+
+    def __init__(self, carrier: str) -> None:
+        self._carrier = carrier
+        self._parts: list[Words] = []
+        self._details: list[dict[str, object]] = []
+        self._more: dict[str, object] = {}
+
+    def take(self, answer: Assembly, delta: Fields) -> None:
+        """Take what a delta, or a whole message, says in fields of its own."""
+        details = [fields(item) for item in items(delta.get("reasoning_details"))]
+        words = long_string(delta.get("reasoning_content")) or long_string(delta.get("reasoning"))
+        for detail in details:
+            self._detail(detail)
+        words = words or "".join(map(_words_of, details))
+        if words or (details and self._carrier == "reasoning_details"):
+            self._say(answer, words)
+
+    def chunk(self, answer: Assembly, chunk: Fields) -> None:
+        """Take a chunk of type `thinking`, whole or a piece of one."""
+        thinking = chunk.get("thinking")
+        pieces = [string(fields(item).get("text")) for item in items(thinking)]
+        known = ("type", "thinking")
+        self._more |= {key: value for key, value in chunk.items() if key not in known and value is not None}
+        self._say(answer, long_string(thinking) or "".join(pieces))
+
+    def seal(self, answer: Assembly) -> None:
+        """Seal what has arrived, where the dialect takes it back. Doing it twice changes nothing."""
+        for part in self._parts:
+            if self._carrier == "reasoning_content":
+                answer.seal(part, self._carrier, self._carrier)
+            elif self._carrier == "thinking_chunk":
+                last = part is self._parts[-1]
+                answer.seal(part, self._carrier, json_text(self._more if last else {}))
+            elif self._carrier == "reasoning_details" and self._details and part is self._parts[0]:
+                answer.seal(part, self._carrier, json_text(self._details))
+
+    def _say(self, answer: Assembly, piece: str | LongText) -> None:
+        part = answer.latest_words("thinking")
+        if part not in self._parts:
+            self._parts.append(part)
+        answer.say(part, piece)
+
+    def _detail(self, detail: Fields) -> None:
+        """Add a detail, or a piece to the one it continues: words of the same kind and index."""
+        last = self._details[-1] if self._details else {}
+        words = _WORDS.get(string(detail.get("type")))
+        same = all(key in detail and last.get(key) == detail[key] for key in ("type", "index"))
+        if words is None or not same:
+            self._details.append(dict(detail))
+            return
+        joined = string(last.get(words)) + string(detail.get(words))
+        last.update({key: value for key, value in detail.items() if value is not None})
+        last[words] = joined
+
+
+def _words_of(detail: Fields) -> str:
+    return string(detail.get(_WORDS.get(string(detail.get("type")), "")))
+
 
 _LEGACY = "function_call"  # the one call of the protocol before tools
 _CALLS = ("tool_calls", _LEGACY)
@@ -218,3 +305,83 @@ def _given(figures: tuple[object, ...]) -> int | None:
     """Return the figure that is given under one of several names; a 0 does not hide another."""
     given = [figure for each in figures if (figure := number(each)) is not None]
     return next(filter(None, given), 0) if given else None
+
+
+# Calls of the client's tools; a provider's own have other types.
+_OURS = ("", "function", "custom", "tool_call")
+
+
+class ChatReading(Reading):
+    """A Chat Completions transcript being read."""
+
+    instructors: ClassVar[Sequence[str]] = ("system", "developer")
+
+    def said(self, role: str, message: WireObject) -> None:
+        match role:
+            case "assistant":
+                self.think(self._reasoning(message))
+                self.parts(message)
+                self.text(message.text("refusal"))
+                self._calls(message)
+            case "tool":
+                self._calls(message)  # it may answer one of those found beside it
+                key, name = message.native_id("tool_call_id"), message.text("name")
+                self.result(key, *self.spread(message, "content"), name=name)
+            case "function":  # the old protocol has no ids and pairs by name
+                self.result("", message.take("content"), name=message.text("name"))
+            case _:
+                super().said(role, message)
+
+    def part(self, part: WireObject) -> None:
+        if not part.says("type", "thinking"):
+            super().part(part)
+            return
+        chunks = [chunk for chunk in part.each("thinking") if isinstance(chunk, WireObject)]
+        for chunk in chunks:
+            chunk.says("type", "text")
+        self.think(part.text("thinking") or "".join(chunk.text("text") for chunk in chunks))
+
+    def _reasoning(self, message: WireObject) -> str:
+        """Return the words of reasoning beside the content. Its state is not kept: nobody may have it back.
+
+        A gateway may say the same words under several names.
+        """
+        words = message.text("reasoning_content") or message.text("reasoning")
+        message.says("reasoning", words)
+        details: list[str] = []
+        for detail in message.each("reasoning_details"):
+            if isinstance(detail, WireObject):
+                detail.says("type", "reasoning.text", "reasoning.summary")
+                details.append(detail.text("text") or detail.text("summary"))
+        if words and details and "".join(details) != words:
+            self.note("reasoning_details that say something else than the reasoning left out")
+        return words or "".join(details)
+
+    def _calls(self, message: WireObject) -> None:
+        for call in message.each("tool_calls"):
+            if isinstance(call, WireObject):
+                self._call(call)
+            else:
+                self.fold("item that is no tool call", call)
+        if legacy := message.inner("function_call"):
+            self._legacy_call(legacy.text("name"), legacy.take("arguments"))
+
+    def _legacy_call(self, name: str, given: object) -> None:
+        """Take a call of the old protocol, which has no ids. Some hosts put an empty one into every answer: no call."""
+        if name.strip():
+            self.call("", name, given, has_name=True)
+        elif given and given != "{}":
+            self.fold("function_call without a name", given)
+
+    def _call(self, call: WireObject) -> None:
+        """Take a call of type `function` or `custom`, or with name and arguments beside its id."""
+        if (kind := call.text("type")) not in _OURS:
+            self.fold(f"call of type {kind[:40]!r}", call.whole())
+            return
+        call.take("index")  # the list says as much
+        key, custom = call.native_id("id"), call.inner("custom")
+        if custom:
+            self.call(key, custom.text("name"), custom.take("input"), free=True)
+        else:
+            function = call.inner("function") or call
+            self.call(key, function.text("name"), function.take("arguments", "input"))

@@ -10,11 +10,19 @@ call, and stands in the call. Where the dialect has none, none comes here.
 from collections.abc import Mapping, Sequence
 
 from actors.adapters.marks import mark
-from actors.adapters.openai_chat.schema import moonshot
 from actors.adapters.outputs import named_schema
-from actors.adapters.preamble import Preamble, Wire, chosen, opened, system, written
 from actors.adapters.request import Settings, ToolSpec
-from actors.adapters.request_fields import Fields, with_fields
+from actors.adapters.request_head import (
+    Preamble,
+    Wire,
+    WireTable,
+    chosen,
+    opened,
+    system,
+    with_fields,
+    written,
+)
+from actors.adapters.schemas.moonshot import moonshot
 from actors.adapters.writing import Writing
 from actors.core.data.jsonio import Json, dump, is_blank, nest, parse, quote, unquote
 from actors.core.dialects.dialect import ChatDialect
@@ -159,7 +167,7 @@ def preamble(settings: Settings, dialect: ChatDialect, _: frozenset[str]) -> Pre
     if counted and "stream_options" in settings.omitted:
         counted = False
         losses.append("stream_options")
-    table: Fields = {
+    table: WireTable = {
         "model": settings.model,
         "tools": [_tool(tool, dialect, losses) for tool in settings.tools],
         "tool_choice": _choice(settings, dialect),

@@ -1,4 +1,4 @@
-"""OpenAI Responses: an answer's bytes in, canonical events and a message out.
+"""Decode the answers of OpenAI Responses, and read foreign transcripts.
 
 An answer is a list of items: messages, reasoning, calls. A stream has each item as `output_item.added`, deltas and
 `output_item.done`, and ends with one of `response.completed`, `response.incomplete` and `response.failed`. Items are
@@ -11,11 +11,15 @@ read as good ones.
 A reasoning item that can be sent again is sealed as the JSON text of the item, with nothing in it but what the
 API takes back. The phase of a message is sealed beside it (`Thinking("", Seal("phase", ...))` in front of its text),
 and so is the id of an item (`"item"`) where items go back with theirs.
+
+In foreign transcripts, everything that the model made in a row (reasoning, text, calls) is one message, and so is a row
+of outputs. Items of an unknown type are kept as labelled text: references to items that a provider stored, and the
+items of its own tools, which are no calls of the client.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from actors.adapters.arriving import ArrivingCall, Own, Part, Words
 from actors.adapters.base import Decoder
@@ -23,11 +27,13 @@ from actors.adapters.calls import Slot, real_word, slot_of
 from actors.adapters.classify import cut
 from actors.adapters.document import LongText
 from actors.adapters.failure import broken
-from actors.adapters.wire import Fields, argument_text, fields, items, long_string, number, string
+from actors.adapters.reading import Reading
+from actors.adapters.wire import Fields, WireObject, argument_text, fields, items, long_string, number, string
+from actors.core.data.ingest import ingest
 from actors.core.data.jsonio import JsonValue, dump, sanitised
 from actors.core.dialects.dialect import ResponsesReasoning
 from actors.core.transcript.projection import REASONING_ID, flat_name
-from actors.core.values.content import Media
+from actors.core.values.content import Media, Speaker
 
 _OWN = frozenset(
     {"web_search_call", "file_search_call", "code_interpreter_call", "mcp_call", "mcp_list_tools"}
@@ -333,3 +339,71 @@ def _parts(item: Fields, key: str) -> list[JsonValue]:
     kind = "summary_text" if key == "summary" else "reasoning_text"
     texts = (string(fields(part).get("text")) for part in items(item.get(key)))
     return [{"type": kind, "text": text} for text in texts]
+
+
+_OUTPUTS = ("function_call_output", "custom_tool_call_output", "tool message")
+# Not part of the conversation, or something that only its provider can read.
+_LEFT_OUT = ("additional_tools", "compaction", "compaction_summary", "compaction_trigger")
+
+
+class ItemsReading(Reading):
+    """A Responses transcript being read."""
+
+    container: ClassVar[str] = "input"
+    instructors: ClassVar[Sequence[str]] = ("system", "developer")
+    stray_message: ClassVar[str] = "entry that is no item"
+
+    def message(self, item: WireObject) -> None:
+        kind, role = item.text("type"), item.fields.get("role")
+        # A message may leave its type out; one of the other API's tools has none.
+        if not kind and "role" in item.fields:
+            kind = "tool message" if role == "tool" else "message"
+        self.begin(_speaker(kind, role), joins=True)
+        item.says("status", "completed")
+        match kind:
+            case "message":
+                self.said(item.text("role"), item)
+            case "reasoning":
+                self._reasoning(item)
+            case "function_call" | "custom_tool_call":
+                free, key = kind == "custom_tool_call", item.native_id("call_id", "id")
+                given = item.take("input", "arguments") if free else item.take("arguments", "input")
+                self.call(key, item.text("name"), given, item.text("namespace"), free=free)
+            case "item_reference":
+                self.fold("reference to an item that its provider keeps", item.take("id"))
+            case "image_generation_call" if data := item.text("result"):
+                self.note("image made by its provider's tool kept as an image of the model's")
+                self.say(Media(f"image/{item.text('output_format') or 'png'}", data))
+            case _ if kind in _OUTPUTS:
+                item.says("role", "tool")
+                key = item.native_id("call_id", "tool_call_id")
+                name = flat_name(item.text("namespace"), item.text("name"))
+                if item.says("status", "in_progress", "incomplete") and not item.fields.get("output"):
+                    self.pending(key, name)
+                else:
+                    self.result(key, *self.spread(item, "output", "content"), name=name)
+            case _ if kind in _LEFT_OUT:
+                self.note(f"item of type {kind!r} left out")
+                item.whole()
+            case _:
+                self.fold(f"item of type {kind[:40]!r}", item.whole())
+
+    def _reasoning(self, item: WireObject) -> None:
+        """Take reasoning, sealed as the whole item where it holds more than words."""
+        parts = [
+            part for part in (*item.each("summary"), *item.each("content")) if isinstance(part, WireObject)
+        ]
+        for part in parts:
+            part.says("type", "summary_text", "reasoning_text")
+        words = "\n\n".join(text for part in parts if (text := part.text("text")))
+        state = ingest(item.whole()).json.decode() if item.fields.get("encrypted_content") else ""
+        self.think(words, "reasoning_item", state)
+
+
+def _speaker(kind: str, role: object) -> Speaker:
+    if kind in _OUTPUTS:
+        return "tool"
+    if kind == "message":
+        return "model" if role == "assistant" else "human"
+    is_models = kind.endswith("_call") or kind in ("reasoning", "mcp_list_tools", "mcp_approval_request")
+    return "model" if is_models else "human"

@@ -10,9 +10,8 @@ directly after their calls (rulebook OAR-14).
 from collections.abc import Mapping, Sequence
 
 from actors.adapters.outputs import named_schema
-from actors.adapters.preamble import Preamble, Wire, chosen, system, written
 from actors.adapters.request import Settings, ToolSpec
-from actors.adapters.request_fields import Fields, with_fields
+from actors.adapters.request_head import Preamble, Wire, WireTable, chosen, system, with_fields, written
 from actors.adapters.writing import Writing
 from actors.core.data.jsonio import Json, JsonValue, dump, nest, parse, quote, unquote
 from actors.core.dialects.dialect import ResponsesDialect
@@ -178,7 +177,7 @@ def preamble(settings: Settings, dialect: ResponsesDialect, _: frozenset[str]) -
     if settings.logprobs is not None:
         included.append("message.output_text.logprobs")
     summary = "auto" if settings.display == "summarized" else None
-    table: Fields = {
+    table: WireTable = {
         "model": settings.model,
         "store": False,
         "include": included,

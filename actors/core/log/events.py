@@ -93,7 +93,7 @@ class Omission(Form, frozen=True):
     """A parameter that a request leaves out because its provider refused it.
 
     Args:
-        name: Its name (`actors.adapters.omissions`).
+        name: Its name (`actors.adapters.settings`).
         is_value: Whether the provider rejected its value; else it does not support the parameter at all.
     """
 

@@ -1,6 +1,6 @@
 """What refusals teach of a model, in the form of the `[models."PROVIDER:GLOB"]` table of `actors.toml`.
 
-In:  a binding, and the names of the parameters that its provider does not support (`actors.adapters.omissions`).
+In:  a binding, and the names of the parameters that its provider does not support (`actors.adapters.settings`).
 Out: the fields of the table, and the table as text.
 
 A parameter that no field of the table describes stands in a comment: it is left out for the life of a runtime only.

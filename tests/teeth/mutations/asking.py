@@ -66,14 +66,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "settings: a setting with a row in the table is stored and never sent",
-        "actors/adapters/request_fields.py:with_fields",
+        "actors/adapters/request_head.py:with_fields",
         "_put(table, field_name(name, dialect), dict(value) if name == 'metadata' else value)",
         "None",
         (f"{TABLE}::test_every_setting_changes_the_request_or_is_reported_as_a_loss",),
     ),
     Mutation(
         "settings: a setting that a family lacks is omitted without a loss",
-        "actors/adapters/request_fields.py:is_lacking",
+        "actors/adapters/request_head.py:is_lacking",
         "not field or name in request.lacks",
         "name in request.lacks",
         (TABLE,),
@@ -130,7 +130,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "output: a strict schema leaves objects open",
-        "actors/adapters/closed_schemas.py:_Closing._close",
+        "actors/adapters/schemas/closed.py:_Closing._close",
         'made["additionalProperties"] = False',
         "pass",
         (OUTPUT,),

@@ -78,7 +78,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "choosing: Gemini may call any tool",
-        "actors/adapters/gemini/encode.py:_calling",
+        "actors/adapters/gemini.py:_calling",
         '{**..., "allowedFunctionNames": [choice.name]}',
         "{**...}",
         CHOICE,

@@ -19,7 +19,7 @@ WALKS = "tests/test_walks.py::test_no_request_of_a_random_walk_is_refused_or_cha
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "bedrock: tools that were called are not declared once they are off",
-        "actors/adapters/converse/encode.py:preamble",
+        "actors/adapters/converse.py:preamble",
         '[*settings.tools, *(ToolSpec(name, "", _ANY_INPUT) for name in sorted(called))]',
         "settings.tools",
         ("tests/adapters/test_converse_encode.py",),
@@ -33,21 +33,21 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "bedrock: a blank result goes as it is",
-        "actors/adapters/converse/encode.py:ConverseWriter._said",
+        "actors/adapters/converse.py:ConverseWriter._said",
         "self._nothing if self._nothing != b'\"\"' and is_blank(json) else json",
         "json",
         ("tests/adapters/test_converse_encode.py", GENERATED),
     ),
     Mutation(
         "bedrock: a stream that is cut before its end passes",
-        "actors/adapters/converse/decode.py:ConverseDecoder.stream_end",
+        "actors/adapters/converse.py:ConverseDecoder.stream_end",
         "self._stopped and not self.ended",
         "not self.ended",
         ("tests/adapters/test_converse_decode.py",),
     ),
     Mutation(
         "bedrock: a frame's checksum is not looked at",
-        "actors/adapters/converse/frames.py:_event",
+        "actors/adapters/framing.py:_event",
         'crc32(frame[:-_CRC]) != unpack_from(">I", frame, len(frame) - _CRC)[0]',
         'False and crc32(frame[:-_CRC]) != unpack_from(">I", frame, len(frame) - _CRC)[0]',
         ("tests/test_outside_frames.py",),
@@ -75,7 +75,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "decode: an error written among the events as plain JSON is a cut stream",
-        "actors/adapters/sse.py:EventParser._take",
+        "actors/adapters/framing.py:EventParser._take",
         'self._stray or line.startswith((b"{", b"["))',
         'False and line.startswith((b"{", b"["))',
         ("tests/adapters/test_decode_cuts.py",),
@@ -204,7 +204,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "decode, bedrock: cited words are left out with their citations",
-        "actors/adapters/converse/decode.py:ConverseDecoder._delta",
+        "actors/adapters/converse.py:ConverseDecoder._delta",
         '"citationsContent" in delta',
         '"citationsContents" in delta',
         ("tests/adapters/test_left_out.py",),
@@ -334,7 +334,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "gemini: a response goes without the id of its call",
-        "actors/adapters/gemini/encode.py:GeminiWriter.result",
+        "actors/adapters/gemini.py:GeminiWriter.result",
         "_identified(call_id, name)",
         '_identified("", name)',
         (GEMINI_ENCODE,),
@@ -355,21 +355,21 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "gemini: a signature moves to every later part",
-        "actors/adapters/gemini/encode.py:GeminiWriter.block",
+        "actors/adapters/gemini.py:GeminiWriter.block",
         "signature, self._signature = (self._signature, None)",
         "signature = self._signature",
         (GEMINI_ENCODE, GEMINI_TURNS),
     ),
     Mutation(
         "gemini: text goes on in a signed part",
-        "actors/adapters/gemini/decode.py:GenerateContentDecoder._signed_text",
+        "actors/adapters/gemini.py:GenerateContentDecoder._signed_text",
         'self._text("text", text, signed=True)',
         'self._text("text", text)',
         (GEMINI_DECODE,),
     ),
     Mutation(
         "gemini: a stream may end without a finish reason",
-        "actors/adapters/gemini/decode.py:GenerateContentDecoder.event",
+        "actors/adapters/gemini.py:GenerateContentDecoder.event",
         'candidate = first(payload.get("candidates"))',
         """
         candidate = first(payload.get("candidates"))
@@ -458,21 +458,21 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "schemas: a choice at the root is sent",
-        "actors/adapters/schemas.py:_Rooting._flat",
+        "actors/adapters/schemas/rooted.py:_Rooting._flat",
         "{key: value for key, value in schema.items() if key not in _FLATTENED}",
         "dict(schema)",
         ("tests/adapters/test_tool_schemas.py",),
     ),
     Mutation(
         "schemas: what one arm demands is demanded of all",
-        "actors/adapters/schemas.py:_united",
+        "actors/adapters/schemas/rooted.py:_united",
         "[name for name in demands[0] if all((name in others for others in demands))]",
         "demands[0]",
         ("tests/adapters/test_tool_schemas.py",),
     ),
     Mutation(
         "gemini: a piece of a call is taken for a call",
-        "actors/adapters/gemini/decode.py:GenerateContentDecoder._function_call",
+        "actors/adapters/gemini.py:GenerateContentDecoder._function_call",
         'given.get("partialArgs") or given.get("willContinue")',
         "False",
         (GEMINI_DECODE,),
@@ -507,14 +507,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "gemini: a failed result is an output",
-        "actors/adapters/gemini/encode.py:GeminiWriter.result",
+        "actors/adapters/gemini.py:GeminiWriter.result",
         'b"error" if failed else b"output"',
         'b"output"',
         (TOLD,),
     ),
     Mutation(
         "bedrock: a failed result has succeeded",
-        "actors/adapters/converse/encode.py:ConverseWriter.result",
+        "actors/adapters/converse.py:ConverseWriter.result",
         "failed",
         "False",
         (TOLD,),

@@ -106,7 +106,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "large events: a line that is no data may be as large as an answer",
-        "actors/adapters/sse.py:EventParser._check",
+        "actors/adapters/framing.py:EventParser._check",
         'not line.startswith(b"data")',
         "False",
         ("tests/adapters/test_sse.py", "tests/test_faulty_streams.py"),

@@ -85,7 +85,7 @@ MUTATIONS = (
     ),
     Mutation(
         "edges: underscores are a part of numbers in headers",
-        "actors/adapters/times.py:number",
+        "actors/adapters/retry_after.py:number",
         "isnan(read) or '_' in value",
         "isnan(read)",
         ("tests/adapters/test_times.py::test_what_is_no_time_is_not_there",),
@@ -141,14 +141,14 @@ MUTATIONS = (
     ),
     Mutation(
         "events: an event may have any number of lines",
-        "actors/adapters/sse.py:EventParser._take",
+        "actors/adapters/framing.py:EventParser._take",
         "len(self._data) == MAX_LINES",
         "False",
         ("tests/adapters/test_sse.py::test_an_event_has_a_bounded_number_of_lines_of_data",),
     ),
     Mutation(
         "events: a byte order mark before a line that has not ended is a part of its field",
-        "actors/adapters/sse.py:EventParser.feed",
+        "actors/adapters/framing.py:EventParser.feed",
         "del self._begun[:len(_MARK)]",
         "pass",
         ("tests/adapters/test_sse.py::test_a_byte_order_mark_may_stand_before_a_large_line_of_data",),

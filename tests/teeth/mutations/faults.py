@@ -54,14 +54,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "a stream may begin with a byte order mark",
-        "actors/adapters/sse.py:EventParser._whole_line",
+        "actors/adapters/framing.py:EventParser._whole_line",
         "line = line.removeprefix(_MARK)",
         "",
         ("tests/adapters/test_sse.py",),
     ),
     Mutation(
         "an event without its blank line is read at the end",
-        "actors/adapters/sse.py:EventParser.close",
+        "actors/adapters/framing.py:EventParser.close",
         "self._dispatch(events)",
         "",
         (f"{_STREAMS}::test_a_stream_that_is_written_oddly_is_read_as_any_other",),

@@ -89,7 +89,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "hosts: a cloud is told the model in the body too",
-        "actors/adapters/anthropic/routes.py:Route.opening",
+        "actors/adapters/anthropic/encode.py:Route.opening",
         "{'anthropic_version': self.version}",
         "{'anthropic_version': self.version, 'model': settings.model}",
         (f"{CLAUDE}::test_a_conversation_with_thinking_and_tools_meets_no_refusal",),
@@ -103,7 +103,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "hosts: a fault in a binary stream loses the text before it",
-        "actors/adapters/anthropic/chunks.py:ChunkParser.feed",
+        "actors/adapters/framing.py:ChunkParser.feed",
         "not events",
         "True",
         (f"{CLAUDE}::test_a_frame_without_a_chunk_is_a_fault_that_keeps_the_text_before_it",),

@@ -12,14 +12,14 @@ GUESSES = "tests/adapters/test_recognition.py"
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "import: what is unread below a key that was read is not named",
-        "actors/adapters/wire_object.py:WireObject.unread",
+        "actors/adapters/wire.py:WireObject.unread",
         "self._opened[key]",
         "self._opened[key][:0]",
         (UNREAD,),
     ),
     Mutation(
         "import: a value of another type than its reader wants counts as read",
-        "actors/adapters/wire_object.py:WireObject.take",
+        "actors/adapters/wire.py:WireObject.take",
         """
         if value is not None and isinstance(value, kind):
             self._taken.add(key)
@@ -54,14 +54,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "import: a transcript of another dialect is read all the same",
-        "actors/adapters/recognition.py:recognise",
+        "actors/adapters/importing.py:recognise",
         "plain_marks and named.family not in plain_marks",
         "plain_marks and (not plain_marks)",
         (TRIPS,),
     ),
     Mutation(
         "import: a format is guessed although a message does not have its shape",
-        "actors/adapters/recognition.py:_guess",
+        "actors/adapters/importing.py:_guess",
         "at is None",
         "at is None or mark.is_plain",
         (GUESSES,),
@@ -82,7 +82,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "import: a provider's own tool becomes a function of the client",
-        "actors/adapters/declared.py:_tools",
+        "actors/adapters/importing.py:_tools",
         'kind in ("", "function", "custom")',
         'kind != "namespace"',
         (FILES,),

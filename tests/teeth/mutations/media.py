@@ -10,14 +10,14 @@ REFUSED = "tests/test_refused_schemas.py"
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "keys: two made keys may be the same",
-        "actors/adapters/tool_schemas.py:_made_keys",
+        "actors/adapters/schemas/host.py:_made_keys",
         "(made := property_key(own, pattern, probe)) in owned or made in keys",
         "(made := property_key(own, pattern, probe)) in keys",
         (KEYS,),
     ),
     Mutation(
         "keys: a reference does not follow the key that it names",
-        "actors/adapters/tool_schemas.py:_Renaming._under",
+        "actors/adapters/schemas/host.py:_Renaming._under",
         "return self._reference(value)",
         "return value",
         (KEYS,),
@@ -45,7 +45,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "patterns: an escaped parenthesis begins a lookaround",
-        "actors/adapters/tool_schemas.py:_Pruning._takes",
+        "actors/adapters/schemas/host.py:_Pruning._takes",
         '_ESCAPES.sub("", pattern)',
         "pattern",
         (KEYS,),
@@ -115,7 +115,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "schemas: a refusal names keys as the provider knows them",
-        "actors/adapters/refused_tools.py:refused_tool",
+        "actors/adapters/refused_parts.py:refused_tool",
         "made.get(key, key)",
         "key",
         (REFUSED,),

@@ -73,7 +73,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "refusals: all attachments become notes where one is pointed at",
-        "actors/adapters/refused_media.py:_is_at",
+        "actors/adapters/refused_parts.py:_is_at",
         "part[:least] == place[:least]",
         "True",
         (MEDIA, "tests/adapters/test_refused_media.py"),

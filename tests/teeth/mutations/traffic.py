@@ -64,14 +64,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "resets: a moment is a duration",
-        "actors/adapters/times.py:ahead",
+        "actors/adapters/retry_after.py:ahead",
         "read <= MAX_WAIT",
         "True",
         (f"{TIMES}::test_a_time_is_read_in_every_form", RESETS),
     ),
     Mutation(
         "resets: a moment is compared with this machine's clock",
-        "actors/adapters/times.py:server_clock",
+        "actors/adapters/retry_after.py:server_clock",
         "now if told is None else told",
         "now",
         (f"{TIMES}::test_a_moment_is_compared_with_the_clock_of_the_server_that_names_it",),
@@ -134,7 +134,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "pages: the query of a redirect is shown",
-        "actors/adapters/pages.py:redirect",
+        "actors/adapters/classify.py:redirect",
         'headers.get("location", "").strip().partition("?")[0].partition("#")[0]',
         'headers.get("location", "").strip()',
         (PAGES,),

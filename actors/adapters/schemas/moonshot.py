@@ -6,7 +6,7 @@ the values show is written down, and what may be anything is said to be any of t
 
 from functools import lru_cache
 
-from actors.adapters.schemas import Schema, listed
+from actors.adapters.schemas.rooted import Schema, listed
 from actors.core.data.jsonio import Json, JsonValue, dump, parse
 from actors.core.schemas.json_schema import below
 

@@ -7,7 +7,7 @@ items, and anything beside `anyOf`. What the subset cannot say in other words is
 from collections.abc import Mapping
 from functools import lru_cache
 
-from actors.adapters.schemas import Schema, listed
+from actors.adapters.schemas.rooted import Schema, listed
 from actors.core.data.jsonio import Json, JsonValue, dump, parse, pointed
 
 _KEPT: Mapping[str, tuple[type, ...]] = {

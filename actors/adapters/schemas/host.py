@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from actors.adapters.schemas import Schema, nodes, rooted
+from actors.adapters.schemas.rooted import Schema, nodes, rooted
 from actors.core.data.jsonio import Json, JsonValue, dump, parse
 from actors.core.models.concerns import Patterns
 from actors.core.schemas.json_schema import LISTS, MAPS, below, is_schema

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from actors.adapters.schemas import Schema, listed, nodes
+from actors.adapters.schemas.rooted import Schema, listed, nodes
 from actors.core.data.jsonio import Json, JsonValue, dump, parse
 from actors.core.schemas.json_schema import below
 

@@ -1,0 +1,376 @@
+"""AWS Bedrock Converse: encode requests, decode answers, read foreign transcripts.
+
+A block is an object with one key, which names its kind. The path of a request holds the model and whether the answer
+is streamed. Only the fields named here are ever sent (rulebook BED-11).
+
+A stream is a sequence of events: `messageStart`, then blocks one after the other (deltas, stop, each with the block's
+index; a tool call has a start as well), `messageStop` with the reason, `metadata` with the token figures. An exception
+may come at any time after the 200. The message is complete once `messageStop` was seen; the figures may be lost.
+Reasoning is kept verbatim with its signature. Both may come in pieces, the redacted form in base64.
+
+In foreign transcripts, a block with several keys is read as several blocks. Blocks are read in any message: a result in
+an assistant message is still a result.
+"""
+
+from base64 import b64decode, b64encode
+from binascii import Error as NotBase64
+from collections.abc import Sequence
+from typing import ClassVar, Literal
+from urllib.parse import quote as percent
+
+from actors.adapters.arriving import ArrivingCall, Own, Part, Words
+from actors.adapters.base import Decoder
+from actors.adapters.calls import Slot, real_word, slot_of
+from actors.adapters.codec import Codec
+from actors.adapters.failure import broken
+from actors.adapters.framing import FrameParser
+from actors.adapters.marks import mark
+from actors.adapters.outputs import NAME
+from actors.adapters.reading import Reading, as_text, blob
+from actors.adapters.request import Settings, ToolSpec
+from actors.adapters.request_head import Preamble, Wire, WireTable, chosen, opened, system, with_fields
+from actors.adapters.schemas.closed import closed
+from actors.adapters.thinking import answer_tokens, claude_thinking
+from actors.adapters.wire import Fields, WireObject, fields, items, long_string, string
+from actors.adapters.writing import Writing
+from actors.core.data.jsonio import Json, is_blank, quote
+from actors.core.dialects.dialect import ConverseDialect
+from actors.core.models.concerns import Role
+from actors.core.transcript.transcript import Titled
+from actors.core.values.content import Media, Thinking, ToolCall
+
+_FORMATS = {"text/markdown": "md", "text/plain": "txt"}  # the others are called as their media type is
+_ANY_INPUT = Json(b'{"type":"object","properties":{}}')
+
+
+class ConverseWriter(Writing):
+    """Writes `messages`, block by block."""
+
+    natives = False
+
+    def __init__(self, dialect: ConverseDialect, last_role: Role | None) -> None:
+        super().__init__(dialect, last_role)
+        self._nothing = quote(dialect.turns.empty_result or "")
+
+    def text(self, json: Json) -> None:
+        self.block(b'{"text":', json, b"}")
+
+    def thinking(self, block: Thinking) -> None:
+        """Write sealed reasoning as it came; the renderer lets no other pass."""
+        assert block.seal is not None
+        if block.seal.kind == "redacted":
+            self.block(b'{"reasoningContent":{"redactedContent":', block.seal.data, b"}}")
+        else:
+            opening = b'{"reasoningContent":{"reasoningText":{"text":'
+            self.block(opening, block.json, b',"signature":')
+            self.more(block.seal.data, b"}}}")
+
+    def media(self, media: Media, title: str) -> None:
+        self.block(_media(media, title))
+
+    def call(self, call_id: str, name: str, call: ToolCall) -> None:
+        opening = b'{"toolUse":{"toolUseId":"%b","name":"%b","input":' % (call_id.encode(), name.encode())
+        self.block(opening + call.json + b"}}")
+
+    def result(self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]) -> None:
+        """Write a `toolResult` block: its text and its media. Beside media, no text need stand for a blank one."""
+        self.block(b'{"toolResult":{"toolUseId":"%b","content":[' % call_id.encode())
+        self._comma = b""
+        if json != b'""' or not media:
+            self.block(b'{"text":', self._said(json), b"}")
+        for item, title in media:
+            self.block(_media(item, title))
+        self._loose.append(b'],"status":"error"}}' if failed else b'],"status":"success"}}')
+        self._comma = b","
+
+    def _said(self, json: Json) -> Json:
+        """Return a result's text, or what stands for one that is blank (BED-04)."""
+        return self._nothing if self._nothing != b'""' and is_blank(json) else json
+
+
+def _media(media: Media, title: str) -> bytes:
+    """Write an attachment. A document has the name the transcript gave it, and a text beside it (BED-13)."""
+    source = b'"source":{"bytes":%b}' % quote(media.data)
+    kind = (_FORMATS.get(media.mime) or media.mime.partition("/")[2]).encode()
+    form = b'"format":"%b",' % kind
+    if media.mime.startswith("image/"):
+        return b'{"image":{%b%b}}' % (form, source)
+    name = title.encode()
+    words = b'{"text":"Attached document: %b (%b)."}' % (name, kind)
+    return words + b',{"document":{%b"name":"%b",%b}}' % (form, name, source)
+
+
+def preamble(settings: Settings, dialect: ConverseDialect, called: frozenset[str]) -> Preamble:
+    """Return the preamble of a request; see `actors.adapters.codec.Codec`.
+
+    Where the settings name no tool, those that were called are declared (BED-03). There is no tool choice that forbids
+    calls, so `none` is `auto` and a loss.
+    """
+    ends, said = mark(settings, dialect), system(settings)
+    tools = [*settings.tools, *(ToolSpec(name, "", _ANY_INPUT) for name in sorted(called))]
+    forced = _forced(settings)
+    told = forced or (settings.tools and settings.tool_choice == "auto") or not tools
+    limited = settings.max_tokens is not None or settings.thinking == "manual"
+    table: WireTable = {
+        "toolConfig": {
+            "tools": [*map(_tool, tools), ends] if tools else None,
+            "toolChoice": forced,
+        },
+        "inferenceConfig": {
+            "maxTokens": answer_tokens(settings, _ROOM) if limited else None,
+        },
+        "additionalModelRequestFields": {
+            "thinking": claude_thinking(settings, dialect)
+        },  # for the model's vendor
+        "outputConfig": {"effort": settings.effort, "textFormat": _answer(settings)},
+        "system": [{"text": said}, ends] if said else None,
+    }
+    path = f"/model/{percent(settings.model, safe='')}/{'converse-stream' if settings.stream else 'converse'}"
+    assumed = tuple([f"a tool {name!r}" for name in sorted(called)])
+    losses = () if told else ("tool_choice",)
+    return Preamble(
+        path, opened(with_fields(table, settings, dialect), "messages"), b"", losses=losses, assumed=assumed
+    )
+
+
+def _forced(settings: Settings) -> Wire:
+    """Return the tool choice that forces a tool, if one does."""
+    choice = chosen(settings)
+    if isinstance(choice, ToolSpec):
+        return {"tool": {"name": choice.name}}
+    return {"any": b"{}"} if choice == "required" else None
+
+
+def _answer(settings: Settings) -> Wire:
+    """Return the schema of the answer, every object of it closed: a text that holds JSON."""
+    schema = None if settings.output is None else closed(settings.output)
+    if schema is None:
+        return None
+    return {"type": "json_schema", "structure": {"jsonSchema": {"name": NAME, "schema": schema.decode()}}}
+
+
+_ROOM = 4096
+"""Tokens of an answer behind manual thinking where nobody said how many."""
+
+
+def _tool(tool: ToolSpec) -> dict[str, Wire]:
+    about = tool.description if tool.description.strip() else None
+    return {"toolSpec": {"name": tool.name, "description": about, "inputSchema": {"json": tool.parameters}}}
+
+
+_FIGURES = {
+    "inputTokens": (0,),
+    "outputTokens": (1,),
+    "cacheReadInputTokens": (0, 2),
+    "cacheWriteInputTokens": (0, 3),
+}
+
+
+class ConverseDecoder(Decoder):
+    """Reads events, and a whole body as blocks that start and stop at once."""
+
+    frames = FrameParser
+    _stopped = False
+
+    def begin(self) -> None:
+        super().begin()
+        self._open: dict[Slot, Part] = {}
+        self._seals: dict[tuple[Part, str], list[str]] = {}
+
+    def event(self, name: str, payload: Fields) -> None:
+        match name:
+            case "contentBlockDelta":
+                self._delta(slot_of(payload.get("contentBlockIndex")), fields(payload.get("delta")))
+            case "contentBlockStart":
+                self._start(slot_of(payload.get("contentBlockIndex")), fields(payload.get("start")))
+            case "contentBlockStop":
+                self._stop(slot_of(payload.get("contentBlockIndex")))
+            case "messageStop":
+                self._message_stop(payload)
+            case "metadata":
+                self.count(payload.get("usage"), _FIGURES)
+                self.stream_end()
+            case "exception":
+                self.report(payload)
+            case _:
+                pass  # `messageStart`, and what comes to be
+
+    def done(self) -> None:
+        self.stream_end()
+
+    def stream_end(self) -> None:
+        """End the answer if it has a reason to stop. What comes between the reason and the figures belongs to it."""
+        if self._stopped and not self.ended:
+            unended = [part for slot in list(self._open) if (part := self._close(slot)) is not None]
+            self.end_all(unended)
+            self.ended = True
+
+    def body(self, body: Fields) -> None:
+        message = fields(fields(body.get("output")).get("message"))
+        if not isinstance(message.get("content"), list):
+            if "message" in body:
+                self.report(body)
+            raise broken("the body holds no message")
+        for index, block in enumerate(map(fields, items(message["content"]))):
+            if "toolUse" in block or not block:
+                self._start(index, block)
+            else:
+                self._delta(index, block)
+            self._stop(index)
+        self._message_stop(body)
+        self.event("metadata", body)
+
+    def _message_stop(self, payload: Fields) -> None:
+        if reason := real_word(payload.get("stopReason")):
+            self.finish(reason)
+        self._stopped = True
+
+    def _start(self, slot: Slot, block: Fields) -> None:
+        if "toolUse" not in block:
+            return self._own(slot, block)
+        told = fields(block["toolUse"])
+        self._open[slot] = call = self.fragment(slot, told.get("toolUseId"), told.get("name"))
+        if given := told.get("input"):  # of a body; `{}` is said of none, and of those that never came
+            self.argue(call, self.arguments(given))
+        return None
+
+    def _own(self, slot: Slot, block: Fields) -> None:
+        """Take a block that is the provider's own. How its pieces are put together is not known: it stays here."""
+        self._open[slot] = self.native(next(iter(block), ""), dict(block), goes_back=False)
+
+    def _delta(self, slot: Slot, delta: Fields) -> None:
+        """Take a delta of a block, or a whole block that holds the same."""
+        part = self._open.get(slot)
+        if "text" in delta:
+            self.say(self._words_at(slot, "text"), long_string(delta["text"]))
+        elif "reasoningContent" in delta:
+            self._reasoning(slot, fields(delta["reasoningContent"]))
+        elif "toolUse" in delta:
+            text = self.arguments(fields(delta["toolUse"]).get("input"))
+            if isinstance(part, ArrivingCall):
+                self.argue(part, text)
+            else:
+                self.fragment(slot, "", "", text)
+        elif "citation" in delta:
+            self.mark("citations", [delta["citation"]] if delta["citation"] else None)
+        elif "citationsContent" in delta:
+            cited = fields(delta["citationsContent"])
+            pieces = map(fields, items(cited.get("content")))
+            self.say(self._words_at(slot, "text"), "".join(string(piece.get("text")) for piece in pieces))
+            self.mark("citations", cited.get("citations"))
+        elif isinstance(part, Own):
+            self.leave_out(next(iter(delta), ""))
+        elif delta:
+            self._own(slot, delta)
+
+    def _words_at(self, slot: Slot, kind: Literal["text", "thinking"]) -> Words:
+        """Return the block that a delta continues; it begins one where none of its kind is open at its index."""
+        part = self._open.get(slot)
+        if not isinstance(part, Words) or part.kind != kind:
+            part = self.words(kind)
+            self._open.setdefault(slot, part)
+        return part
+
+    def _reasoning(self, slot: Slot, piece: Fields) -> None:
+        part = self._words_at(slot, "thinking")
+        piece = {**fields(piece.get("reasoningText")), **piece}  # as a whole block has it
+        self.say(part, long_string(piece.get("text")))
+        for kind in ("signature", "redactedContent"):
+            if data := string(piece.get(kind)):
+                self._seals.setdefault((part, kind), []).append(data)
+
+    def _stop(self, slot: Slot) -> None:
+        """End a block. If none is open at this index, it is the only one that is open."""
+        if slot not in self._open and len(self._open) == 1 and slot is None:
+            slot = next(iter(self._open))
+        part = self._close(slot)
+        if part is None:
+            self.words("text")  # an empty text, of which no piece came, is not sent again
+            return
+        if isinstance(part, ArrivingCall):
+            part.is_closed = True
+        self.end(part)
+
+    def _close(self, slot: Slot) -> Part | None:
+        """Return the block that was open at an index, with all that came of it."""
+        part = self._open.pop(slot, None)
+        if isinstance(part, Words) and part.kind == "thinking":
+            self.seal(part, "signature", "".join(self._seals.pop((part, "signature"), [])))
+            self.seal(part, "redacted", _joined(self._seals.pop((part, "redactedContent"), [])))
+        return part
+
+
+def _joined(pieces: list[str]) -> str:
+    """Return base64 that came in pieces, each encoded on its own, as one."""
+    if len(pieces) < 2:
+        return "".join(pieces)
+    try:
+        return b64encode(b"".join(b64decode(piece, validate=True) for piece in pieces)).decode()
+    except (NotBase64, ValueError):
+        raise broken("redacted reasoning that is not base64") from None
+
+
+_DOCUMENTS = {"csv": "text/csv", "html": "text/html", "txt": "text/plain", "md": "text/markdown"}
+
+
+class ConverseReading(Reading):
+    """A Converse transcript being read."""
+
+    stray_part: ClassVar[str] = "block of no kind"
+
+    def part(self, part: WireObject) -> None:
+        if not part:
+            self.fold(self.stray_part, {})
+        for kind in part.fields:
+            if kind != "cachePoint":  # a mark for the provider's cache is no content, and is not carried
+                self._block(part, kind)
+
+    def _block(self, part: WireObject, kind: str) -> None:
+        held = part.inner(kind)
+        match kind:
+            case "text":
+                self.text(as_text(part.take(kind)))
+            case "reasoningContent":
+                reasoning = held.inner("reasoningText")
+                self.think(reasoning.text("text"), "signature", reasoning.text("signature"))
+                self.think("", "redacted", blob(held.take("redactedContent")))
+            case "toolUse":
+                self.call(held.native_id("toolUseId"), held.text("name"), held.take("input"))
+            case "toolResult":
+                key, failed = held.native_id("toolUseId"), held.says("status", "error")
+                held.says("status", "success")
+                self.result(key, *self.spread(held, "content"), name=held.text("name"), failed=failed)
+            case "image" | "document" if found := _attachment(part, kind):
+                self.say(found)
+            case "image" | "document" if words := held.inner("source").text("text"):
+                self.text(words)
+            case _:
+                self.fold(f"block of type {str(kind)[:40]!r}", part.take(kind))
+
+    def spread(self, holder: WireObject, *keys: str) -> tuple[object, list[Media]]:
+        """Return the content of a result: a single `json` part is its value, other parts are texts, one a line."""
+        if not isinstance(holder.fields.get("content"), list | tuple | None):
+            return holder.take("content"), []
+        parts = holder.each("content")
+        if len(parts) == 1 and isinstance(only := parts[0], WireObject) and only.fields.keys() == {"json"}:
+            return only.take("json"), []
+        return self.joined(parts)
+
+    def words(self, part: WireObject) -> str | None:
+        return as_text(part.take("text")) if part.fields.keys() == {"text"} else None
+
+    def media(self, part: WireObject) -> Media | None:
+        return _attachment(part, "image") or _attachment(part, "document")
+
+
+def _attachment(part: WireObject, kind: str) -> Media | None:
+    """Return the image or the document that a block holds, if it holds one."""
+    held = part.inner(kind)
+    if not (data := blob(held.inner("source").take("bytes"))):
+        return None
+    form = held.text("format")
+    mime = f"image/{form}" if kind == "image" else _DOCUMENTS.get(form, f"application/{form}")
+    return Media(mime, data)
+
+
+CODEC = Codec(writer=ConverseWriter, preamble=preamble, decoder=ConverseDecoder, reading=ConverseReading)

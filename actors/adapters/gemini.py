@@ -1,0 +1,367 @@
+"""Google's generateContent: encode requests, decode answers, read foreign transcripts.
+
+Only the fields named here are ever sent (rulebook GEM-10).
+
+A thought signature is the property of a part. In a transcript it is a thinking block directly before the block that
+becomes that part. With nothing after it, or sealed as the signature of a blank text, it gets a text part of its own.
+Parts are never merged, so a signature stays where it was (GEM-05).
+
+Every event of a stream is a whole response with the new parts, so a whole body reads as a stream of one event. The
+answer ends with the stream if a finish reason was seen; there is no `[DONE]`. Calls come whole: Vertex sends them in
+pieces only to requests that ask for that, and a piece must never run as a call. Text is joined with the text before it
+only where neither is signed. Parts marked as thought are summaries for people; they are shown, and never sent back.
+
+Foreign transcripts are read in both spellings, `functionCall` as on the wire and `function_call` as in Google's client.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import ClassVar, Literal
+from urllib.parse import quote as percent_encoded
+
+from actors.adapters.arriving import Words
+from actors.adapters.base import Decoder
+from actors.adapters.calls import real_word
+from actors.adapters.classify import cut
+from actors.adapters.codec import Codec
+from actors.adapters.document import LongText
+from actors.adapters.failure import broken
+from actors.adapters.reading import Reading, blob
+from actors.adapters.request import Settings, ToolSpec
+from actors.adapters.request_head import Preamble, Wire, WireTable, chosen, opened, system, with_fields
+from actors.adapters.schemas.closed import closed
+from actors.adapters.schemas.gemini import projected
+from actors.adapters.wire import Fields, WireObject, fields, first, items, long_string, string
+from actors.adapters.writing import Writing
+from actors.core.data.jsonio import Json, quote
+from actors.core.dialects.dialect import GeminiDialect
+from actors.core.models.concerns import Role
+from actors.core.transcript.transcript import Titled
+from actors.core.values.content import Code, Media, Speaker, Thinking, ToolCall
+
+BLANK = "signed_blank"
+"""Kind of the seal of a signature whose part is a text of nothing but whitespace, or of nothing."""
+
+
+class GeminiWriter(Writing):
+    """Writes `contents`, part by part."""
+
+    opening = b'{"role":"%b","parts":['
+    roles: ClassVar[Mapping[str, bytes]] = {"user": b"user", "assistant": b"model"}
+
+    def __init__(self, dialect: GeminiDialect, last_role: Role | None) -> None:
+        super().__init__(dialect, last_role)
+        self._signature: Json | None = None  # of the part that comes next
+
+    def begin(self, role: Role) -> None:
+        """Begin a message. A signature never moves to another one."""
+        self._sign_nothing()
+        super().begin(role)
+
+    def taken(self) -> list[bytes]:
+        self._sign_nothing()
+        return super().taken()
+
+    def text(self, json: Json) -> None:
+        self.block(b'{"text":', json)
+
+    def thinking(self, block: Thinking) -> None:
+        """Keep a signature for the part behind it. That of a blank text is a part of its own."""
+        self._sign_nothing()
+        self._signature = block.json if block.seal is None else block.seal.data
+        if block.seal is not None and block.seal.kind == BLANK:
+            self.block(b'{"text":', block.json)
+
+    def native(self, part: bytes) -> None:
+        """Write a part as it came, its own signature in it."""
+        self._sign_nothing()
+        super().block(part)
+
+    def media(self, media: Media, title: str) -> None:
+        self.block(_inline(media))
+
+    def call(self, call_id: str, name: str, call: ToolCall) -> None:
+        self.block(b'{"functionCall":{%b,"args":%b}' % (_identified(call_id, name), call.json))
+
+    def result(self, call_id: str, name: str, json: Json, failed: bool, media: Sequence[Titled]) -> None:
+        key = b"error" if failed else b"output"
+        opening = b'{"functionResponse":{%b,"response":{"%b":' % (_identified(call_id, name), key)
+        held = b',"parts":[%b]' % b",".join([_inline(item) + b"}" for item, _ in media]) if media else b""
+        self.block(opening, json, b"}%b}" % held)
+
+    def block(self, opening: bytes, literal: bytes = b"", ending: bytes = b"") -> None:
+        """Write a part, signature and closing brace behind what is given."""
+        signature, self._signature = self._signature, None
+        if signature is None:
+            super().block(opening, literal, ending + b"}")
+        else:
+            super().block(opening, literal, ending + b',"thoughtSignature":')
+            self.more(signature, b"}")
+
+    def _sign_nothing(self) -> None:
+        """Write a signature that no part follows as the one of an empty text."""
+        if self._signature is not None:
+            self.block(b'{"text":', b'""')
+
+
+def _inline(media: Media) -> bytes:
+    return b'{"inlineData":{"mimeType":%b,"data":%b}' % (quote(media.mime), quote(media.data))
+
+
+def _identified(call_id: str, name: str) -> bytes:
+    """Write the id, where there is one to be sent (GEM-09), and the name."""
+    named = b'"name":"%b"' % name.encode()
+    return b'"id":"%b",%b' % (call_id.encode(), named) if call_id else named
+
+
+def preamble(settings: Settings, dialect: GeminiDialect, _: frozenset[str]) -> Preamble:
+    """Return the preamble of a request; see `actors.adapters.codec.Codec`.
+
+    The model, and whether the answer is streamed, are in the path.
+    """
+    losses: list[str] = []
+    limit = dialect.request.max_tokens_default if settings.max_tokens is None else settings.max_tokens
+    table: WireTable = {
+        "systemInstruction": {"parts": [{"text": system(settings)}]},
+        "tools": [{"functionDeclarations": [_tool(tool, dialect, losses) for tool in settings.tools]}],
+        "toolConfig": {"functionCallingConfig": _calling(settings)},
+        "generationConfig": {
+            "maxOutputTokens": limit,
+            **_answer(settings, dialect, losses),
+            "thinkingConfig": _thinking(settings, dialect),
+        },
+    }
+    method = "streamGenerateContent?alt=sse" if settings.stream else "generateContent"
+    path = f"{dialect.request.models_path}/{percent_encoded(settings.model, safe='')}:{method}"
+    return Preamble(
+        path,
+        opened(with_fields(table, settings, dialect), "contents"),
+        b"",
+        losses=tuple(dict.fromkeys(losses)),
+    )
+
+
+def _answer(settings: Settings, dialect: GeminiDialect, losses: list[str]) -> Mapping[str, Wire]:
+    """Return the schema of the answer, in the provider's subset where the dialect has no other."""
+    if settings.output is None:
+        return {}
+    if dialect.request.schema_subset != "gemini":
+        return {"responseMimeType": "application/json", "responseJsonSchema": closed(settings.output)}
+    schema, lost = projected(settings.output)
+    losses += [f"schema.{keyword}" for keyword in lost]
+    return {"responseMimeType": "application/json", "responseSchema": schema}
+
+
+_MODES = {"required": "ANY", "none": "NONE", None: None}
+
+
+def _calling(settings: Settings) -> Wire:
+    choice = chosen(settings)
+    if isinstance(choice, ToolSpec):
+        return {"mode": "ANY", "allowedFunctionNames": [choice.name]}
+    return {"mode": _MODES[choice]}
+
+
+def _tool(tool: ToolSpec, dialect: GeminiDialect, losses: list[str]) -> Wire:
+    named = {"name": tool.name, "description": tool.description}
+    if dialect.request.schema_subset != "gemini":
+        return named | {"parametersJsonSchema": tool.parameters}
+    schema, lost = projected(tool.parameters)
+    losses += [f"schema.{keyword}" for keyword in lost]
+    return named | {"parameters": schema}
+
+
+def _thinking(settings: Settings, dialect: GeminiDialect) -> Wire:
+    """Return how much to think: a level or a budget of tokens, which are not accepted together."""
+    has_levels, budget = dialect.reasoning.switch == "gemini", settings.thinking_tokens
+    if settings.thinking == "off" and not has_levels:
+        budget = 0
+    level = settings.effort.upper() if settings.effort is not None and has_levels and budget is None else None
+    shows: bool | None = settings.thinking in ("adaptive", "manual") or None
+    if settings.display is not None:
+        shows = settings.display == "summarized"
+    return {"includeThoughts": shows, "thinkingBudget": budget, "thinkingLevel": level}
+
+
+_KEPT = frozenset({"text", "functionCall"})
+_FLAGS = frozenset({"thought", "thoughtSignature"})
+_OWN = frozenset({"executableCode", "codeExecutionResult", "toolCall", "toolResponse"})
+_BESIDE = ("groundingMetadata", "citationMetadata", "urlContextMetadata")
+_IN_PIECES = "a call came in pieces (partialArgs), which was not asked for"
+_FIGURES = {
+    "promptTokenCount": (0,),
+    "toolUsePromptTokenCount": (0,),
+    "candidatesTokenCount": (1,),
+    "thoughtsTokenCount": (1,),
+    "cachedContentTokenCount": (2,),
+}
+
+
+class GenerateContentDecoder(Decoder):
+    """Reads responses, whole or in pieces."""
+
+    def body(self, body: Fields) -> None:
+        self.event("", body)
+        self.stream_end()
+        if not self.ended:
+            raise broken("the body holds no finished candidate")
+
+    def stream_end(self) -> None:
+        """End the answer if it has a finish reason. Relays give one with each event, or ahead of the words."""
+        if self.finish_reason is not None:
+            if cut(self.finish_reason) != "paused":
+                self.continuation = ""  # one that was good in the middle of the stream
+            self.end_all()
+            self.ended = True
+
+    def done(self) -> None:
+        self.stream_end()
+
+    def event(self, name: str, payload: Fields) -> None:
+        if payload.get("error"):
+            self.report(payload)
+        if usage := payload.get("usageMetadata"):
+            self.count(usage, _FIGURES)
+        if blocked := string(fields(payload.get("promptFeedback")).get("blockReason")):
+            raise broken(f"the prompt was blocked: {blocked!r}", "refusal", blocked)
+        candidate = first(payload.get("candidates"))
+        for part in items(fields(candidate.get("content")).get("parts")):
+            self._part(fields(part))
+        for name in _BESIDE:
+            self.mark(name, candidate.get(name), more=False)
+        self.leave_out_once("logprobsResult", candidate.get("logprobsResult"))
+        if reason := real_word(candidate.get("finishReason")):
+            self.finish(reason)
+        if token := real_word(candidate.get("continuationToken")):
+            self.continuation = token
+
+    def _part(self, part: Fields) -> None:
+        signature = string(part.get("thoughtSignature"))
+        if _KEPT.isdisjoint(part) and not part.keys() <= _FLAGS:
+            self._provider_part(part)
+        elif part.get("thought") is True:
+            self._text("thinking", long_string(part.get("text")))
+        elif isinstance(call := part.get("functionCall"), dict):
+            self._text("text", string(part.get("text")))
+            self._function_call(call, signature)
+        elif signature and isinstance(text := part.get("text", ""), str | LongText):
+            self._signed_text(text, signature)
+        else:
+            self._text("text", long_string(part.get("text")))
+
+    def _provider_part(self, part: Fields) -> None:
+        """Take a part that is Google's own, its signature in it. That of an image is worth nothing without the part."""
+        name = next(name for name in part if name not in _FLAGS)
+        image = fields(part[name]) if name == "inlineData" else {}
+        if data := string(image.get("data")):
+            self.media(string(image.get("mimeType")) or "application/octet-stream", data)
+            self.leave_out_once("thoughtSignature", part.get("thoughtSignature"))
+        else:
+            goes_back = name in _OWN and part.keys() - _FLAGS == {name} and part.get("thought") is not True
+            self.native(name, dict(part), goes_back=goes_back).done = True
+
+    def _text(self, kind: Literal["text", "thinking"], text: str | LongText, *, signed: bool = False) -> None:
+        """Go on with the text before, if that is of this kind and not signed."""
+        if text:
+            before = self.latest_words(kind)
+            words = self.words(kind) if before.done else before
+            self.say(words, text)
+            words.done = signed
+
+    def _signed_text(self, text: str | LongText, signature: str) -> None:
+        if isinstance(text, str) and not text.strip():
+            self._signature(BLANK, signature, text)
+        else:
+            self._signature(self.dialect.reasoning.carrier, signature)
+            self._text("text", text, signed=True)
+
+    def _signature(self, kind: str, signature: str, text: str = "") -> Words:
+        words = self.words("thinking")
+        self.say(words, text)
+        self.seal(words, kind, signature)
+        self.end(words)
+        return words
+
+    def _function_call(self, given: Fields, signature: str) -> None:
+        if given.get("partialArgs") or given.get("willContinue"):
+            raise broken(_IN_PIECES, "config")
+        before = self.minted
+        call = self.fragment(None, given.get("id"), given.get("name"))
+        self.argue(call, self.arguments(given.get("args")))
+        if signature and self.minted > before:
+            self.sign(call, self.dialect.reasoning.carrier, signature)
+        call.told = call.is_closed = True  # `{}` is said of no arguments, and of those that never came
+        self.end(call)
+
+
+class ContentsReading(Reading):
+    """A generateContent transcript being read."""
+
+    container: ClassVar[str] = "contents"
+    content: ClassVar[str] = "parts"
+    speakers: ClassVar[Mapping[str, Speaker]] = {"user": "human", "model": "model"}
+    stray_message: ClassVar[str] = "item that is no content"
+    stray_part: ClassVar[str] = "part of an unknown kind"
+
+    def fold_role(self, message: WireObject) -> None:
+        if (role := message.text("role")) not in ("", "function"):
+            self.note("content of role %s taken as the user's", role[:40])
+        self.parts(message)
+
+    def part(self, part: WireObject) -> None:
+        if part.says("thought", True):
+            self.think(part.text("text"))
+            return
+        signature = blob(part.take(*_both("thoughtSignature")))
+        self.think("", "thought_signature", signature)
+        if call := part.inner(*_both("functionCall")):
+            self._call(call)
+        elif response := part.inner(*_both("functionResponse")):
+            self._response(response)
+        elif found := self.media(part):
+            self.say(self.readable(found))
+        elif code := part.inner(*_both("executableCode")):
+            self.say(Code(code.text("code"), code.text("language").lower()))
+        elif result := part.inner(*_both("codeExecutionResult")):
+            output = result.take("output")
+            self.fold("result of code", result.whole() if output is None else output)
+        elif words := part.text("text"):
+            self.text(words)
+        elif not signature and "text" not in part.fields:
+            self.fold(self.stray_part, part.whole())
+
+    def _call(self, call: WireObject) -> None:
+        self.call(call.native_id("id"), call.text("name"), call.take("args"), has_name=True)
+
+    def _response(self, response: WireObject) -> None:
+        key, name = response.native_id("id"), response.text("name")
+        content, failed = _outcome(response.take("response"))
+        parts = [part for part in response.each("parts") if isinstance(part, WireObject)]
+        self.result(key, content, filter(None, map(self.media, parts)), name=name, failed=failed)
+
+    def media(self, part: WireObject) -> Media | None:
+        if inline := part.inner(*_both("inlineData")):
+            data = blob(inline.take("data"))
+            return Media(inline.text(*_both("mimeType")), data=data)
+        if file := part.inner(*_both("fileData")):
+            return Media(file.text(*_both("mimeType")), url=file.text(*_both("fileUri")))
+        return None
+
+
+@cache
+def _both(key: str) -> tuple[str, str]:
+    """Return both spellings of a key."""
+    return key, re.sub("[A-Z]", lambda capital: f"_{capital[0].lower()}", key)
+
+
+def _outcome(response: object) -> tuple[object, bool]:
+    """Return what a response says and whether it is an error, by the convention of one key."""
+    if isinstance(response, dict) and len(response) == 1:
+        ((key, value),) = response.items()
+        if key in ("output", "result") or (key == "error" and value is not None):
+            return value, key == "error"
+    return response, False
+
+
+CODEC = Codec(writer=GeminiWriter, preamble=preamble, decoder=GenerateContentDecoder, reading=ContentsReading)

@@ -1,0 +1,195 @@
+"""Find the part of a request that its provider refused: a tool's schema, or attachments.
+
+In:  the provider's words, and the request.
+Out: the words with the tool and the keys named; or the names of the attachments (`actors.core.render.media_name`).
+
+Providers point at a tool by its position (`tools.0.custom.input_schema`), and those that compile all tools into one
+grammar point at none. They point at an attachment by its position (`messages.3.content.1.image.source`,
+`input[2].content[0].image_url`, `contents[0].parts[1].inline_data`) or by its address, and often not at all. Positions
+count the parts that were sent, so the body is parsed. Requests are rarely refused for this, so it need not be fast.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from actors.adapters.request import Request
+from actors.core.data.jsonio import JsonRefused, JsonValue, parse
+from actors.core.schemas.json_schema import entries
+from actors.core.values.identity import content_name
+
+_TOOL_PLACE = re.compile(r"\btools[.\[]+(\d+)")
+_PATTERN = re.compile(r"match pattern '?\^?(\[[^\]]+\]\{1,\d+\})")
+_IS_SCHEMA = re.compile(r"schema|propert|grammar|function_?declaration|parameters", re.IGNORECASE)
+_IS_GRAMMAR = re.compile(r"grammar|regex|regular expression|look-?(?:around|ahead|behind)", re.IGNORECASE)
+_MOST = 1 << 28
+_DEPTH = 96
+_NAMED = 3  # keys
+_LONGEST = 80  # characters of a name
+
+
+def _parsed(body: bytes) -> dict[str, JsonValue]:
+    """Return a request body; an empty object if it is not JSON."""
+    try:
+        request = parse(body, max_bytes=_MOST, max_depth=_DEPTH)
+    except JsonRefused:
+        return {}
+    return request if isinstance(request, dict) else {}
+
+
+class _Tool(NamedTuple):
+    name: str
+    schema: JsonValue
+
+
+def refused_tool(message: str, request: Request) -> str:
+    """Return a provider's words about a tool's schema with the tool and the keys named; other words as they are."""
+    if not _IS_SCHEMA.search(message):
+        return message
+    tools = [tool for tool in _tools(request.body) if tool.name]
+    if (place := _TOOL_PLACE.search(message)) is not None:
+        tools = tools[int(place[1]) : int(place[1]) + 1]
+    elif named := [tool for tool in tools if f"'{tool.name}'" in message or f'"{tool.name}"' in message]:
+        tools = named
+    elif not _IS_GRAMMAR.search(message):
+        return message
+    for tool in tools:
+        keys = _keys(message, tool)
+        if keys or place is not None or len(tools) == 1:
+            own = request.names.get(tool.name, tool.name)
+            made = request.keys.get(own, {})
+            told = ", ".join(repr(made.get(key, key)[:_LONGEST]) for key in keys[:_NAMED])
+            return f"{message} (tool {own[:_LONGEST]!r}{', key ' if told else ''}{told})"
+    return message
+
+
+def _keys(message: str, tool: _Tool) -> list[str]:
+    """Return the keys of a tool's schema that the words are about."""
+    members = tool.schema.get("properties") if isinstance(tool.schema, dict) else None
+    if (demanded := _PATTERN.search(message)) is not None and isinstance(members, dict):
+        return [key for key in members if not re.fullmatch(demanded[1], key)]
+    if _IS_GRAMMAR.search(message):
+        return [key for key, held in _members(tool.schema) if _has_pattern(held)]
+    return [
+        key
+        for key, _ in _members(tool.schema)
+        if re.search(rf"['\".]{re.escape(key)}(?:['\"\].:\s]|$)", message)
+    ]
+
+
+def _members(schema: JsonValue) -> Iterator[tuple[str, JsonValue]]:
+    """Yield the properties of a schema, those of inner ones behind those around them."""
+    if not isinstance(schema, dict):
+        return
+    members = schema.get("properties")
+    if isinstance(members, dict):
+        yield from members.items()
+    for keyword, value in schema.items():
+        for _, inner in entries(keyword, value):
+            yield from _members(inner)
+
+
+def _has_pattern(schema: JsonValue) -> bool:
+    if not isinstance(schema, dict):
+        return False
+    around = [item for item in schema.items() if item[0] != "properties"]
+    inner = (held for keyword, value in around for _, held in entries(keyword, value))
+    return "pattern" in schema or any(map(_has_pattern, inner))
+
+
+def _tools(body: bytes) -> Iterator[_Tool]:
+    """Yield the tools of a request body of any family, in order."""
+    request = _parsed(body)
+    for holder in (request, request.get("toolConfig")):
+        tools = holder.get("tools") if isinstance(holder, dict) else None
+        for tool in tools if isinstance(tools, list) else ():
+            yield from _declared(tool)
+
+
+def _declared(tool: JsonValue) -> Iterator[_Tool]:
+    if not isinstance(tool, dict):
+        return
+    declarations = tool.get("functionDeclarations")
+    listed = declarations if isinstance(declarations, list) else [tool]
+    for entry in listed:
+        told = entry
+        for key in ("function", "toolSpec"):
+            told = told[key] if isinstance(told, dict) and isinstance(told.get(key), dict) else told
+        if not isinstance(told, dict):
+            continue
+        schemas = (
+            told.get(key) for key in ("parameters", "parametersJsonSchema", "input_schema", "inputSchema")
+        )
+        schema = next((found for found in schemas if isinstance(found, dict)), {})
+        inner = schema.get("json")
+        name = told.get("name")
+        yield _Tool(name if isinstance(name, str) else "", inner if isinstance(inner, dict) else schema)
+
+
+_LISTS = ("messages", "input", "contents")
+"""The keys of a body below which messages stand, by family."""
+_CALLS = frozenset(("input", "arguments", "args", "toolUse", "functionCall"))
+"""Keys below which a model's own arguments stand, which hold no attachments."""
+_MEDIA_PLACE = re.compile(r"\b(?:messages|input|contents)((?:[.\[]+\w+\]?)+)")
+_DATA_URL = re.compile(r"data:[^,]{0,200};base64,")
+
+
+class MediaPart(NamedTuple):
+    """An attachment of a request: the indices that lead to it, its name, and its address where it has one."""
+
+    place: tuple[int, ...]
+    name: str
+    url: str = ""
+
+
+def media_parts(body: bytes) -> tuple[MediaPart, ...]:
+    """Return the attachments of a request body of any family, in order; none if it is no JSON."""
+    request = _parsed(body)
+    return tuple(found for key in _LISTS for found in _below(request.get(key), ()))
+
+
+def named_media(words: str, parts: Iterable[MediaPart]) -> tuple[str, ...]:
+    """Return the names of the attachments that a provider's words point at, by their place or their address."""
+    places = [
+        tuple(map(int, re.findall(r"(?<=[.\[])\d+(?=[.\]:]|$)", found)))
+        for found in _MEDIA_PLACE.findall(words)
+    ]
+    pointed = [
+        item.name
+        for item in parts
+        if (item.url and item.url in words) or any(_is_at(item.place, place) for place in places if place)
+    ]
+    return tuple(dict.fromkeys(pointed))
+
+
+def _is_at(part: tuple[int, ...], place: tuple[int, ...]) -> bool:
+    """Return True if one of two places leads to the other: words may name a message, or a page of a document."""
+    least = min(len(part), len(place))
+    return part[:least] == place[:least]
+
+
+def _below(value: JsonValue, place: tuple[int, ...]) -> Iterator[MediaPart]:
+    if isinstance(value, list):
+        for at, item in enumerate(value):
+            yield from _below(item, (*place, at))
+    elif isinstance(value, dict):
+        if content := _content(value):
+            bare = _DATA_URL.sub("", content, count=1)
+            yield MediaPart(place, content_name(bare), content if bare == content and "://" in bare else "")
+            return
+        for key, item in value.items():
+            if key not in _CALLS:
+                yield from _below(item, place)
+
+
+def _content(block: dict[str, JsonValue]) -> str:
+    """Return the data or the address of a block that is an attachment, as its family has it; else an empty string."""
+    source = block.get("source") or block.get("image_url") or block.get("inlineData")
+    if block.get("type") in ("input_image", "input_file"):
+        source = block.get("image_url") or block.get("file_data") or block.get("file_url")
+    if isinstance(source, str):
+        return source
+    if not isinstance(source, dict):
+        return ""
+    found = source.get("data") or source.get("url") or source.get("bytes")
+    return found if isinstance(found, str) else ""

@@ -1,0 +1,1 @@
+"""Rewrite the JSON Schemas of tools and answers to the subset that each provider accepts."""
