@@ -5,7 +5,7 @@ Out: the settings that the dialect accepts, the names of tools and keys on the w
 
 A setting that the dialect does not accept is omitted and reported as a loss, so that a preview shows it. A tool whose
 name the dialect refuses gets another name (`actors.core.transcript.projection.tool_name`), the same as in the
-transcript, and its schema is rewritten (`actors.adapters.schemas.rooted.host`).
+transcript, and its schema is rewritten (`actors.adapters.schemas.host`).
 
 A parameter that the provider refused (`Settings.omitted`) is left out under one of these names:
 

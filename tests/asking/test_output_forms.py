@@ -11,7 +11,7 @@ from hypothesis import assume, given, settings
 from actors.adapters.outputs import means, named_schema
 from actors.adapters.request import Settings, ToolSpec
 from actors.adapters.schemas.closed import closed, measured
-from actors.core.data.jsonio import Json
+from actors.core.data.jsonio import Json, JsonValue, dump
 from actors.core.dialects.profiles import PROFILES, dialect
 from actors.errors import ConfigError
 from actors.session.output import Output, output_of
@@ -162,3 +162,16 @@ def test_more_optional_members_than_a_provider_compiles_are_said_in_words(count:
     }  # Any: as pydantic takes them
     form = output_of(pydantic.create_model("Many", **members))
     assert means(Settings(model="claude-sonnet-5", output=form.schema), dialect("anthropic")) == said
+
+
+def test_a_format_that_is_not_a_word_is_dropped_from_a_closed_schema() -> None:
+    assert closed(Json(b'{"type":"string","format":{"a":1}}')) == b'{"type":"string"}'
+
+
+@pytest.mark.parametrize("keyword", ["allOf", "not", "if", "patternProperties", "prefixItems", "definitions"])
+def test_a_schema_with_a_keyword_that_closing_would_change_is_not_closed(keyword: str) -> None:
+    inner: dict[str, JsonValue] = {"type": "array", "items": {"type": "string"}}
+    outer: dict[str, JsonValue] = {"type": "object", "additionalProperties": False}
+    assert closed(dump({**outer, "properties": {"a": inner}})) is not None
+    assert closed(dump({**outer, "properties": {"a": {**inner, keyword: {}}}})) is None
+    assert closed(dump({**outer, "properties": {"a": inner}, keyword: {}})) is None

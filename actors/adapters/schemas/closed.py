@@ -7,11 +7,11 @@ key, values of any type, tuples.
 
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
-from actors.adapters.schemas.rooted import Schema, listed, nodes
+from actors.adapters.schemas.rooted import listed, nodes
 from actors.core.data.jsonio import Json, JsonValue, dump, parse
-from actors.core.schemas.json_schema import below
+from actors.core.schemas.json_schema import Policy, Schema, SchemaRefused, SchemaRewriter
 
 _UNSAID = frozenset(
     """minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength pattern minItems maxItems
@@ -65,62 +65,70 @@ def closed(schema: Json, *, demands: bool = False) -> Json | None:
     """
     root = parse(schema)
     try:
-        return dump(_Closing(root, demands=demands).made(root)) if type(root) is dict else None
-    except _Unsayable:
+        return dump(_Closing(root, demands=demands).schema(root)) if type(root) is dict else None
+    except SchemaRefused:
         return None
 
 
-class _Unsayable(Exception):
-    """A schema that cannot be closed."""
+class _Closing(SchemaRewriter):
+    """Closes every object of a schema."""
 
-
-class _Closing:
-    """Closes one schema."""
+    policies: ClassVar[Mapping[str, Policy]] = {
+        **dict.fromkeys(_UNSAID, "drop"),
+        **dict.fromkeys(_UNSAYABLE, "refuse"),
+        **dict.fromkeys(("additionalProperties", "oneOf"), "drop"),
+    }
 
     def __init__(self, root: Schema, *, demands: bool) -> None:
+        super().__init__()
         self._root = root
         self._demands = demands
 
-    def made(self, schema: JsonValue) -> JsonValue:
-        """Return a schema closed. Beside a reference nothing may stand."""
-        if type(schema) is not dict or _UNSAYABLE & schema.keys():
-            raise _Unsayable
-        definitions = {"$defs": below("$defs", schema["$defs"], self.made)} if "$defs" in schema else {}
-        if "$ref" in schema:
-            if referred(schema["$ref"], self._root) is None:
-                raise _Unsayable
-            return {"$ref": schema["$ref"], **definitions}
-        schema = {**schema, "anyOf": schema["oneOf"]} if "oneOf" in schema else schema
-        if not schema.keys() & {"type", "anyOf", "enum", "const"}:
-            raise _Unsayable
-        if not all(type(value) in _PLAIN for value in values(schema)):
-            raise _Unsayable
-        kept = {key: value for key, value in schema.items() if _is_kept(key, value)}
-        made: Schema = {key: below(key, value, self.made) for key, value in kept.items()}
-        if "object" in _kinds(schema):
-            self._close(schema, made)
-        if "array" in _kinds(schema) and "items" not in schema:
-            raise _Unsayable
+    def schema(self, given: Schema) -> Schema:
+        if "$ref" in given:
+            return self._reference(given)
+        if not given.keys() & {"type", "anyOf", "oneOf", "enum", "const"}:
+            raise SchemaRefused
+        if not all(type(value) in _PLAIN for value in values(given)):
+            raise SchemaRefused
+        return super().schema({**given, "anyOf": given["oneOf"]} if "oneOf" in given else given)
+
+    def _reference(self, given: Schema) -> Schema:
+        """Return a reference. Only definitions may stand beside it."""
+        if _UNSAYABLE & given.keys() or referred(given["$ref"], self._root) is None:
+            raise SchemaRefused
+        definitions = {"$defs": self.value("$defs", given["$defs"], given)} if "$defs" in given else {}
+        return {"$ref": given["$ref"], **definitions}
+
+    def policy(self, keyword: str, value: JsonValue) -> Policy:
+        if keyword == "format":
+            return "keep" if type(value) is str and value in _FORMATS else "drop"
+        return super().policy(keyword, value)
+
+    def entry(self, keyword: str, value: JsonValue) -> JsonValue:
+        if type(value) is not dict:
+            raise SchemaRefused(keyword)
+        return self.schema(value)
+
+    def finish(self, made: Schema, given: Schema) -> Schema:
+        if "object" in _kinds(given):
+            self._close(given, made)
+        if "array" in _kinds(given) and "items" not in given:
+            raise SchemaRefused
         return made
 
     def _close(self, schema: Schema, made: Schema) -> None:
         properties = schema.get("properties")
         is_open = schema.get("additionalProperties", not properties) is not False
         if type(properties) is not dict or is_open:
-            raise _Unsayable
+            raise SchemaRefused
         made["additionalProperties"] = False
         if not self._demands:
             return
         left_out = [name for name in properties if name not in listed(schema.get("required"))]
         if not all(_may_be_silent(properties[name], self._root) for name in left_out):
-            raise _Unsayable
+            raise SchemaRefused
         made["required"] = list(properties)
-
-
-def _is_kept(key: str, value: JsonValue) -> bool:
-    if key == "format":
-        return value in _FORMATS
-    return key not in _UNSAID and key not in ("additionalProperties", "oneOf")
 
 
 def _may_be_silent(schema: JsonValue, root: Schema) -> bool:

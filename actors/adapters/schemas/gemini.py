@@ -6,9 +6,11 @@ items, and anything beside `anyOf`. What the subset cannot say in other words is
 
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import ClassVar
 
-from actors.adapters.schemas.rooted import Schema, listed
+from actors.adapters.schemas.rooted import listed
 from actors.core.data.jsonio import Json, JsonValue, dump, parse, pointed
+from actors.core.schemas.json_schema import Policy, Schema, SchemaRewriter
 
 _KEPT: Mapping[str, tuple[type, ...]] = {
     **dict.fromkeys(("title", "description", "pattern"), (str,)),
@@ -33,34 +35,50 @@ _LARGEST = 4096  # schemas, references followed, in one tool
 def projected(schema: Json) -> tuple[Json | None, tuple[str, ...]]:
     """Return a tool's schema in the provider's subset, None for one without parameters, and the keywords lost."""
     whole = parse(schema)
-    projector = _Projector(whole if type(whole) is dict else {})
-    made = projector.schema(projector.root, _DEEPEST)
-    return (dump(made) if made.get("properties") else None), tuple(dict.fromkeys(projector.lost))
+    projection = _Projection(whole if type(whole) is dict else {})
+    made = projection.projected(projection.root)
+    return (dump(made) if made.get("properties") else None), projection.losses
 
 
-class _Projector:
-    """Projects one tool's schema and keeps what is lost on the way."""
+class _Projection(SchemaRewriter):
+    """Projects one tool's schema to the subset, references and `allOf` written out."""
+
+    policies: ClassVar[Mapping[str, Policy]] = {
+        **dict.fromkeys(_KEPT, "keep"),
+        **dict.fromkeys(_READ | _SILENT, "drop"),
+    }
+    other = "lose"
 
     def __init__(self, root: Schema) -> None:
+        super().__init__()
         self.root = root
-        self.lost: list[str] = []
         self._made = 0
+        self._depth = _DEEPEST + 1  # levels that are left
         self._followed: tuple[str, ...] = ()  # references around the schema being made
 
-    def schema(self, given: JsonValue, depth: int) -> Schema:
-        """Return one schema. One that goes too deep ends in an object of any kind."""
+    def projected(self, given: JsonValue) -> Schema:
+        """Return a schema one level further down. A schema that goes too deep ends in an object of any kind."""
         self._made += 1
         if type(given) is not dict:
             return {"type": "STRING"}
-        if depth == 0 or self._made > _LARGEST:
+        if self._depth == 1 or self._made > _LARGEST:
             self.lost.append("depth")
             return {"type": "OBJECT"}
         around = self._followed
-        given = self._flat(given, depth)
+        self._depth -= 1
+        given = self._flat(given, self._depth)
         arms = self._arms(given)
-        made = self._either(given, arms, depth) if arms else self._one(given, depth)
+        made = self._either(given, arms) if arms else self.schema(given)
         self._followed = around
+        self._depth += 1
         return made
+
+    def policy(self, keyword: str, value: JsonValue) -> Policy:
+        is_wrong = keyword in _KEPT and type(value) not in _KEPT[keyword]
+        return "lose" if is_wrong else super().policy(keyword, value)
+
+    def value(self, keyword: str, value: JsonValue, given: Schema) -> JsonValue:
+        return value
 
     def _flat(self, given: Schema, depth: int) -> Schema:
         """Return a schema with its references followed and its `allOf` merged into it."""
@@ -93,11 +111,11 @@ class _Projector:
         kinds = listed(given.get("type"))
         return [{**given, "type": kind} for kind in kinds] if len(kinds) > 1 else []
 
-    def _either(self, given: Schema, arms: list[JsonValue], depth: int) -> Schema:
+    def _either(self, given: Schema, arms: list[JsonValue]) -> Schema:
         """Return a choice. Nothing may stand beside it, so `null` and the description go into its arms."""
         real = [arm for arm in arms if not _is_null(arm)]
         beside: Schema = {key: given[key] for key in ("title", "description", "default") if key in given}
-        made = [self.schema({**beside, **arm} if type(arm) is dict else arm, depth - 1) for arm in real]
+        made = [self.projected({**beside, **arm} if type(arm) is dict else arm) for arm in real]
         for arm in made if len(real) < len(arms) else []:
             arm["nullable"] = True
         if not made:
@@ -105,14 +123,9 @@ class _Projector:
         flat = [inner for arm in made for inner in _spread(arm)]
         return flat[0] if len(flat) == 1 else {"anyOf": list[JsonValue](flat)}
 
-    def _one(self, given: Schema, depth: int) -> Schema:
+    def finish(self, made: Schema, given: Schema) -> Schema:
         kind = _kind(given)
-        made: Schema = {"type": kind}
-        for keyword, value in given.items():
-            if type(value) in _KEPT.get(keyword, ()):
-                made[keyword] = value
-            elif keyword not in _READ and keyword not in _SILENT:
-                self.lost.append(keyword)
+        made = {"type": kind, **made}
         if (form := given.get("format")) in _FORMATS.get(kind, ()):
             made["format"] = form
         elif form is not None:
@@ -121,9 +134,9 @@ class _Projector:
             made["nullable"] = True
         self._values(given, made)
         if kind == "ARRAY":
-            made["items"] = self.schema(given.get("items", {"type": "string"}), depth - 1)
+            made["items"] = self.projected(given.get("items", {"type": "string"}))
         if kind == "OBJECT":
-            self._members(given, made, depth)
+            self._members(given, made)
         return made
 
     def _values(self, given: Schema, made: Schema) -> None:
@@ -139,12 +152,12 @@ class _Projector:
         if len(words) < len(values) - (None in values):
             self.lost.append("const" if "const" in given else "enum")
 
-    def _members(self, given: Schema, made: Schema, depth: int) -> None:
+    def _members(self, given: Schema, made: Schema) -> None:
         known = given.get("properties")
         if type(known) is not dict:
             return
         if known:
-            made["properties"] = {name: self.schema(value, depth - 1) for name, value in known.items()}
+            made["properties"] = {name: self.projected(value) for name, value in known.items()}
         if there := [name for name in listed(given.get("required")) if type(name) is str and name in known]:
             made["required"] = list[JsonValue](there)
 

@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from actors.adapters.schemas.rooted import Schema, nodes, rooted
+from actors.adapters.schemas.rooted import nodes, rooted
 from actors.core.data.jsonio import Json, JsonValue, dump, parse
 from actors.core.models.concerns import Patterns
-from actors.core.schemas.json_schema import LISTS, MAPS, below, is_schema
+from actors.core.schemas.json_schema import LISTS, MAPS, Policy, Schema, SchemaRewriter, is_schema
 from actors.core.schemas.property_keys import property_key
 
 _ESCAPES = re.compile(r"\\.", re.DOTALL)
@@ -52,50 +52,43 @@ def host_schema(schema: Json, patterns: Patterns = "any", key_pattern: str | Non
         return HostSchema(schema, (), {})
     pruning = _Pruning(patterns)
     pruned = pruning.schema(given)
-    rooted_schema, lost = rooted(dump(pruned) if pruning.losses else schema)
+    root_schema, lost = rooted(dump(pruned) if pruning.lost else schema)
     losses = tuple(dict.fromkeys((*pruning.losses, *lost)))
-    keys = _made_keys(parse(rooted_schema), key_pattern) if key_pattern is not None else {}
-    if not keys:
-        return HostSchema(rooted_schema, losses, {})
-    renamed = _Renaming({own: made for made, own in keys.items()}).schema(parse(rooted_schema))
+    root = parse(root_schema)
+    keys = _made_keys(root, key_pattern) if key_pattern is not None else {}
+    if not keys or type(root) is not dict:
+        return HostSchema(root_schema, losses, {})
+    renamed = _Renaming({own: made for made, own in keys.items()}).schema(root)
     return HostSchema(dump(renamed), losses, keys)
 
 
-class _Pruning:
-    """Leaves out what is no schema, and patterns that the host cannot take. `losses` may repeat a keyword."""
+class _Pruning(SchemaRewriter):
+    """Drops keywords that hold no schema where one must stand, and patterns that the host cannot compile."""
 
     def __init__(self, patterns: Patterns) -> None:
+        super().__init__()
         self._patterns = patterns
-        self.losses: list[str] = []
 
-    def schema(self, given: Schema) -> Schema:
-        made: Schema = {}
-        for keyword, value in given.items():
-            if (
-                (keyword == "pattern" and not self._takes(value))
-                or (keyword in MAPS and type(value) is not dict)
-                or (keyword in LISTS and type(value) is not list)
-            ):
-                self.losses.append(keyword)
-            elif keyword == "patternProperties" and type(value) is dict:
-                kept = {pattern: inner for pattern, inner in value.items() if self._takes(pattern)}
-                self.losses += [keyword] if len(kept) < len(value) else []
-                made[keyword] = self._inner(keyword, kept)
-            else:
-                made[keyword] = self._inner(keyword, value)
-        return made
+    def policy(self, keyword: str, value: JsonValue) -> Policy:
+        is_lost = (
+            (keyword == "pattern" and not self._takes(value))
+            or (keyword in MAPS and type(value) is not dict)
+            or (keyword in LISTS and type(value) is not list)
+        )
+        return "lose" if is_lost else "keep"
 
-    def _inner(self, keyword: str, value: JsonValue) -> JsonValue:
-        return below(keyword, value, lambda item: self._entry(keyword, item))
+    def value(self, keyword: str, value: JsonValue, given: Schema) -> JsonValue:
+        if keyword == "patternProperties" and type(value) is dict:
+            kept = {pattern: inner for pattern, inner in value.items() if self._takes(pattern)}
+            self.lost += [keyword] if len(kept) < len(value) else []
+            value = kept
+        return super().value(keyword, value, given)
 
-    def _entry(self, keyword: str, value: JsonValue) -> JsonValue:
-        """Return what stands where a schema must: what is none becomes a schema of anything."""
-        if type(value) is dict:
-            return self.schema(value)
-        if not is_schema(value):
-            self.losses.append(keyword)
-            return {}
-        return value
+    def entry(self, keyword: str, value: JsonValue) -> JsonValue:
+        if is_schema(value):
+            return super().entry(keyword, value)
+        self.lost.append(keyword)
+        return {}
 
     def _takes(self, pattern: JsonValue) -> bool:
         if self._patterns == "any" or type(pattern) is not str:
@@ -129,18 +122,14 @@ def _keys_of(node: Schema) -> Iterator[str]:
     yield from (key for keys in listed if type(keys) is list for key in keys if type(key) is str)
 
 
-class _Renaming:
-    """Renames keys, and all that names them: demands, references, discriminators, enumerations of keys."""
+class _Renaming(SchemaRewriter):
+    """Renames the keys of properties wherever a schema names them."""
 
     def __init__(self, names: Mapping[str, str]) -> None:
+        super().__init__()
         self._names = names
 
-    def schema(self, given: JsonValue) -> JsonValue:
-        if type(given) is not dict:
-            return given
-        return {keyword: self._under(keyword, value) for keyword, value in given.items()}
-
-    def _under(self, keyword: str, value: JsonValue) -> JsonValue:
+    def value(self, keyword: str, value: JsonValue, given: Schema) -> JsonValue:
         if keyword == "required":
             return self._named(value)
         if keyword == "$ref" and type(value) is str:
@@ -148,7 +137,7 @@ class _Renaming:
         if keyword in _NAMING and type(value) is dict:
             named = _NAMING[keyword]
             return {key: self._named(item) if key in named else item for key, item in value.items()}
-        value = below(keyword, value, self.schema)
+        value = super().value(keyword, value, given)
         if keyword not in _KEYED or type(value) is not dict:
             return value
         return {self._names.get(key, key): self._demanded(item) for key, item in value.items()}

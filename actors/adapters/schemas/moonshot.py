@@ -6,9 +6,9 @@ the values show is written down, and what may be anything is said to be any of t
 
 from functools import lru_cache
 
-from actors.adapters.schemas.rooted import Schema, listed
+from actors.adapters.schemas.rooted import listed
 from actors.core.data.jsonio import Json, JsonValue, dump, parse
-from actors.core.schemas.json_schema import below
+from actors.core.schemas.json_schema import Schema, SchemaRewriter
 
 _ANY: list[JsonValue] = [
     {"type": kind} for kind in ("string", "number", "boolean", "object", "array", "null")
@@ -28,28 +28,16 @@ _CHOICES = ("anyOf", "oneOf", "allOf")
 @lru_cache(maxsize=1024)  # a session declares the same tools in every request
 def moonshot(schema: Json) -> tuple[Json, tuple[str, ...]]:
     """Return a tool's schema as Moonshot takes it, and the keywords of which something was left out."""
-    value = parse(schema)
-    if type(value) is not dict:
-        return schema, ()
-    made = _Moonshot()
-    return dump(made.schema(value)), tuple(dict.fromkeys(made.lost))
+    given, typing = parse(schema), _Moonshot()
+    return (dump(typing.schema(given)), typing.losses) if type(given) is dict else (schema, ())
 
 
-class _Moonshot:
-    """Makes one schema, and keeps what is lost on the way."""
+class _Moonshot(SchemaRewriter):
+    """Types every schema inside of one; the caller types the root."""
 
-    def __init__(self) -> None:
-        self.lost: list[str] = []
-
-    def schema(self, given: Schema) -> Schema:
-        """Return a schema with everything in it typed; its own type is the caller's to see to."""
-        made: Schema = {}
-        for key, value in given.items():
-            key = "$defs" if key == "definitions" else key
-            inner, before = self._under(key, value, given), made.get(key)
-            if type(inner) is dict and type(before) is dict:  # definitions under both of their keywords
-                inner = {**inner, **before}
-            made[key] = inner
+    def finish(self, made: Schema, given: Schema) -> Schema:
+        if "definitions" in made:
+            made = _with_one_list_of_definitions(made)
         if "$ref" in made:
             return self._referred(made["$ref"])
         return _with_members(self._choosing(made))
@@ -69,15 +57,14 @@ class _Moonshot:
         kept.pop("type", None)  # it stands in the arms
         return {**kept, "anyOf": arms}
 
-    def _under(self, key: str, value: JsonValue, given: Schema) -> JsonValue:
-        """Return what stands under a keyword of `given`."""
-        if key in _CHOICES:
+    def value(self, keyword: str, value: JsonValue, given: Schema) -> JsonValue:
+        if keyword in _CHOICES:
             value = [_arm(item, given) for item in value] if type(value) is list else value
-        elif key == "items" and type(value) is list:  # a tuple: each of its kinds may stand anywhere
-            return {"anyOf": [self._typed(item) for item in value] or _ANY}
-        elif key == "additionalProperties" and type(value) is not dict:
+        elif keyword == "items" and type(value) is list:  # a tuple: each of its kinds may stand anywhere
+            return {"anyOf": [self.entry(keyword, item) for item in value] or _ANY}
+        elif keyword == "additionalProperties" and type(value) is not dict:
             return value
-        return below(key, value, self._typed)
+        return super().value(keyword, value, given)
 
     def _referred(self, reference: JsonValue) -> Schema:
         """Return a reference by itself; nothing may stand beside it."""
@@ -87,12 +74,22 @@ class _Moonshot:
         self.lost.append("$ref")
         return {"type": "object", "description": "(see elsewhere)"}
 
-    def _typed(self, given: JsonValue) -> Schema:
+    def entry(self, keyword: str, value: JsonValue) -> JsonValue:
         """Return the schema of a value with its type."""
-        if type(given) is not dict:
-            return {"anyOf": _ANY} if given is True else {"type": "null"}  # `false`: nothing can stand there
-        made = self.schema(given)
+        if type(value) is not dict:
+            return {"anyOf": _ANY} if value is True else {"type": "null"}  # `false`: nothing can stand there
+        made = self.schema(value)
         return {**made, **_type_of(made)} if made.keys().isdisjoint(_UNTYPED) else made
+
+
+def _with_one_list_of_definitions(made: Schema) -> Schema:
+    """Return a schema with all definitions under `$defs`. Those of the keyword that comes first count."""
+    joined: Schema = {}
+    for keyword, value in made.items():
+        key = "$defs" if keyword == "definitions" else keyword
+        before = joined.get(key)
+        joined[key] = {**value, **before} if type(value) is dict and type(before) is dict else value
+    return joined
 
 
 def _arm(arm: JsonValue, parent: Schema) -> JsonValue:

@@ -9,10 +9,9 @@ and no safety.
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TypeAlias
 
 from actors.core.data.jsonio import Json, JsonValue, dump, parse, pointed
-from actors.core.schemas.json_schema import below
+from actors.core.schemas.json_schema import Schema, SchemaRewriter, below
 
 _ALTERNATIVES = ("anyOf", "oneOf")
 _UNSAID = ("not", "enum", "const")  # of a whole object: nothing that a root may say
@@ -24,8 +23,6 @@ _SILENT = frozenset(
 _TOGETHER = frozenset({"if", "then", "else"})
 _MOST = 200  # arms of one schema, counting each as often as references reach it: they also bound our stack
 _LONGEST = 32  # references in a row
-
-Schema: TypeAlias = dict[str, JsonValue]
 
 
 def nodes(schema: JsonValue) -> list[Schema]:
@@ -54,20 +51,30 @@ def rooted(schema: Json) -> tuple[Json, tuple[str, ...]]:
     value = parse(schema)
     if type(value) is not dict:
         return schema, ()
-    made = _Rooting(value)
-    return (schema, ()) if made.root == value else (dump(made.root), tuple(dict.fromkeys(made.lost)))
+    rooting = _Rooting(value)
+    made = rooting.schema(rooting.root)
+    return (schema, ()) if made == value else (dump(made), rooting.losses)
 
 
-class _Rooting:
-    """Makes the root of one schema, and keeps the keywords of which something is lost, some repeatedly."""
+class _Rooting(SchemaRewriter):
+    """Flattens the root of a schema. Inside of it, arrays get items, and references to dropped schemas go."""
 
     def __init__(self, schema: Schema) -> None:
+        super().__init__()
         self._given = schema
         self._left = _MOST
-        self.lost: list[str] = []
         flat = self._flat({**schema, "type": "object"}, ()) or {}
-        self._referred: Schema = {"type": "object", "properties": {}, **flat}
-        self.root = {key: below(key, value, self._sanitised) for key, value in self._referred.items()}
+        self.root: Schema = {"type": "object", "properties": {}, **flat}
+
+    def finish(self, made: Schema, given: Schema) -> Schema:
+        reference = made.get("$ref")
+        is_local = type(reference) is str and reference.startswith("#/")
+        if is_local and pointed(self.root, str(reference)) is None:
+            del made["$ref"]
+            self.lost.append("$ref")
+        kinds = given.get("type")
+        is_array = kinds == "array" or "array" in listed(kinds)
+        return {**made, "items": {}} if is_array and "items" not in made else made
 
     def _flat(self, schema: JsonValue, followed: tuple[str, ...]) -> Schema | None:
         """Return a schema without reference or choice at its root; None for one that no object is of."""
@@ -137,20 +144,6 @@ class _Rooting:
             elif before is True:
                 made[name] = value
         return made
-
-    def _sanitised(self, schema: JsonValue) -> JsonValue:
-        """Return an inner schema, every array in it with items, and no reference to what is left out."""
-        if type(schema) is not dict:
-            return schema
-        made = {key: below(key, value, self._sanitised) for key, value in schema.items()}
-        reference = made.get("$ref")
-        is_local = type(reference) is str and reference.startswith("#/")
-        if is_local and pointed(self._referred, str(reference)) is None:
-            del made["$ref"]
-            self.lost.append("$ref")
-        kinds = schema.get("type")
-        is_array = kinds == "array" or "array" in listed(kinds)
-        return {**made, "items": {}} if is_array and "items" not in made else made
 
 
 def _united(arms: Sequence[Schema]) -> Schema:

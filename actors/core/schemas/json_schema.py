@@ -1,8 +1,18 @@
-"""Where a JSON Schema holds other schemas, by keyword."""
+"""Walk a JSON Schema: the keywords that hold other schemas, and the rewriter that all dialects share.
 
-from collections.abc import Callable, Iterator
+A rewriter visits a schema and the schemas inside of it, keyword by keyword. A subclass is the table of one dialect: for
+each keyword a policy, and code only for the rest.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import ClassVar, Literal, TypeAlias
 
 from actors.core.data.jsonio import JsonValue
+
+Schema: TypeAlias = dict[str, JsonValue]
+Policy: TypeAlias = Literal["keep", "drop", "lose", "refuse"]
+"""Keep a keyword, drop it because nothing is lost, drop it and report the loss, or refuse the whole schema."""
 
 MAPS = frozenset({"properties", "$defs", "definitions", "patternProperties", "dependentSchemas"})
 """Keywords of an object whose every entry is a schema."""
@@ -41,3 +51,63 @@ def below(keyword: str, value: JsonValue, made: Callable[[JsonValue], JsonValue]
 def is_schema(value: JsonValue) -> bool:
     """Say whether a value can be a schema at all: an object, or a boolean."""
     return type(value) is dict or type(value) is bool
+
+
+class SchemaRefused(Exception):
+    """A schema that a dialect cannot express."""
+
+
+class SchemaRewriter:
+    """Rewrites one schema and records the keywords that it loses.
+
+    A subclass gives the policies of its dialect as a table, and overrides the methods where a policy depends on more
+    than the keyword.
+    """
+
+    policies: ClassVar[Mapping[str, Policy]] = {}
+    other: ClassVar[Policy] = "keep"
+    """The policy of keywords that are not in the table."""
+
+    def __init__(self) -> None:
+        self.lost: list[str] = []
+        """The lost keywords in their order, some repeatedly."""
+
+    @property
+    def losses(self) -> tuple[str, ...]:
+        """The lost keywords, each once."""
+        return tuple(dict.fromkeys(self.lost))
+
+    def schema(self, given: Schema) -> Schema:
+        """Return a schema as the dialect accepts it.
+
+        Raises:
+            SchemaRefused: The dialect cannot express it.
+        """
+        made: Schema = {}
+        for keyword, value in given.items():
+            match self.policy(keyword, value):
+                case "keep":
+                    made[keyword] = self.value(keyword, value, given)
+                case "lose":
+                    self.lost.append(keyword)
+                case "drop":
+                    pass
+                case "refuse":
+                    raise SchemaRefused(keyword)
+        return self.finish(made, given)
+
+    def policy(self, keyword: str, value: JsonValue) -> Policy:
+        """Return the policy of a keyword with a value."""
+        return self.policies.get(keyword, self.other)
+
+    def value(self, keyword: str, value: JsonValue, given: Schema) -> JsonValue:
+        """Return the value of a keyword that is kept, the schemas inside of it rewritten."""
+        return below(keyword, value, partial(self.entry, keyword))
+
+    def entry(self, keyword: str, value: JsonValue) -> JsonValue:
+        """Return a schema inside of a keyword's value. A value that is not an object stays as it is."""
+        return self.schema(value) if type(value) is dict else value
+
+    def finish(self, made: Schema, given: Schema) -> Schema:
+        """Return a rewritten schema with the changes that depend on several of its keywords."""
+        return made

@@ -10,7 +10,7 @@ the whole keyword goes, and one arm of a `oneOf` may no longer exclude another.
 from typing import Any
 
 from actors.core.data.jsonio import JsonValue
-from actors.core.schemas.json_schema import below
+from actors.core.schemas.json_schema import Policy, Schema, SchemaRewriter
 from actors.core.schemas.schema_cost import nodes
 
 _COUNTED = frozenset({"unevaluatedProperties", "unevaluatedItems"})
@@ -20,21 +20,31 @@ _CHANGED = frozenset({"$ref", *_COUNTED})
 
 def without_patterns(schema: dict[str, Any], patterns: frozenset[str]) -> dict[str, Any]:  # Any: JSON
     """Return a schema that holds none of the patterns and accepts all that the given one accepts."""
-    made: dict[str, Any] = {}
-    gone = _unsafe_keywords(schema, patterns)
-    for keyword, value in schema.items():
-        if keyword in gone or (keyword == "pattern" and value in patterns):
-            continue
-        if keyword == "patternProperties" and isinstance(value, dict):
-            value = {pattern: inner for pattern, inner in value.items() if pattern not in patterns}
-        made[keyword] = below(keyword, value, lambda inner: _inside(inner, patterns))
-    if "oneOf" in made and _holds(schema["oneOf"], patterns):
-        made["allOf"] = [*made.get("allOf", ()), {"anyOf": made.pop("oneOf")}]
-    return made
+    return _Weakening(patterns).schema(schema)
 
 
-def _inside(schema: JsonValue, patterns: frozenset[str]) -> JsonValue:
-    return without_patterns(schema, patterns) if isinstance(schema, dict) else schema
+class _Weakening(SchemaRewriter):
+    def __init__(self, patterns: frozenset[str]) -> None:
+        super().__init__()
+        self._patterns = patterns
+
+    def schema(self, given: Schema) -> Schema:
+        gone = _unsafe_keywords(given, self._patterns)
+        return super().schema({keyword: value for keyword, value in given.items() if keyword not in gone})
+
+    def policy(self, keyword: str, value: JsonValue) -> Policy:
+        return "drop" if keyword == "pattern" and value in self._patterns else "keep"
+
+    def value(self, keyword: str, value: JsonValue, given: Schema) -> JsonValue:
+        if keyword == "patternProperties" and type(value) is dict:
+            value = {pattern: inner for pattern, inner in value.items() if pattern not in self._patterns}
+        return super().value(keyword, value, given)
+
+    def finish(self, made: Schema, given: Schema) -> Schema:
+        if "oneOf" in made and _holds(given["oneOf"], self._patterns):
+            arms = made.get("allOf")
+            made["allOf"] = [*(arms if type(arms) is list else ()), {"anyOf": made.pop("oneOf")}]
+        return made
 
 
 def _unsafe_keywords(schema: dict[str, Any], patterns: frozenset[str]) -> frozenset[str]:  # Any: JSON

@@ -22,9 +22,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "closed: what stands beside a reference goes with it",
-        "actors/adapters/schemas/closed.py:_Closing.made",
-        '{"$ref": schema["$ref"], **...}',
-        "{**schema, **...}",
+        "actors/adapters/schemas/closed.py:_Closing._reference",
+        '{"$ref": given["$ref"], **...}',
+        "{**given, **...}",
         (FORMS,),
     ),
     Mutation(
@@ -43,8 +43,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "closed: a choice of exactly one is not said as a choice",
-        "actors/adapters/schemas/closed.py:_Closing.made",
-        '"oneOf" in schema',
+        "actors/adapters/schemas/closed.py:_Closing.schema",
+        '"oneOf" in given',
         "False",
         (FORMS,),
     ),

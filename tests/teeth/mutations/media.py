@@ -17,7 +17,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "keys: a reference does not follow the key that it names",
-        "actors/adapters/schemas/host.py:_Renaming._under",
+        "actors/adapters/schemas/host.py:_Renaming.value",
         "return self._reference(value)",
         "return value",
         (KEYS,),

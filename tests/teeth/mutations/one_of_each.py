@@ -33,4 +33,18 @@ MUTATIONS = (
         "time()",
         ("tests/test_clocks.py::test_the_wall_clock_is_only_read_through_an_argument",),
     ),
+    Mutation(
+        "schemas: a keyword that a dialect lacks is lost without a report",
+        "actors/core/schemas/json_schema.py:SchemaRewriter.schema",
+        "self.lost.append(keyword)",
+        "pass",
+        ("tests/adapters/test_gemini_encode.py", "tests/adapters/test_property_keys.py"),
+    ),
+    Mutation(
+        "schemas: a dialect that refuses a keyword is sent it",
+        "actors/core/schemas/json_schema.py:SchemaRewriter.schema",
+        "raise SchemaRefused(keyword)",
+        "pass",
+        ("tests/asking/test_output_forms.py",),
+    ),
 )

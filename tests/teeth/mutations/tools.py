@@ -261,8 +261,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "patterns: an arm without its pattern excludes another",
-        "actors/core/schemas/unchecked_patterns.py:without_patterns",
-        '"oneOf" in made and _holds(schema["oneOf"], patterns)',
+        "actors/core/schemas/unchecked_patterns.py:_Weakening.finish",
+        '"oneOf" in made and _holds(given["oneOf"], self._patterns)',
         "False",
         (UNCHECKED,),
     ),
