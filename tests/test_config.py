@@ -241,6 +241,8 @@ B = '[backends.b]\nkind = "openai"\nmodel = "m"\n'
             "line 4, column 1: [backends.b] auth: takes the name of an environment variable",
         ),
         (B + f'api_key = "{CANARY}"\n', "line 4, column 1: [backends.b] has no key 'api_key'; keys: kind"),
+        ('[backends.b]\nkind = "opnai"\nmodel = "m"\n', "[backends.b] kind: did you mean 'openai'?"),
+        (f'[backends.b]\nkind = "{CANARY}"\nmodel = "m"\n', "[backends.b] kind: must be one of openai,"),
         (f'[backends.b]\napi_key = "{CANARY}"\n', "[backends.b] lacks the key 'kind'"),
         (f'backends = "{CANARY}"\n', "the file backends: must be a valid dictionary"),
         (B + 'base_url = "ftp://x"\n', "base_url: takes an http or https URL"),

@@ -22,7 +22,6 @@ from actors.cli.exits import BY_KIND
 from actors.cli.options import DIALECTS as OFFERED
 from actors.cli.world import STOPS
 from actors.config.providers import PROVIDERS
-from actors.config.providers import Kind as ProviderKind
 from actors.core import check
 from actors.core.dialects.dialect import Dialect
 from actors.core.dialects.profiles import ALIASES, PROFILES
@@ -137,8 +136,7 @@ TABLES: dict[str, tuple[Names, Callable[[], Names]]] = {
     "tests/scenarios/providers.py:IDS": (VENDORS, lambda: scenarios.IDS.keys() | UNKNOWN_HOST),
     "tests/scenarios/providers.py:NAMES": (VENDORS, lambda: scenarios.NAMES.keys() | UNKNOWN_HOST),
     "docs/reference/dialects.md:##": (VENDORS, lambda: headed("dialects.md", "##") - {"Overview"}),
-    "actors/config/providers.py:Kind": (named(ProviderKind), PROVIDERS.keys),
-    "tests/test_configured.py:SERVERS": (named(ProviderKind), SERVERS.keys),
+    "tests/test_configured.py:SERVERS": (PROVIDERS.keys(), SERVERS.keys),
     "actors/core/dialects/dialect.py:Dialect": (
         named(Family),
         lambda: {kind.family for kind in get_args(Dialect)},

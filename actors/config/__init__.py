@@ -52,7 +52,7 @@ from actors.config.dialects import derived
 from actors.config.environment import guarded
 from actors.config.models import matching_overrides
 from actors.config.noting import Noting
-from actors.config.providers import PRICE_LISTS, PROVIDERS, Kind, Provider, aws_region
+from actors.config.providers import PROVIDERS, Kind, Provider, aws_region
 from actors.config.settings import (
     Auth,
     BackendLimits,
@@ -227,8 +227,8 @@ class Config:
         return backend.model_copy(update={"dialect": name})
 
     def price_list(self, kind: str) -> str:
-        """Return the provider whose list prices hold for a kind of backend, as `genai-prices` names it; else empty."""
-        return PRICE_LISTS.get(kind, "")
+        """Return the id in `genai-prices` of the provider whose prices a kind of backend has; empty without one."""
+        return PROVIDERS[kind].price_list if kind in PROVIDERS else ""
 
     def credential_source(self, binding: Binding) -> str:
         """Return where the credential of a binding's requests comes from, in words: the variable that holds a key."""
@@ -259,9 +259,8 @@ class Config:
         name, colon, _ = target.partition(":")
         if not colon:
             raise UnknownTarget(self._no_such(target))
-        for kind in PROVIDERS:
-            if kind == name:
-                return kind
+        if name in PROVIDERS:
+            return name
         raise UnknownTarget(f"No provider {clip(name)}; {hint(name, PROVIDERS, 'providers')}")
 
     def _configured(self, name: str, settings: BackendSettings) -> Backend:

@@ -3,49 +3,14 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 from urllib.parse import urlsplit
 
 from actors.core.dialects.dialect import Dialect
 from actors.core.dialects.profiles import PROFILES
 
-Kind: TypeAlias = Literal[
-    "openai",
-    "openai_chat",
-    "openai_responses",
-    "anthropic",
-    "vertex_anthropic",
-    "bedrock_anthropic",
-    "foundry",
-    "azure",
-    "azure_responses",
-    "gemini",
-    "vertex",
-    "mistral",
-    "kimi",
-    "deepseek",
-    "bedrock",
-    "openrouter",
-    "xai",
-    "qwen",
-    "glm",
-    "minimax",
-    "groq",
-    "mimo",
-    "together",
-    "fireworks",
-    "cerebras",
-    "nvidia",
-    "huggingface",
-    "sambanova",
-    "perplexity",
-    "vllm",
-    "sglang",
-    "llama_cpp",
-    "ollama",
-    "lm_studio",
-    "openai_compatible",
-]
+Kind: TypeAlias = str
+"""A kind of backend: a key of `PROVIDERS`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +44,7 @@ class Provider:
         key_variable: Holds the key; empty for a server of one's own, which asks for none.
         url_variable: Holds another base URL.
         header: The header that carries the key; `authorization` carries it as a bearer token.
+        price_list: The provider's id in the package `genai-prices`; empty if it lists no prices for this kind.
         own_host: Hosts that speak another dialect than `dialect`; None if all speak that one.
     """
 
@@ -87,6 +53,7 @@ class Provider:
     key_variable: str
     url_variable: str
     header: str = "authorization"
+    price_list: str = ""
     own_host: OwnHost | None = None
 
     def dialect_at(self, endpoint: str) -> str:
@@ -101,10 +68,18 @@ class Provider:
 
 
 def _provider(
-    dialect: str, endpoint: str, name: str, key: bool = True, own_host: OwnHost | None = None
+    dialect: str,
+    endpoint: str,
+    name: str,
+    price_list: str = "",
+    *,
+    key: bool = True,
+    own_host: OwnHost | None = None,
 ) -> Provider:
     key_variable = f"{name}_API_KEY" if key else ""
-    return Provider(dialect, endpoint, key_variable, f"{name}_BASE_URL", own_host=own_host)
+    return Provider(
+        dialect, endpoint, key_variable, f"{name}_BASE_URL", price_list=price_list, own_host=own_host
+    )
 
 
 _OPENAI = "https://api.openai.com/v1"
@@ -114,21 +89,41 @@ _BEDROCK_URL = "AWS_ENDPOINT_URL_BEDROCK_RUNTIME"
 PROVIDERS: Mapping[Kind, Provider] = {
     # Many servers copy Chat Completions and few the Responses API, which the newest models need for tools.
     "openai": _provider(
-        "openai_chat", _OPENAI, "OPENAI", own_host=OwnHost("api.openai.com", "openai_responses")
+        "openai_chat",
+        _OPENAI,
+        "OPENAI",
+        price_list="openai",
+        own_host=OwnHost("api.openai.com", "openai_responses"),
     ),
-    "openai_chat": _provider("openai_chat", _OPENAI, "OPENAI"),
-    "openai_responses": _provider("openai_responses", _OPENAI, "OPENAI"),
+    "openai_chat": _provider("openai_chat", _OPENAI, "OPENAI", price_list="openai"),
+    "openai_responses": _provider("openai_responses", _OPENAI, "OPENAI", price_list="openai"),
     "anthropic": Provider(
-        "anthropic", "https://api.anthropic.com", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "x-api-key"
+        "anthropic",
+        "https://api.anthropic.com",
+        "ANTHROPIC_API_KEY",
+        "ANTHROPIC_BASE_URL",
+        "x-api-key",
+        price_list="anthropic",
     ),
-    "vertex_anthropic": Provider("vertex_anthropic", "", "VERTEX_ACCESS_TOKEN", "VERTEX_ANTHROPIC_BASE_URL"),
-    "bedrock_anthropic": Provider("bedrock_anthropic", _BEDROCK, "AWS_BEARER_TOKEN_BEDROCK", _BEDROCK_URL),
+    "vertex_anthropic": Provider(
+        "vertex_anthropic", "", "VERTEX_ACCESS_TOKEN", "VERTEX_ANTHROPIC_BASE_URL", price_list="google"
+    ),
+    "bedrock_anthropic": Provider(
+        "bedrock_anthropic", _BEDROCK, "AWS_BEARER_TOKEN_BEDROCK", _BEDROCK_URL, price_list="aws"
+    ),
     "foundry": Provider(
-        "anthropic", "", "ANTHROPIC_FOUNDRY_API_KEY", "ANTHROPIC_FOUNDRY_BASE_URL", "x-api-key"
+        "anthropic",
+        "",
+        "ANTHROPIC_FOUNDRY_API_KEY",
+        "ANTHROPIC_FOUNDRY_BASE_URL",
+        "x-api-key",
+        price_list="anthropic",
     ),
-    "azure": Provider("azure", "", "AZURE_OPENAI_API_KEY", "AZURE_OPENAI_BASE_URL", "api-key"),
+    "azure": Provider(
+        "azure", "", "AZURE_OPENAI_API_KEY", "AZURE_OPENAI_BASE_URL", "api-key", price_list="azure"
+    ),
     "azure_responses": Provider(
-        "openai_responses", "", "AZURE_OPENAI_API_KEY", "AZURE_OPENAI_BASE_URL", "api-key"
+        "openai_responses", "", "AZURE_OPENAI_API_KEY", "AZURE_OPENAI_BASE_URL", "api-key", price_list="azure"
     ),
     "gemini": Provider(
         "gemini",
@@ -136,22 +131,27 @@ PROVIDERS: Mapping[Kind, Provider] = {
         "GEMINI_API_KEY",
         "GEMINI_BASE_URL",
         "x-goog-api-key",
+        price_list="google",
     ),
-    "vertex": Provider("vertex", "", "VERTEX_ACCESS_TOKEN", "VERTEX_BASE_URL"),
-    "mistral": _provider("mistral", "https://api.mistral.ai/v1", "MISTRAL"),
-    "kimi": _provider("kimi", "https://api.moonshot.ai/v1", "MOONSHOT"),
-    "deepseek": _provider("deepseek", "https://api.deepseek.com", "DEEPSEEK"),
-    "bedrock": Provider("bedrock", _BEDROCK, "AWS_BEARER_TOKEN_BEDROCK", _BEDROCK_URL),
-    "openrouter": _provider("openrouter", "https://openrouter.ai/api/v1", "OPENROUTER"),
-    "xai": _provider("xai", "https://api.x.ai/v1", "XAI"),
+    "vertex": Provider("vertex", "", "VERTEX_ACCESS_TOKEN", "VERTEX_BASE_URL", price_list="google"),
+    "mistral": _provider("mistral", "https://api.mistral.ai/v1", "MISTRAL", price_list="mistral"),
+    "kimi": _provider("kimi", "https://api.moonshot.ai/v1", "MOONSHOT", price_list="moonshotai"),
+    "deepseek": _provider("deepseek", "https://api.deepseek.com", "DEEPSEEK", price_list="deepseek"),
+    "bedrock": Provider("bedrock", _BEDROCK, "AWS_BEARER_TOKEN_BEDROCK", _BEDROCK_URL, price_list="aws"),
+    "openrouter": _provider(
+        "openrouter", "https://openrouter.ai/api/v1", "OPENROUTER", price_list="openrouter"
+    ),
+    "xai": _provider("xai", "https://api.x.ai/v1", "XAI", price_list="x-ai"),
     "qwen": _provider("qwen", "https://dashscope-intl.aliyuncs.com/compatible-mode/v1", "DASHSCOPE"),
-    "glm": _provider("glm", "https://api.z.ai/api/paas/v4", "ZAI"),
-    "minimax": _provider("minimax", "https://api.minimax.io/v1", "MINIMAX"),
-    "groq": _provider("groq", "https://api.groq.com/openai/v1", "GROQ"),
+    "glm": _provider("glm", "https://api.z.ai/api/paas/v4", "ZAI", price_list="zai"),
+    "minimax": _provider("minimax", "https://api.minimax.io/v1", "MINIMAX", price_list="minimax"),
+    "groq": _provider("groq", "https://api.groq.com/openai/v1", "GROQ", price_list="groq"),
     "mimo": _provider("deepseek", "https://api.xiaomimimo.com/v1", "MIMO"),  # reasoning as DeepSeek wants it
-    "together": _provider("open_models", "https://api.together.ai/v1", "TOGETHER"),
-    "fireworks": _provider("open_models", "https://api.fireworks.ai/inference/v1", "FIREWORKS"),
-    "cerebras": _provider("open_models", "https://api.cerebras.ai/v1", "CEREBRAS"),
+    "together": _provider("open_models", "https://api.together.ai/v1", "TOGETHER", price_list="together"),
+    "fireworks": _provider(
+        "open_models", "https://api.fireworks.ai/inference/v1", "FIREWORKS", price_list="fireworks"
+    ),
+    "cerebras": _provider("open_models", "https://api.cerebras.ai/v1", "CEREBRAS", price_list="cerebras"),
     "nvidia": _provider("open_models", "https://integrate.api.nvidia.com/v1", "NVIDIA"),
     "huggingface": Provider("open_models", "https://router.huggingface.co/v1", "HF_TOKEN", "HF_BASE_URL"),
     "sambanova": _provider("open_models", "https://api.sambanova.ai/v1", "SAMBANOVA"),
@@ -160,6 +160,7 @@ PROVIDERS: Mapping[Kind, Provider] = {
         "openai_compatible",
         "https://api.perplexity.ai/v1",
         "PERPLEXITY",
+        price_list="perplexity",
         own_host=OwnHost("api.perplexity.ai", "openai_responses"),
     ),
     "vllm": _provider("vllm", "http://127.0.0.1:8000/v1", "VLLM", key=False),
@@ -171,24 +172,6 @@ PROVIDERS: Mapping[Kind, Provider] = {
     ),  # images by value alone
     "openai_compatible": _provider("openai_compatible", "", "OPENAI_COMPATIBLE", key=False),
 }
-
-
-PRICE_LISTS: Mapping[str, str] = {
-    **dict.fromkeys(("openai", "openai_chat", "openai_responses"), "openai"),
-    **dict.fromkeys(("anthropic", "foundry"), "anthropic"),
-    **dict.fromkeys(("azure", "azure_responses"), "azure"),
-    **dict.fromkeys(("gemini", "vertex", "vertex_anthropic"), "google"),
-    **dict.fromkeys(("bedrock", "bedrock_anthropic"), "aws"),
-    **{kind: kind for kind in ("mistral", "deepseek", "openrouter", "minimax", "groq")},
-    **{kind: kind for kind in ("together", "fireworks", "cerebras", "perplexity")},
-    "kimi": "moonshotai",
-    "xai": "x-ai",
-    "glm": "zai",
-}
-"""Whose list prices hold for a kind of backend, by the provider's id in the package `genai-prices`.
-
-Other kinds have no list: a server of one's own costs nobody's list price.
-"""
 
 
 def kind_of(dialect: Dialect) -> Kind:

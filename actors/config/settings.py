@@ -20,7 +20,7 @@ from pydantic import (
     model_validator,
 )
 
-from actors.config.providers import Kind
+from actors.config.providers import PROVIDERS, Kind
 from actors.core.dialects.caching import Cache
 from actors.core.history.compaction import Windows
 from actors.core.policy.routing import Policy
@@ -30,6 +30,7 @@ from actors.core.settings.spending import Budget, Period
 from actors.core.settings.table import SETTINGS, names, out_of_range, stored
 from actors.core.settings.values import RequestSettings
 from actors.core.turn.guards import Repeats
+from actors.errors import nearest
 
 Thinking: TypeAlias = Literal["native", "drop", "text"]
 Verdict: TypeAlias = Literal["allow", "ask", "deny"]
@@ -234,6 +235,13 @@ def _auth(given: object) -> object:
     return {"key": _variable(given)} if isinstance(given, str) else given
 
 
+def _kind(name: str) -> Kind:
+    if name in PROVIDERS:
+        return name
+    close = nearest(name, PROVIDERS)
+    raise ValueError(f"did you mean {close!r}?" if close else f"must be one of {', '.join(PROVIDERS)}")
+
+
 class HeaderVariable(Frozen):
     """A header's value that the environment holds, for one that is a secret."""
 
@@ -373,7 +381,7 @@ class BackendSettings(RequestTable):
     those settings of an ask that a backend may have too, such as `temperature` and `seed`: docs/reference/settings.md.
     """
 
-    kind: Kind
+    kind: Annotated[Kind, AfterValidator(_kind)]
     model: Label
     base_url: Annotated[BaseUrl | None, Field(repr=False)] = None
     auth: Annotated[Auth, BeforeValidator(_auth)] | None = None

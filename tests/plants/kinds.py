@@ -151,12 +151,12 @@ PLANTS = (
         "kind of backend",
         (
             Edit(
-                "actors/config/providers.py:Kind",
-                "Literal[*...]",
-                'Literal["acme", *...]',
+                "actors/config/providers.py:PROVIDERS",
+                "{**...}",
+                '{"acme": _provider("openai_compatible", "", "ACME"), **...}',
             ),
         ),
-        ("actors/config/providers.py:Kind", "tests/test_configured.py:SERVERS"),
+        ("tests/test_configured.py:SERVERS",),
     ),
     Plant(
         "strict host",
