@@ -29,7 +29,6 @@ from actors.core.rulebook import PREFIXES
 from actors.core.settings.asking import Choose
 from actors.core.values.content import Block, Media, Message, Seal, Text, Thinking, ToolCall, ToolResult
 from actors.core.values.identity import Binding
-from actors.testing.histories import READERS
 from actors.transcripts import render
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference" / "dialects.md"
@@ -275,9 +274,13 @@ def not_taken(profile: Dialect) -> list[str]:
 # ---- conversations
 
 
+_MODEL = "anthropic.claude-test"
+"""The prefix of the model decides which features Bedrock has."""
+
+
 def binding(profile: Dialect) -> Binding:
     """Return a model of this profile. Behind a gateway, what it answered came from upstream `One`."""
-    return READERS[profile.name]
+    return Binding(profile.name, profile.name, f"https://{profile.name}.example", "account-1", _MODEL)
 
 
 STRANGER = Binding("elsewhere", "elsewhere", "https://elsewhere.example", "account-1", "theirs")

@@ -20,10 +20,10 @@ from actors.core.values.content import Message, Text, ToolResult
 from actors.core.values.identity import Binding
 from actors.strict.rules import AnthropicProfile, AnthropicSettings, validate
 from actors.testing import AnthropicServer, Call, OpenAIServer, Say, Think, Turn, serve
-from actors.testing.histories import READERS, history
 from actors.transcripts import encode, render
 from tests.adapters.wire_streams import anthropic_stream, delta, dumped, run, start, stop
 from tests.at_scale import share
+from tests.generated.histories import READERS, history
 
 ACTORS_TOML = """
 [dialects.copy]

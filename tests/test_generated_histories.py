@@ -20,10 +20,10 @@ from actors.core.history.history import History
 from actors.core.ledger import Ledger
 from actors.core.values.content import Message
 from actors.core.values.identity import Binding
-from actors.testing.histories import READERS, history
 from tests.at_scale import main, share
 from tests.core.session_log import broken, cold, refused, simulated
 from tests.core.test_conservation import all_is_conserved, kept
+from tests.generated.histories import READERS, history
 
 COUNT = share(4_000)
 PARTS = 2

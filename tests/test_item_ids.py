@@ -22,9 +22,9 @@ from actors.core.log.events import EpochBegan
 from actors.core.values.content import Block, Message, Native, Seal, Text, Thinking, ToolCall
 from actors.strict.rules import validate
 from actors.testing import Call, ResponsesProfile, ResponsesServer, ResponsesSettings, Say, Think, Turn, serve
-from actors.testing.histories import READERS, history
 from actors.transcripts import render
 from tests.at_scale import share
+from tests.generated.histories import READERS, history
 from tests.runtime_support import bodies, log
 
 ACTORS_TOML = """

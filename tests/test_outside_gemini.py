@@ -11,10 +11,10 @@ from actors import dialect, from_wire
 from actors.adapters.request import ToolSpec
 from actors.core.data.jsonio import JsonValue, dump
 from actors.core.values.content import Media, Thinking
-from actors.testing.histories import READERS, history
 from actors.testing.images import png
 from tests import wanted
 from tests.at_scale import share
+from tests.generated.histories import READERS, history
 
 NAMES = ("gemini", "vertex", "gemini_2")
 SCHEMA: JsonValue = {

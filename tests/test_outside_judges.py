@@ -19,9 +19,9 @@ from openai.types.responses.response_create_params import ResponseCreateParamsSt
 
 from actors import dialect
 from actors.core.data.jsonio import dump
-from actors.testing.histories import READERS, history
 from tests import wanted
 from tests.at_scale import share
+from tests.generated.histories import READERS, history
 from tests.vendor_types import nonconformity
 
 REQUESTS: dict[str, Any] = {  # Any: vendors' typed dicts

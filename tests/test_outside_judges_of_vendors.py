@@ -22,9 +22,9 @@ from pydantic import ValidationError
 from actors import dialect
 from actors.core.dialects.profiles import PROFILES
 from actors.core.render import ThinkingPolicy
-from actors.testing.histories import READERS, history
 from tests import wanted
 from tests.at_scale import share
+from tests.generated.histories import READERS, history
 from tests.vendor_types import nonconformity
 
 Json = dict[str, Any]  # Any: JSON

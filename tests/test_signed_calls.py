@@ -30,10 +30,10 @@ from actors.testing import (
     serve,
     validate,
 )
-from actors.testing.histories import READERS, history
 from actors.transcripts import encode, render
 from tests.adapters.wire_streams import chunk, dumped, openai_stream, run
 from tests.at_scale import share
+from tests.generated.histories import READERS, history
 
 ACTORS_TOML = """
 [dialects.google_chat]

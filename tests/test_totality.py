@@ -34,9 +34,9 @@ from actors.core.rulebook import PREFIXES
 from actors.core.stream_events.events import SessionEvent
 from actors.core.values.content import Block, Speaker
 from actors.strict.rules import DIALECTS as RULED
-from actors.testing import strategies
-from actors.testing.histories import READERS, history
-from actors.testing.stock import REASONS
+from tests.generated import strategies
+from tests.generated.histories import READERS, history
+from tests.generated.parts import REASONS
 from tests.scenarios import providers as scenarios
 from tests.scenarios.shape import READERS as SHAPES
 from tests.teeth.mutations import profiles as teeth
@@ -105,11 +105,11 @@ FIRST_STOPS = {"openai_chat", "anthropic", "openai_compatible"}
 
 TABLES: dict[str, tuple[Names, Callable[[], Names]]] = {
     "actors/core/normalize/attribute.py:SAID_BY": (named(Block), lambda: names(SAID_BY)),
-    "actors/testing/strategies.py:blocks": (named(Block), lambda: drawn(strategies.blocks(), 100)),
-    "actors/testing/histories.py:history": (named(Block), generated),
+    "tests/generated/strategies.py:blocks": (named(Block), lambda: drawn(strategies.blocks(), 100)),
+    "tests/generated/histories.py:history": (named(Block), generated),
     "actors/__init__.py:__all__": (named(Block), lambda: set(actors.__all__) & named(Block)),
     "docs/reference/api.md:Block": (named(Block), lambda: headed("api.md", "###") & named(Block)),
-    "actors/testing/strategies.py:events": (named(Event), lambda: drawn(strategies.events(), 400)),
+    "tests/generated/strategies.py:events": (named(Event), lambda: drawn(strategies.events(), 400)),
     "actors/core/log/events.py:__doc__": (
         named(Event),
         lambda: set(re.findall(r"[A-Z]\w+", str(events.__doc__))) & named(Event),
@@ -123,7 +123,7 @@ TABLES: dict[str, tuple[Names, Callable[[], Names]]] = {
         named(SessionEvent),
         lambda: headed("api.md", "###") & named(SessionEvent),
     ),
-    "actors/testing/histories.py:READERS": (VENDORS, READERS.keys),
+    "tests/generated/histories.py:READERS": (VENDORS, READERS.keys),
     "actors/strict/rules/__init__.py:DIALECTS": (VENDORS, lambda: RULED),
     "actors/config/providers.py:PROVIDERS": (
         VENDORS,
@@ -157,7 +157,7 @@ TABLES: dict[str, tuple[Names, Callable[[], Names]]] = {
     "actors/core/rulebook/__init__.py:PREFIXES": (named(Family), PREFIXES.keys),
     "tests/scenarios/shape.py:READERS": (named(Family), SHAPES.keys),
     "actors/core/render/choose.py:SYNTHETIC": (named(Gap), SYNTHETIC.keys),
-    "actors/testing/stock.py:REASONS": (named(Reason), lambda: REASONS),
+    "tests/generated/parts.py:REASONS": (named(Reason), lambda: REASONS),
     "docs/reference/errors.md:Reason": (named(Reason), lambda: coded() & named(Reason)),
     "docs/reference/errors.md:EpochReason": (named(EpochReason), lambda: coded() & named(EpochReason)),
     "actors/adapters/failure.py:ACTIONS": (named(FailureKind), ACTIONS.keys),

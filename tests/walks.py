@@ -57,9 +57,9 @@ from actors.core.values.identity import Binding, CallId
 from actors.core.values.packed import pack
 from actors.strict.script import Builtin, Call, Part, Redacted, Say, Script, Think, Turn
 from actors.strict.server import LoopbackServer
-from actors.testing.histories import history
-from actors.testing.stock import ATTACHED, DOCUMENTS, MEDIA, OWN, REASONS, TEXTS
 from tests.core.session_log import Simulated, rules, seen, text
+from tests.generated.histories import history
+from tests.generated.parts import ATTACHED, DOCUMENTS, MEDIA, OWN, REASONS, TEXTS
 from tests.marks import unmarked
 from tests.strict_hosts import asked, endpoint, strict_host
 

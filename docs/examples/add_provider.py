@@ -4,10 +4,9 @@ from tempfile import TemporaryDirectory
 
 import anyio
 
-from actors import Binding, Dialect, History, Runtime, dialect, encode, from_wire, render
+from actors import Dialect, Runtime, dialect, encode, from_wire, render
 from actors.config.dialects import derived
 from actors.testing import CompatibleProfile, CompatibleServer, CompatibleSettings, Say, Turn, serve, validate
-from actors.testing.histories import history
 
 ACTORS_TOML = """
 [dialects.house]
@@ -28,23 +27,39 @@ LEFT_BEHIND = [
     {"role": "user", "content": "Weather in Oslo?"},
     {"role": "user", "content": "Are you there?"},
 ]
+CALLS = {
+    "role": "assistant",
+    "content": None,
+    "tool_calls": [
+        {"id": number, "type": "function", "function": {"name": "weather", "arguments": "{}"}}
+        for number in ("1", "2")
+    ],
+}
+RESULT = {"role": "tool", "tool_call_id": "1", "content": "4 C"}
+QUESTION, ANSWER = {"role": "user", "content": "And in Rome?"}, {"role": "assistant", "content": "21 C."}
+DAMAGED = (
+    LEFT_BEHIND,
+    [*LEFT_BEHIND[:1], CALLS, RESULT, QUESTION],  # a call without a result
+    [*LEFT_BEHIND[:1], RESULT, ANSWER, QUESTION],  # a result without a call
+    [ANSWER, QUESTION],
+)
+"""Conversations as other programs leave them, in the format of Chat Completions."""
 
 
-def refused_by(profile: Dialect) -> set[str]:
-    """Return the rules that refuse what this profile makes of 100 conversations in which everything went wrong."""
-    reader = Binding("house", profile.name, "http://house.example/v1", "account-1", "ours")
+def broken_rules(profile: Dialect) -> set[str]:
+    """Return the rules of the server that this profile breaks for the damaged conversations."""
     rules: set[str] = set()
-    for number in range(100):
-        messages, ledger = history(number)
-        body = encode(render(History(messages, ledger), ledger, profile, binding=reader), model="ours")
+    for messages in DAMAGED:
+        history, ledger = from_wire(messages, "openai")
+        body = encode(render(history, ledger, profile), model="ours")
         if refusal := validate(body, "vllm", settings=TEMPLATED):
             rules.add(refusal.rule)
     return rules
 
 
 async def main(file: Path) -> None:
-    print("openai_compatible breaks", refused_by(dialect("openai_compatible")) or "no rule")
-    print("house breaks", refused_by(HOUSE) or "no rule")
+    print("openai_compatible breaks", broken_rules(dialect("openai_compatible")) or "no rule")
+    print("house breaks", broken_rules(HOUSE) or "no rule")
     server = CompatibleServer([Turn(Say("I am."))], vendor="vllm", settings=TEMPLATED)
     async with serve(server):
         await anyio.Path(file).write_text(ACTORS_TOML.replace("URL", server.base_url))

@@ -12,11 +12,11 @@ from actors.core.dialects.profiles import BEDROCK
 from actors.core.history.history import History
 from actors.core.values.content import Media, Text, Thinking, ToolCall, ToolResult
 from actors.testing import BedrockSettings, validate
-from actors.testing.histories import READERS, history
 from actors.testing.images import png, png_base64
 from tests.at_scale import extent
 from tests.core.converse_rows import DOCUMENT, IMAGE, answer, model, redacted, text, thought, use, user
 from tests.core.session_log import body, cold, refused
+from tests.generated.histories import READERS, history
 
 PIXEL = png_base64()
 

@@ -21,10 +21,10 @@ from actors.core.ledger import Ledger
 from actors.core.values.content import Media, Message, Seal, Text, Thinking, ToolCall, ToolResult
 from actors.core.values.identity import Binding
 from actors.testing import GeminiSettings, validate
-from actors.testing.histories import READERS
 from actors.transcripts import render
 from tests.core.recorded import Answer, Called, Said, written
 from tests.core.session_log import examples
+from tests.generated.histories import READERS
 
 HOME = READERS["gemini"]
 SENTINEL = "skip_thought_signature_validator"

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from actors import from_wire
 from actors.core.values.content import Code, Media, Message, Text, Thinking, ToolCall, ToolResult
-from actors.testing.histories import READERS
 from tests.core.session_log import cold, examples, refused
+from tests.generated.histories import READERS
 
 Json = dict[str, Any]  # Any: wire contents are built by hand, broken ones on purpose
 

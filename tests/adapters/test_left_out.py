@@ -24,7 +24,6 @@ from actors.core.ledger import Ledger
 from actors.core.transcript.diagnostics import Report
 from actors.core.values.content import Block, Media, Message, Native, Seal, Text
 from actors.testing import Script
-from actors.testing.histories import READERS
 from actors.transcripts import encode, render
 from tests.adapters import converse_wire as converse
 from tests.adapters.wire_streams import (
@@ -43,6 +42,7 @@ from tests.adapters.wire_streams import (
     start,
     stop,
 )
+from tests.generated.histories import READERS
 from tests.strict_hosts import asked, strict_host
 
 CITED = {"type": "web_search_result_location", "url": "https://x.test", "cited_text": "Four."}

@@ -16,10 +16,10 @@ from actors.core.ledger import Ledger
 from actors.core.values.content import Block, Media, Seal, Thinking
 from actors.core.values.identity import Binding
 from actors.testing import validate
-from actors.testing.histories import READERS, history
 from tests.at_scale import share
 from tests.core.recorded import Answer, Called, Said, written
 from tests.core.session_log import cold, refused
+from tests.generated.histories import READERS, history
 
 HERE = READERS["openai_responses"]
 OTHER_MODEL = Binding("responses", "openai_responses", HERE.endpoint, HERE.account, "gpt-other")

@@ -23,7 +23,6 @@ from actors.core.ledger import Ledger
 from actors.core.values.content import Media, Seal, Thinking
 from actors.core.values.identity import Binding
 from actors.testing import validate
-from actors.testing.histories import READERS
 from actors.testing.images import png_base64
 from tests.adapters.wire_streams import (
     Fields,
@@ -35,6 +34,7 @@ from tests.adapters.wire_streams import (
     openai_stream,
     run,
 )
+from tests.generated.histories import READERS
 
 KIMI, DEEPSEEK, MISTRAL, ROUTER = (READERS[name] for name in ("kimi", "deepseek", "mistral", "openrouter"))
 TOOL = ToolSpec("read", "Read.", Json(b'{"type":"object","properties":{"p":{}}}'))

@@ -6,10 +6,10 @@ import pytest
 
 from actors.core.dialects.profiles import PROFILES, dialect
 from actors.strict.rules import validate
-from actors.testing.histories import READERS, history
 from tests import wanted
 from tests.at_scale import extent
 from tests.core.session_log import TRUSTING
+from tests.generated.histories import READERS, history
 
 MODELS = {"anthropic": "claude-sonnet-5", "bedrock": "anthropic.claude-sonnet-4-5"}
 

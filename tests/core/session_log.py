@@ -55,8 +55,8 @@ from actors.testing import (
     ResponsesSettings,
     validate,
 )
-from actors.testing.histories import READERS
 from tests.at_scale import share
+from tests.generated.histories import READERS
 
 VENDORS = tuple([name for name, profile in PROFILES.items() if profile.family == "openai_chat"][1:])
 TRUSTING: dict[str, HostSettings] = {

@@ -20,10 +20,10 @@ from actors.core.session.state import opening, rebuilt
 from actors.core.transcript.transcript import Encoder
 from actors.core.values.content import Block, Media, Message, Text, ToolCall, ToolResult
 from actors.core.values.packed import pack
-from actors.testing.histories import READERS
 from actors.testing.images import png_base64
 from tests.core.recorded import Recorder
 from tests.core.session_log import Simulated, body, refused, reread, rules, text
+from tests.generated.histories import READERS
 
 PIXEL = png_base64()
 

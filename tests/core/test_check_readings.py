@@ -23,13 +23,13 @@ from actors.core.log.events import EpochBegan
 from actors.core.rulebook import PREFIXES, RULES
 from actors.core.values.content import Message, Text
 from actors.errors import Fault
-from actors.testing.histories import READERS, history
 from actors.transcripts import render
 from tests.at_scale import spread
 from tests.core import test_check, test_check_gemini, test_check_responses, test_check_vendors
 from tests.core.session_log import examples
 from tests.core.test_check import without
 from tests.core.test_check_fold import ANY_JSON, _places, _replaced
+from tests.generated.histories import READERS, history
 from tests.readings import accepted
 
 Json = dict[str, Any]  # Any: wire messages are built by hand, broken ones on purpose

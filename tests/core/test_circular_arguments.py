@@ -11,9 +11,9 @@ from actors.core.history.history import History
 from actors.core.ledger import Ledger
 from actors.core.values.content import Message, Text, ToolCall, ToolResult
 from actors.core.values.identity import CallId
-from actors.testing.histories import READERS
 from actors.transcripts import encode, render
 from tests.core.wire_calls import read
+from tests.generated.histories import READERS
 
 every_dialect = pytest.mark.parametrize("name", sorted(PROFILES))
 

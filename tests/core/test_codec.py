@@ -23,10 +23,10 @@ from actors.core.values.content import Code, Media, Message, Seal, Text, Thinkin
 from actors.core.values.identity import Binding, CallId
 from actors.core.values.packed import pack, unpack
 from actors.errors import JournalError
-from actors.testing.histories import history
-from actors.testing.strategies import events
 from tests.at_scale import share
 from tests.core.session_log import examples, simulated
+from tests.generated.histories import history
+from tests.generated.strategies import events
 
 
 @examples(1000)

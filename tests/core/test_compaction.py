@@ -40,9 +40,9 @@ from actors.core.values.identity import Binding, CallId, mint
 from actors.core.values.packed import pack, unpack
 from actors.core.values.stream import Usage
 from actors.errors import ConfigError
-from actors.testing.histories import READERS, history
 from tests.at_scale import share
 from tests.core.session_log import BINDINGS, Simulated, broken, refused, rules, simulated, text
+from tests.generated.histories import READERS, history
 
 CLAUDE, OPENAI = READERS["anthropic"], READERS["openai_chat"]
 WORDS = "The user wants the weather. hist_tool_2 said rain."

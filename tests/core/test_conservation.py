@@ -19,9 +19,7 @@ from actors.core.values.content import Media, Message, Text, ToolCall, ToolResul
 from actors.core.values.identity import Binding, CallId
 from actors.core.values.packed import pack, unpack
 from actors.testing import validate
-from actors.testing.histories import READERS, history
 from actors.testing.images import png_base64
-from actors.testing.strategies import conversations
 from tests.at_scale import spread
 from tests.core.answers import told as told_in
 from tests.core.session_log import (
@@ -36,6 +34,8 @@ from tests.core.session_log import (
     seen,
     text,
 )
+from tests.generated.histories import READERS, history
+from tests.generated.strategies import conversations
 
 PIXEL = png_base64()
 

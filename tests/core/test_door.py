@@ -13,10 +13,10 @@ from actors.core.values.identity import RUNTIME, CallId
 from actors.core.values.intake import Remarks
 from actors.core.values.packed import pack, unpack
 from actors.errors import TranscriptError
-from actors.testing.histories import history
 from actors.testing.images import png_base64
-from actors.testing.strategies import conversations
 from tests.core.session_log import examples
+from tests.generated.histories import history
+from tests.generated.strategies import conversations
 
 PIXEL = png_base64()
 

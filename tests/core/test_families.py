@@ -18,9 +18,9 @@ from actors.core.dialects.profiles import PROFILES
 from actors.core.history.history import History
 from actors.core.ledger import Ledger
 from actors.core.models.concerns import Demands
-from actors.testing.histories import READERS, history
 from actors.transcripts import render
 from tests.at_scale import extent, spread
+from tests.generated.histories import READERS, history
 
 Table = dict[str, dict[str, Any]]  # Any: each field has its own type
 

@@ -13,8 +13,8 @@ from actors.core.log.events import Scheduled
 from actors.core.values.content import Message, Text, ToolCall, ToolResult
 from actors.core.values.identity import CallId
 from actors.core.values.packed import pack, unpack
-from actors.testing.strategies import messages
 from tests.core.session_log import examples
+from tests.generated.strategies import messages
 
 SAID = [Message("human", [Text(str(number))]) for number in range(6)]
 

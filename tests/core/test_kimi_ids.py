@@ -11,8 +11,8 @@ from actors.core.log.events import Compacted, EpochBegan, Opened, Returned, Roun
 from actors.core.values.content import Message, Seal, Text, ToolCall
 from actors.core.values.identity import Binding, CallId
 from actors.core.values.packed import pack
-from actors.testing.histories import READERS
 from tests.core.session_log import Simulated, refused, text
+from tests.generated.histories import READERS
 
 KIMI, OPENAI = READERS["kimi"], READERS["openai_chat"]
 FORM = re.compile(r"functions\.(\w+):(\d+)")

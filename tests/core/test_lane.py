@@ -35,8 +35,6 @@ from actors.core.values.packed import pack
 from actors.errors import CanonicalFault
 from actors.strict.rules import sign
 from actors.testing import AnthropicProfile, AnthropicSettings, validate
-from actors.testing.histories import READERS, history
-from actors.testing.strategies import conversations
 from tests.at_scale import share
 from tests.core.session_log import (
     BINDINGS,
@@ -52,6 +50,8 @@ from tests.core.session_log import (
     simulated,
     text,
 )
+from tests.generated.histories import READERS, history
+from tests.generated.strategies import conversations
 
 OPENAI, CLAUDE = BINDINGS[:2]
 
@@ -103,7 +103,7 @@ def test_rendering_twice_is_rendering_once(
 DIGESTS = """
 import sys
 from hashlib import sha256
-from actors.testing.histories import history
+from tests.generated.histories import history
 from tests.core.session_log import BINDINGS, cold, simulated, text
 digest = sha256()
 for seed in range(int(sys.argv[1])):

@@ -23,8 +23,8 @@ from actors.core.log.events import (
 from actors.core.values.content import Media, ToolResult
 from actors.core.values.identity import Binding, CallId
 from actors.testing.images import png_base64
-from actors.testing.strategies import call_events
 from tests.core.session_log import examples
+from tests.generated.strategies import call_events
 
 PIXEL = png_base64()
 

@@ -13,9 +13,9 @@ from actors.core.history.history import History
 from actors.core.ledger import Ledger
 from actors.core.values.content import Message, Seal, Text, ToolCall, ToolResult
 from actors.core.values.identity import CallId, mint
-from actors.testing.histories import READERS
 from actors.transcripts import encode, render
 from tests.core.wire_calls import read
+from tests.generated.histories import READERS
 
 FORMS = {
     "openai": ("REQ-915-018", r"call_[A-Za-z0-9]{24}"),

@@ -10,9 +10,9 @@ from actors.core.history.history import History
 from actors.core.ledger import Ledger
 from actors.core.values.content import Block, Message, Seal, Text, Thinking, ToolCall, ToolResult
 from actors.core.values.identity import Binding, CallId
-from actors.testing.histories import READERS
 from actors.transcripts import encode, render
 from tests.core.wire_calls import read
+from tests.generated.histories import READERS
 
 SIGNED = "c2lnbmF0dXJl"
 SEALS: dict[str, tuple[str, Json]] = {

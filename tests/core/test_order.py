@@ -12,8 +12,8 @@ from actors.core.ledger import Ledger
 from actors.core.render.order import calls_last
 from actors.core.values.content import Block, Native, Seal, Thinking
 from actors.core.values.identity import Binding
-from actors.testing.histories import READERS
 from tests.core.session_log import cold, refused, text
+from tests.generated.histories import READERS
 
 BOUND = tuple(name for name in READERS if dialect(name).reasoning.binding == "prefix")
 """Dialects whose hosts may bind reasoning to its prefix."""

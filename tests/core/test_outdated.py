@@ -8,8 +8,8 @@ from actors.core.session.state import rebuilt
 from actors.core.values.content import Message, Seal, Text, Thinking
 from actors.core.values.identity import Binding
 from actors.core.values.packed import pack
-from actors.testing.histories import READERS
 from tests.core.session_log import Simulated, reread, rules, text
+from tests.generated.histories import READERS
 
 BEGUN = Configured("Be brief.", ("read",), "other")
 SEALS = {"anthropic": "signature", "bedrock": "bedrock_reasoning"}

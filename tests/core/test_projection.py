@@ -15,8 +15,8 @@ from actors.core.transcript.transcript import RenderState
 from actors.core.values.content import Seal, ToolCall
 from actors.core.values.identity import Binding, CallId
 from actors.core.values.identity import mint as canonical
-from actors.testing.histories import READERS
 from tests.core.session_log import examples
+from tests.generated.histories import READERS
 
 CLAUDE = READERS["anthropic"]
 every_dialect = pytest.mark.parametrize("dialect", PROFILES.values(), ids=PROFILES)

@@ -8,8 +8,8 @@ from actors.core.history.history import History
 from actors.core.ledger import Ledger
 from actors.core.values.content import Message, Text, ToolCall, ToolResult
 from actors.core.values.identity import CallId
-from actors.testing.strategies import conversations
 from tests.core.session_log import BINDINGS, cold, examples, text
+from tests.generated.strategies import conversations
 
 CALL = Message("model", [ToolCall("c1", "read", {"a": 1})])
 

@@ -19,12 +19,12 @@ from actors.core.transcript.diagnostics import Report
 from actors.core.transcript.transcript import RenderState
 from actors.core.values.content import Block, Code, Media, Message, Seal, Text, Thinking, ToolCall, ToolResult
 from actors.core.values.identity import Binding, CallId
-from actors.testing.histories import READERS
 from actors.testing.images import png_base64
-from actors.testing.stock import REASONS
-from actors.testing.strategies import conversations
 from tests.core.recorded import Answer, Called, Said, walked
 from tests.core.session_log import BINDINGS, cold, examples, refused, text
+from tests.generated.histories import READERS
+from tests.generated.parts import REASONS
+from tests.generated.strategies import conversations
 
 PIXEL = png_base64()
 

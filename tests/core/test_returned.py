@@ -10,8 +10,8 @@ from actors.core.data.jsonio import JsonValue, parse
 from actors.core.turn.returned import MAX_MEDIA, MAX_MEDIA_BYTES, parted
 from actors.core.values.content import Media, ToolResult
 from actors.testing.images import png_base64
-from actors.testing.strategies import values
 from tests.core.session_log import examples
+from tests.generated.strategies import values
 
 PIXEL = png_base64()
 

@@ -26,8 +26,8 @@ from actors.core.session.state import SessionState, opening, rebuilt
 from actors.core.values.content import Message, Seal, Text, Thinking, ToolCall
 from actors.core.values.identity import mint
 from actors.core.values.packed import pack
-from actors.testing.histories import READERS
 from tests.core.session_log import Simulated, refused, rules, text
+from tests.generated.histories import READERS
 
 CLAUDE, GPT = READERS["anthropic"], READERS["openai_chat"]
 

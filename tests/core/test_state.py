@@ -37,9 +37,9 @@ from actors.core.transcript.transcript import Encoder
 from actors.core.values.content import Message, Seal, Text, Thinking, ToolCall, ToolResult
 from actors.core.values.identity import Binding, CallId
 from actors.core.values.packed import pack
-from actors.testing.histories import READERS, history
 from tests.at_scale import share
 from tests.core.session_log import BINDINGS, Simulated, rules, simulated, text
+from tests.generated.histories import READERS, history
 
 OPENAI, CLAUDE = BINDINGS[:2]
 CALL = ToolCall("hist_tool_1", "read")

@@ -17,9 +17,9 @@ from actors.core.history.history import History
 from actors.core.ledger import Ledger
 from actors.core.values.content import Message
 from actors.core.values.identity import Binding
-from actors.testing.histories import history
 from actors.transcripts import render
 from actors.transport import HttpTransport, Timeouts
+from tests.generated.histories import history
 from tests.live.conversation import Live
 from tests.live.servers import HISTORIES, KINDS, VARIABLES, Host
 from tests.scenarios.canon import canonical

@@ -1,6 +1,6 @@
 """What generated conversations are made of: the plain thing first, then every odd one that was ever seen.
 
-`actors.testing.histories` picks from these. The first of each is the plainest, so what shrinks ends there.
+`tests.generated.histories` picks from these. The first of each is the plainest, so what shrinks ends there.
 """
 
 from collections.abc import Callable, Mapping

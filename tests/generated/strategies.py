@@ -1,16 +1,17 @@
 """Hypothesis strategies for conversations, events and their parts. They shrink to the plainest that still fails.
 
-from actors.testing.strategies import conversations
+from tests.generated.strategies import conversations
 
 @given(conversations())
 def test_...(conversation: tuple[list[Message], Ledger]) -> None: ...
 
-A conversation is written by the author of `actors.testing.histories`, with Hypothesis making the choices.
-Hypothesis is imported when a strategy is made, so importing this module does not need it.
+`tests.generated.histories` writes a conversation, and Hypothesis makes the choices.
 """
 
 from functools import cache
-from typing import TYPE_CHECKING
+
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn, SearchStrategy
 
 from actors.core.data.ingest import ingest
 from actors.core.data.jsonio import Json, quote
@@ -67,12 +68,9 @@ from actors.core.values.identity import Binding, CallId
 from actors.core.values.packed import pack
 from actors.core.values.progress import AskProgress, Attempt, TurnProgress
 from actors.core.values.stream import Usage
-from actors.testing.histories import conversation
 from actors.testing.images import png_base64
-from actors.testing.stock import REASONS, SPEAKERS
-
-if TYPE_CHECKING:
-    from hypothesis.strategies import DrawFn, SearchStrategy
+from tests.generated.histories import conversation
+from tests.generated.parts import REASONS, SPEAKERS
 
 __all__ = [
     "bindings",
@@ -86,35 +84,28 @@ __all__ = [
 ]
 
 
-def conversations() -> "SearchStrategy[tuple[list[Message], Ledger]]":
+def conversations() -> SearchStrategy[tuple[list[Message], Ledger]]:
     """Conversations with every corruption the rulebook lists, each with a ledger that fits it more or less."""
-    from hypothesis import strategies as st
 
     @st.composite
-    def written(draw: "DrawFn") -> tuple[list[Message], Ledger]:
+    def written(draw: DrawFn) -> tuple[list[Message], Ledger]:
         return conversation(lambda n: draw(_below(n)))
 
     return written()
 
 
 @cache
-def _below(n: int) -> "SearchStrategy[int]":
-    from hypothesis import strategies as st
-
+def _below(n: int) -> SearchStrategy[int]:
     return st.integers(0, n - 1)
 
 
-def words() -> "SearchStrategy[str]":
+def words() -> SearchStrategy[str]:
     """Text without lone surrogates: what can be written down."""
-    from hypothesis import strategies as st
-
     return st.text(st.characters(codec="utf-8"), max_size=8)
 
 
-def values() -> "SearchStrategy[object]":
+def values() -> SearchStrategy[object]:
     """Any JSON value, and what Python calls one: lone surrogates, NaN, huge numbers, keys of any kind."""
-    from hypothesis import strategies as st
-
     leaves = st.one_of(
         st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=6), st.binary(max_size=3)
     )
@@ -126,22 +117,18 @@ def values() -> "SearchStrategy[object]":
     )
 
 
-def json_pieces() -> "SearchStrategy[Json]":
+def json_pieces() -> SearchStrategy[Json]:
     """Ingested values."""
     return values().map(lambda value: ingest(value).json)
 
 
-def bindings() -> "SearchStrategy[Binding]":
+def bindings() -> SearchStrategy[Binding]:
     """Bindings of any names."""
-    from hypothesis import strategies as st
-
     return st.builds(Binding, words(), words(), words(), words(), words())
 
 
-def blocks() -> "SearchStrategy[Block]":
+def blocks() -> SearchStrategy[Block]:
     """Blocks of every kind."""
-    from hypothesis import strategies as st
-
     seals = st.none() | st.builds(Seal, words(), words().map(quote), bindings())
     maybe = st.none() | json_pieces()
     media = st.builds(Media, words(), words(), words())
@@ -165,20 +152,16 @@ def blocks() -> "SearchStrategy[Block]":
     )
 
 
-def messages() -> "SearchStrategy[Message]":
+def messages() -> SearchStrategy[Message]:
     """Messages of any blocks under any speaker."""
-    from hypothesis import strategies as st
-
     speakers = st.sampled_from(SPEAKERS)
     return st.builds(
         Message, speakers, st.lists(blocks(), max_size=3), st.integers(0, 99), st.none() | bindings()
     )
 
 
-def call_events(ids: "SearchStrategy[str] | None" = None) -> "SearchStrategy[CallEvent | RequestSent]":
+def call_events(ids: SearchStrategy[str] | None = None) -> SearchStrategy[CallEvent | RequestSent]:
     """What may happen to a tool call, its seal included. `ids`: canonical ids to choose from; few, by default."""
-    from hypothesis import strategies as st
-
     call_ids = (st.sampled_from(["c1", "c2", ""]) if ids is None else ids).map(CallId)
     reasons = st.sampled_from(REASONS)
     ends = st.sampled_from([quote("one"), quote("two"), Json(b"null"), Json(b'{"a":[1]}')])
@@ -203,10 +186,8 @@ def call_events(ids: "SearchStrategy[str] | None" = None) -> "SearchStrategy[Cal
     )
 
 
-def events() -> "SearchStrategy[Event]":
+def events() -> SearchStrategy[Event]:
     """Events of every kind."""
-    from hypothesis import strategies as st
-
     count = st.integers(0, 2**40)
     packed = messages().map(pack)
     said = st.lists(packed, max_size=2).map(tuple)

@@ -4,7 +4,7 @@ messages, ledger = history(7)
 
 A conversation is written by an author who asks a *draw* for every choice: `draw(n)` gives a number from 0 to
 n - 1. From a seed the draw is a plain generator of numbers, fast enough for millions of conversations;
-`actors.testing.strategies` gives the author the choices of Hypothesis instead, which shrink. A choice of 0 is the
+`tests.generated.strategies` gives the author the choices of Hypothesis instead, which shrink. A choice of 0 is the
 plainest thing at hand everywhere, so a shrunken conversation is a plain one.
 
 What goes wrong here:
@@ -43,9 +43,9 @@ from actors.core.values.content import (
     ToolResult,
 )
 from actors.core.values.identity import Binding, mint
-from actors.testing.bookkeeper import Bookkeeper, Draw
 from actors.testing.images import png_base64
-from actors.testing.stock import (
+from tests.generated.ledgers import Draw, LedgerAuthor
+from tests.generated.parts import (
     ARGUMENTS,
     ASIDE,
     ATTACHED,
@@ -139,7 +139,7 @@ _SEALS: dict[str, tuple[str, Json]] = {
 
 def history(seed: int) -> tuple[list[Message], Ledger]:
     """Return the conversation of this number. The same number gives the same one, in every process."""
-    random = Random(seed).random  # noqa: S311  made to be repeated, not to be secret
+    random = Random(seed).random
     return conversation(lambda n: int(random() * n))
 
 
@@ -151,7 +151,7 @@ def conversation(draw: Draw) -> tuple[list[Message], Ledger]:
         if not draw(9):
             break
         moves[draw(len(moves))](author)
-    keeper = Bookkeeper(draw, author.said, author.calls, author.orphans, author.given, author.mark)
+    keeper = LedgerAuthor(draw, author.said, author.calls, author.orphans, author.given, author.mark)
     return author.said, keeper.ledger()
 
 

@@ -24,7 +24,7 @@ from actors.core.log.events import (
 )
 from actors.core.values.content import Message, ToolCall, ToolResult
 from actors.core.values.identity import Binding, CallId
-from actors.testing.stock import REASONS
+from tests.generated.parts import REASONS
 
 Draw: TypeAlias = Callable[[int], int]
 """Asked for a choice among n; answers with 0 to n - 1."""
@@ -33,7 +33,7 @@ ELSEWHERE = Binding("openai", "openai_chat", "https://openai.example/v1", "accou
 """To whom the requests were sent that sealed calls."""
 
 
-class Bookkeeper:
+class LedgerAuthor:
     """Writes the ledger that goes with a conversation, more or less.
 
     Args:
