@@ -1,6 +1,6 @@
 """The runtime in virtual time: whatever a seed brings, every invariant holds, and the same seed brings the same.
 
-The long form: `python -m tests.test_simulation --count 10000 --workers 2`; `tests.simulations` says the rest.
+The long form: `python -m tests.test_simulation --count 10000 --workers 2`; `tests.simulation.command` describes it.
 """
 
 import os
@@ -17,6 +17,9 @@ import anyio
 import pytest
 from msgspec import structs
 
+import actors.testing
+from actors.core.log import events
+from actors.core.log.events import Event
 from actors.core.stats.stats import (
     BackendStats,
     BudgetStats,
@@ -27,19 +30,28 @@ from actors.core.stats.stats import (
     Stalls,
     ToolCounts,
 )
+from actors.core.values.content import Message, Text
+from actors.core.values.packed import pack
 from actors.core.values.stream import Usage
-from actors.testing import Odds, Say, SimulationReport, simulate
+from actors.journal.storage import Entry
+from actors.runtime.runtime import Runtime
+from actors.testing import Odds, Say, SimulationReport
 from actors.testing.simulation import Mode, SimulationPlan, loop
+from actors.testing.simulation.journal import SimulatedJournal
 from actors.testing.simulation.model import Model
-from actors.testing.simulation.plan import Ask, Made, Move, Talk
-from actors.testing.simulation.recount import EXCUSED, OF_A_BACKEND, OF_ALL, Recount, differences, names_of
+from actors.testing.simulation.observer import Observer
+from actors.testing.simulation.plan import Ask, Made, Move, Talk, planned
+from actors.testing.simulation.report import played
 from actors.testing.simulation.shrinking import shrink
-from actors.testing.simulation.world import World
+from actors.testing.simulation.world import TARGETS, World
 from actors.tools import tool
 from tests.at_scale import extent
-from tests.simulations import main
+from tests.simulation import simulate
+from tests.simulation.checks import RuntimeChecks
+from tests.simulation.command import main
+from tests.simulation.recount import EXCUSED, OF_A_BACKEND, OF_ALL, Recount, names_of, stats_differences
 
-ELSEWHERE = "from actors.testing import simulate; print(simulate(3, sessions=4, turns=3).digest)"
+ELSEWHERE = "from tests.simulation import simulate; print(simulate(3, sessions=4, turns=3).digest)"
 NOTHING = Odds(fault=0, cancel=0, abandon=0, crash=0, busy=0, blunder=0)
 
 
@@ -149,6 +161,47 @@ def test_the_same_seed_is_the_same_run_in_every_process() -> None:
     assert simulate(4, sessions=4, turns=3).digest != here.digest
 
 
+def test_a_run_without_an_observer_is_the_same_run() -> None:
+    checked, plain = simulate(3, sessions=4, turns=3), actors.testing.simulate(3, sessions=4, turns=3)
+    assert plain.problems == checked.problems == ()
+    assert plain.digest == checked.digest
+    assert plain.counts.items() <= checked.counts.items()
+    assert plain.line == checked.line
+
+
+def test_an_observer_sees_each_event_before_it_is_in_the_log() -> None:
+    class Recorder(Observer):
+        def __init__(self, world: World) -> None:
+            self.world = world
+            self.seen: dict[str, list[Event]] = {}
+            self.logs: dict[str, list[Event]] = {}
+            observers.append(self)
+
+        def event(self, session: str, event: Event) -> None:
+            assert event not in self.world.journal.read(session)[len(self.seen.get(session, ())) :]
+            self.seen.setdefault(session, []).append(event)
+
+        async def finish(self, runtime: Runtime) -> None:
+            self.logs = {name: list(self.world.journal.read(name)) for name in self.seen}
+
+    observers: list[Recorder] = []
+    report = played(planned(1, 2, 2, TARGETS, (), "safety", NOTHING), observe=Recorder)
+    assert report.problems == ()
+    (recorder,) = observers
+    assert recorder.logs == recorder.seen != {}
+
+
+def test_the_journal_knows_the_ended_turns_and_the_session_of_a_task() -> None:
+    journal = SimulatedJournal(Observer())
+    fence = journal.claim("s1").fence
+    ends = [events.TurnEnded(turn, "complete") for turn in (1, 2, 3)]
+    task = events.Submitted(1, pack(Message("human", (Text("[task 1.1.r0c0] Do it."),))))
+    journal.append([Entry("s1", fence, (*ends, task, events.Rewound(1)))])
+    assert journal.ended_turns("s1") == [1]
+    assert journal.session_of("1.1.r0c0") == "s1"
+    assert journal.ended_turns("s2") == ()
+
+
 def test_every_figure_of_the_stats_is_counted_again_or_excused_with_a_reason() -> None:
     assert sorted(names_of()) == sorted([*OF_A_BACKEND, *OF_ALL, *EXCUSED])
     assert all(EXCUSED.values())
@@ -175,7 +228,9 @@ def test_each_figure_that_is_not_what_was_seen_is_told(name: str) -> None:
         held: dict[str, Any] = {name.removeprefix("journal."): 1}
         whole["journal"] = JournalStats(**held)
     stats = RuntimeStats({"mistral": here}, active=0, memory=0, slow_handlers=0, stalls=Stalls(), **whole)
-    (line,) = differences(stats, Recount(World(plan)))
+    world = World(plan)
+    checks = RuntimeChecks(world)
+    (line,) = stats_differences(stats, Recount(world, checks.witness, checks.features))
     assert line.startswith(f"{name} of {'mistral' if name in OF_A_BACKEND else 'all'}: 1, and 0")
 
 

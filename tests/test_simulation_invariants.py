@@ -1,7 +1,5 @@
 """What the invariants of a simulation take for a mistake, and what not, where a run seldom comes by."""
 
-from collections.abc import Mapping
-
 import pytest
 from msgspec.structs import replace
 
@@ -12,11 +10,11 @@ from actors.core.values.content import Message, Text, ToolCall
 from actors.core.values.identity import Binding, CallId
 from actors.core.values.packed import pack
 from actors.core.values.stream import Usage
-from actors.journal.storage import Entry
-from actors.testing.simulation.invariants.below import EndedSubagents
-from actors.testing.simulation.invariants.content import AnswerContent
-from actors.testing.simulation.invariants.too_long import TooLongRequests
-from actors.testing.simulation.witness import Problems, Witness
+from actors.testing.simulation.observer import Problems
+from tests.simulation.invariants.below import EndedSubagents
+from tests.simulation.invariants.content import AnswerContent
+from tests.simulation.invariants.too_long import TooLongRequests
+from tests.simulation.witness import Witness
 
 CALL = CallId("hist_tool_1")
 HERE = Binding("a", "openai_chat")
@@ -40,11 +38,11 @@ class Logs:
         self._witness = Witness(self.problems, {"a": frozenset({"a"})})
         self.below = EndedSubagents(self._witness)
         self.too_long, self.content = TooLongRequests(self._witness), AnswerContent(self._witness)
-        self._fences: Mapping[str, int] = {name: self._witness.claim(name).fence for name in ("s1", "s1-c1")}
 
     def write(self, session: str, *happened: events.Event) -> list[str]:
         """Append events of a session; return all that was wrong so far, by name."""
-        self._witness.append([Entry(session, self._fences[session], happened)])
+        for event in happened:
+            self._witness.event(session, event)
         return [line.partition(":")[0] for line in self.problems.lines]
 
 

@@ -3,10 +3,9 @@
     report = simulate(17)
     assert not report.problems, report
 
-Sessions talk to strict servers of several dialects at once. Switches, cancels, callers that go away, faults of the
-providers, tools of every bad kind and crashes of actors come when the seed says so. Invariants are checked at every
-event that is written and at every request that a server sees, and at the end each session is rebuilt from its log. The
-same seed gives the same run, to the last byte, in every process.
+Sessions talk to strict servers of several dialects at once. The seed decides when they switch, when callers cancel or
+leave, when providers fail, when tools misbehave and when actors crash. The run checks what callers, tools and providers
+see. The same seed gives the same run, to the last byte, in every process.
 """
 
 from collections.abc import Collection, Sequence
@@ -18,7 +17,7 @@ from actors.testing.simulation.report import SimulationReport, played
 from actors.testing.simulation.world import TARGETS
 from actors.tools import Tool
 
-__all__ = ["Mode", "Odds", "SimulationPlan", "SimulationReport", "simulate"]
+__all__ = ["Mode", "Odds", "SimulationPlan", "SimulationReport", "checked_plan", "simulate"]
 
 
 def simulate(
@@ -31,7 +30,7 @@ def simulate(
     tools: Sequence[Tool[..., Any]] = (),  # Any: any function
     only: Collection[str] | None = None,
 ) -> SimulationReport:
-    """Run the runtime in virtual time, as a seed decides, and say which invariants did not hold.
+    """Run the runtime in virtual time, as a seed decides, and report the invariants that were broken.
 
     Args:
         seed: Decides everything.
@@ -47,6 +46,23 @@ def simulate(
     Raises:
         ConfigError: trio is not installed; or there is no such mode, or a figure is none from 1.
     """
+    return played(checked_plan(seed, sessions, turns, mode, odds, tools, only), tools)
+
+
+def checked_plan(
+    seed: int,
+    sessions: int,
+    turns: int,
+    mode: Mode,
+    odds: Odds | None,
+    tools: Sequence[Tool[..., Any]],  # Any: any function
+    only: Collection[str] | None,
+) -> SimulationPlan:
+    """Return the plan for the arguments of `simulate`.
+
+    Raises:
+        ConfigError: The mode is unknown, or a number is below 1.
+    """
     if mode not in get_args(Mode):
         raise ConfigError(f"mode= takes 'safety' or 'liveness', not {mode!r}")
     for name, count in (("sessions", sessions), ("turns", turns)):
@@ -54,4 +70,4 @@ def simulate(
             raise ConfigError(f"{name}= takes a whole number from 1, not {count}")
     names = [each.name for each in tools]
     plan = planned(seed, sessions, turns, TARGETS, names, mode, odds or Odds())
-    return played(plan if only is None else plan.only(only), tools)
+    return plan if only is None else plan.only(only)

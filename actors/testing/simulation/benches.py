@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import anyio
 
-from actors.testing.simulation.witness import Problems
+from actors.testing.simulation.observer import Problems
 from actors.tools import Tool
 from actors.tools.toolsets import ToolSource
 

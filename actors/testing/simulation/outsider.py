@@ -16,7 +16,7 @@ from actors.core.log.events import Verdict
 from actors.core.stream_events.results import PendingCall, TurnResult
 from actors.errors import ActorsError, DecisionRefused, NotAwaited
 from actors.runtime.handle import Session
-from actors.testing.simulation.witness import Problems
+from actors.testing.simulation.observer import Problems
 
 LOOKING = 2.0
 """Virtual seconds between two looks, on average."""

@@ -78,6 +78,8 @@ MANNERS = (*("fine",) * 11, "shows", *BAD_MANNERS)
 
 OWN_TOOLS = ("work", "work", "work", "work", "approved", "outside")
 """The simulation's tools that every session has; those of its extra one come beside them."""
+OUTSIDE = "outside"
+"""The tool whose calls are answered from outside."""
 HANDOFFS = {"hand_over": "gemini", "hand_all_over": "either"}
 """Tools that hand the conversation over, and to whom."""
 DELEGATE = "delegate"

@@ -32,10 +32,9 @@ from actors.errors import (
 from actors.kernel import Command, Ref
 from actors.runtime.handle import Session
 from actors.runtime.runtime import Runtime
-from actors.testing.simulation.invariants.configured import prompt
 from actors.testing.simulation.outsider import Outsider
 from actors.testing.simulation.plan import EXTRAS, MANNERS, Ask, Move, Talk
-from actors.testing.simulation.saying import Said, said, words
+from actors.testing.simulation.saying import Said, prompt, said, words
 from actors.testing.simulation.world import World
 
 SETTLING = 36_000.0
@@ -84,7 +83,7 @@ class Player:
         self._runtime = runtime
         self.counts: Counter[str] = Counter()
         self._outside: dict[str, Outsider] = {}
-        world.witness.waits = self._waits
+        world.journal.on_wait = self._waits
 
     async def play(self) -> None:
         """Play all of it; return when every session is at rest."""
@@ -106,7 +105,7 @@ class Player:
         approve = self._world.toolbox.approve if talk.number % 3 == 0 else None
         tools, names = self._world.kit(talk.id, "toolset" if talk.number % 7 == 3 else "all tools")
         system = prompt(talk.id) if talk.number // len(EXTRAS) % 2 else None
-        self._world.features.configured.offered(talk.id, names)
+        self._world.observer.opening(talk.id, names)
         session = await self._runtime.open(
             talk.target,
             id=talk.id,
@@ -121,7 +120,7 @@ class Player:
             session,
             random,
             self._world.problems,
-            partial(self._stands, session),
+            partial(self._resolved, session),
             partial(self._sleep, session),
         )
         outside.start_soon(outsider.run)
@@ -178,18 +177,13 @@ class Player:
         if (outsider := self._outside.get(session)) is not None:
             outsider.asked()
 
-    def _stands(self, session: Session, name: str, result: TurnResult) -> None:
+    def _resolved(self, session: Session, name: str, result: TurnResult) -> None:
         self.counts[result.status] += 1
-        self._world.features.came(session.id, name, result)
+        self._world.observer.ask_result(session.id, name, result, is_caller=False)
 
     def _came(self, session: Session, name: str, result: TurnResult) -> None:
-        self._stands(session, name, result)
-        if result.status == "awaiting":
-            return
-        if session.id not in self._world.crashed and result.usage != self._world.witness.usage(
-            session.id, name
-        ):
-            self._world.problems.add("usage is the sum of the rounds", f"{session.id}: {name}")
+        self.counts[result.status] += 1
+        self._world.observer.ask_result(session.id, name, result, is_caller=True)
 
     async def _cancel(self, session: Session) -> None:
         """Cancel; every call is closed within the grace, whatever its tool does."""
@@ -203,7 +197,7 @@ class Player:
 
     async def _rewind(self, session: Session, move: Move) -> None:
         """Take back turns that have ended; when it is done, another rewind may have taken them before, or a summary."""
-        ended = [turn for turn, _ in self._world.witness.seen[session.id].ends]
+        ended = self._world.journal.ended_turns(session.id)
         back = len(ended) if move.target == "all" else int(move.target)
         with suppress(ConfigError):
             self.counts["turns_taken_back"] += (
@@ -242,7 +236,7 @@ class Player:
             "seconds": round(move.after, 3),
         }
         result = await session.run_tool(move.target, arguments)
-        self._world.features.program.came(session.id, move.name, result)
+        self._world.observer.program_call(session.id, move.name, result)
 
     async def _configure(self, session: Session, move: Move) -> None:
         """Have another system prompt, other tools, or both."""
@@ -254,7 +248,7 @@ class Player:
             kit = "some tools" if move.target == "both" else move.target
             change["tools"], wants["tools"] = self._world.kit(session.id, kit)
         outcome = await session.configure(**change)
-        self._world.features.configured.wants(session.id, outcome, **wants)
+        self._world.observer.configured(session.id, outcome, wants)
 
     async def _crash(self, session: Session, which: str) -> None:
         self._world.crashed.add(session.id)
@@ -281,9 +275,8 @@ class Player:
             await action()
         except (Busy, SessionClosed, SessionError, ToolsetFailed) as error:
             self.counts[type(error).__name__] += 1
-            features = self._world.features
-            if isinstance(error, OverBudget) and not features.shared.refused(session.id):
-                features.budgets.refused(session.id)
+            if isinstance(error, OverBudget):
+                self._world.observer.over_budget(session.id)
 
     async def _rest(self, talk: Talk) -> None:
         """Wait until a session has nothing to do; in liveness mode it has to answer then."""

@@ -1,16 +1,21 @@
-"""What came of a run, and how to see it again."""
+"""Play a plan and report the result, with a line of Python that plays it again."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
+from actors.core.log.codec import encode_event
+from actors.runtime.runtime import Runtime
 from actors.testing.simulation import loop
 from actors.testing.simulation.inline_threads import inline_threads
-from actors.testing.simulation.judge import counted, judged
+from actors.testing.simulation.observer import Observer
 from actors.testing.simulation.plan import Odds, SimulationPlan
 from actors.testing.simulation.play import Player
 from actors.testing.simulation.shrinking import shrink
 from actors.testing.simulation.world import Tools, World
 
+Observe: TypeAlias = Callable[[World], Observer]
+"""Returns the observer of a world."""
 LONGEST = 7 * 24 * 3600.0
 """Virtual seconds that a run may take."""
 
@@ -33,6 +38,7 @@ class SimulationReport:
     digest: str
     counts: Mapping[str, int] = field(default_factory=dict)
     _tools: Tools = field(default=(), repr=False)
+    _observe: Observe | None = field(default=None, repr=False)
 
     @property
     def line(self) -> str:
@@ -51,22 +57,23 @@ class SimulationReport:
         invariant = self.problems[0].partition(":")[0]
 
         def fails(plan: SimulationPlan) -> bool:
-            return any(line.startswith(f"{invariant}:") for line in played(plan, self._tools).problems)
+            problems = played(plan, self._tools, self._observe).problems
+            return any(line.startswith(f"{invariant}:") for line in problems)
 
-        return played(shrink(self.plan, fails, tries), self._tools)
+        return played(shrink(self.plan, fails, tries), self._tools, self._observe)
 
     def __str__(self) -> str:
         told = [self.line, *self.problems[:10], *(f"{name}: {self.counts[name]}" for name in self.counts)]
         return "\n".join(told)
 
 
-def played(plan: SimulationPlan, tools: Tools = ()) -> SimulationReport:
-    """Play a plan."""
-    return played_in(World(plan, tools), tools)
+def played(plan: SimulationPlan, tools: Tools = (), observe: Observe | None = None) -> SimulationReport:
+    """Play a plan under the eyes of an observer, if there is one."""
+    return replace(played_in(World(plan, tools, observe), tools), _observe=observe)
 
 
 def played_in(world: World, tools: Tools = ()) -> SimulationReport:
-    """Play a world's plan in it."""
+    """Play the plan of a world in it."""
     plan = world.plan
     players: list[Player] = []
 
@@ -75,8 +82,8 @@ def played_in(world: World, tools: Tools = ()) -> SimulationReport:
         async with threads, world.runtime() as runtime:
             players.append(Player(world, runtime))
             await players[0].play()
-            await judged(world, runtime)
-            await counted(world, runtime)
+            _digest_logs(world, runtime)
+            await world.observer.finish(runtime)
         world.toolsets.left()
 
     try:
@@ -88,8 +95,14 @@ def played_in(world: World, tools: Tools = ()) -> SimulationReport:
     return SimulationReport(plan, lines, digest, counts | _counts(world), tools)
 
 
+def _digest_logs(world: World, runtime: Runtime) -> None:
+    for session in tuple(runtime.sessions):
+        for event in world.journal.read(session):
+            world.digest.update(encode_event(event))
+
+
 def _counts(world: World) -> dict[str, int]:
-    seen, corrections = world.witness.counts, world.model.corrections
+    seen, corrections = world.journal.counts, world.model.corrections
     heeding, guessing = corrections[True], corrections[False]
     return {
         "asks": seen["Submitted"],
@@ -100,11 +113,10 @@ def _counts(world: World) -> dict[str, int]:
         "switches": seen["SwitchApplied"],
         "faults": world.faults,
         "requests_too_long": world.too_long,
-        "summaries_in_asks": seen["summaries_in_asks"],
         "invalid_with_feedback": heeding.invalid,
         "rounds_with_feedback": heeding.rounds,
         "invalid_without_feedback": guessing.invalid,
         "rounds_without_feedback": guessing.rounds,
-        **world.features.counts,
         **world.toolsets.counts,
+        **world.observer.counts,
     }

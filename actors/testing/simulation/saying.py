@@ -42,6 +42,16 @@ class Said(NamedTuple):
     settings: AskSettings = AskSettings()
 
 
+def prompt(name: str) -> str:
+    """Return a system prompt that contains a unique mark."""
+    return f"Be brief. [system {name}]"
+
+
+def described(name: str) -> str:
+    """Return the mark in the description of a tool."""
+    return f"[tool {name}]"
+
+
 def words(ask: str) -> str:
     """Return what is said where nothing more is planned."""
     return f"[ask {ask}] Go on, please."

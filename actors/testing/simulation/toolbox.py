@@ -12,11 +12,8 @@ import anyio
 from actors.runtime.subagents import handoff, subagent
 from actors.strict.rules.base import Json
 from actors.testing.simulation.forms import FORMS
-from actors.testing.simulation.invariants.configured import described, prompt
-from actors.testing.simulation.invariants.order import shelf
-from actors.testing.simulation.plan import AT_TIMES, HANDOFFS, OF_A_TOOLSET
-from actors.testing.simulation.saying import attached
-from actors.testing.simulation.witness import OUTSIDE
+from actors.testing.simulation.plan import AT_TIMES, HANDOFFS, OF_A_TOOLSET, OUTSIDE
+from actors.testing.simulation.saying import attached, described, prompt
 from actors.tools import Tool, tool
 
 AnyTool: TypeAlias = Tool[..., Any]  # Any: any function
@@ -25,6 +22,8 @@ LIMIT = 5.0
 """Seconds that one call may take."""
 STUBBORN = 3.0
 """Seconds that a tool goes on which was told to end."""
+SHELVES = 2
+"""Resources of a session that its tools write to."""
 
 
 @dataclass(slots=True)
@@ -129,6 +128,11 @@ class Toolbox:
         token = f"<<{key}>>"
         self.returned.append(key)
         return _RESULTS[manner](token) if manner in _RESULTS else f"{token} done"
+
+
+def shelf(seconds: object) -> str:
+    """Return the resource that a call writes to, by the seconds that it takes."""
+    return f"shelf {round(seconds * 1000) % SHELVES}" if isinstance(seconds, int | float) else "shelf 0"
 
 
 def _passing_on(name: str, form: str, work: AnyTool, asks: AnyTool) -> AnyTool:

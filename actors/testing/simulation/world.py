@@ -1,7 +1,7 @@
 """The world of one run: servers of several dialects without sockets, their model, tools, logs, and a runtime on top."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from random import Random
@@ -20,9 +20,10 @@ from actors.strict.script import Script, Turn
 from actors.strict.server import Exchange, LoopbackServer, ServerLimits
 from actors.strict.windows import BYTES, window
 from actors.testing.simulation.benches import SimulatedToolsets
-from actors.testing.simulation.invariants import FeatureInvariants
+from actors.testing.simulation.journal import SimulatedJournal
 from actors.testing.simulation.model import Model
 from actors.testing.simulation.network import SimulatedNetwork
+from actors.testing.simulation.observer import Observer, Problems
 from actors.testing.simulation.plan import (
     EXTRAS,
     OF_A_TOOLSET,
@@ -35,7 +36,6 @@ from actors.testing.simulation.plan import (
 )
 from actors.testing.simulation.saying import is_task
 from actors.testing.simulation.toolbox import Toolbox
-from actors.testing.simulation.witness import Problems, Witness
 from actors.testing.standin import arguments as made_from
 from actors.tools import Tool
 from actors.tools.toolsets import Item
@@ -70,9 +70,15 @@ class _Said(Script):
 
 
 class World:
-    """All of one run but the callers. `tools` are the user's own.
+    """All of one run but the callers.
+
+    Args:
+        tools: The user's own.
+        observe: Returns the observer of this world.
 
     Attributes:
+        members: The backends that a target stands for.
+        own_tools: Names of the user's tools.
         limits: Of the runtime.
         models: What is asked of each server, by its dialect.
     """
@@ -82,7 +88,9 @@ class World:
     )
     models: ClassVar[Mapping[str, str]] = {"openai_responses": "gpt", "anthropic": "claude"}
 
-    def __init__(self, plan: SimulationPlan, tools: Tools = ()) -> None:
+    def __init__(
+        self, plan: SimulationPlan, tools: Tools = (), observe: Callable[["World"], Observer] | None = None
+    ) -> None:
         self.plan = plan
         self.problems = Problems()
         self.faultless = False
@@ -94,10 +102,9 @@ class World:
         self.random = Random(f"{plan.seed}/world")  # noqa: S311  as in the plan
         self.servers = {name: self._server(name) for name in DIALECTS}
         self.network = SimulatedNetwork(self.servers, self.random, self._seen)
-        members = {name: frozenset({name}) for name in DIALECTS}
-        members |= dict.fromkeys(POOLS, frozenset(DIALECTS))
-        self.witness = Witness(self.problems, members)
-        self.features = FeatureInvariants(self.witness, members, frozenset(arguments), self.model.wish_of)
+        self.members = {name: frozenset({name}) for name in DIALECTS}
+        self.members |= dict.fromkeys(POOLS, frozenset(DIALECTS))
+        self.own_tools = frozenset(arguments)
         self.toolbox = Toolbox(self.random, self._begun, self._writing)
         self._made = {
             (extra, form): tuple(self.toolbox.tools(extra, form)) for extra in EXTRAS for form in ("", "list")
@@ -108,6 +115,8 @@ class World:
         self.digest = hashlib.blake2b(digest_size=16)
         self.faults = self.too_long = 0
         self._asking = ""  # the session whose request a server answers
+        self.observer = Observer() if observe is None else observe(self)
+        self.journal = SimulatedJournal(self.observer)
 
     def kit(self, session: str, name: str) -> tuple[Sequence[Item], tuple[str, ...]]:
         """Return what a session is given, and the names of the tools; the user's own are among them.
@@ -125,7 +134,7 @@ class World:
     def session_of(self, call: str) -> str:
         """Return the session that a call belongs to."""
         task = call.partition("/")[0] if "/" in call else ""
-        return self.features.below.session_of(task) if task else f"s{call.partition('.')[0]}"
+        return self.journal.session_of(task) if task else f"s{call.partition('.')[0]}"
 
     def runtime(self) -> Runtime:
         """Return the runtime, not yet entered."""
@@ -135,7 +144,7 @@ class World:
         runtime = Runtime(
             config,
             environ={},
-            journal=self.witness,
+            journal=self.journal,
             transport=self.network,
             seed=self.plan.seed,
             prices={"*": PRICE},
@@ -188,7 +197,7 @@ class World:
         is_large = not self.faultless and self.model.size > most * BYTES
         if is_large and (refusal := window(name, most)(number, request)) is not None:
             self.too_long += 1
-            self.features.too_long.refused(self._asking)
+            self.observer.request_too_long(self._asking)
             return refusal
         if self.faultless or (fault := self.model.fault(number, request)) is None:
             return None
@@ -205,16 +214,14 @@ class World:
                 self.problems.add("a body holds what the user said", backend)
         else:
             session = self._asking = self.session_of(f"{ask}/" if is_task(ask) else ask)
-            self.witness.request(session, backend, body)
-            self.features.request(session, ask, body)
+            self.observer.request(session, backend, ask, body)
 
     def _writing(self, key: str, resource: str) -> AbstractContextManager[None]:
-        return self.features.order.writing(self.session_of(key), key, resource)
+        return self.observer.writing(self.session_of(key), key, resource)
 
     def _begun(self, key: str, arguments: Mapping[str, Json]) -> None:
         session = self.session_of(key)
-        self.witness.runs(session, key)
-        self.features.arguments.begun(session, key, arguments)
+        self.observer.tool_started(session, key, arguments)
         if self.toolbox.runs[key] > 1:
             self.problems.add("a call is run once", f"{session}: {key}")
 

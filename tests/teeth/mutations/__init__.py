@@ -64,6 +64,7 @@ from tests.teeth.mutations import (
     runtime,
     scale,
     servers,
+    shipped,
     simulated,
     simulation,
     spreading,
@@ -156,4 +157,5 @@ MUTATIONS: tuple[Mutation, ...] = (
     *visible.MUTATIONS,
     *within_turns.MUTATIONS,
     *exits.MUTATIONS,
+    *shipped.MUTATIONS,
 )

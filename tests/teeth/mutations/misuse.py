@@ -147,7 +147,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "misuse: a simulation of a mode that there is not looks for less, and says nothing",
-        "actors/testing/simulation/__init__.py:simulate",
+        "actors/testing/simulation/__init__.py:checked_plan",
         "mode not in get_args(Mode)",
         "False",
         ("tests/test_stress.py::test_a_simulation_that_would_show_nothing_is_refused",),

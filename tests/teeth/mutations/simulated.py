@@ -193,14 +193,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "simulated: a turn that ends before its subagents is not told",
-        "actors/testing/simulation/invariants/below.py:EndedSubagents._turn_ended",
+        "tests/simulation/invariants/below.py:EndedSubagents._turn_ended",
         "self._open.get(session)",
         "self._open.get(event.why)",
         ("tests/test_simulation_invariants.py::test_a_turn_that_ends_before_its_subagents_is_told",),
     ),
     Mutation(
         "simulated: a held switch that nobody settled is not told",
-        "actors/testing/simulation/witness.py:Witness._switch",
+        "tests/simulation/witness.py:Witness._switch",
         "seen.held != target",
         "False",
         (
@@ -209,14 +209,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "simulated: what is too long and tried again without end is not told",
-        "actors/testing/simulation/invariants/too_long.py:TooLongRequests.refused",
+        "tests/simulation/invariants/too_long.py:TooLongRequests.refused",
         "self._refused[session] > TRIES",
         "not self._refused[session]",
         ("tests/test_simulation_invariants.py::test_what_is_too_long_may_be_tried_again_thrice",),
     ),
     Mutation(
         "simulated: a summary lets what is too long be tried again without end",
-        "actors/testing/simulation/invariants/too_long.py:TooLongRequests._ended",
+        "tests/simulation/invariants/too_long.py:TooLongRequests._ended",
         "event.round and event.fault is None",
         "event.fault is None",
         ("tests/test_simulation_invariants.py::test_what_is_too_long_may_be_tried_again_thrice",),

@@ -14,7 +14,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     *(
         Mutation(
             f"simulation: {what} is not counted again",
-            f"actors/testing/simulation/recount.py:{name}",
+            f"tests/simulation/recount.py:{name}",
             old,
             new,
             (FIGURES,),
@@ -22,7 +22,7 @@ MUTATIONS: tuple[Mutation, ...] = (
         for what, name, old, new in (
             ("the figure of a backend", "figures", "OF_A_BACKEND", "()"),
             ("the figure of a runtime", "figures", "OF_ALL", "()"),
-            ("a figure that is too great", "differences", "value != must", "value < must"),
+            ("a figure that is too great", "stats_differences", "value != must", "value < must"),
         )
     ),
     Mutation(

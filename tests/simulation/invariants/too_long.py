@@ -3,7 +3,7 @@
 from collections import Counter
 
 from actors.core.log import events
-from actors.testing.simulation.witness import Witness
+from tests.simulation.witness import Witness
 
 TRIES = 4
 """The request as it was, and over histories that are shorter each time."""
@@ -17,9 +17,9 @@ class TooLongRequests:
         self._seen = witness.seen
         self._refused = Counter[str]()
         self.counts = Counter[str](too_long_tried_again=0)
-        witness.tell(events.Bound, self._begun)
-        witness.tell(events.Resumed, self._begun)
-        witness.tell(events.RoundEnded, self._ended)
+        witness.subscribe(events.Bound, self._begun)
+        witness.subscribe(events.Resumed, self._begun)
+        witness.subscribe(events.RoundEnded, self._ended)
 
     def _begun(self, session: str, event: events.Bound | events.Resumed) -> None:
         self._refused[session] = 0

@@ -8,7 +8,7 @@ from actors.core.settings.spending import Budget
 from actors.core.values.identity import RUNTIME, Binding
 from actors.core.values.stream import Usage
 from actors.testing.simulation.plan import PRICE
-from actors.testing.simulation.witness import Witness
+from tests.simulation.witness import Witness
 
 
 @dataclass(slots=True)
@@ -38,13 +38,13 @@ class SessionBudgets:
         self._problems = witness.problems
         self._accounts: dict[str, _BudgetUse] = {}
         self.counts = Counter[str](budgets=0, budgets_used_up=0)
-        witness.tell(events.Opened, self._opened)
-        witness.tell(events.Bound, self._bound)
-        witness.tell(events.RequestSent, self._sent)
-        witness.tell(events.RoundEnded, self._answered)
-        witness.tell(events.Awaited, self._took)
-        witness.tell(events.TurnEnded, self._took)
-        witness.tell(events.Delegated, self._delegated)
+        witness.subscribe(events.Opened, self._opened)
+        witness.subscribe(events.Bound, self._bound)
+        witness.subscribe(events.RequestSent, self._sent)
+        witness.subscribe(events.RoundEnded, self._answered)
+        witness.subscribe(events.Awaited, self._took)
+        witness.subscribe(events.TurnEnded, self._took)
+        witness.subscribe(events.Delegated, self._delegated)
 
     def _opened(self, session: str, event: events.Opened) -> None:
         if event.budget is not None:

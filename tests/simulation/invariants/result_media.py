@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from actors.core.log import events
 from actors.core.values.identity import CallId
-from actors.testing.simulation.witness import TOKEN, Witness
+from tests.simulation.witness import TOKEN, Witness
 
 NOTE = "[An attachment of type %s stood here"
 """How it begins what stands in the place of media that cannot be shown."""
@@ -28,7 +28,7 @@ class ResultMedia:
         self._seen = witness.seen
         self._attached: defaultdict[str, list[_Attached]] = defaultdict(list)
         self.counts = Counter[str](result_media_sent=0, result_media_noted=0)
-        witness.tell(events.Returned, self._returned)
+        witness.subscribe(events.Returned, self._returned)
 
     def _returned(self, session: str, event: events.Returned) -> None:
         for media in event.media:

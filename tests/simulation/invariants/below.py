@@ -10,7 +10,7 @@ from actors.core.values.identity import CallId, number_of
 from actors.core.values.packed import unpack
 from actors.testing.simulation.forms import FORMS
 from actors.testing.simulation.plan import form_below
-from actors.testing.simulation.witness import ASK, TASK, Witness
+from tests.simulation.witness import ASK, TASK, Witness
 
 _CALL = re.compile(r"-c(\d+)")
 """Names the call in a subagent's id."""
@@ -35,22 +35,17 @@ class EndedSubagents:
         self._below: dict[str, _Below] = {}
         self._open: dict[str, set[str]] = {}
         self._tasks: dict[tuple[str, CallId], str] = {}
-        self._session_of: dict[str, str] = {}
         self.counts = Counter[str](
             subagents=0, subagents_that_answered=0, subagents_with_form=0, subagents_that_were_ended=0
         )
-        witness.tell(events.Opened, self._opened)
-        witness.tell(events.Submitted, self._submitted)
-        witness.tell(events.Closed, self._closed)
-        witness.tell(events.Scheduled, self._scheduled)
-        witness.tell(events.Returned, self._returned)
-        witness.tell(events.Failed, self._ended)
-        witness.tell(events.Cancelled, self._ended)
-        witness.tell(events.TurnEnded, self._turn_ended)
-
-    def session_of(self, task: str) -> str:
-        """Return the session that was given a task."""
-        return self._session_of[task]
+        witness.subscribe(events.Opened, self._opened)
+        witness.subscribe(events.Submitted, self._submitted)
+        witness.subscribe(events.Closed, self._closed)
+        witness.subscribe(events.Scheduled, self._scheduled)
+        witness.subscribe(events.Returned, self._returned)
+        witness.subscribe(events.Failed, self._ended)
+        witness.subscribe(events.Cancelled, self._ended)
+        witness.subscribe(events.TurnEnded, self._turn_ended)
 
     def _opened(self, session: str, event: events.Opened) -> None:
         self._keys[event.key] = session
@@ -66,7 +61,6 @@ class EndedSubagents:
 
     def _submitted(self, session: str, event: events.Submitted) -> None:
         if session in self._below and (named := ASK.search(unpack(event.message).text)) is not None:
-            self._session_of[named[1]] = session
             self._below[session].task = named[1]
 
     def _closed(self, session: str, event: events.Closed) -> None:

@@ -1,4 +1,4 @@
-"""The end of a run: every session is its log, and what was counted is what the logs say."""
+"""Compare the sessions of a simulation with their logs at the end of the run."""
 
 import anyio
 
@@ -9,30 +9,13 @@ from actors.renderer.renderer_actor import AdoptedLanes
 from actors.runtime.handle import Session
 from actors.runtime.runtime import Runtime
 from actors.session.commands import Look
-from actors.testing.simulation.recount import Recount, differences
 from actors.testing.simulation.world import World
+from tests.simulation.witness import Witness
 
 
-async def judged(world: World, runtime: Runtime) -> None:
-    """Note every invariant that does not hold at the end of a run."""
-    for name in tuple(runtime.sessions):
-        await _rebuilds(world, runtime, runtime.session(name))
-    for key in world.toolbox.returned:
-        if (session := world.session_of(key)) not in world.crashed:
-            world.witness.returned(session, key)
-    if not world.features.shared.sessions & world.crashed:  # of what was in flight, a log says nothing then
-        world.features.shared.judge()
-    for refusal in runtime.refusals:
-        if refusal.by == "judge":
-            about = f"{refusal.session}, {refusal.binding.backend}: {refusal.why[:200]}"
-            world.problems.add("no body is refused for its structure", about)
-
-
-async def _rebuilds(world: World, runtime: Runtime, session: Session) -> None:
+async def compare(world: World, runtime: Runtime, session: Session) -> None:
     """Compare a session with the fold of its log: state, ledger, and each lane byte for byte."""
-    records = [encode_event(event) for event in world.witness.read(session.id)]
-    for record in records:
-        world.digest.update(record)
+    records = [encode_event(event) for event in world.journal.read(session.id)]
     state, lanes = rebuilt([decode_event(record) for record in records], runtime.rules)
     live = await session._session.ask(Look())
     ledger = await session.ledger()
@@ -48,16 +31,11 @@ async def _rebuilds(world: World, runtime: Runtime, session: Session) -> None:
         world.problems.add("what a session holds is counted", f"{session.id}: {held}")
 
 
-async def counted(world: World, runtime: Runtime) -> None:
-    """Compare the runtime's stats with what the servers, the tools and the logs say, once what was aborted is over.
-
-    After a crash, calls of subagents may still be about to be closed, and tools have a grace to end.
-    """
+async def quiescent(world: World, witness: Witness, runtime: Runtime) -> None:
+    """Wait until aborted work has ended: calls of subagents after a crash, and tools in their grace period."""
     for _ in range(60):
         is_asking = any(each.in_flight or each.waiting for each in runtime.stats().backends.values())
-        is_open = any(sighting.open_calls for sighting in world.witness.seen.values())
+        is_open = any(sighting.open_calls for sighting in witness.seen.values())
         if not (is_asking or is_open) and world.toolbox.running.total() == runtime.quarantine.size:
-            break
+            return
         await anyio.sleep(1)
-    for line in differences(runtime.stats(), Recount(world)):
-        world.problems.add("the stats are what was seen", line)

@@ -1,12 +1,8 @@
-"""What may be in a log, and in which order: a storage that watches every event as it is written.
-
-It knows nothing of the runtime but its events. Each invariant has a name, and a line is kept for each time one was
-broken. The bodies that servers see are held against the log as it stood at that moment.
-"""
+"""Check every event of a log as it is appended, and every request body against the log at that moment."""
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -16,8 +12,8 @@ from actors.core.log.events import Cancelled, Event
 from actors.core.values.identity import RUNTIME, Binding, CallId
 from actors.core.values.packed import unpack
 from actors.core.values.stream import Usage
-from actors.journal.storage import Appended, Entry, Level
-from actors.journal.storage.memory import MemoryStorage
+from actors.testing.simulation.observer import Problems
+from actors.testing.simulation.plan import OUTSIDE
 
 REAL = (events.Returned, events.Failed, events.Denied, events.Refused)
 """A call's real completions."""
@@ -32,26 +28,8 @@ THREADED = "block"
 TASK = re.compile(rb"\[task ([\w.]+)\]")
 """Names what a subagent is told, in the arguments of a call."""
 SYNTHETIC = b"[No result was recorded for this tool call"
-OUTSIDE = "outside"
-"""The tool whose calls are answered from outside."""
-MOST = 100
-"""Lines that are kept."""
 
 Happened = TypeVar("Happened", bound=Event)
-
-
-class Problems:
-    """What was wrong: an invariant's name and a line. Kept up to a number, counted without end."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-        self.count = 0
-
-    def add(self, invariant: str, about: str) -> None:
-        """Note that an invariant was broken."""
-        self.count += 1
-        if len(self.lines) < MOST:
-            self.lines.append(f"{invariant}: {about}")
 
 
 @dataclass(slots=True)
@@ -97,46 +75,37 @@ class Sighting:
     rounds: Counter[str] = field(default_factory=Counter)
 
 
-class Witness(MemoryStorage):
-    """Logs in memory, each event looked at as it is appended. They pass for logs on a disk, so that sessions sleep.
+class Witness:
+    """What the logs of a run came to so far, and whether each event may follow.
 
     Args:
-        problems: Where broken invariants are told.
+        problems: Receives the invariants that were broken.
         members: Which backends a target stands for.
     """
 
-    level: Level = "power"
-
-    def __init__(self, problems: Problems, members: dict[str, frozenset[str]]) -> None:
-        super().__init__()
+    def __init__(self, problems: Problems, members: Mapping[str, frozenset[str]]) -> None:
         self.problems = problems
         self._members = members
-        self._told: dict[type, list[Callable[[str, Any], None]]] = {}  # Any: events of that type
-        self.counts: Counter[str] = Counter()
+        self._subscribers: dict[type, list[Callable[[str, Any], None]]] = {}  # Any: events of that type
+        self.counts = Counter[str](summaries_in_asks=0)
         self.seen: dict[str, Sighting] = {}
         self.retries: Counter[str] = Counter()
         """Tries that a server saw and that were not the first of their round, by backend."""
-        self.waits: Callable[[str], None] = lambda session: None
-        """Told of each session of which a turn begins to wait."""
         self.is_handing: Callable[[str], bool] = lambda session: False
         """Says whether the turn of a session is about to be handed over."""
 
-    def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
-        """Look at what is appended, and append it."""
-        for entry in entries:
-            sighting = self.seen.get(entry.session)
-            if sighting is None:
-                sighting = self.seen[entry.session] = Sighting()
-            for event in entry.events:
-                self.counts[type(event).__name__] += 1
-                self._look(entry.session, sighting, event)
-                for told in self._told.get(type(event), ()):
-                    told(entry.session, event)
-        return super().append(entries)
+    def event(self, session: str, event: Event) -> None:
+        """Check an event that is about to be appended, and pass it to its subscribers."""
+        sighting = self.seen.get(session)
+        if sighting is None:
+            sighting = self.seen[session] = Sighting()
+        self._look(session, sighting, event)
+        for subscriber in self._subscribers.get(type(event), ()):
+            subscriber(session, event)
 
-    def tell(self, kind: type[Happened], told: Callable[[str, Happened], None]) -> None:
-        """Have `told` called with each event of a kind, and its session, as it is written."""
-        self._told.setdefault(kind, []).append(told)
+    def subscribe(self, kind: type[Happened], subscriber: Callable[[str, Happened], None]) -> None:
+        """Call `subscriber` with the session and each event of a kind."""
+        self._subscribers.setdefault(kind, []).append(subscriber)
 
     def _wrong(self, invariant: str, session: str, about: object) -> None:
         self.problems.add(invariant, f"{session}: {about}")
@@ -166,8 +135,6 @@ class Witness(MemoryStorage):
                 seen.named.update(named(unpack(summary).text))
             case events.Rewound(turn=turn):
                 self._rewind(session, seen, turn)
-            case events.Awaited():
-                self.waits(session)
             case events.Closed():
                 seen.closed = True
             case _:

@@ -11,21 +11,13 @@ from dataclasses import dataclass, field
 
 from actors.core.log import events
 from actors.core.stream_events.results import Deferred, SwitchOutcome
+from actors.testing.simulation.observer import Problems
 from actors.testing.simulation.plan import AT_TIMES, OF_A_TOOLSET
-from actors.testing.simulation.witness import Problems, Witness
+from actors.testing.simulation.saying import described
+from tests.simulation.witness import Witness
 
 PROMPT = b"[system "
 OFFERED = b"[tool "
-
-
-def prompt(name: str) -> str:
-    """Return a system prompt that no other is like."""
-    return f"Be brief. [system {name}]"
-
-
-def described(name: str) -> str:
-    """Return what stands in the description of a tool."""
-    return f"[tool {name}]"
 
 
 @dataclass(slots=True)
@@ -64,11 +56,11 @@ class ConfiguredRequests:
         self._problems: Problems = witness.problems
         self.counts = Counter[str](configured=0, offered_anew=0)
         self._known: dict[str, _Preamble] = {}
-        witness.tell(events.Opened, self._opened)
-        witness.tell(events.Configured, self._configured)
-        witness.tell(events.Bound, self._bound)
-        witness.tell(events.TurnEnded, self._ended)
-        witness.tell(events.RequestSent, self._sent)
+        witness.subscribe(events.Opened, self._opened)
+        witness.subscribe(events.Configured, self._configured)
+        witness.subscribe(events.Bound, self._bound)
+        witness.subscribe(events.TurnEnded, self._ended)
+        witness.subscribe(events.RequestSent, self._sent)
 
     def offered(self, session: str, tools: tuple[str, ...]) -> None:
         """Note which tools a session was opened with: its log does not say."""

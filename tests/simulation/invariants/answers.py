@@ -7,7 +7,7 @@ from actors.core.stream_events.results import TurnResult
 from actors.core.values.packed import unpack
 from actors.testing.simulation.forms import FORMS
 from actors.testing.simulation.plan import WishOf
-from actors.testing.simulation.witness import Witness
+from tests.simulation.witness import Witness
 
 CORRECTIONS = 3
 """How often an answer may be corrected, as runtimes have it by default."""
@@ -23,7 +23,7 @@ class AnswerForms:
         self._wish_of = wish_of
         self._corrected = Counter[tuple[str, int]]()
         self.counts = Counter[str](answers_with_form=0, answers_corrected=0, answers_without_form=0)
-        witness.tell(events.Instructed, self._instructed)
+        witness.subscribe(events.Instructed, self._instructed)
 
     def _instructed(self, session: str, event: events.Instructed) -> None:
         if not unpack(event.message).text.startswith(CORRECTED):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from actors.core.log import events
 from actors.core.values.identity import CallId
 from actors.testing.simulation.plan import HANDOFFS
-from actors.testing.simulation.witness import Witness
+from tests.simulation.witness import Witness
 
 GOES_ON = "an ask that is handed over goes on with its new target"
 
@@ -36,15 +36,15 @@ class HandoverTurns:
         self._batches: dict[str, _HandingBatch] = {}
         self._held: dict[str, str] = {}
         self.counts = Counter[str](handed_over=0)
-        witness.tell(events.RoundEnded, self._answered)
-        witness.tell(events.Scheduled, self._scheduled)
-        witness.tell(events.Returned, self._returned)
-        witness.tell(events.RequestSent, self._sent)
-        witness.tell(events.SwitchHeld, self._hold)
-        witness.tell(events.SwitchFailed, self._drop)
-        witness.tell(events.SwitchApplied, self._switched)
-        witness.tell(events.TurnEnded, self._ended)
-        witness.tell(events.Bound, self._bound)
+        witness.subscribe(events.RoundEnded, self._answered)
+        witness.subscribe(events.Scheduled, self._scheduled)
+        witness.subscribe(events.Returned, self._returned)
+        witness.subscribe(events.RequestSent, self._sent)
+        witness.subscribe(events.SwitchHeld, self._hold)
+        witness.subscribe(events.SwitchFailed, self._drop)
+        witness.subscribe(events.SwitchApplied, self._switched)
+        witness.subscribe(events.TurnEnded, self._ended)
+        witness.subscribe(events.Bound, self._bound)
 
     def is_handing(self, session: str) -> bool:
         """Say whether the turn of a session is about to be handed over."""

@@ -1,10 +1,10 @@
-"""A command that plays many seeds on several processes and prints one table of what happened.
+"""Play many seeds on several processes and print one table of the events.
 
     python -m tests.test_simulation --count 200 --seed 0 --workers 2
 
-A seed that breaks an invariant is told in one line of Python that does so again; `--shrink` makes the first one small.
-It ends with status 1 then, and also if its time (`--minutes`) was over before all were played: the last line names the
-seed at which to take it up.
+For a seed that breaks an invariant, the command prints a line of Python that plays it again; `--shrink` makes the first
+such plan small. The exit status is 1 then, and also if the time (`--minutes`) ended before all seeds were played: the
+last line names the seed to continue with.
 """
 
 import argparse
@@ -16,7 +16,8 @@ from functools import partial
 from multiprocessing import get_context
 from typing import NamedTuple
 
-from actors.testing import SimulationReport, simulate
+from actors.testing import SimulationReport
+from tests.simulation import simulate
 
 SESSIONS, TURNS = 50, 10
 
@@ -46,7 +47,7 @@ def played(seed: int, *, sessions: int) -> Played:
 def told(one: Played) -> Iterator[str]:
     """Return the lines about a seed that failed."""
     if one.problems:
-        yield f"seed {one.seed} failed; from actors.testing import simulate; print({one.line})\n"
+        yield f"seed {one.seed} failed; from tests.simulation import simulate; print({one.line})\n"
         yield from (f"  {problem}\n" for problem in one.problems[:10])
 
 

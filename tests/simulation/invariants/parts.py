@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from actors.core.history.compaction import SUMMARY
 from actors.testing.simulation.plan import WishOf
 from actors.testing.simulation.saying import PARTS, attached, last_words, words
-from actors.testing.simulation.witness import Witness
+from tests.simulation.witness import Witness
 
 
 class OrderedParts:

@@ -1,7 +1,7 @@
-"""Recount: what a runtime's stats must say at the end of a run, counted again from the logs and by the servers.
+"""Count the figures of `runtime.stats()` again, from the logs of a simulation and from its servers and tools.
 
-In:  what servers and tools saw of a run, and its logs.
-Out: for each figure of `runtime.stats()` what it must be; or, for the few that only the runtime knows, why not.
+In:  the world of a run, and the checks that followed it.
+Out: the expected value of each figure; or, for figures that only the runtime knows, why it is not counted again.
 
 The table is total: a figure that is neither counted again nor excused fails a test.
 """
@@ -25,23 +25,24 @@ from actors.core.stats.stats import (
 )
 from actors.core.values.identity import RUNTIME
 from actors.testing.simulation.world import World
+from tests.simulation.invariants import FeatureInvariants
+from tests.simulation.witness import Witness
 
 
 class Recount:
-    """What was seen of a run by those who are not the runtime."""
+    """Figures of a run from other sources than the runtime."""
 
-    def __init__(self, world: World) -> None:
-        witness = world.witness
+    def __init__(self, world: World, witness: Witness, features: FeatureInvariants) -> None:
         self.requests: Counter[str] = Counter(world.network.requests)
         self.retries: Counter[str] = witness.retries
         self.running: int = world.toolbox.running.total()
         self.sessions: int = sum(not sighting.closed for sighting in witness.seen.values())
         self.tools: dict[str, ToolCounts] = defaultdict(ToolCounts)
         for session in witness.seen:
-            for backend, counts in recount(witness.read(session)).items():
+            for backend, counts in recount(world.journal.read(session)).items():
                 if backend != RUNTIME.backend:  # no model made the calls of a program
                     self.tools[backend] = self.tools[backend].plus(counts)
-        shared = world.features.shared
+        shared = features.shared
         self.shared: int | None = None if shared.sessions & world.crashed else shared.tokens
 
 
@@ -133,7 +134,7 @@ def _figure(stats: object, name: str) -> int:
     return sum(value.values()) if isinstance(value, dict) else int(value)
 
 
-def differences(stats: RuntimeStats, seen: Recount) -> Iterator[str]:
+def stats_differences(stats: RuntimeStats, seen: Recount) -> Iterator[str]:
     """Yield a line for each figure that is not what was seen."""
     for name, backend, value in figures(stats, {**stats.backends, **seen.requests, **seen.tools}):
         must = OF_A_BACKEND[name](seen, backend) if backend else OF_ALL[name](seen)

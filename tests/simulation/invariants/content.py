@@ -4,7 +4,7 @@ from collections import Counter
 
 from actors.core.log import events
 from actors.core.stream_events.results import TurnResult
-from actors.testing.simulation.witness import Witness
+from tests.simulation.witness import Witness
 
 WITHOUT_CONTENT = ("empty", "unparsed")
 
@@ -16,9 +16,9 @@ class AnswerContent:
         self._problems = witness.problems
         self._running = Counter[str]()  # answers without content, one behind the other, by session
         self.counts = Counter[str](answers_without_content=0)
-        witness.tell(events.Bound, self._bound)
-        witness.tell(events.RoundEnded, self._answered)
-        witness.tell(events.TurnEnded, self._ended)
+        witness.subscribe(events.Bound, self._bound)
+        witness.subscribe(events.RoundEnded, self._answered)
+        witness.subscribe(events.TurnEnded, self._ended)
 
     def _bound(self, session: str, event: events.Bound) -> None:
         self._running[session] = 0

@@ -8,7 +8,7 @@ from actors.core.data.jsonio import Json
 from actors.core.log import events
 from actors.core.values.identity import CallId
 from actors.strict.rules.base import Json as Value
-from actors.testing.simulation.witness import Witness
+from tests.simulation.witness import Witness
 
 
 class GivenArguments:
@@ -20,8 +20,8 @@ class GivenArguments:
         self._logged: dict[tuple[str, CallId], Json] = {}
         self._edited: set[tuple[str, CallId]] = set()
         self.counts = Counter[str](edited_approvals=0, calls_in_threads=0, threads_that_were_late=0)
-        witness.tell(events.Scheduled, self._scheduled)
-        witness.tell(events.ApprovalDecided, self._decided)
+        witness.subscribe(events.Scheduled, self._scheduled)
+        witness.subscribe(events.ApprovalDecided, self._decided)
 
     def _scheduled(self, session: str, event: events.Scheduled) -> None:
         self._logged[session, event.call_id] = event.arguments

@@ -7,15 +7,7 @@ from contextlib import contextmanager
 import anyio
 
 from actors.core.values.identity import number_of
-from actors.testing.simulation.witness import Witness
-
-SHELVES = 2
-"""What a session's tools write to."""
-
-
-def shelf(seconds: object) -> str:
-    """Return what a call writes to that takes so long."""
-    return f"shelf {round(seconds * 1000) % SHELVES}" if isinstance(seconds, int | float) else "shelf 0"
+from tests.simulation.witness import Witness
 
 
 class ResourceWriters:

@@ -8,22 +8,22 @@ from collections.abc import Collection, Mapping
 from typing import Protocol
 
 from actors.core.stream_events.results import TurnResult
-from actors.testing.simulation.invariants.answers import AnswerForms
-from actors.testing.simulation.invariants.arguments import GivenArguments
-from actors.testing.simulation.invariants.below import EndedSubagents
-from actors.testing.simulation.invariants.budgets import SessionBudgets
-from actors.testing.simulation.invariants.configured import ConfiguredRequests
-from actors.testing.simulation.invariants.content import AnswerContent
-from actors.testing.simulation.invariants.handing_over import HandoverTurns
-from actors.testing.simulation.invariants.order import ResourceWriters
-from actors.testing.simulation.invariants.parts import OrderedParts
-from actors.testing.simulation.invariants.program import ProgramCalls
-from actors.testing.simulation.invariants.result_media import ResultMedia
-from actors.testing.simulation.invariants.settings import AskLimits
-from actors.testing.simulation.invariants.shared import TenantBudget
-from actors.testing.simulation.invariants.too_long import TooLongRequests
 from actors.testing.simulation.plan import WishOf
-from actors.testing.simulation.witness import Witness
+from tests.simulation.invariants.answers import AnswerForms
+from tests.simulation.invariants.arguments import GivenArguments
+from tests.simulation.invariants.below import EndedSubagents
+from tests.simulation.invariants.budgets import SessionBudgets
+from tests.simulation.invariants.configured import ConfiguredRequests
+from tests.simulation.invariants.content import AnswerContent
+from tests.simulation.invariants.handing_over import HandoverTurns
+from tests.simulation.invariants.order import ResourceWriters
+from tests.simulation.invariants.parts import OrderedParts
+from tests.simulation.invariants.program import ProgramCalls
+from tests.simulation.invariants.result_media import ResultMedia
+from tests.simulation.invariants.settings import AskLimits
+from tests.simulation.invariants.shared import TenantBudget
+from tests.simulation.invariants.too_long import TooLongRequests
+from tests.simulation.witness import Witness
 
 
 class Invariant(Protocol):

@@ -7,11 +7,11 @@ import anyio
 
 from actors.core.log import events
 from actors.core.settings.asking import Asked
-from actors.testing.simulation.invariants.answers import CORRECTIONS
-from actors.testing.simulation.invariants.content import WITHOUT_CONTENT
 from actors.testing.simulation.plan import WishOf
 from actors.testing.simulation.saying import SETTINGS, SHORT
-from actors.testing.simulation.witness import Witness
+from tests.simulation.invariants.answers import CORRECTIONS
+from tests.simulation.invariants.content import WITHOUT_CONTENT
+from tests.simulation.witness import Witness
 
 ROUNDS = 5
 """Rounds of a turn, where its ask says nothing else."""
@@ -43,12 +43,12 @@ class AskLimits:
         self._wish_of = wish_of
         self._running: dict[str, _LimitedAsk] = {}
         self.counts = Counter[str](asks_with_settings=0, round_limits=0, token_limits=0, time_limits=0)
-        witness.tell(events.Submitted, self._submitted)
-        witness.tell(events.Awaited, self._awaited)
-        witness.tell(events.RequestSent, self._sent)
-        witness.tell(events.RoundEnded, self._answered)
-        witness.tell(events.Scheduled, self._scheduled)
-        witness.tell(events.TurnEnded, self._ended)
+        witness.subscribe(events.Submitted, self._submitted)
+        witness.subscribe(events.Awaited, self._awaited)
+        witness.subscribe(events.RequestSent, self._sent)
+        witness.subscribe(events.RoundEnded, self._answered)
+        witness.subscribe(events.Scheduled, self._scheduled)
+        witness.subscribe(events.TurnEnded, self._ended)
 
     def _submitted(self, session: str, event: events.Submitted) -> None:
         self._running[session] = _LimitedAsk(event.asked or Asked(), anyio.current_time())

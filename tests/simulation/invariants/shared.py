@@ -12,7 +12,7 @@ import anyio
 from actors.core.log import events
 from actors.core.values.identity import RUNTIME
 from actors.testing.simulation.plan import SHARED_BUDGET, TENANT
-from actors.testing.simulation.witness import Witness
+from tests.simulation.witness import Witness
 
 
 class TenantBudget:
@@ -26,10 +26,10 @@ class TenantBudget:
         self.tokens = 0
         """What they have used."""
         self.counts = Counter[str](sessions_of_a_tenant=0, shared_budgets_used_up=0)
-        witness.tell(events.Opened, self._opened)
-        witness.tell(events.Bound, self._turned)
-        witness.tell(events.RequestSent, self._sent)
-        witness.tell(events.RoundEnded, self._answered)
+        witness.subscribe(events.Opened, self._opened)
+        witness.subscribe(events.Bound, self._turned)
+        witness.subscribe(events.RequestSent, self._sent)
+        witness.subscribe(events.RoundEnded, self._answered)
 
     @property
     def sessions(self) -> frozenset[str]:

@@ -5,7 +5,7 @@ from collections import Counter
 from actors.core.log import events
 from actors.core.values.content import ToolResult
 from actors.core.values.identity import RUNTIME
-from actors.testing.simulation.witness import Witness
+from tests.simulation.witness import Witness
 
 
 class ProgramCalls:
@@ -16,13 +16,13 @@ class ProgramCalls:
         self._running: dict[str, bool] = {}
         self._results: dict[tuple[str, str], ToolResult] = {}
         self.counts = Counter[str](program_calls=0, program_calls_without_result=0)
-        witness.tell(events.Bound, self._bound)
-        witness.tell(events.RequestSent, self._nobody)
-        witness.tell(events.ApprovalAsked, self._nobody)
-        witness.tell(events.Returned, self._ended)
-        witness.tell(events.Failed, self._ended)
-        witness.tell(events.Denied, self._ended)
-        witness.tell(events.Refused, self._ended)
+        witness.subscribe(events.Bound, self._bound)
+        witness.subscribe(events.RequestSent, self._nobody)
+        witness.subscribe(events.ApprovalAsked, self._nobody)
+        witness.subscribe(events.Returned, self._ended)
+        witness.subscribe(events.Failed, self._ended)
+        witness.subscribe(events.Denied, self._ended)
+        witness.subscribe(events.Refused, self._ended)
 
     def _bound(self, session: str, event: events.Bound) -> None:
         self._running[session] = event.binding == RUNTIME

@@ -1,0 +1,65 @@
+"""The journal of a simulation: logs in memory, each event of which is shown to an observer before it is appended."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from actors.core.log import events
+from actors.core.log.events import Event
+from actors.core.values.packed import unpack
+from actors.journal.storage import Appended, Entry, Level
+from actors.journal.storage.memory import MemoryStorage
+from actors.testing.simulation.observer import Observer
+
+TASK = re.compile(r"\[task ([\w.]+)\]")
+"""Names the task in the user message of a subagent."""
+
+
+class SimulatedJournal(MemoryStorage):
+    """Logs in memory. They count as durable, so that sessions hibernate.
+
+    Attributes:
+        counts: Events by the name of their class.
+        on_wait: Called with each session of which a turn begins to wait for results or approvals.
+    """
+
+    level: Level = "power"
+
+    def __init__(self, observer: Observer) -> None:
+        super().__init__()
+        self._observer = observer
+        self._ended: dict[str, list[int]] = {}
+        self._sessions: dict[str, str] = {}
+        self.counts: Counter[str] = Counter()
+        self.on_wait: Callable[[str], None] = lambda session: None
+
+    def append(self, entries: Sequence[Entry]) -> Sequence[Appended]:
+        """Show the events to the observer, then append them."""
+        for entry in entries:
+            for event in entry.events:
+                self.counts[type(event).__name__] += 1
+                self._observer.event(entry.session, event)
+                self._follow(entry.session, event)
+        return super().append(entries)
+
+    def ended_turns(self, session: str) -> Sequence[int]:
+        """Return the ended turns in the history of a session, without those that a rewind removed."""
+        return self._ended.get(session, ())
+
+    def session_of(self, task: str) -> str:
+        """Return the subagent session that got a task."""
+        return self._sessions[task]
+
+    def _follow(self, session: str, event: Event) -> None:
+        match event:
+            case events.TurnEnded(turn=turn):
+                self._ended.setdefault(session, []).append(turn)
+            case events.Rewound(turn=last):
+                self._ended[session] = [turn for turn in self.ended_turns(session) if turn <= last]
+            case events.Submitted(message=message):
+                if (task := TASK.search(unpack(message).text)) is not None:
+                    self._sessions[task[1]] = session
+            case events.Awaited():
+                self.on_wait(session)
+            case _:
+                pass

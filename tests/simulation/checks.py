@@ -1,0 +1,91 @@
+"""Check a simulation: what its logs and requests contain, and what its runtime holds at the end.
+
+`Witness` checks the logs, `invariants` the features, `judge` the end of the run.
+"""
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+
+from actors.core.log.events import Event
+from actors.core.stream_events.results import SwitchOutcome, TurnResult
+from actors.core.values.content import ToolResult
+from actors.runtime.runtime import Runtime
+from actors.strict.rules.base import Json
+from actors.testing.simulation.observer import Observer
+from actors.testing.simulation.world import World
+from tests.simulation import judge
+from tests.simulation.invariants import FeatureInvariants
+from tests.simulation.recount import Recount, stats_differences
+from tests.simulation.witness import Witness
+
+
+class RuntimeChecks(Observer):
+    """The checks of one world."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._problems = world.problems
+        self.witness = Witness(world.problems, world.members)
+        self.features = FeatureInvariants(self.witness, world.members, world.own_tools, world.model.wish_of)
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """How often each feature was used."""
+        return {**self.witness.counts, **self.features.counts}
+
+    def event(self, session: str, event: Event) -> None:
+        self.witness.event(session, event)
+
+    def request(self, session: str, backend: str, ask: str, body: bytes) -> None:
+        self.witness.request(session, backend, body)
+        self.features.request(session, ask, body)
+
+    def request_too_long(self, session: str) -> None:
+        self.features.too_long.refused(session)
+
+    def tool_started(self, session: str, key: str, arguments: Mapping[str, Json]) -> None:
+        self.witness.runs(session, key)
+        self.features.arguments.begun(session, key, arguments)
+
+    def writing(self, session: str, key: str, resource: str) -> AbstractContextManager[None]:
+        return self.features.order.writing(session, key, resource)
+
+    def opening(self, session: str, tools: tuple[str, ...]) -> None:
+        self.features.configured.offered(session, tools)
+
+    def configured(self, session: str, outcome: SwitchOutcome, changes: Mapping[str, object]) -> None:
+        self.features.configured.wants(session, outcome, **changes)
+
+    def program_call(self, session: str, key: str, result: ToolResult) -> None:
+        self.features.program.came(session, key, result)
+
+    def ask_result(self, session: str, ask: str, result: TurnResult, *, is_caller: bool) -> None:
+        self.features.came(session, ask, result)
+        if not is_caller or result.status == "awaiting" or session in self._world.crashed:
+            return
+        if result.usage != self.witness.usage(session, ask):
+            self._problems.add("usage is the sum of the rounds", f"{session}: {ask}")
+
+    def over_budget(self, session: str) -> None:
+        if not self.features.shared.refused(session):
+            self.features.budgets.refused(session)
+
+    async def finish(self, runtime: Runtime) -> None:
+        await self._sessions(runtime)
+        await judge.quiescent(self._world, self.witness, runtime)
+        for line in stats_differences(runtime.stats(), Recount(self._world, self.witness, self.features)):
+            self._problems.add("the stats are what was seen", line)
+
+    async def _sessions(self, runtime: Runtime) -> None:
+        for name in tuple(runtime.sessions):
+            await judge.compare(self._world, runtime, runtime.session(name))
+        for key in self._world.toolbox.returned:
+            if (session := self._world.session_of(key)) not in self._world.crashed:
+                self.witness.returned(session, key)
+        shared = self.features.shared
+        if not shared.sessions & self._world.crashed:  # a crash hides the requests that were in flight
+            shared.judge()
+        for refusal in runtime.refusals:
+            if refusal.by == "judge":
+                about = f"{refusal.session}, {refusal.binding.backend}: {refusal.why[:200]}"
+                self._problems.add("no body is refused for its structure", about)

@@ -1,0 +1,29 @@
+"""Mistakes in the tools for tests that users install, and in the wheel."""
+
+from tests.teeth.mutations.mutation import Mutation
+
+SIMULATION = "tests/test_simulation.py"
+
+MUTATIONS: tuple[Mutation, ...] = (
+    Mutation(
+        "shipped: a simulation shows its events to no observer",
+        "actors/testing/simulation/journal.py:SimulatedJournal.append",
+        "self._observer.event(entry.session, event)",
+        "pass",
+        (f"{SIMULATION}::test_an_observer_sees_each_event_before_it_is_in_the_log",),
+    ),
+    Mutation(
+        "shipped: a simulation does not finish its observer",
+        "actors/testing/simulation/report.py:played_in",
+        "await world.observer.finish(runtime)",
+        "pass",
+        (f"{SIMULATION}::test_an_observer_sees_each_event_before_it_is_in_the_log",),
+    ),
+    Mutation(
+        "shipped: a rewind of a simulation may name a turn that an earlier rewind removed",
+        "actors/testing/simulation/journal.py:SimulatedJournal._follow",
+        "turn <= last",
+        "turn",
+        (f"{SIMULATION}::test_the_journal_knows_the_ended_turns_and_the_session_of_a_task",),
+    ),
+)
