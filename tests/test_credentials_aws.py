@@ -28,7 +28,7 @@ from actors.provider.credentials import Credentials, Headers, Keys, Outgoing, aw
 from actors.provider.credentials.aws import AwsSigner, signed
 from actors.provider.provider_actor import ProviderActor
 from actors.provider.rounds import Answer, Broken, Endpoint, Generate, Generated
-from actors.testing import AwsKey, BedrockProfile, BedrockServer, Call, Say, Turn, serve
+from actors.testing import AwsKey, BedrockProfile, BedrockServer, BedrockSettings, Call, Say, Turn, serve
 from actors.transport import HttpTransport
 
 EVERYWHERE = pytest.mark.anyio
@@ -177,7 +177,8 @@ async def test_a_signed_request_is_let_in_by_a_server_that_verifies_it(keys: Aws
     "model", ["arn:aws:bedrock:us-east-1:123456789012:inference-profile/eu.x-v1:0", "a b+c~d"]
 )
 async def test_a_model_id_of_any_characters_is_signed_as_it_is_sent(model: str) -> None:
-    server = BedrockServer(aws_key=AwsKey(KEYS.access_key, plain(KEYS)[0]), models={model: BedrockProfile()})
+    settings = BedrockSettings(models={model: BedrockProfile()})
+    server = BedrockServer(aws_key=AwsKey(KEYS.access_key, plain(KEYS)[0]), settings=settings)
     with anyio.fail_after(60):
         async with serve(server):
             assert isinstance(

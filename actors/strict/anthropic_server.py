@@ -1,30 +1,21 @@
 """A strict loopback server that speaks Anthropic Messages."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Unpack
 
-from actors.strict.cache import PromptCache
 from actors.strict.catalogue import anthropic_models
-from actors.strict.faults import Faults
 from actors.strict.loopback import HttpRequest
 from actors.strict.oauth import OAuth
 from actors.strict.rules import anthropic
 from actors.strict.rules.anthropic import profile_of
 from actors.strict.rules.anthropic_threads import ThreadStore
-from actors.strict.rules.base import (
-    AnthropicProfile,
-    AnthropicSettings,
-    Json,
-    Mode,
-    RuleBroken,
-    ServerRefusal,
-    dumped,
-)
+from actors.strict.rules.base import AnthropicSettings, Json, RuleBroken, ServerRefusal, dumped, refusal_of
 from actors.strict.rules.prompts import Prompt, anthropic_prompt
 from actors.strict.rules.reading import parse
-from actors.strict.script import Behaviour, Script, Turn
-from actors.strict.server import LoopbackServer, ServerLimits, bearer, same
-from actors.strict.wire import AnthropicWire
+from actors.strict.script import ScriptSource, Turn
+from actors.strict.server import LoopbackServer, ServerOptions, bearer, same
+from actors.strict.wire import AnthropicWire, Wire
 
 OAUTH_BETA = "oauth-2025-04-20"
 """What the `anthropic-beta` header must hold beside a bearer token."""
@@ -33,11 +24,10 @@ OAUTH_BETA = "oauth-2025-04-20"
 class AnthropicServer(LoopbackServer):
     """Anthropic Messages at `base_url` + `/v1/messages`, and its token count.
 
-    `models` names the models that exist and what each takes; None lets any name in, under the profile of
-    `settings`, which also says with which secret and for which account thinking is signed. The betas of a
-    request come from its `anthropic-beta` header. A thread that a request creates is kept, and may be continued by the
-    id of its last answer. With `oauth` it is an account without a key: bearer tokens let in
-    beside the beta header `oauth-2025-04-20`, and no key does.
+    `settings` names the models that exist, and the secret and the account that sign thinking. The betas of a request
+    come from its `anthropic-beta` header. The server keeps the threads that requests create; a request may continue
+    one by the id of its last answer. With `oauth`, the server accepts bearer tokens with the beta header
+    `oauth-2025-04-20`, and no key.
     """
 
     dialect = "anthropic"
@@ -47,34 +37,19 @@ class AnthropicServer(LoopbackServer):
 
     def __init__(
         self,
-        script: Script | Sequence[Turn] | Behaviour | None = None,
+        script: ScriptSource = None,
         *,
-        models: Mapping[str, AnthropicProfile] | None = None,
         settings: AnthropicSettings | None = None,
-        mode: Mode = "strict",
-        faults: Faults | None = None,
-        api_key: str | None = None,
-        write_bytes: int | None = None,
-        host: str = "",
-        limits: ServerLimits | None = None,
-        cache: PromptCache | None = None,
         oauth: OAuth | None = None,
+        **options: Unpack[ServerOptions],
     ) -> None:
         self._settings = settings or AnthropicSettings()
-        if models is not None:
-            self._settings = replace(self._settings, models=models)
-        self._mode: Mode = mode
-        super().__init__(
-            Script.of(script),
-            AnthropicWire(self._settings, mode, host),
-            faults=faults,
-            api_key=api_key,
-            write_bytes=write_bytes,
-            limits=limits,
-            cache=cache,
-        )
+        super().__init__(script, **options)
         self.oauth = oauth
         self._threads = ThreadStore(self._limits.recordings)
+
+    def make_wire(self, host: str) -> Wire:
+        return AnthropicWire(self._settings, self.mode, host)
 
     def read(self, request: HttpRequest) -> Json:
         """Return the parsed body, behind the thread that it continues where that is kept."""
@@ -87,11 +62,9 @@ class AnthropicServer(LoopbackServer):
     def judge(self, request: HttpRequest) -> ServerRefusal | None:
         settings = replace(self._settings, betas=_betas(request))
         count = request.path.endswith("/count_tokens")
-        try:
-            anthropic.validate(request.body, self._mode, settings, count=count, threads=self._threads)
-        except RuleBroken as refused:
-            return refused.refusal
-        return None
+        return refusal_of(
+            lambda: anthropic.validate(request.body, self.mode, settings, count=count, threads=self._threads)
+        )
 
     def prompt(self, request: HttpRequest, parsed: Json) -> Prompt | None:
         profile = profile_of(parsed, self._settings)

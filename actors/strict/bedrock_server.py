@@ -2,20 +2,18 @@
 
 import hmac
 import re
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Unpack
 from urllib.parse import unquote
 
-from actors.strict.cache import PromptCache
-from actors.strict.faults import Faults
 from actors.strict.loopback import HttpRequest
 from actors.strict.rules import validate
-from actors.strict.rules.base import Json, Mode, ServerRefusal
-from actors.strict.rules.bedrock_rules import BedrockProfile, BedrockSettings
+from actors.strict.rules.base import Json, ServerRefusal
+from actors.strict.rules.bedrock_rules import BedrockSettings
 from actors.strict.rules.bedrock_upstream import passed_on
 from actors.strict.rules.prompts import Prompt, anthropic_prompt
-from actors.strict.script import Behaviour, Script, Turn
-from actors.strict.server import LoopbackServer, ServerLimits
+from actors.strict.script import ScriptSource
+from actors.strict.server import LoopbackServer, ServerOptions
 from actors.strict.sigv4 import AwsKey, verify
 from actors.strict.wire import Wire
 from actors.strict.wires.bedrock import BedrockWire
@@ -26,10 +24,9 @@ _PATH = re.compile(r"/model/(?P<model>[^/]+)/converse(?P<stream>-stream)?")
 class BedrockServer(LoopbackServer):
     """Bedrock Converse at `base_url` + `/model/MODEL/converse` and `/converse-stream`.
 
-    `models` names the models that exist and what each takes; None lets any name in, under the profile of
-    `settings`, which also says with which secret and for which organisation reasoning is signed. `api_key` is
-    the only bearer token that is let in, `aws_key` the only key whose signature is; either will do if both are
-    given. A script sees the request with its `model` and whether it asks for a `stream`.
+    `settings` names the models that exist, and the secret and the organisation that sign reasoning. `api_key` is the
+    only bearer token that the server accepts, `aws_key` the only key of a signature; with both, either is enough. A
+    script sees the request with its `model`, and with `stream` set if the answer is streamed.
     """
 
     dialect = "bedrock"
@@ -40,33 +37,18 @@ class BedrockServer(LoopbackServer):
 
     def __init__(
         self,
-        script: Script | Sequence[Turn] | Behaviour | None = None,
+        script: ScriptSource = None,
         *,
-        models: Mapping[str, BedrockProfile] | None = None,
         settings: BedrockSettings | None = None,
-        mode: Mode = "strict",
-        faults: Faults | None = None,
-        api_key: str | None = None,
         aws_key: AwsKey | None = None,
-        write_bytes: int | None = None,
-        host: str = "",
-        limits: ServerLimits | None = None,
-        cache: PromptCache | None = None,
+        **options: Unpack[ServerOptions],
     ) -> None:
         self._settings = settings or BedrockSettings()
-        if models is not None:
-            self._settings = replace(self._settings, models=models)
-        self._mode: Mode = mode
         self._aws_key = aws_key
-        super().__init__(
-            Script.of(script),
-            BedrockWire(self._settings, mode, host),
-            faults=faults,
-            api_key=api_key,
-            write_bytes=write_bytes,
-            limits=limits,
-            cache=cache,
-        )
+        super().__init__(script, **options)
+
+    def make_wire(self, host: str) -> Wire:
+        return BedrockWire(self._settings, self.mode, host)
 
     def routed(self, request: HttpRequest) -> bool:
         return _PATH.fullmatch(request.path) is not None
@@ -81,7 +63,7 @@ class BedrockServer(LoopbackServer):
         path = _PATH.fullmatch(request.path)
         model = unquote(path["model"]) if path else ""
         return validate(
-            request.body, "bedrock", mode=self._mode, settings=replace(self._settings, model=model)
+            request.body, "bedrock", mode=self.mode, settings=replace(self._settings, model=model)
         )
 
     def prompt(self, request: HttpRequest, parsed: Json) -> Prompt | None:

@@ -8,29 +8,19 @@ They judge as `AnthropicServer` does. The path names the model and the body the 
 """
 
 import re
-from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import ClassVar, Unpack
 from urllib.parse import unquote
 
 from actors.strict.anthropic_server import AnthropicServer
 from actors.strict.bedrock_server import denial
-from actors.strict.cache import PromptCache
-from actors.strict.faults import Faults
 from actors.strict.loopback import HttpRequest
 from actors.strict.rules import anthropic_hosts
-from actors.strict.rules.base import (
-    AnthropicProfile,
-    AnthropicSettings,
-    Json,
-    Mode,
-    RuleBroken,
-    ServerRefusal,
-)
+from actors.strict.rules.base import AnthropicSettings, Json, ServerRefusal, refusal_of
 from actors.strict.rules.bedrock_rules import BedrockSettings
-from actors.strict.script import Behaviour, Script, Turn
-from actors.strict.server import ServerLimits, bearer, same
+from actors.strict.script import ScriptSource
+from actors.strict.server import LoopbackServer, ServerOptions
 from actors.strict.sigv4 import AwsKey
-from actors.strict.wire import AnthropicWire
+from actors.strict.wire import AnthropicWire, Wire
 from actors.strict.wires.bedrock import BedrockWire
 from actors.strict.wires.invoke_model import InvokeModelWire
 
@@ -59,11 +49,9 @@ class HostedClaude(AnthropicServer):
     def judge(self, request: HttpRequest) -> ServerRefusal | None:
         path = self.route.fullmatch(request.path)
         model = unquote(path["model"]) if path else ""
-        try:
-            anthropic_hosts.validate(request.body, self.dialect, self._mode, self._settings, model)
-        except RuleBroken as refused:
-            return refused.refusal
-        return None
+        return refusal_of(
+            lambda: anthropic_hosts.validate(request.body, self.dialect, self.mode, self._settings, model)
+        )
 
     def looked_up(self, request: HttpRequest) -> bytes | None:
         return None
@@ -75,7 +63,7 @@ class HostedClaude(AnthropicServer):
 class VertexAnthropicServer(HostedClaude):
     """Claude on Vertex AI at `endpoint` + `/models/MODEL:rawPredict` and `:streamRawPredict`.
 
-    `api_key` is the only access token that is let in.
+    `api_key` is the only access token that the server accepts.
     """
 
     dialect = "vertex_anthropic"
@@ -89,16 +77,14 @@ class VertexAnthropicServer(HostedClaude):
         return f"{self.base_url}/v1/projects/project-1/locations/global/publishers/anthropic"
 
     def denied(self, request: HttpRequest) -> ServerRefusal | None:
-        if self.api_key is None or same(bearer(request), self.api_key):
-            return None
-        return self.wire.failure(401)
+        return LoopbackServer.denied(self, request)
 
 
 class BedrockAnthropicServer(HostedClaude):
     """Claude on Bedrock at `base_url` + `/model/MODEL/invoke` and `/invoke-with-response-stream`.
 
-    `api_key` is the only bearer token that is let in, `aws_key` the only key whose signature is; either will do if both
-    are given.
+    `api_key` is the only bearer token that the server accepts, `aws_key` the only key of a signature; with both, either
+    is enough.
     """
 
     dialect = "bedrock_anthropic"
@@ -108,35 +94,18 @@ class BedrockAnthropicServer(HostedClaude):
 
     def __init__(
         self,
-        script: Script | Sequence[Turn] | Behaviour | None = None,
+        script: ScriptSource = None,
         *,
-        models: Mapping[str, AnthropicProfile] | None = None,
         settings: AnthropicSettings | None = None,
-        mode: Mode = "strict",
-        faults: Faults | None = None,
-        api_key: str | None = None,
         aws_key: AwsKey | None = None,
-        write_bytes: int | None = None,
-        host: str = "",
-        limits: ServerLimits | None = None,
-        cache: PromptCache | None = None,
+        **options: Unpack[ServerOptions],
     ) -> None:
-        super().__init__(
-            script,
-            models=models,
-            settings=settings,
-            mode=mode,
-            faults=faults,
-            api_key=api_key,
-            write_bytes=write_bytes,
-            host=host,
-            limits=limits,
-            cache=cache,
-        )
+        super().__init__(script, settings=settings, **options)
         self._aws_key = aws_key
-        self.wire = InvokeModelWire(
-            AnthropicWire(self._settings, mode, host), BedrockWire(BedrockSettings(), mode)
-        )
+
+    def make_wire(self, host: str) -> Wire:
+        messages = AnthropicWire(self._settings, self.mode, host)
+        return InvokeModelWire(messages, BedrockWire(BedrockSettings(), self.mode))
 
     def denied(self, request: HttpRequest) -> ServerRefusal | None:
         return denial(request, self.wire, self.api_key, self._aws_key)

@@ -10,26 +10,24 @@ the vendors that have options of their own or a client library.
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias, TypedDict, Unpack
+from typing import TypeAlias, Unpack
 
-from actors.strict.cache import PromptCache
 from actors.strict.catalogue import openai_models
-from actors.strict.faults import Fault, Faults
+from actors.strict.faults import Fault
 from actors.strict.loopback import HttpRequest, LoopbackAnswer
 from actors.strict.recollection import Recollection
 from actors.strict.rules import validate
-from actors.strict.rules.base import CompatibleProfile, CompatibleSettings, Json, Mode, ServerRefusal, dumped
+from actors.strict.rules.base import CompatibleSettings, Json, ServerRefusal, dumped
 from actors.strict.rules.compatible import HOSTS
 from actors.strict.rules.host import thinks
 from actors.strict.rules.openrouter import to_anthropic
 from actors.strict.rules.prompts import Prompt, anthropic_prompt, in_anthropics_form
 from actors.strict.rules.reading import parse
-from actors.strict.script import Behaviour, Call, Script, Think, Turn
-from actors.strict.server import LoopbackServer, ServerLimits, bearer, same
-from actors.strict.wire import said
+from actors.strict.script import Call, ScriptSource, Think, Turn
+from actors.strict.server import LoopbackServer, ServerOptions, bearer, same
+from actors.strict.wire import Wire, said
 from actors.strict.wires.compatible import MANNERS, CompatibleWire, Manner
 
-Turns: TypeAlias = Script | Sequence[Turn] | Behaviour | None
 Upstreams: TypeAlias = Sequence[str] | Callable[[int, Json], str]
 
 # Vendors whose client and whose documentation disagree about the `/v1` answer at both.
@@ -44,18 +42,10 @@ _BASES: Mapping[str, tuple[str, ...]] = {
 _REMEMBERED = {"kimi": "KIM-S03", "deepseek": "DSK-S03"}
 
 
-class Options(TypedDict, total=False):
-    """The options all these servers take; `CompatibleServer` says what they mean."""
+class CompatibleOptions(ServerOptions, total=False):
+    """The options of all servers of this family; `CompatibleServer` describes them."""
 
-    models: Mapping[str, CompatibleProfile] | None
     settings: CompatibleSettings | None
-    mode: Mode
-    faults: Faults | None
-    api_key: str | None
-    write_bytes: int | None
-    host: str
-    limits: ServerLimits | None
-    cache: PromptCache | None
 
 
 class CompatibleServer(LoopbackServer):
@@ -63,8 +53,7 @@ class CompatibleServer(LoopbackServer):
 
     Args:
         vendor: Name of its dialect.
-        models: The models that exist and what each takes; None lets any name in, under the profile of
-            `settings`, or the vendor's own.
+        settings: The models that exist; by default every name does, under the vendor's own profile.
         manner: How it writes, where that is not the vendor's usual way.
 
     Raises:
@@ -75,45 +64,30 @@ class CompatibleServer(LoopbackServer):
 
     def __init__(
         self,
-        script: Turns = None,
+        script: ScriptSource = None,
         *,
         vendor: str,
-        models: Mapping[str, CompatibleProfile] | None = None,
         settings: CompatibleSettings | None = None,
-        mode: Mode = "strict",
-        faults: Faults | None = None,
-        api_key: str | None = None,
-        write_bytes: int | None = None,
-        host: str = "",
-        limits: ServerLimits | None = None,
-        cache: PromptCache | None = None,
         manner: Manner | None = None,
+        **options: Unpack[ServerOptions],
     ) -> None:
         if vendor not in HOSTS:
             raise ValueError(f"No rules for vendor {vendor!r}; known: {', '.join(HOSTS)}")
-        settings = settings or CompatibleSettings()
-        self.settings = settings if models is None else replace(settings, models=models)
+        self.settings = settings or CompatibleSettings()
         self.dialect = self.vendor = vendor
         bases = _BASES.get(vendor, ("/v1",))
         self.base_path, self.paths = bases[0], frozenset(f"{base}/chat/completions" for base in bases)
-        self._mode: Mode = mode
-        self._writer = CompatibleWire(
-            host, vendor, manner or MANNERS.get(vendor, Manner()), lambda: self.settings
-        )
-        super().__init__(
-            Script.of(script),
-            self._writer,
-            faults=faults,
-            api_key=api_key,
-            write_bytes=write_bytes,
-            limits=limits,
-            cache=cache,
-        )
+        self._manner = manner or MANNERS.get(vendor, Manner())
+        super().__init__(script, **options)
         self._handed_out = Recollection(self._limits.recordings)
 
+    def make_wire(self, host: str) -> Wire:
+        self._writer = CompatibleWire(host, self.vendor, self._manner, lambda: self.settings)
+        return self._writer
+
     def judge(self, request: HttpRequest) -> ServerRefusal | None:
-        refusal = validate(request.body, self.vendor, mode=self._mode, settings=self.settings)
-        if refusal is None and self._mode == "strict" and self.vendor in _REMEMBERED:
+        refusal = validate(request.body, self.vendor, mode=self.mode, settings=self.settings)
+        if refusal is None and self.mode == "strict" and self.vendor in _REMEMBERED:
             refusal = self._changed(parse(request.body))
         return refusal
 
@@ -126,11 +100,6 @@ class CompatibleServer(LoopbackServer):
         listed = {path.removesuffix("/chat/completions") + "/models" for path in self.paths}
         is_list = request.method == "GET" and request.path in listed
         return dumped(openai_models(self.settings.models)) if is_list else None
-
-    def denied(self, request: HttpRequest) -> ServerRefusal | None:
-        if self.api_key is None or same(bearer(request), self.api_key):
-            return None
-        return self.wire.failure(401)
 
     def _changed(self, request: Json) -> ServerRefusal | None:
         """Return the refusal of reasoning that is not what this server handed out."""
@@ -151,14 +120,16 @@ class CompatibleServer(LoopbackServer):
 class MistralServer(CompatibleServer):
     """Mistral. Its client adds `/v1` to `base_url` itself; without it the path is served too."""
 
-    def __init__(self, script: Turns = None, **options: Unpack[Options]) -> None:
+    def __init__(self, script: ScriptSource = None, **options: Unpack[CompatibleOptions]) -> None:
         super().__init__(script, vendor="mistral", **options)
 
 
 class KimiServer(CompatibleServer):
     """Kimi. `short_ids` are `name:index`, as its coding endpoint has them, without `functions.` in front."""
 
-    def __init__(self, script: Turns = None, *, short_ids: bool = False, **options: Unpack[Options]) -> None:
+    def __init__(
+        self, script: ScriptSource = None, *, short_ids: bool = False, **options: Unpack[CompatibleOptions]
+    ) -> None:
         manner = replace(MANNERS["kimi"], ids="kimi_short" if short_ids else "kimi")
         super().__init__(script, vendor="kimi", manner=manner, **options)
 
@@ -166,7 +137,7 @@ class KimiServer(CompatibleServer):
 class DeepSeekServer(CompatibleServer):
     """DeepSeek, with and without `/v1` in the path."""
 
-    def __init__(self, script: Turns = None, **options: Unpack[Options]) -> None:
+    def __init__(self, script: ScriptSource = None, **options: Unpack[CompatibleOptions]) -> None:
         super().__init__(script, vendor="deepseek", **options)
 
 
@@ -179,7 +150,11 @@ class OpenRouterServer(CompatibleServer):
     """
 
     def __init__(
-        self, script: Turns = None, *, upstreams: Upstreams | None = None, **options: Unpack[Options]
+        self,
+        script: ScriptSource = None,
+        *,
+        upstreams: Upstreams | None = None,
+        **options: Unpack[CompatibleOptions],
     ) -> None:
         super().__init__(script, vendor="openrouter", **options)
         self._upstreams = upstreams or (self.settings.upstream,)
@@ -202,7 +177,7 @@ class OpenRouterServer(CompatibleServer):
 class GroqServer(CompatibleServer):
     """Groq, which answers a model's malformed call, or a forced one that did not come, with an error."""
 
-    def __init__(self, script: Turns = None, **options: Unpack[Options]) -> None:
+    def __init__(self, script: ScriptSource = None, **options: Unpack[CompatibleOptions]) -> None:
         super().__init__(script, vendor="groq", **options)
 
     def _served(self, request: HttpRequest, parsed: Json, fault: Fault | None, order: int) -> LoopbackAnswer:
@@ -219,7 +194,9 @@ class AzureServer(CompatibleServer):
     The key comes in the header `api-key`, or as a bearer token.
     """
 
-    def __init__(self, script: Turns = None, *, deployment: str = "", **options: Unpack[Options]) -> None:
+    def __init__(
+        self, script: ScriptSource = None, *, deployment: str = "", **options: Unpack[CompatibleOptions]
+    ) -> None:
         super().__init__(script, vendor="azure", **options)
         self._deployment = deployment
         self.base_path = f"/openai/deployments/{deployment}" if deployment else "/openai/v1"

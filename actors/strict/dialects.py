@@ -8,31 +8,17 @@ The classes of `actors.testing` have more options; here are those that all of th
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import TypedDict, Unpack
+from typing import Unpack
 
 from actors.strict.anthropic_server import AnthropicServer
 from actors.strict.bedrock_server import BedrockServer
-from actors.strict.cache import PromptCache
 from actors.strict.claude_servers import BedrockAnthropicServer, VertexAnthropicServer
-from actors.strict.compatible_server import AzureServer, CompatibleServer, GroqServer, OpenRouterServer, Turns
-from actors.strict.faults import Faults
+from actors.strict.compatible_server import AzureServer, CompatibleServer, GroqServer, OpenRouterServer
 from actors.strict.gemini_server import GeminiServer
 from actors.strict.responses_server import ResponsesServer
 from actors.strict.rules import DIALECTS, GeminiProfile, GeminiSettings
-from actors.strict.rules.base import Mode
-from actors.strict.server import LoopbackServer, OpenAIServer, ServerLimits
-
-
-class ServerOptions(TypedDict, total=False):
-    """The options that the servers of all dialects take; `LoopbackServer` says what they mean."""
-
-    mode: Mode
-    faults: Faults | None
-    api_key: str | None
-    write_bytes: int | None
-    limits: ServerLimits | None
-    cache: PromptCache | None
-
+from actors.strict.script import ScriptSource
+from actors.strict.server import LoopbackServer, OpenAIServer, ServerOptions
 
 _OWN: Mapping[str, Callable[..., LoopbackServer]] = {
     "openai_chat": OpenAIServer,
@@ -53,7 +39,9 @@ SERVERS = DIALECTS
 """Names of the dialects that have a strict server: all that have rules."""
 
 
-def strict_server(dialect: str, script: Turns = None, **options: Unpack[ServerOptions]) -> LoopbackServer:
+def strict_server(
+    dialect: str, script: ScriptSource = None, **options: Unpack[ServerOptions]
+) -> LoopbackServer:
     """Return the strict server of a dialect, not yet running.
 
     Args:

@@ -2,22 +2,21 @@
 
 import hmac
 import re
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Unpack
 
-from actors.strict.cache import PromptCache
 from actors.strict.catalogue import gemini_models
-from actors.strict.faults import Faults
 from actors.strict.loopback import HttpRequest
 from actors.strict.oauth import OAuth
 from actors.strict.rules import gemini, validate
-from actors.strict.rules.base import Json, Mode, RuleBroken, ServerRefusal, dumped
-from actors.strict.rules.gemini_rules import GeminiProfile, GeminiSettings
+from actors.strict.rules.base import Json, RuleBroken, ServerRefusal, dumped, refusal_of
+from actors.strict.rules.gemini_rules import GeminiSettings
 from actors.strict.rules.gemini_shape import shaped
 from actors.strict.rules.gemini_signatures import is_continuation
 from actors.strict.rules.reading import came
-from actors.strict.script import Behaviour, Script, Turn
-from actors.strict.server import LoopbackServer, ServerLimits, bearer
+from actors.strict.script import ScriptSource
+from actors.strict.server import LoopbackServer, ServerOptions, bearer
+from actors.strict.wire import Wire
 from actors.strict.wires.gemini import GeminiWire
 
 _METHOD = r"models/(?P<model>[^/:]+):(?P<method>generateContent|streamGenerateContent|countTokens)"
@@ -43,9 +42,8 @@ class GeminiServer(LoopbackServer):
     """generateContent, streamGenerateContent and countTokens: the model and the method are in the path.
 
     Models are under `/v1beta/models/`, on Vertex AI under `/v1/projects/<any>/locations/<any>/publishers/google/`.
-    `models` names the models that exist and what each takes; None lets any name in, under the profile of
-    `settings`, which also says for which account and with which secret signatures are made. With `oauth` it is an
-    account without a key: bearer tokens let in, and no key does.
+    `settings` names the models that exist, and the account and the secret that sign. With `oauth`, the server accepts
+    bearer tokens, and no key.
     """
 
     base_path = ""
@@ -54,36 +52,21 @@ class GeminiServer(LoopbackServer):
 
     def __init__(
         self,
-        script: Script | Sequence[Turn] | Behaviour | None = None,
+        script: ScriptSource = None,
         *,
         vertex: bool = False,
-        models: Mapping[str, GeminiProfile] | None = None,
         settings: GeminiSettings | None = None,
-        mode: Mode = "strict",
-        faults: Faults | None = None,
-        api_key: str | None = None,
-        write_bytes: int | None = None,
-        host: str = "",
-        limits: ServerLimits | None = None,
-        cache: PromptCache | None = None,
         oauth: OAuth | None = None,
+        **options: Unpack[ServerOptions],
     ) -> None:
         self._settings = replace(settings or GeminiSettings(), vertex=vertex)
-        if models is not None:
-            self._settings = replace(self._settings, models=models)
         api = "gemini" if self._settings.profile.signatures else "gemini_2"
         self.dialect = "vertex" if vertex else api
-        self._mode: Mode = mode
-        super().__init__(
-            Script.of(script),
-            GeminiWire(self._settings, host),
-            faults=faults,
-            api_key=api_key,
-            write_bytes=write_bytes,
-            limits=limits,
-            cache=cache,
-        )
+        super().__init__(script, **options)
         self.oauth = oauth
+
+    def make_wire(self, host: str) -> Wire:
+        return GeminiWire(self._settings, host)
 
     @property
     def endpoint(self) -> str:
@@ -112,13 +95,9 @@ class GeminiServer(LoopbackServer):
         route = self._route(request)
         settings = replace(self._settings, model=route["model"] if route else "")
         if route is None or route["method"] != "countTokens":
-            refused = validate(request.body, "gemini", mode=self._mode, settings=settings)
+            refused = validate(request.body, "gemini", mode=self.mode, settings=settings)
             return refused or self._lost(request, settings)
-        try:
-            gemini.validate_count(request.body, settings)
-        except RuleBroken as refused:
-            return refused.refusal
-        return None
+        return refusal_of(lambda: gemini.validate_count(request.body, settings))
 
     def _lost(self, request: HttpRequest, settings: GeminiSettings) -> ServerRefusal | None:
         """Refuse a continuation token that was not made for this request."""

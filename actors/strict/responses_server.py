@@ -1,20 +1,18 @@
 """A strict loopback server that speaks OpenAI Responses."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from typing import Unpack
 
-from actors.strict.cache import PromptCache
 from actors.strict.catalogue import openai_models
-from actors.strict.faults import Faults
 from actors.strict.loopback import HttpRequest
 from actors.strict.responses_resources import ResponsesResources
 from actors.strict.rules import responses
-from actors.strict.rules.base import Json, Mode, RuleBroken, ServerRefusal, dumped
-from actors.strict.rules.responses_rules import ResponsesProfile, ResponsesSettings
+from actors.strict.rules.base import Json, Mode, RuleBroken, ServerRefusal, dumped, refusal_of
+from actors.strict.rules.responses_rules import ResponsesSettings
 from actors.strict.rules.responses_shapes import COMPACTED_KEYS, COUNTED_KEYS, KEYS
 from actors.strict.rules.responses_store import ResponsesStore, expanded
-from actors.strict.script import Behaviour, Script, Turn
-from actors.strict.server import LoopbackServer, ServerLimits, bearer, same
+from actors.strict.script import ScriptSource, Turn
+from actors.strict.server import LoopbackServer, ServerOptions
+from actors.strict.wire import Wire
 from actors.strict.wires.responses import ResponsesWire
 
 _ANSWER, _COUNT, _COMPACT = "/v1/responses", "/v1/responses/input_tokens", "/v1/responses/compact"
@@ -24,10 +22,9 @@ _KEYS = {_ANSWER: KEYS, _COUNT: COUNTED_KEYS, _COMPACT: COMPACTED_KEYS}
 class ResponsesServer(LoopbackServer):
     """OpenAI Responses at `base_url` + `/responses`, its token count and its compaction, and conversations.
 
-    `models` names the models that exist and what each takes; None lets any name in, under the profile of
-    `settings`, which also says for which account reasoning is encrypted. What a request asks to have stored, as it
-    does unless it says `store: false`, is kept: it may be named by id later, and is there at `/responses/ID`.
-    Conversations are at `/conversations`.
+    `settings` names the models that exist, and the account for which reasoning is encrypted. The server stores each
+    request and its answer, except with `store: false`: later requests may refer to them by id, and they are at
+    `/responses/ID`. Conversations are at `/conversations`.
     """
 
     dialect = "openai_responses"
@@ -37,34 +34,19 @@ class ResponsesServer(LoopbackServer):
 
     def __init__(
         self,
-        script: Script | Sequence[Turn] | Behaviour | None = None,
+        script: ScriptSource = None,
         *,
-        models: Mapping[str, ResponsesProfile] | None = None,
         settings: ResponsesSettings | None = None,
-        mode: Mode = "strict",
-        faults: Faults | None = None,
-        api_key: str | None = None,
-        write_bytes: int | None = None,
-        host: str = "",
-        limits: ServerLimits | None = None,
-        cache: PromptCache | None = None,
+        **options: Unpack[ServerOptions],
     ) -> None:
         self._settings = settings or ResponsesSettings()
-        if models is not None:
-            self._settings = replace(self._settings, models=models)
-        self._mode: Mode = mode
-        self._writer = ResponsesWire(self._settings, host)
-        super().__init__(
-            Script.of(script),
-            self._writer,
-            faults=faults,
-            api_key=api_key,
-            write_bytes=write_bytes,
-            limits=limits,
-            cache=cache,
-        )
+        super().__init__(script, **options)
         self._store = ResponsesStore(self._limits.recordings)
         self._resources = ResponsesResources(self._store, self._settings.profile)
+
+    def make_wire(self, host: str) -> Wire:
+        self._writer = ResponsesWire(self._settings, host)
+        return self._writer
 
     def read(self, request: HttpRequest) -> Json:
         """Return the parsed body; what it names by id stands in its place where it is kept."""
@@ -79,18 +61,11 @@ class ResponsesServer(LoopbackServer):
             return parsed
 
     def judge(self, request: HttpRequest) -> ServerRefusal | None:
-        mode: Mode = "hosted" if request.path == _COMPACT else self._mode  # no copy of the API compacts
+        mode: Mode = "hosted" if request.path == _COMPACT else self.mode  # no copy of the API compacts
         keys = _KEYS[request.path]
-        try:
-            responses.validate(request.body, mode, self._settings, self._store, keys=keys)
-        except RuleBroken as refused:
-            return refused.refusal
-        return None
-
-    def denied(self, request: HttpRequest) -> ServerRefusal | None:
-        if self.api_key is None or same(bearer(request), self.api_key):
-            return None
-        return self.wire.failure(401)
+        return refusal_of(
+            lambda: responses.validate(request.body, mode, self._settings, self._store, keys=keys)
+        )
 
     def direct_answer(self, request: HttpRequest) -> bytes | None:
         if request.path == _COUNT:

@@ -159,7 +159,7 @@ class Script:
         self._served = 0
 
     @classmethod
-    def of(cls, script: "Script | Sequence[Turn] | Behaviour | None") -> "Script":
+    def of(cls, script: "ScriptSource") -> "Script":
         """Return the script itself, or one made of turns or a function; None says `ok` to everything."""
         return script if isinstance(script, Script) else cls(script or ())
 
@@ -172,3 +172,7 @@ class Script:
     def advance(self) -> None:
         """Use up the current turn."""
         self._served += 1
+
+
+ScriptSource: TypeAlias = Script | Sequence[Turn] | Behaviour | None
+"""Whatever `Script.of` makes a script of."""

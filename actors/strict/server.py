@@ -11,11 +11,11 @@ is recorded with its verdict. Connections, bodies and recordings are bounded.
 
 import hmac
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, TypedDict, Unpack
 
 import anyio
 import anyio.abc
@@ -37,10 +37,10 @@ from actors.strict.faults import (
 )
 from actors.strict.loopback import HttpRequest, LoopbackAnswer, serve_connection
 from actors.strict.rules import validate
-from actors.strict.rules.base import Json, Mode, OpenAIProfile, OpenAISettings, ServerRefusal, dumped
+from actors.strict.rules.base import Json, Mode, OpenAISettings, ServerRefusal, dumped
 from actors.strict.rules.prompts import AUTOMATIC, Prompt, automatic_prompt
 from actors.strict.rules.reading import parse
-from actors.strict.script import Behaviour, Script, Turn
+from actors.strict.script import Script, ScriptSource, Turn
 from actors.strict.wire import OpenAIWire, Wire
 
 _SECRET_HEADERS = frozenset({"authorization", "x-api-key", "api-key", "proxy-authorization", "cookie"})
@@ -86,21 +86,35 @@ class ServerLimits:
     recordings: int = 10_000
 
 
+class ServerOptions(TypedDict, total=False):
+    """The options that the servers of all dialects accept; `LoopbackServer` describes them."""
+
+    mode: Mode
+    faults: Faults | None
+    api_key: str | None
+    write_bytes: int | None
+    host: str
+    limits: ServerLimits | None
+    cache: PromptCache | None
+
+
 class LoopbackServer:
-    """What the servers of all dialects have in common. Use a subclass.
+    """Base class of the strict servers. A subclass adds the rules and the wire format of a dialect.
 
     Args:
-        script: The model's turns.
-        wire: How the dialect writes.
+        script: The model's turns, or a function from the request to a turn; None says `ok` to everything.
+        mode: `strict` also enforces the rules that the official host does not enforce today; `hosted` does not.
         faults: By request number, or a function of request number and parsed body.
-        api_key: The only key that is let in; None lets everyone in.
+        api_key: The only key that is accepted; None accepts every request.
         write_bytes: Most bytes of one TCP write; None writes each event whole. 1 sends byte by byte.
+        host: A name in the ids that the server makes, which keeps the ids of several servers apart.
         limits: Bounds of connections, bodies and recordings.
-        cache: The prompt cache, with a clock of its own if need be; None is a new one.
+        cache: The prompt cache, if it needs a clock of its own; None is a new one.
 
-    `dialect` names the dialect whose rules it has. `address`, which may be set before it listens, is where it can be
-    reached. `on_exchange`, which may be set at any time, is called with
-    each exchange once its answer is sent.
+    Attributes:
+        dialect: The dialect whose rules the server enforces.
+        address: Where the server listens; may be set before it does.
+        on_exchange: Called with each exchange after its answer was sent; may be set at any time.
     """
 
     dialect: str
@@ -111,17 +125,19 @@ class LoopbackServer:
 
     def __init__(
         self,
-        script: Script,
-        wire: Wire,
+        script: ScriptSource = None,
         *,
-        faults: Faults | None,
-        api_key: str | None,
-        write_bytes: int | None,
-        limits: ServerLimits | None,
+        mode: Mode = "strict",
+        faults: Faults | None = None,
+        api_key: str | None = None,
+        write_bytes: int | None = None,
+        host: str = "",
+        limits: ServerLimits | None = None,
         cache: PromptCache | None = None,
     ) -> None:
-        self.script = script
-        self.wire = wire
+        self.script = Script.of(script)
+        self.mode: Mode = mode
+        self.wire = self.make_wire(host)
         self.faults: Faults = faults if faults is not None else {}
         self.api_key = api_key
         self.cache = cache or PromptCache()
@@ -231,13 +247,19 @@ class LoopbackServer:
         """Say whether the answer is asked for as a stream."""
         return bool(parsed.get("stream"))
 
+    def make_wire(self, host: str) -> Wire:
+        """Return the writer of the answers of this dialect. Called once, before the other options are set."""
+        raise NotImplementedError
+
     def judge(self, request: HttpRequest) -> ServerRefusal | None:
         """Return the refusal of the dialect's rules, or None."""
         raise NotImplementedError
 
     def denied(self, request: HttpRequest) -> ServerRefusal | None:
-        """Return the refusal of the request's credentials and version headers, or None."""
-        raise NotImplementedError
+        """Return the refusal of the request's credentials and version headers, or None: here a bearer token."""
+        if self.api_key is None or same(bearer(request), self.api_key):
+            return None
+        return self.wire.failure(401)
 
     def direct_answer(self, request: HttpRequest) -> bytes | None:
         """Return the answer to an accepted request that the model does not see, such as a token count, or None."""
@@ -342,11 +364,7 @@ class LoopbackServer:
 
 
 class OpenAIServer(LoopbackServer):
-    """OpenAI Chat Completions at `base_url` + `/chat/completions`.
-
-    `models` names the models that exist and what each takes; None lets any name in, under the profile of
-    `settings`.
-    """
+    """OpenAI Chat Completions at `base_url` + `/chat/completions`. `settings` names the models that exist."""
 
     dialect = "openai_chat"
     base_path = "/v1"
@@ -355,44 +373,23 @@ class OpenAIServer(LoopbackServer):
 
     def __init__(
         self,
-        script: Script | Sequence[Turn] | Behaviour | None = None,
+        script: ScriptSource = None,
         *,
-        models: Mapping[str, OpenAIProfile] | None = None,
         settings: OpenAISettings | None = None,
-        mode: Mode = "strict",
-        faults: Faults | None = None,
-        api_key: str | None = None,
-        write_bytes: int | None = None,
-        host: str = "",
-        limits: ServerLimits | None = None,
-        cache: PromptCache | None = None,
+        **options: Unpack[ServerOptions],
     ) -> None:
-        super().__init__(
-            Script.of(script),
-            OpenAIWire(host),
-            faults=faults,
-            api_key=api_key,
-            write_bytes=write_bytes,
-            limits=limits,
-            cache=cache,
-        )
-        settings = settings or OpenAISettings()
-        if models is not None:
-            settings = replace(settings, models=models)
-        self._judge = partial(validate, dialect="openai_chat", mode=mode, settings=settings)
-        self._models = settings.models
+        self._settings = settings or OpenAISettings()
+        super().__init__(script, **options)
+
+    def make_wire(self, host: str) -> Wire:
+        return OpenAIWire(host)
 
     def judge(self, request: HttpRequest) -> ServerRefusal | None:
-        return self._judge(request.body)
-
-    def denied(self, request: HttpRequest) -> ServerRefusal | None:
-        if self.api_key is None or same(bearer(request), self.api_key):
-            return None
-        return self.wire.failure(401)
+        return validate(request.body, self.dialect, mode=self.mode, settings=self._settings)
 
     def stored(self, request: HttpRequest) -> bytes | None:
         is_list = (request.method, request.path) == ("GET", "/v1/models")
-        return dumped(openai_models(self._models)) if is_list else None
+        return dumped(openai_models(self._settings.models)) if is_list else None
 
 
 @asynccontextmanager

@@ -1,5 +1,6 @@
 """Strict servers by the name of their dialect, and what they tell of their exchanges."""
 
+import json
 from functools import partial
 
 import anyio
@@ -10,8 +11,10 @@ import pytest
 from actors.config.providers import PROVIDERS, kind_of
 from actors.core.dialects.profiles import PROFILES
 from actors.strict.faults import Fault
+from actors.strict.loopback import HttpRequest
 from actors.strict.server import LoopbackServer
 from actors.testing import (
+    RATE_LIMITED,
     SERVERS,
     AnthropicServer,
     AzureServer,
@@ -74,6 +77,18 @@ def test_there_is_a_server_and_a_kind_of_backend_for_every_dialect() -> None:
 def test_a_name_without_rules_is_a_value_error_that_lists_the_names() -> None:
     with pytest.raises(ValueError, match="No strict server for dialect 'nobody'; there are openai_chat, "):
         strict_server("nobody")
+
+
+@pytest.mark.parametrize("name", SERVERS)
+def test_every_server_rejects_a_request_without_its_key_and_records_the_options_it_was_given(
+    name: str,
+) -> None:
+    server = strict_server(name, api_key="key", mode="hosted", faults={7: RATE_LIMITED}, host="h")
+    body = json.dumps(HI).encode()
+    for headers in ({}, {"authorization": "Bearer other"}):
+        assert server.answer(HttpRequest("POST", "/any", headers, body, False)).status in (400, 401, 403)
+    assert (server.mode, server.faults) == ("hosted", {7: RATE_LIMITED})
+    assert strict_server(name).answer(HttpRequest("POST", "/any", {}, body, False)).status == 404
 
 
 @pytest.mark.alternating

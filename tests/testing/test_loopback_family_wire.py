@@ -234,5 +234,5 @@ def test_a_server_of_an_unknown_vendor_is_refused_by_name() -> None:
 
 def test_models_of_a_server_have_their_own_profiles() -> None:
     models = {"old": CompatibleProfile(generation=3)}
-    assert MistralServer(models=models).settings.models == models
+    assert MistralServer(settings=CompatibleSettings(models=models)).settings.models == models
     assert KimiServer(short_ids=True).vendor == "kimi"

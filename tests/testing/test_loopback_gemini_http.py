@@ -28,6 +28,7 @@ from actors.testing import (
     Fault,
     GeminiProfile,
     GeminiServer,
+    GeminiSettings,
     MalformedEvent,
     Say,
     Status,
@@ -97,8 +98,10 @@ def answers(said: Message) -> Message:
 @pytest.mark.parametrize("name", ["gemini", "vertex", "gemini_2"])
 @pytest.mark.parametrize("stream", [True, False])
 async def test_a_tool_conversation_is_completed(name: str, stream: bool) -> None:
-    models = {"gemini-test": GeminiProfile(signatures=name != "gemini_2")}
-    server = GeminiServer([STEP, STEP], vertex=name == "vertex", models=models, api_key="key", write_bytes=3)
+    settings = GeminiSettings(models={"gemini-test": GeminiProfile(signatures=name != "gemini_2")})
+    server = GeminiServer(
+        [STEP, STEP], vertex=name == "vertex", settings=settings, api_key="key", write_bytes=3
+    )
     async with line(server, name) as backend:
         messages = [HELLO]
         for _ in range(2):
@@ -153,7 +156,7 @@ async def test_a_call_the_model_could_not_write_comes_without_content_and_is_ask
 async def test_a_wrong_key_an_unknown_model_and_a_wrong_path_are_no_fault_of_the_transcript() -> None:
     for server in (
         GeminiServer(api_key="another"),
-        GeminiServer(models={"gemini-3": GeminiProfile()}),
+        GeminiServer(settings=GeminiSettings(models={"gemini-3": GeminiProfile()})),
         GeminiServer(vertex=True),
     ):
         async with line(server) as backend:

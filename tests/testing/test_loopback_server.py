@@ -17,6 +17,7 @@ from actors.strict.server import LoopbackServer
 from actors.testing import (
     AnthropicProfile,
     AnthropicServer,
+    AnthropicSettings,
     Call,
     Disconnect,
     Fault,
@@ -24,6 +25,7 @@ from actors.testing import (
     MalformedEvent,
     OpenAIProfile,
     OpenAIServer,
+    OpenAISettings,
     Say,
     Script,
     ServerLimits,
@@ -256,8 +258,10 @@ async def test_faults_may_be_chosen_by_what_was_asked() -> None:
 
 
 async def test_a_server_given_models_knows_no_others() -> None:
-    openai = OpenAIServer([Turn(Say("hi"))], models={"m": OpenAIProfile()})
-    anthropic = AnthropicServer([Turn(Say("hi"))], models={"m": AnthropicProfile()})
+    openai = OpenAIServer([Turn(Say("hi"))], settings=OpenAISettings(models={"m": OpenAIProfile()}))
+    anthropic = AnthropicServer(
+        [Turn(Say("hi"))], settings=AnthropicSettings(models={"m": AnthropicProfile()})
+    )
     for server, kind in ((openai, "invalid_request_error"), (anthropic, "not_found_error")):
         async with client(server) as http:
             known = await http.post(path(server), json=ASK)

@@ -12,6 +12,7 @@ from actors.strict.server import LoopbackServer
 from actors.testing import (
     AnthropicProfile,
     AnthropicServer,
+    AnthropicSettings,
     BedrockServer,
     CompatibleServer,
     CompatibleSettings,
@@ -147,7 +148,7 @@ def test_a_mark_at_the_end_of_the_last_request_finds_it_however_much_came_since(
 
 @pytest.mark.parametrize(("least", "tokens", "kept"), [(1024, 1000, 0), (1024, 1100, 1), (4096, 4000, 0)])
 def test_a_prompt_below_the_minimum_of_its_model_is_not_kept(least: int, tokens: int, kept: int) -> None:
-    host = Host(options={"models": {"m": AnthropicProfile(cache_minimum=least)}})
+    host = Host(options={"settings": AnthropicSettings(models={"m": AnthropicProfile(cache_minimum=least)})})
     ask = user(text(words(tokens), MARK))
     host.read(ask)
     assert min(host.read(ask), 1) == kept

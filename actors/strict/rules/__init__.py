@@ -30,9 +30,9 @@ from actors.strict.rules.base import (
     Mode,
     OpenAIProfile,
     OpenAISettings,
-    RuleBroken,
     ServerRefusal,
     ServerRule,
+    refusal_of,
 )
 from actors.strict.rules.bedrock_rules import RULES as BEDROCK_RULES
 from actors.strict.rules.bedrock_rules import BedrockProfile, BedrockSettings
@@ -129,19 +129,11 @@ def validate(
         raise ValueError(
             f"Dialect {dialect!r} takes {type(usual).__name__}, not {type(settings).__name__}; give those, or none."
         )
-    try:
-        walk(body, mode, settings or usual)
-    except RuleBroken as refused:
-        return refused.refusal
-    return None
+    return refusal_of(lambda: walk(body, mode, settings or usual))
 
 
 def validate_count(
     body: bytes, *, mode: Mode = "strict", settings: AnthropicSettings | None = None
 ) -> ServerRefusal | None:
     """Return what Anthropic's token count would answer to `body` if it refused it, else None."""
-    try:
-        anthropic.validate(body, mode, settings or AnthropicSettings(), count=True)
-    except RuleBroken as refused:
-        return refused.refusal
-    return None
+    return refusal_of(lambda: anthropic.validate(body, mode, settings or AnthropicSettings(), count=True))

@@ -8,7 +8,7 @@ Nothing here comes from the renderer, the judge or the adapters: a rule that was
 pass here for the same reason.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -87,6 +87,15 @@ class RuleBroken(Exception):
         super().__init__(refusal.message)
         self.refusal = refusal
         self.values = values or {}
+
+
+def refusal_of(walk: Callable[[], None]) -> ServerRefusal | None:
+    """Return the refusal of the first rule that a walk finds broken, or None."""
+    try:
+        walk()
+    except RuleBroken as broken:
+        return broken.refusal
+    return None
 
 
 @dataclass(frozen=True, slots=True)

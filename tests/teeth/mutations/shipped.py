@@ -4,6 +4,11 @@ from tests.teeth.mutations.mutation import Mutation
 
 SIMULATION = "tests/test_simulation.py"
 
+KEYS = (
+    "tests/testing/test_loopback_by_name.py"
+    "::test_every_server_rejects_a_request_without_its_key_and_records_the_options_it_was_given"
+)
+
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "shipped: a simulation shows its events to no observer",
@@ -18,6 +23,20 @@ MUTATIONS: tuple[Mutation, ...] = (
         "await world.observer.finish(runtime)",
         "pass",
         (f"{SIMULATION}::test_an_observer_sees_each_event_before_it_is_in_the_log",),
+    ),
+    Mutation(
+        "shipped: a strict server accepts every bearer token",
+        "actors/strict/server.py:LoopbackServer.denied",
+        "same(bearer(request), self.api_key)",
+        "bearer(request)",
+        (KEYS,),
+    ),
+    Mutation(
+        "shipped: a strict server ignores its mode",
+        "actors/strict/server.py:LoopbackServer.__init__",
+        "self.mode: Mode = mode",
+        'self.mode: Mode = "strict"',
+        (KEYS,),
     ),
     Mutation(
         "shipped: a rewind of a simulation may name a turn that an earlier rewind removed",
