@@ -7,9 +7,12 @@ from actors.strict.rules.host import VendorHost
 from actors.strict.rules.kimi import KIMI
 from actors.strict.rules.mistral import MISTRAL
 from actors.strict.rules.openrouter import BEHIND_GATEWAY, upstreams_rules
-from actors.strict.rules.vendors import VENDORS
+from actors.strict.rules.self_hosted import LLAMA_CPP, OLLAMA, OPEN_MODELS, VLLM
+from actors.strict.rules.vendors import AZURE, GLM, GROQ, MINIMAX, OPENAI_COMPATIBLE, QWEN, XAI
 
-_DIRECT: dict[str, VendorHost] = {host.name: host for host in (MISTRAL, KIMI, DEEPSEEK, *VENDORS)}
+_OWN_WALKS = (MISTRAL, KIMI, DEEPSEEK)
+_SAME_WALK = (OPENAI_COMPATIBLE, XAI, QWEN, GLM, MINIMAX, GROQ, VLLM, OPEN_MODELS, AZURE, LLAMA_CPP, OLLAMA)
+_DIRECT: dict[str, VendorHost] = {host.name: host for host in (*_OWN_WALKS, *_SAME_WALK)}
 
 HOSTS: dict[str, VendorHost] = {
     **_DIRECT,

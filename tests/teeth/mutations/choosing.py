@@ -120,7 +120,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "choosing: a strict llama.cpp heeds a name",
-        "actors/strict/rules/vendors.py:_check_choice",
+        "actors/strict/rules/self_hosted.py:_check_choice",
         'context.mode == "strict"',
         'context.mode == "hosted"',
         ("tests/testing/test_loopback_family_rules.py",),
