@@ -113,9 +113,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "choosing: a strict Bedrock takes every choice for every model",
-        "actors/strict/rules/bedrock.py:_check_choice",
+        "actors/strict/rules/bedrock_shapes.py:_check_choice",
         "kind not in profile.choices",
-        "kind not in _CHOICES",
+        "not kind",
         ("tests/testing/test_loopback_bedrock_rules.py",),
     ),
     Mutation(

@@ -9,6 +9,8 @@ KEYS = (
     "::test_every_server_rejects_a_request_without_its_key_and_records_the_options_it_was_given"
 )
 
+SHAPES = "tests/testing/test_shapes.py::test_the_first_fault_of_a_value_is_refused"
+
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "shipped: a simulation shows its events to no observer",
@@ -37,6 +39,27 @@ MUTATIONS: tuple[Mutation, ...] = (
         "self.mode: Mode = mode",
         'self.mode: Mode = "strict"',
         (KEYS,),
+    ),
+    Mutation(
+        "shipped: a shape accepts unknown keys",
+        "actors/strict/rules/shapes.py:ShapeWalk._fields",
+        'shape.closed == "first"',
+        'shape.closed == "never"',
+        (SHAPES,),
+    ),
+    Mutation(
+        "shipped: null is not absent where a shape says that it is",
+        "actors/strict/rules/shapes.py:ShapeWalk._field",
+        "key not in value or (shape.null and value[key] is None)",
+        "key not in value",
+        (SHAPES,),
+    ),
+    Mutation(
+        "shipped: true is an integer of JSON",
+        "actors/strict/rules/shapes.py:ShapeWalk.typed",
+        "wanted is int and isinstance(value, bool)",
+        "False",
+        (SHAPES,),
     ),
     Mutation(
         "shipped: a rewind of a simulation may name a turn that an earlier rewind removed",

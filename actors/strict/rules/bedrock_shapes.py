@@ -1,0 +1,280 @@
+"""AWS Bedrock Converse: the shapes of a request as tables, and the walk in the words of the service."""
+
+import re
+from string import ascii_letters, digits
+from typing import NamedTuple
+
+from actors.strict.rules.base import Json, RuleBroken
+from actors.strict.rules.bedrock_rules import ID, RULES, TOOL_NAME, BedrockProfile
+from actors.strict.rules.reading import parse
+from actors.strict.rules.shapes import Fields, Items, Maybe, Member, Shape, ShapeWalk, Then, Word
+
+_NAMES = {dict: "JSONObject", list: "JSONArray", str: "String", int: "Integer", bool: "Boolean"}
+_NAMES |= {type(None): "Null", float: "BigDecimal"}
+_FORMATS = {
+    "image": ("png", "jpeg", "gif", "webp"),
+    "document": ("pdf", "csv", "doc", "docx", "xls", "xlsx", "html", "txt", "md"),
+}
+_MEDIA_ROLES = dict.fromkeys(("image", "document", "video", "audio"), "user")
+_ROLE_OF = {"toolUse": "assistant", "reasoningContent": "assistant", "toolResult": "user", **_MEDIA_ROLES}
+_MAX_STOPS = 2500
+_MAX_EFFORT = 16
+_MAX_NAME = 64
+_TITLE = frozenset(ascii_letters + digits + " -()[]")
+
+
+class MessageContext(NamedTuple):
+    """What the checks inside a message depend on."""
+
+    profile: BedrockProfile
+    role: Json
+
+
+class ConverseWalk(ShapeWalk):
+    """The walk in the words of Bedrock. A missing key is a null there."""
+
+    def key(self, path: str, key: str) -> str:
+        return f"{path}/{key}" if path else key
+
+    def item(self, path: str, at: int) -> str:
+        return f"{path}/{at}"
+
+    def wrong_type(self, path: str, wanted: type, value: Json) -> RuleBroken:
+        if value is None:
+            return RULES["BED-S01"].refused(value="null", path=dotted(path))
+        return RULES["BED-S02"].refused(path=path, wanted=_NAMES[wanted], found=_NAMES[type(value)])
+
+    def wrong_word(self, path: str, value: Json, shape: Word) -> RuleBroken:
+        return RULES["BED-S03"].refused(value=f"'{value}'", path=dotted(path), values=", ".join(shape.values))
+
+    def missing(self, path: str, key: str) -> RuleBroken:
+        return self.wrong_type(self.key(path, key), object, None)
+
+    def unknown(self, path: str, key: str) -> RuleBroken:
+        return RULES["BED-11"].refused(path=path, key=key)
+
+    def count(self, path: str, count: int) -> RuleBroken:
+        return RULES["BED-S06"].refused(path=path, count=count)
+
+
+WALK = ConverseWalk()
+
+
+def dotted(path: str) -> str:
+    """Return a path as the constraints of the service write it."""
+    return path.replace("/", ".")
+
+
+# --- checks of values
+
+
+def _check_positive(value: int, path: str, context: object) -> None:
+    if value < 1:
+        raise RULES["BED-S04"].refused(value=value, path=dotted(path))
+
+
+def _check_fraction(value: Json, path: str, context: object) -> None:
+    if not isinstance(value, int | float) or not 0 <= value <= 1:
+        raise RULES["BED-S08"].refused(value=value, path=dotted(path), least=0, most=1)
+
+
+def _check_filled(text: str, path: str, context: object) -> None:
+    if not text:
+        raise RULES["BED-S04"].refused(value="''", path=dotted(path))
+
+
+def _check_stops(stops: list[Json], path: str, context: object) -> None:
+    if len(stops) > _MAX_STOPS:
+        raise RULES["BED-S10"].refused(value=f"[{len(stops)}]", path=dotted(path))
+
+
+def _check_effort(effort: str, path: str, context: object) -> None:
+    if len(effort) > _MAX_EFFORT:
+        raise RULES["BED-S11"].refused(value=f"'{effort}'", path=dotted(path))
+
+
+def _check_schema(text: str, path: str, context: object) -> None:
+    """Check the schema of an answer: a string that holds JSON."""
+    try:
+        schema = parse(text.encode())
+    except ValueError as why:
+        raise RULES["BED-S05"].refused(why=why) from why
+    WALK.typed(schema, dict, path)
+
+
+def _name(pattern: str) -> Shape:
+    """Return the shape of a name that matches a pattern."""
+
+    def check(text: str, path: str, context: object) -> None:
+        if len(text) > _MAX_NAME:
+            raise RULES["BED-08-length"].refused(value=f"'{text}'", path=dotted(path))
+        if not re.fullmatch(pattern, text):
+            raise RULES["BED-08"].refused(value=f"'{text}'", path=dotted(path), pattern=pattern)
+
+    return Then(str, check)
+
+
+def _check_title(name: str, path: str, context: object) -> None:
+    if not 1 <= len(name) <= 200 or not set(name) <= _TITLE or "  " in name:
+        raise RULES["BED-18"].refused()
+
+
+def _check_blank(text: str, path: str, context: object) -> None:
+    if not text.strip():
+        raise RULES["BED-04"].refused(path=dotted(path.removesuffix("/text")))
+
+
+def _check_text(value: Json, path: str, context: object) -> None:
+    """Check a text of which the service reports the block, also if it is none."""
+    block = dotted(path.removesuffix("/text"))
+    _check_blank(WALK.typed(value, str, block), block, context)
+
+
+def _check_json(value: Json, path: str, context: object) -> None:
+    WALK.typed(value, dict, f"{path}/json")
+
+
+def _check_role(value: Json, path: str, context: MessageContext) -> None:
+    block, _, kind = path.rpartition("/")
+    if _ROLE_OF[kind] != context.role:
+        raise RULES["BED-S07"].refused(block=kind, path=dotted(block), role=context.role)
+
+
+def _check_content(content: list[Json], path: str, context: object) -> None:
+    if not content:
+        raise RULES["BED-05"].refused(at=path.split("/")[1])
+
+
+def _check_documents(message: Json, path: str, context: object) -> None:
+    kinds = {kind for block in message["content"] for kind in block}
+    if "document" in kinds and "text" not in kinds:
+        raise RULES["BED-13"].refused(at=path.split("/")[1])
+
+
+def _check_tools(tools: list[Json], path: str, context: object) -> None:
+    if not tools:
+        raise RULES["BED-S04"].refused(value="[]", path=dotted(path))
+
+
+def _check_choice(config: Json, path: str, profile: BedrockProfile) -> None:
+    for kind, value in config.get("toolChoice", {}).items():
+        if kind not in profile.choices:
+            raise RULES["BED-S12"].refused(kind=kind)
+        names = [tool["toolSpec"]["name"] for tool in config["tools"] if "toolSpec" in tool]
+        if kind == "tool" and value.get("name") not in names:
+            raise RULES["BED-S09"].refused(name=value.get("name"))
+
+
+# --- tables
+
+
+def _media(kind: str, *, in_result: bool = False) -> Fields:
+    def check_support(value: Json, path: str, context: MessageContext) -> None:
+        if not in_result:
+            _check_role(value, path, context)
+        if kind not in context.profile.media:
+            raise RULES["BED-09"].refused(kind=kind)
+
+    named: dict[str, Shape | Maybe] = {"name": Then(str, _check_title)} if kind == "document" else {}
+    others = dict.fromkeys(("context", "citations"), _ANY) if kind == "document" else {}
+    source = Member({"bytes": Then(str, _check_filled), "s3Location": object})
+    fields = {"format": Word(*_FORMATS.get(kind, ())), **named, "source": source, **others}
+    return Fields(fields, closed="open" if in_result else "first", ahead=check_support)
+
+
+_ANY = Maybe(object)
+_MARK = Fields({"type": Word("default"), "ttl": Maybe(Word("5m", "1h"))})
+_IN_RESULT = Member(
+    {
+        "text": Then(object, _check_text),
+        "json": Then(object, _check_json),
+        **{kind: _media(kind, in_result=True) for kind in ("image", "document", "video")},
+    },
+    named=False,
+)
+_BLOCK = Member(
+    {
+        "text": Then(str, _check_blank),
+        "toolUse": Fields(
+            {"toolUseId": _name(ID), "name": _name(TOOL_NAME), "input": dict, "type": _ANY}, ahead=_check_role
+        ),
+        "toolResult": Fields(
+            {
+                "toolUseId": _name(ID),
+                "status": Maybe(Word("success", "error")),
+                "content": Items(_IN_RESULT),
+                "type": _ANY,
+            },
+            ahead=_check_role,
+        ),
+        "reasoningContent": Member(
+            {"reasoningText": Fields({"text": str, "signature": Maybe(str)}), "redactedContent": str},
+            ahead=_check_role,
+        ),
+        **{kind: _media(kind) for kind in _MEDIA_ROLES},
+        "cachePoint": _MARK,
+    }
+)
+MESSAGE = Fields(
+    {"role": Word("user", "assistant", typed=True), "content": Items(_BLOCK, _check_content)},
+    check=_check_documents,
+)
+"""Checked with a `MessageContext`."""
+
+_FRACTION = Maybe(Then(object, _check_fraction), null=True)
+_INFERENCE = Fields(
+    {
+        "maxTokens": Maybe(Then(int, _check_positive), null=True),
+        "temperature": _FRACTION,
+        "topP": _FRACTION,
+        "stopSequences": Maybe(Items(Then(str, _check_filled), _check_stops)),
+    }
+)
+_FORM = Fields({"schema": Then(str, _check_schema), "name": _ANY, "description": _ANY})
+_OUTPUT = Fields(
+    {
+        "effort": Maybe(Then(str, _check_effort)),
+        "textFormat": Maybe(
+            Fields({"type": Word("json_schema", typed=True), "structure": Member({"jsonSchema": _FORM})})
+        ),
+    }
+)
+_TOOL = Fields(
+    {
+        "name": _name(TOOL_NAME),
+        "description": Maybe(Then(str, _check_filled)),
+        "inputSchema": Member({"json": dict}),
+        "strict": _ANY,
+    }
+)
+_TOOLS = Fields(
+    {
+        "tools": Items(Member({"toolSpec": _TOOL, "systemTool": object, "cachePoint": _MARK}), _check_tools),
+        "toolChoice": Maybe(Member({"auto": Fields({}), "any": Fields({}), "tool": Fields({"name": _ANY})})),
+    },
+    check=_check_choice,
+)
+REQUEST = Fields(
+    {
+        "inferenceConfig": Maybe(_INFERENCE),
+        "additionalModelRequestFields": Maybe(dict),
+        "outputConfig": Maybe(_OUTPUT),
+        "toolConfig": Maybe(_TOOLS),
+        "system": Maybe(
+            Items(Member({"text": Then(object, _check_text), "cachePoint": _MARK, "guardContent": object}))
+        ),
+        "messages": list,
+        **dict.fromkeys(
+            (
+                "guardrailConfig",
+                "promptVariables",
+                "additionalModelResponseFieldPaths",
+                "requestMetadata",
+                "performanceConfig",
+                "serviceTier",
+            ),
+            _ANY,
+        ),
+    }
+)
+"""All but the messages. Checked with a `BedrockProfile`."""

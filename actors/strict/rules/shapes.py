@@ -1,0 +1,259 @@
+"""Check the shape of a JSON value against a table, in the words of a host.
+
+In:  a value, its shape, and the path at which a refusal reports it.
+Out: nothing, or the refusal of the first fault, in the order of the table.
+
+A shape is data:
+
+    str, int, bool, dict, list    a value of this JSON type
+    object                        any value
+    Word("a", "b")                one of these values
+    Items(shape)                  an array
+    Fields({"name": shape})       an object with these keys; `Maybe(shape)` is a key that may be absent
+    Member({"name": shape})       an object with exactly one of these keys
+    Tagged("type", {"a": shape})  an object whose tag names its shape
+    Then(shape, check)            a shape, and a check of such a value
+
+A check is a function of the value, its path and the context of the walk. It raises the refusal of a rule that no table
+can express. A host differs in its rules, its sentences and its paths; `ShapeWalk` is the walk that all hosts share.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from actors.strict.rules.base import Json, RuleBroken, unknown_key
+
+Check: TypeAlias = Callable[[Json, str, Any], None]
+"""Raises the refusal of a value. Its arguments are the value, its path, and the context of the walk."""
+
+
+class Word:
+    """One of these values. `typed`: a value of another JSON type than a string is a fault of its own."""
+
+    __slots__ = ("typed", "values")
+
+    def __init__(self, *values: str, typed: bool = False) -> None:
+        self.values = values
+        self.typed = typed
+
+
+@dataclass(frozen=True, slots=True)
+class Maybe:
+    """A key that may be absent. `null`: null counts as absent."""
+
+    shape: "Shape"
+    null: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Then:
+    """A value of a shape, for which `check` runs afterwards."""
+
+    shape: "Shape"
+    check: Check
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    """An array. `check` runs before the items are checked."""
+
+    shape: "Shape"
+    check: Check | None = None
+
+
+class Fields:
+    """An object.
+
+    Args:
+        fields: The keys, in the order in which they are checked.
+        closed: When unknown keys are refused: before the fields, after them, or never (`open`).
+        ahead: Runs before the fields, and after the unknown keys if they are refused first.
+        check: Runs at the end.
+    """
+
+    __slots__ = ("ahead", "check", "closed", "fields", "names")
+
+    def __init__(
+        self,
+        fields: Mapping[str, "Shape | Maybe"],
+        *,
+        closed: Literal["first", "last", "open"] = "first",
+        ahead: Check | None = None,
+        check: Check | None = None,
+    ) -> None:
+        self.fields = fields
+        self.names = frozenset(fields)
+        self.closed = closed
+        self.ahead = ahead
+        self.check = check
+
+
+class Member:
+    """An object with exactly one of these keys.
+
+    Args:
+        shapes: By the key.
+        named: The path of the value contains the key.
+        ahead: Runs after the unknown keys, before the keys are counted.
+    """
+
+    __slots__ = ("ahead", "named", "names", "shapes")
+
+    def __init__(
+        self, shapes: Mapping[str, "Shape"], *, named: bool = True, ahead: Check | None = None
+    ) -> None:
+        self.shapes = shapes
+        self.names = frozenset(shapes)
+        self.named = named
+        self.ahead = ahead
+
+
+@dataclass(frozen=True, slots=True)
+class Tagged:
+    """An object whose `tag` names its shape.
+
+    Args:
+        listed: The tags in the order in which a refusal lists them.
+        ahead: Runs when the tag is known, before the shape is checked.
+    """
+
+    tag: str
+    shapes: Mapping[str, "Fields"]
+    listed: tuple[str, ...] = ()
+    ahead: Check | None = None
+
+
+Shape: TypeAlias = type | Word | Items | Fields | Member | Tagged | Then
+
+
+class ShapeWalk:
+    """The walk of one host. A subclass supplies the refusals and the form of the paths."""
+
+    def key(self, path: str, key: str) -> str:
+        """Return the path of a member of an object."""
+        return f"{path}.{key}" if path else key
+
+    def item(self, path: str, at: int) -> str:
+        """Return the path of an item of an array."""
+        return f"{path}[{at}]"
+
+    def variant(self, path: str, tag: str) -> str:
+        """Return the path of an object whose shape is named by a tag."""
+        return path
+
+    def wrong_type(self, path: str, wanted: type, value: Json) -> RuleBroken:
+        """Return the refusal of a value of another JSON type."""
+        raise NotImplementedError
+
+    def wrong_word(self, path: str, value: Json, shape: Word) -> RuleBroken:
+        """Return the refusal of a value that is none of the words."""
+        raise NotImplementedError
+
+    def wrong_tag(self, path: str, value: Json, shape: Tagged) -> RuleBroken:
+        """Return the refusal of an object whose tag names no shape."""
+        raise NotImplementedError
+
+    def missing(self, path: str, key: str) -> RuleBroken:
+        """Return the refusal of an object without a key."""
+        raise NotImplementedError
+
+    def unknown(self, path: str, key: str) -> RuleBroken:
+        """Return the refusal of a key that an object may not have."""
+        raise NotImplementedError
+
+    def count(self, path: str, count: int) -> RuleBroken:
+        """Return the refusal of an object that must have one key and has another number of them."""
+        raise NotImplementedError
+
+    def typed(self, value: Json, wanted: type, path: str) -> Json:
+        """Return a value that must be of a JSON type."""
+        if not isinstance(value, wanted) or (wanted is int and isinstance(value, bool)):
+            raise self.wrong_type(path, wanted, value)
+        return value
+
+    def require(self, value: Mapping[str, Json], key: str, path: str) -> Json:
+        """Return the value of a key that an object must have."""
+        if key not in value:
+            raise self.missing(path, key)
+        return value[key]
+
+    def only(self, value: Mapping[str, Json], allowed: frozenset[str], path: str) -> None:
+        """Refuse keys beyond the allowed ones."""
+        if (key := unknown_key(value, allowed)) is not None:
+            raise self.unknown(path, key)
+
+    def check(self, value: Json, shape: Shape, path: str, context: object = None) -> None:
+        """Check a value.
+
+        Raises:
+            RuleBroken: At the first fault.
+        """
+        match shape:
+            case Fields():
+                self._fields(value, shape, path, context)
+            case Then(shape=inner, check=check):
+                self.check(value, inner, path, context)
+                check(value, path, context)
+            case Items(shape=inner, check=ahead):
+                self.typed(value, list, path)
+                _run(ahead, value, path, context)
+                for at, each in enumerate(value):
+                    self.check(each, inner, self.item(path, at), context)
+            case Word():
+                self._word(value, shape, path)
+            case Member():
+                self._member(value, shape, path, context)
+            case Tagged():
+                self._tagged(value, shape, path, context)
+            case _:
+                self.typed(value, shape, path)
+
+    def _word(self, value: Json, shape: Word, path: str) -> None:
+        if shape.typed:
+            self.typed(value, str, path)
+        if value not in shape.values:
+            raise self.wrong_word(path, value, shape)
+
+    def _fields(self, value: Json, shape: Fields, path: str, context: object) -> None:
+        self.typed(value, dict, path)
+        if shape.closed == "first":
+            self.only(value, shape.names, path)
+        _run(shape.ahead, value, path, context)
+        for key, inner in shape.fields.items():
+            self._field(value, key, inner, path, context)
+        if shape.closed == "last":
+            self.only(value, shape.names, path)
+        _run(shape.check, value, path, context)
+
+    def _field(self, value: Json, key: str, shape: Shape | Maybe, path: str, context: object) -> None:
+        if isinstance(shape, Maybe):
+            if key not in value or (shape.null and value[key] is None):
+                return
+            shape = shape.shape
+        elif key not in value and not (isinstance(shape, Word) and not shape.typed):
+            raise self.missing(path, key)
+        if shape is not object:
+            self.check(value.get(key), shape, self.key(path, key), context)
+
+    def _member(self, value: Json, shape: Member, path: str, context: object) -> None:
+        self.typed(value, dict, path)
+        self.only(value, shape.names, path)
+        _run(shape.ahead, value, path, context)
+        if len(value) != 1:
+            raise self.count(path, len(value))
+        ((key, inner),) = value.items()
+        self.check(inner, shape.shapes[key], self.key(path, key) if shape.named else path, context)
+
+    def _tagged(self, value: Json, shape: Tagged, path: str, context: object) -> None:
+        self.typed(value, dict, path)
+        tag = self.typed(self.require(value, shape.tag, path), str, self.key(path, shape.tag))
+        if tag not in shape.shapes:
+            raise self.wrong_tag(path, tag, shape)
+        _run(shape.ahead, value, path, context)
+        self.check(value, shape.shapes[tag], self.variant(path, tag), context)
+
+
+def _run(check: Check | None, value: Json, path: str, context: object) -> None:
+    if check is not None:
+        check(value, path, context)

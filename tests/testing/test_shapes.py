@@ -1,0 +1,106 @@
+"""Shapes of JSON values: each kind of fault is refused once, in order, at its path."""
+
+from typing import Any
+
+import pytest
+
+from actors.strict.rules.base import Json, RuleBroken, ServerRule
+from actors.strict.rules.shapes import Fields, Items, Maybe, Member, Shape, ShapeWalk, Tagged, Then, Word
+
+RULE = ServerRule("T-01", "{fault} at {path}")
+
+
+class Walk(ShapeWalk):
+    """Refusals that name the fault and the path."""
+
+    def variant(self, path: str, tag: str) -> str:
+        return f"{path}<{tag}>"
+
+    def wrong_type(self, path: str, wanted: type, value: Json) -> RuleBroken:
+        return RULE.refused(fault=f"no {wanted.__name__}", path=path)
+
+    def wrong_word(self, path: str, value: Json, shape: Word) -> RuleBroken:
+        return RULE.refused(fault=f"{value!r} not in {shape.values}", path=path)
+
+    def wrong_tag(self, path: str, value: Json, shape: Tagged) -> RuleBroken:
+        return RULE.refused(fault=f"no tag {value}", path=path)
+
+    def missing(self, path: str, key: str) -> RuleBroken:
+        return RULE.refused(fault="missing", path=self.key(path, key))
+
+    def unknown(self, path: str, key: str) -> RuleBroken:
+        return RULE.refused(fault="unknown", path=self.key(path, key))
+
+    def count(self, path: str, count: int) -> RuleBroken:
+        return RULE.refused(fault=f"{count} keys", path=path)
+
+
+def _odd(value: Json, path: str, context: object) -> None:
+    if value == context:
+        raise RULE.refused(fault="odd", path=path)
+
+
+def fault(value: Json, shape: Shape, context: object = None) -> str | None:
+    """Return the sentence of the first fault."""
+    try:
+        Walk().check(value, shape, "v", context)
+    except RuleBroken as broken:
+        return broken.refusal.message
+    return None
+
+
+LAST = Fields({"a": int}, closed="last")
+TAGGED = Tagged("type", {"x": Fields({"type": str, "n": int})}, ahead=lambda value, path, context: None)
+ONE = Member({"a": int, "b": Items(str)})
+
+
+@pytest.mark.parametrize(
+    ("value", "shape", "expected"),
+    [
+        ("x", str, None),
+        (1, str, "no str at v"),
+        (True, int, "no int at v"),
+        (True, bool, None),
+        ("c", Word("a", "b"), "'c' not in ('a', 'b') at v"),
+        ([], Word("a"), "[] not in ('a',) at v"),
+        (1, Word("a", typed=True), "no str at v"),
+        ({}, Items(int), "no list at v"),
+        ([1, "x"], Items(int), "no int at v[1]"),
+        ([], Fields({}), "no dict at v"),
+        ({"b": 1}, Fields({"a": int}), "unknown at v.b"),
+        ({"b": 1}, LAST, "missing at v.a"),
+        ({"a": 1, "b": 1}, LAST, "unknown at v.b"),
+        ({"a": 1, "b": 1}, Fields({"a": int}, closed="open"), None),
+        ({}, Fields({"a": Maybe(int)}), None),
+        ({"a": None}, Fields({"a": Maybe(int)}), "no int at v.a"),
+        ({"a": None}, Fields({"a": Maybe(int, null=True)}), None),
+        ({}, Fields({"a": Word("x")}), "None not in ('x',) at v.a"),
+        ({}, Fields({"a": Word("x", typed=True)}), "missing at v.a"),
+        ({"a": "x", "b": []}, Fields({"b": int, "a": int}), "no int at v.b"),
+        ({"c": 1}, ONE, "unknown at v.c"),
+        ({}, ONE, "0 keys at v"),
+        ({"a": 1, "b": []}, ONE, "2 keys at v"),
+        ({"b": [1]}, ONE, "no str at v.b[0]"),
+        ({"a": ""}, Member({"a": int}, named=False), "no int at v"),
+        ({}, TAGGED, "missing at v.type"),
+        ({"type": 1}, TAGGED, "no str at v.type"),
+        ({"type": "y"}, TAGGED, "no tag y at v"),
+        ({"type": "x"}, TAGGED, "missing at v<x>.n"),
+        ({"type": "x", "n": 1}, TAGGED, None),
+    ],
+)
+def test_the_first_fault_of_a_value_is_refused(value: Any, shape: Shape, expected: str | None) -> None:
+    assert fault(value, shape) == expected
+
+
+def test_checks_run_at_their_place_with_the_context_of_the_walk() -> None:
+    assert fault("x", Then(str, _odd), "x") == "odd at v"
+    assert fault(1, Then(str, _odd), 1) == "no str at v"
+    assert fault([1], Items(str, _odd), [1]) == "odd at v"
+    early, late = Fields({"a": str}, ahead=_odd), Fields({"a": str}, check=_odd)
+    assert fault({"a": 1}, early, {"a": 1}) == "odd at v"
+    assert fault({"a": 1}, late, {"a": 1}) == "no str at v.a"
+    assert fault({"a": "x"}, late, {"a": "x"}) == "odd at v"
+    assert fault({}, Member({"a": int}, ahead=_odd), {}) == "odd at v"
+    tagged = Tagged("type", {"x": Fields({"type": int})}, ahead=_odd)
+    assert fault({"type": "x"}, tagged, {"type": "x"}) == "odd at v"
