@@ -13,14 +13,17 @@ from actors.strict.rules import (
     image_sizes,
     tool_schemas,
 )
-from actors.strict.rules.anthropic_messages import cache_mark, check_name, check_text, field, only
+from actors.strict.rules.anthropic_messages import check_name, check_text
 from actors.strict.rules.anthropic_rules import RULES
 from actors.strict.rules.anthropic_shapes import (
     COUNTED_KEYS,
     CUSTOM_TOOL_KEYS,
     OUTPUT_KEYS,
     TOOLSETS,
+    WALK,
+    check_cache_mark,
     is_provider_tool,
+    keys,
 )
 from actors.strict.rules.anthropic_threads import ThreadStore, assumed
 from actors.strict.rules.base import (
@@ -30,35 +33,19 @@ from actors.strict.rules.base import (
     Mode,
     RuleBroken,
     dumped,
-    unknown_key,
 )
 from actors.strict.rules.model_checks import profile_of_model
 from actors.strict.rules.reading import came, fresh, parse, standard_of
+from actors.strict.rules.shapes import Fields, Items, Maybe, Tagged, Word
 
 _KEYS = COUNTED_KEYS | OUTPUT_KEYS
 _INTERLEAVED_BETA = "interleaved-thinking-2025-05-14"
 _BINDING_BETA = "thinking-binding-controls-2026-08-01"
-_THINKING_KEYS: Mapping[str, frozenset[str]] = {
-    "enabled": frozenset({"type", "budget_tokens", "display", "block_binding"}),
-    "adaptive": frozenset({"type", "display", "block_binding"}),
-    "disabled": frozenset({"type", "block_binding"}),
-    "between_tools": frozenset({"type"}),
-}
 _UNSUPPORTED: Mapping[str, str] = {
     "enabled": "ANT-45",
     "adaptive": "ANT-46",
     "disabled": "ANT-47",
     "between_tools": "ANT-47-between",
-}
-_CHOICE_KEYS: Mapping[str, frozenset[str]] = {
-    "auto": frozenset({"type", "disable_parallel_tool_use"}),
-    "any": frozenset({"type", "disable_parallel_tool_use"}),
-    "tool": frozenset({"type", "name", "disable_parallel_tool_use"}),
-    "none": frozenset({"type"}),
-}
-_THREAD_KEYS: Mapping[str, frozenset[str]] = {
-    "create": frozenset({"type"}),
-    "continue": frozenset({"type", "previous_message_id"}),
 }
 _TOOL = standard_of("ANT tool")
 _MIN_BUDGET = 1024
@@ -99,8 +86,7 @@ def judge(
     for key in ("messages",) if count else ("messages", "max_tokens"):
         if request.get(key) is None:
             raise RULES["ANT-S01"].refused(path=key)
-    if (unknown := unknown_key(request, COUNTED_KEYS if count else _KEYS)) is not None:
-        raise RULES["ANT-28"].refused(path=unknown)
+    WALK.only(request, COUNTED_KEYS if count else _KEYS, "")
     if request.get("thread") is not None:
         request = _continued(request, settings, threads or ThreadStore())
     _check_values(request, profile)
@@ -120,15 +106,9 @@ def judge(
 
 def _continued(request: Json, settings: AnthropicSettings, threads: ThreadStore) -> Json:
     """Return the request behind the thread that it continues, if it continues one."""
-    thread = field(request, "thread", dict, "")
-    which = field(thread, "type", str, "thread.")
-    if which not in _THREAD_KEYS:
-        tags = ", ".join(f"'{name}'" for name in _THREAD_KEYS)
-        raise RULES["ANT-S04"].refused(path="thread", tag=which, tags=tags)
-    only(thread, _THREAD_KEYS[which], f"thread.{which}")
-    if which == "continue":
-        field(thread, "previous_message_id", str, "thread.continue.")
-        field(request, "messages", list, "")
+    WALK.check(request["thread"], _THREAD, "thread")
+    if request["thread"]["type"] == "continue":
+        WALK.member(request, "messages", list)
     try:
         return threads.continued(request)
     except RuleBroken as unknown:
@@ -177,9 +157,8 @@ def parsed(body: bytes) -> dict[str, Json]:
         surrogate = "surrogate" in text or "hex escape" in text
         told = f"no low surrogate in string: {place}" if surrogate else f"{text}: {place}"
         raise RULES["ANT-31"].refused(why=told) from why
-    if not isinstance(request, dict):
-        raise RULES["ANT-S02"].refused(path="body", kind="dictionary")
-    return request
+    whole: dict[str, Json] = WALK.typed(request, dict, "body")
+    return whole
 
 
 def profile_of(request: dict[str, Json], settings: AnthropicSettings) -> AnthropicProfile:
@@ -191,8 +170,7 @@ def profile_of(request: dict[str, Json], settings: AnthropicSettings) -> Anthrop
     model = request.get("model")
     if model is None:
         raise RULES["ANT-S01"].refused(path="model")
-    if not isinstance(model, str):
-        raise RULES["ANT-S02"].refused(path="model", kind="string")
+    WALK.typed(model, str, "model")
     if settings.models is None:
         return profile_of_model(settings.profile, model)
     if model not in settings.models:
@@ -201,25 +179,23 @@ def profile_of(request: dict[str, Json], settings: AnthropicSettings) -> Anthrop
 
 
 def _check_values(request: dict[str, Json], profile: AnthropicProfile) -> None:
-    asked = field(request, "max_tokens", int, "", required=False)
+    asked = WALK.optional(request, "max_tokens", int)
     if asked is not None and asked < 1:
         raise RULES["ANT-S08"].refused(path="max_tokens", limit=1)
     if asked is not None and asked > profile.max_output_tokens:
         raise RULES["ANT-35"].refused(asked=asked, limit=profile.max_output_tokens, model=request["model"])
     _check_sampling(request, profile)
-    field(request, "stream", bool, "", required=False)
-    for at, text in enumerate(field(request, "stop_sequences", list, "", required=False) or ()):
-        if not isinstance(text, str):
-            raise RULES["ANT-S02"].refused(path=f"stop_sequences.{at}", kind="string")
-        if not text.strip():
+    WALK.optional(request, "stream", bool)
+    for at, text in enumerate(WALK.optional(request, "stop_sequences", list) or ()):
+        if not WALK.typed(text, str, f"stop_sequences.{at}").strip():
             raise RULES["ANT-S17"].refused()
-    config = field(request, "output_config", dict, "", required=False) or {}
-    only(config, frozenset({"effort", "format", "task_budget"}), "output_config")
-    effort = field(config, "effort", str, "output_config.", required=False)
+    config = WALK.optional(request, "output_config", dict) or {}
+    WALK.only(config, frozenset({"effort", "format", "task_budget"}), "output_config")
+    effort = WALK.optional(config, "effort", str, "output_config")
     if effort is not None and effort not in profile.efforts:
         levels = ", ".join(sorted(profile.efforts))
         raise RULES["ANT-49" if levels else "ANT-49-none"].refused(effort=effort, levels=levels)
-    thinking = field(request, "thinking", dict, "", required=False) or {}
+    thinking = WALK.optional(request, "thinking", dict) or {}
     if thinking.get("type") == "between_tools" and effort in ("xhigh", "max"):
         raise RULES["ANT-49-between"].refused(effort=effort)
     # Before `output_config` the beta of structured outputs had the form of the answer in a parameter of its own.
@@ -261,27 +237,25 @@ def _thinks(request: dict[str, Json], profile: AnthropicProfile) -> bool:
 
 
 def _check_thinking(request: dict[str, Json], profile: AnthropicProfile, settings: AnthropicSettings) -> None:
-    config = field(request, "thinking", dict, "", required=False)
+    config = request.get("thinking")
     if config is None:
         return
-    which = field(config, "type", str, "thinking.")
-    if which not in _THINKING_KEYS:
-        tags = ", ".join(f"'{name}'" for name in sorted(_THINKING_KEYS))
-        raise RULES["ANT-S04"].refused(path="thinking", tag=which, tags=tags)
-    if which not in profile.thinking:
-        raise RULES[_UNSUPPORTED[which]].refused()
-    path = f"thinking.{which}"
-    if "block_binding" in config and _BINDING_BETA not in settings.betas:
-        raise RULES["ANT-50"].refused(path=path)
-    only(config, _THINKING_KEYS[which], path)
-    field(config, "block_binding", dict, f"{path}.", required=False)
-    if which == "enabled":
+    WALK.check(config, _THINKING, "thinking", (profile, settings))
+    if config["type"] == "enabled":
         _check_budget(request, config, spread=_INTERLEAVED_BETA in settings.betas)
+
+
+def _check_thinks(config: Json, path: str, context: tuple[AnthropicProfile, AnthropicSettings]) -> None:
+    profile, settings = context
+    if config["type"] not in profile.thinking:
+        raise RULES[_UNSUPPORTED[config["type"]]].refused()
+    if "block_binding" in config and _BINDING_BETA not in settings.betas:
+        raise RULES["ANT-50"].refused(path=f"{path}.{config['type']}")
 
 
 def _check_budget(request: dict[str, Json], config: dict[str, Json], *, spread: bool) -> None:
     """Check how many tokens thinking may take; `spread` over a whole tool loop they may exceed one answer's."""
-    budget = field(config, "budget_tokens", int, "thinking.enabled.")
+    budget = WALK.member(config, "budget_tokens", int, "thinking.enabled")
     if budget < _MIN_BUDGET:
         raise RULES["ANT-S08"].refused(path="thinking.enabled.budget_tokens", limit=_MIN_BUDGET)
     if "max_tokens" in request and request["max_tokens"] <= budget and not spread:
@@ -293,36 +267,31 @@ def _check_budget(request: dict[str, Json], config: dict[str, Json], *, spread: 
 def _check_tools(tools: Json) -> None:
     if tools is None:
         return
-    if not isinstance(tools, list):
-        raise RULES["ANT-S02"].refused(path="tools", kind="list")
-    for at, tool in fresh(tools, _TOOL):
-        if not isinstance(tool, dict):
-            raise RULES["ANT-S02"].refused(path=f"tools.{at}", kind="dictionary")
-        _check_tool(tool, f"tools.{at}")
+    for at, tool in fresh(WALK.typed(tools, list, "tools"), _TOOL):
+        _check_tool(WALK.typed(tool, dict, f"tools.{at}"), f"tools.{at}")
     names = [tool["name"] for tool in tools if tool.get("name") is not None]
     if len(set(names)) != len(names):
         raise RULES["ANT-09"].refused()
 
 
 def _check_tool(tool: dict[str, Json], path: str) -> None:
-    which = field(tool, "type", str, f"{path}.", required=False) or "custom"
+    which = WALK.optional(tool, "type", str, path) or "custom"
     if which != "custom":
         _check_provider_tool(tool, which, path)
         return
     path = f"{path}.custom"
-    check_name(field(tool, "name", str, f"{path}."), f"{path}.name")
-    only(tool, CUSTOM_TOOL_KEYS, path)
-    field(tool, "description", str, f"{path}.", required=False)
-    schema = field(tool, "input_schema", dict, f"{path}.")
-    if field(schema, "type", str, f"{path}.input_schema.") != "object":
-        raise RULES["ANT-S03"].refused(path=f"{path}.input_schema.type", values="'object'")
+    check_name(WALK.member(tool, "name", str, path), f"{path}.name")
+    WALK.only(tool, CUSTOM_TOOL_KEYS, path)
+    WALK.optional(tool, "description", str, path)
+    schema = WALK.member(tool, "input_schema", dict, path)
+    WALK.check(schema, _SCHEMA, f"{path}.input_schema")
     if schema.keys() & {"oneOf", "allOf", "anyOf"}:
         raise RULES["ANT-S13"].refused(path=f"{path}.input_schema")
     if tool_schemas.has_odd_key(schema):
         raise RULES["ANT-57"].refused(path=f"{path}.input_schema")
     if tool_schemas.stray_value(schema) is not None:
         raise RULES["ANT-S30"].refused(path=f"{path}.input_schema")
-    cache_mark(tool, path)
+    check_cache_mark(tool, path)
 
 
 def _check_provider_tool(tool: dict[str, Json], which: str, path: str) -> None:
@@ -331,18 +300,16 @@ def _check_provider_tool(tool: dict[str, Json], which: str, path: str) -> None:
         raise RULES["ANT-S04"].refused(path=path, tag=which, tags=tags)
     named = TOOLSETS.get(which, "name")
     if named is not None:
-        field(tool, named, str, f"{path}.{which}.")
-    cache_mark(tool, f"{path}.{which}")
+        WALK.member(tool, named, str, f"{path}.{which}")
+    check_cache_mark(tool, f"{path}.{which}")
 
 
 def _check_choice(request: dict[str, Json], profile: AnthropicProfile) -> None:
-    choice = field(request, "tool_choice", dict, "", required=False)
+    choice = request.get("tool_choice")
     if choice is None:
         return
-    which = field(choice, "type", str, "tool_choice.")
-    if which not in _CHOICE_KEYS:
-        raise RULES["ANT-S04"].refused(path="tool_choice", tag=which, tags="'any', 'auto', 'none', 'tool'")
-    only(choice, _CHOICE_KEYS[which], f"tool_choice.{which}")
+    WALK.check(choice, _CHOICE, "tool_choice")
+    which = choice["type"]
     if not request.get("tools") and not request.get("mcp_servers"):
         raise RULES["ANT-S11"].refused()
     if which in ("auto", "none"):
@@ -354,26 +321,19 @@ def _check_choice(request: dict[str, Json], profile: AnthropicProfile) -> None:
     ):
         raise RULES["ANT-48-thinking"].refused()
     if which == "tool":
-        name = field(choice, "name", str, "tool_choice.tool.")
+        name = WALK.member(choice, "name", str, "tool_choice.tool")
         if all(tool.get("name") != name for tool in request.get("tools") or ()):
             raise RULES["ANT-S12"].refused(name=name)
 
 
 def _check_system(system: Json) -> None:
-    if system is None or isinstance(system, str):
-        return
-    if not isinstance(system, list):
-        raise RULES["ANT-S02"].refused(path="system", kind="list")
-    for at, block in enumerate(system):
-        path = f"system.{at}"
-        if not isinstance(block, dict):
-            raise RULES["ANT-S02"].refused(path=path, kind="dictionary")
-        if field(block, "type", str, f"{path}.") != "text":
-            raise RULES["ANT-S03"].refused(path=f"{path}.type", values="'text'")
-        field(block, "text", str, f"{path}.")
-        only(block, frozenset({"type", "text", "cache_control", "citations"}), path)
-        cache_mark(block, path)
-        check_text(block, "system", path)
+    if system is not None and not isinstance(system, str):
+        WALK.check(system, _SYSTEM, "system")
+
+
+def _check_system_block(block: Json, path: str, context: object) -> None:
+    check_cache_mark(block, path)
+    check_text(block, "system", path)
 
 
 def check_marked_texts(message: dict[str, Json]) -> None:
@@ -391,7 +351,7 @@ def check_breakpoints(request: dict[str, Json]) -> None:
     """Refuse more breakpoints than four, and one for an hour behind one for minutes."""
     short_at, count = False, 0
     if request.get("cache_control") is not None:
-        cache_mark(request, "")
+        check_cache_mark(request, "")
         count = 1
     for path, mark in _marks(request):
         count += 1
@@ -441,3 +401,30 @@ def _parts(message: Json) -> Iterable[tuple[str, dict[str, Json]]]:
         for deep, part in enumerate(inner if isinstance(inner, list) else ()):
             if isinstance(part, dict):
                 yield f"content.{number}.content.{deep}", part
+
+
+_BINDING = Maybe(dict, null=True)
+_THINKING_SHAPES = {
+    "adaptive": Fields(keys("type display", block_binding=_BINDING)),
+    "between_tools": Fields(keys("type")),
+    "disabled": Fields(keys("type", block_binding=_BINDING)),
+    "enabled": Fields(keys("type budget_tokens display", block_binding=_BINDING)),
+}
+_THINKING = Tagged("type", _THINKING_SHAPES, tuple(_THINKING_SHAPES), _check_thinks)
+_CHOICES = {
+    "any": Fields(keys("type disable_parallel_tool_use")),
+    "auto": Fields(keys("type disable_parallel_tool_use")),
+    "none": Fields(keys("type")),
+    "tool": Fields(keys("type name disable_parallel_tool_use")),
+}
+_CHOICE = Tagged("type", _CHOICES, tuple(_CHOICES))
+_THREADS = {"create": Fields(keys("type")), "continue": Fields(keys("type", previous_message_id=str))}
+_THREAD = Tagged("type", _THREADS, tuple(_THREADS))
+_SCHEMA = Fields({"type": Word("object", typed=True)}, closed="open")
+_SYSTEM = Items(
+    Fields(
+        keys("cache_control citations", type=Word("text", typed=True), text=str),
+        closed="last",
+        check=_check_system_block,
+    )
+)

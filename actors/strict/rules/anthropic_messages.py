@@ -15,9 +15,19 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from actors.strict.rules.anthropic_rules import ID, MCP_ID, RULES, SERVER_ID, TOOL_NAME
-from actors.strict.rules.anthropic_shapes import BLOCKS, IN_RESULT, MESSAGE_KEYS, SERVER_CALLS, SERVER_RESULTS
-from actors.strict.rules.base import AnthropicProfile, Json, Mode, unknown_key
+from actors.strict.rules.anthropic_shapes import (
+    BLOCKS,
+    IN_RESULT,
+    MESSAGE_KEYS,
+    SERVER_CALLS,
+    SERVER_RESULTS,
+    WALK,
+    BlockShape,
+    check_cache_mark,
+)
+from actors.strict.rules.base import AnthropicProfile, Json, Mode
 from actors.strict.rules.reading import fresh, standard_of
+from actors.strict.rules.shapes import Check, Fields, Items, Maybe, Shape, Tagged, Then
 
 _ID = re.compile(ID)
 _SERVER_IDS = {
@@ -28,11 +38,6 @@ _NAME = re.compile(TOOL_NAME)
 _MAX_NAME = 128
 _MOST_MESSAGES = 100_000
 _MAX_IMAGE = 5_242_880
-_MARK_KEYS = frozenset({"type", "ttl"})
-_TYPE_NAMES = {str: "string", int: "integer", bool: "boolean", list: "list", dict: "dictionary"}
-
-
-_KEYS = {name: shape.keys for name, shape in BLOCKS.items()}
 _OWN = frozenset({*SERVER_CALLS, *SERVER_RESULTS})
 _IDS, _CONTENT = standard_of("ANT ids"), standard_of("ANT content")
 
@@ -43,8 +48,7 @@ def check(messages: Json, mode: Mode, profile: AnthropicProfile) -> None:
     Raises:
         Refused: At the first rule that is broken.
     """
-    if not isinstance(messages, list):
-        raise RULES["ANT-S02"].refused(path="messages", kind="list")
+    WALK.typed(messages, list, "messages")
     if not messages:
         raise RULES["ANT-25"].refused()
     if len(messages) > _MOST_MESSAGES:
@@ -60,78 +64,83 @@ def check(messages: Json, mode: Mode, profile: AnthropicProfile) -> None:
 
 
 def _check_shape(message: Json, path: str, profile: AnthropicProfile) -> None:
-    if not isinstance(message, dict):
-        raise RULES["ANT-S02"].refused(path=path, kind="dictionary")
-    role = field(message, "role", str, f"{path}.")
+    role = WALK.member(WALK.typed(message, dict, path), "role", str, path)
     if role == "system" and not profile.mid_system:
         raise RULES["ANT-S06"].refused()
     if role not in ("user", "assistant", "system"):
         raise RULES["ANT-S03"].refused(path=f"{path}.role", values="'user' or 'assistant'")
-    if "content" not in message and role != "system":
-        raise RULES["ANT-S01"].refused(path=f"{path}.content")
-    only(message, MESSAGE_KEYS[role], path)
-    content = message.get("content", "")
-    if isinstance(content, str):
-        return
-    if not isinstance(content, list):
-        raise RULES["ANT-S02"].refused(path=f"{path}.content", kind="list")
-    for at, block in enumerate(content):
-        _check_block(block, role, f"{path}.content.{at}")
+    if role != "system":
+        WALK.require(message, "content", path)
+    WALK.only(message, MESSAGE_KEYS[role], path)
+    if not isinstance(message.get("content", ""), str):
+        WALK.check(message["content"], _CONTENT_OF_MESSAGE, f"{path}.content", role)
 
 
-def _check_block(block: Json, role: str, path: str) -> None:
-    if not isinstance(block, dict):
-        raise RULES["ANT-S02"].refused(path=path, kind="dictionary")
-    which = field(block, "type", str, f"{path}.")
-    shape = BLOCKS.get(which)
-    if shape is None:
-        tags = ", ".join(f"'{name}'" for name in BLOCKS)
-        raise RULES["ANT-S04"].refused(path=path, tag=which, tags=tags)
-    here = f"{path}.{which}"
-    if role not in shape.roles and not (role == "tool_result" and which in IN_RESULT):
-        raise RULES["ANT-S05"].refused(path=path, type=which, role=" or ".join(sorted(shape.roles)))
-    for key, wanted in shape.required.items():
-        field(block, key, wanted, f"{here}.")
-    if "cache_control" in block and which in ("thinking", "redacted_thinking"):
-        raise RULES["ANT-34"].refused(path=here)
-    only(block, _KEYS[which], here)
-    cache_mark(block, here)
-    if which == "tool_result":
-        _check_result(block, here)
-    elif which == "image":
-        _check_image(block["source"], here)
+def _check_role(block: dict[str, Json], path: str, role: str) -> None:
+    shape = BLOCKS[block["type"]]
+    if role not in shape.roles:
+        roles = " or ".join(sorted(shape.roles))
+        raise RULES["ANT-S05"].refused(path=path, type=block["type"], role=roles)
+
+
+def _refuse_mark(mark: Json, path: str, context: object) -> None:
+    raise RULES["ANT-34"].refused(path=path.removesuffix(".cache_control"))
 
 
 def _check_result(block: dict[str, Json], path: str) -> None:
-    field(block, "is_error", bool, f"{path}.", required=False)
+    WALK.optional(block, "is_error", bool, path)
     content = block.get("content")
     if block.get("is_error") and (content is None or (isinstance(content, str) and not content.strip())):
         raise RULES["ANT-53"].refused(path=path)
     if content is None or isinstance(content, str):
         return
-    if not isinstance(content, list):
-        raise RULES["ANT-S02"].refused(path=f"{path}.content", kind="list")
-    if not content:
-        raise RULES["ANT-29"].refused(path=f"{path}.content")
-    for at, part in enumerate(content):
-        inner = f"{path}.content.{at}"
-        tag = part.get("type") if isinstance(part, dict) else None
-        if isinstance(tag, str) and tag not in IN_RESULT:
-            tags = ", ".join(f"'{name}'" for name in sorted(IN_RESULT))
-            raise RULES["ANT-S04"].refused(path=inner, tag=tag, tags=tags)
-        _check_block(part, "tool_result", inner)
+    WALK.check(content, _CONTENT_OF_RESULT, f"{path}.content")
     if block.get("is_error") and any(part["type"] != "text" for part in content):
         raise RULES["ANT-51"].refused(path=path)
 
 
-def _check_image(source: dict[str, Json], path: str) -> None:
-    which = field(source, "type", str, f"{path}.source.")
-    if which != "base64":
+def _check_some(content: list[Json], path: str, context: object) -> None:
+    if not content:
+        raise RULES["ANT-29"].refused(path=path)
+
+
+def _check_image(block: dict[str, Json], path: str) -> None:
+    source = block["source"]
+    if WALK.member(source, "type", str, f"{path}.source") != "base64":
         return
-    field(source, "media_type", str, f"{path}.source.base64.")
-    size = len(field(source, "data", str, f"{path}.source.base64."))
+    path = f"{path}.source.base64"
+    WALK.member(source, "media_type", str, path)
+    size = len(WALK.member(source, "data", str, path))
     if size > _MAX_IMAGE:
-        raise RULES["ANT-30"].refused(path=f"{path}.source.base64", size=size)
+        raise RULES["ANT-30"].refused(path=path, size=size)
+
+
+def _inside(kind: str) -> Check:
+    """Return the check of a block whose keys are right."""
+
+    def check(block: Json, path: str, context: object) -> None:
+        check_cache_mark(block, path)
+        if kind == "tool_result":
+            _check_result(block, path)
+        elif kind == "image":
+            _check_image(block, path)
+
+    return check
+
+
+def _fields(kind: str, shape: BlockShape) -> Fields:
+    others = dict.fromkeys(("type", *sorted(shape.optional)), Maybe(object))
+    mark = {} if "cache_control" in shape.optional else {"cache_control": Maybe(Then(object, _refuse_mark))}
+    marked = mark if kind in ("thinking", "redacted_thinking") else {}
+    fields: dict[str, Shape | Maybe] = {**shape.required, **marked, **others}
+    return Fields(fields, closed="last", check=_inside(kind))
+
+
+_BLOCK = Tagged(
+    "type", {kind: _fields(kind, shape) for kind, shape in BLOCKS.items()}, tuple(BLOCKS), _check_role
+)
+_PART = Tagged("type", {kind: _BLOCK.shapes[kind] for kind in IN_RESULT}, tuple(sorted(IN_RESULT)))
+_CONTENT_OF_MESSAGE, _CONTENT_OF_RESULT = Items(_BLOCK), Items(_PART, _check_some)
 
 
 def _check_ids(message: dict[str, Json], at: int) -> None:
@@ -333,36 +342,3 @@ def _check_neighbours(turns: list[_WireTurn]) -> None:
 def _blocks(message: dict[str, Json]) -> list[dict[str, Json]]:
     content = message.get("content", [])
     return content if isinstance(content, list) else [{"type": "text", "text": content}]
-
-
-def field(value: dict[str, Json], key: str, wanted: type, path: str, *, required: bool = True) -> Json:
-    """Return `value[key]` of the wanted JSON type; `path` ends in a dot. Optional: null is absence."""
-    if key not in value:
-        if required:
-            raise RULES["ANT-S01"].refused(path=f"{path}{key}")
-        return None
-    found = value[key]
-    if found is None and not required:
-        return None
-    if not isinstance(found, wanted) or (wanted is int and isinstance(found, bool)):
-        raise RULES["ANT-S02"].refused(path=f"{path}{key}", kind=_TYPE_NAMES[wanted])
-    return found
-
-
-def only(value: dict[str, Json], allowed: frozenset[str], path: str) -> None:
-    """Refuse keys beyond the allowed ones."""
-    if (key := unknown_key(value, allowed)) is not None:
-        raise RULES["ANT-28"].refused(path=f"{path}.{key}")
-
-
-def cache_mark(value: dict[str, Json], path: str) -> None:
-    """Refuse a `cache_control` of the wrong shape."""
-    prefix = f"{path}." if path else ""
-    mark = field(value, "cache_control", dict, prefix, required=False)
-    if mark is None:
-        return
-    only(mark, _MARK_KEYS, f"{prefix}cache_control")
-    if mark.get("type") != "ephemeral":
-        raise RULES["ANT-S03"].refused(path=f"{prefix}cache_control.type", values="'ephemeral'")
-    if mark.get("ttl", "5m") not in ("5m", "1h"):
-        raise RULES["ANT-S03"].refused(path=f"{prefix}cache_control.ttl", values="'5m' or '1h'")

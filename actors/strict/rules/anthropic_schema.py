@@ -6,10 +6,11 @@ the API report. A keyword that neither names is taken.
 
 from collections.abc import Iterator
 
-from actors.strict.rules.anthropic_messages import field, only
 from actors.strict.rules.anthropic_rules import RULES
+from actors.strict.rules.anthropic_shapes import WALK
 from actors.strict.rules.base import Json
 from actors.strict.rules.json_schema import defined, nodes
+from actors.strict.rules.shapes import Fields, Word
 
 _PATH = "output_config.format.schema"
 _BOUNDS = frozenset(
@@ -19,6 +20,8 @@ _BOUNDS = frozenset(
 _FORMATS = frozenset(
     "date-time time date duration email hostname uri ipv4 ipv6 uuid".split()  # noqa: SIM905  likewise
 )
+_TYPE = Word("json_schema", typed=True)
+_FORM = Fields({"type": object, "schema": dict})
 _LISTS = ("anyOf", "allOf", "oneOf")
 _MAX_OPTIONAL = 24
 _MAX_UNIONS = 16
@@ -30,14 +33,13 @@ def check(config: dict[str, Json]) -> None:
     Raises:
         RuleBroken: It is none, or a schema that the host does not compile.
     """
-    form = field(config, "format", dict, "output_config.", required=False)
+    form = WALK.optional(config, "format", dict, "output_config")
     if form is None:
         return
     path = "output_config.format"
-    if field(form, "type", str, f"{path}.") != "json_schema":
-        raise RULES["ANT-S03"].refused(path=f"{path}.type", values="'json_schema'")
-    only(form, frozenset({"type", "schema"}), path)
-    root = field(form, "schema", dict, f"{path}.")
+    WALK.check(WALK.require(form, "type", path), _TYPE, f"{path}.type")
+    WALK.check(form, _FORM, path)
+    root = form["schema"]
     found = list(nodes(root, _inner))
     for node in found:
         _check_node(node, root)

@@ -1,13 +1,16 @@
-"""Anthropic Messages: the parameters, content blocks and tools that the API knows, as data.
+"""Anthropic Messages: the parameters, content blocks and tools that the API knows, as tables, and the walk over them.
 
-`anthropic` and `anthropic_messages` walk a request against these tables. The tables hold the stable API and its betas
-together: the strict server refuses names that the API does not have, but does not check which betas a request enables.
-A test compares the tables with the types of the vendor's SDK.
+The tables contain the stable API and its betas: the strict server refuses names that the API does not have, but does
+not check which betas a request enables. A test compares the tables with the types of the vendor's SDK.
 """
 
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+
+from actors.strict.rules.anthropic_rules import RULES
+from actors.strict.rules.base import Json, RuleBroken
+from actors.strict.rules.shapes import Fields, Maybe, Shape, ShapeWalk, Tagged, Word
 
 COUNTED_KEYS = frozenset(
     """billing_policy cache_control compaction context_management mcp_servers messages model output_config
@@ -120,6 +123,51 @@ _DATED = re.compile(
     r"(?:bash|code_execution|memory|computer|text_editor|web_search|web_fetch|advisor|browser_toolset|computer_toolset"
     r"|tool_search_tool_bm25|tool_search_tool_regex)_20\d{6}"
 )
+
+
+_TYPE_NAMES = {str: "string", int: "integer", bool: "boolean", list: "list", dict: "dictionary"}
+
+
+class MessagesWalk(ShapeWalk):
+    """The walk in the words of Anthropic. The path of a block contains its type."""
+
+    def item(self, path: str, at: int) -> str:
+        return f"{path}.{at}"
+
+    def variant(self, path: str, tag: str) -> str:
+        return f"{path}.{tag}"
+
+    def wrong_type(self, path: str, wanted: type, value: Json) -> RuleBroken:
+        return RULES["ANT-S02"].refused(path=path, kind=_TYPE_NAMES[wanted])
+
+    def wrong_word(self, path: str, value: Json, shape: Word) -> RuleBroken:
+        return RULES["ANT-S03"].refused(path=path, values=" or ".join(map(repr, shape.values)))
+
+    def wrong_tag(self, path: str, value: Json, shape: Tagged) -> RuleBroken:
+        return RULES["ANT-S04"].refused(path=path, tag=value, tags=", ".join(map(repr, shape.listed)))
+
+    def missing(self, path: str, key: str) -> RuleBroken:
+        return RULES["ANT-S01"].refused(path=self.key(path, key))
+
+    def unknown(self, path: str, key: str) -> RuleBroken:
+        return RULES["ANT-28"].refused(path=self.key(path, key))
+
+
+WALK = MessagesWalk()
+
+
+def keys(names: str, **shapes: Shape | Maybe) -> dict[str, Shape | Maybe]:
+    """Return fields of any value, which may be absent, after those that have a shape."""
+    return {**shapes, **dict.fromkeys(names.split(), Maybe(object))}
+
+
+_MARK = Fields({"type": Word("ephemeral"), "ttl": Maybe(Word("5m", "1h"))})
+
+
+def check_cache_mark(value: Mapping[str, Json], path: str) -> None:
+    """Refuse a `cache_control` of the wrong shape."""
+    if value.get("cache_control") is not None:
+        WALK.check(value["cache_control"], _MARK, WALK.key(path, "cache_control"))
 
 
 def is_provider_tool(kind: str) -> bool:

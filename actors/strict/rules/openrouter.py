@@ -17,7 +17,7 @@ from dataclasses import replace
 
 from actors.strict.rules import openai_chat
 from actors.strict.rules.anthropic import cacheable, check_breakpoints, check_marked_texts
-from actors.strict.rules.anthropic_messages import cache_mark
+from actors.strict.rules.anthropic_shapes import check_cache_mark
 from actors.strict.rules.anthropic_rules import RULES as ANTHROPIC
 from actors.strict.rules.base import (
     CompatibleProfile,
@@ -142,7 +142,7 @@ def _check_marks(request: Json, context: RequestContext) -> None:
     passed_on = in_anthropics_form(request)
     try:
         for path, block in cacheable(passed_on):
-            cache_mark(block, path)
+            check_cache_mark(block, path)
         for message in passed_on["messages"]:
             check_marked_texts(message)
         check_breakpoints(passed_on)

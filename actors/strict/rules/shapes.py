@@ -178,6 +178,15 @@ class ShapeWalk:
             raise self.missing(path, key)
         return value[key]
 
+    def member(self, value: Mapping[str, Json], key: str, wanted: type, path: str = "") -> Json:
+        """Return the value of a key that an object must have, of a JSON type."""
+        return self.typed(self.require(value, key, path), wanted, self.key(path, key))
+
+    def optional(self, value: Mapping[str, Json], key: str, wanted: type, path: str = "") -> Json:
+        """Return the value of a key, of a JSON type; None if the key is absent or null."""
+        found = value.get(key)
+        return None if found is None else self.typed(found, wanted, self.key(path, key))
+
     def only(self, value: Mapping[str, Json], allowed: frozenset[str], path: str) -> None:
         """Refuse keys beyond the allowed ones."""
         if (key := unknown_key(value, allowed)) is not None:
