@@ -1,9 +1,11 @@
 """Shapes of JSON values: each kind of fault is refused once, in order, at its path."""
 
+import json
 from typing import Any
 
 import pytest
 
+from actors.strict.rules import validate
 from actors.strict.rules.base import Json, RuleBroken, ServerRule
 from actors.strict.rules.shapes import Fields, Items, Maybe, Member, Shape, ShapeWalk, Tagged, Then, Word
 
@@ -104,3 +106,21 @@ def test_checks_run_at_their_place_with_the_context_of_the_walk() -> None:
     assert fault({}, Member({"a": int}, ahead=_odd), {}) == "odd at v"
     tagged = Tagged("type", {"x": Fields({"type": int})}, ahead=_odd)
     assert fault({"type": "x"}, tagged, {"type": "x"}) == "odd at v"
+
+
+def test_values_of_a_wrong_type_are_refused_and_do_not_end_a_server() -> None:
+    user = {"role": "user", "content": "Hi."}
+    schema = {"type": "object", "properties": {"a": {"format": {}}}, "additionalProperties": False}
+    form = {"output_config": {"format": {"type": "json_schema", "schema": schema}}}
+    thought = {"type": "reasoning", "id": ["x"], "summary": []}
+    said = {"type": "message", "role": "assistant", "content": []}
+    bodies: tuple[tuple[str, dict[str, Any], str], ...] = (
+        ("anthropic", {"model": "m", "max_tokens": 9, "messages": [user], **form}, "ANT-S18"),
+        ("openai_responses", {"model": "m", "input": "Hi.", "conversation": []}, "OAR-10"),
+        ("openai_responses", {"model": "m", "input": "Hi.", "conversation": {"id": 1}}, "OAR-10"),
+        ("openai_responses", {"model": "m", "input": [user, thought, said]}, "OAR-10"),
+    )
+    for dialect, body, rule in bodies:
+        refusal = validate(json.dumps(body).encode(), dialect)
+        assert refusal is not None
+        assert refusal.rule == rule

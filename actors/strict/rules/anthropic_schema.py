@@ -68,7 +68,7 @@ def _check_node(node: dict[str, Json], root: Json) -> None:
         raise RULES["ANT-S18"].refused(
             why="For 'array' type, 'minItems' values other than 0 or 1 are not supported"
         )
-    if "format" in node and node["format"] not in _FORMATS:
+    if "format" in node and str(node["format"]) not in _FORMATS:
         raise RULES["ANT-S18"].refused(why=f"For 'string' type, format '{node['format']}' is not supported")
     if any(isinstance(value, dict | list) for value in _values(node)):
         raise RULES["ANT-S18"].refused(why="enum values must be strings, numbers, booleans or null")

@@ -17,8 +17,8 @@ from dataclasses import replace
 
 from actors.strict.rules import openai_chat
 from actors.strict.rules.anthropic import cacheable, check_breakpoints, check_marked_texts
-from actors.strict.rules.anthropic_shapes import check_cache_mark
 from actors.strict.rules.anthropic_rules import RULES as ANTHROPIC
+from actors.strict.rules.anthropic_shapes import check_cache_mark
 from actors.strict.rules.base import (
     CompatibleProfile,
     CompatibleSettings,

@@ -8,13 +8,14 @@ import re
 from collections.abc import Mapping
 
 from actors.strict.rules import responses_items, responses_reasoning, strict_schema, tool_schemas
-from actors.strict.rules.base import Json, Mode, strings, unknown_key
+from actors.strict.rules.base import Json, Mode, strings
 from actors.strict.rules.model_checks import check_responses
 from actors.strict.rules.reading import parse
-from actors.strict.rules.responses_items import check_type, only, require, stands_on_something
+from actors.strict.rules.responses_items import WALK, stands_on_something
 from actors.strict.rules.responses_rules import RULES, ResponsesProfile, ResponsesSettings
 from actors.strict.rules.responses_shapes import COUNTED_KEYS, FUNCTION_KEYS, KEYS
 from actors.strict.rules.responses_store import ResponsesStore, expanded
+from actors.strict.rules.shapes import Fields, Items, Maybe, Shape, Then, Word
 
 _ENCRYPTED = "reasoning.encrypted_content"
 _INCLUDES = frozenset(
@@ -30,7 +31,6 @@ _INCLUDES = frozenset(
     }
 )
 _EFFORTS = frozenset({"none", "minimal", "low", "medium", "high", "xhigh", "max"})
-_SAMPLING = ("temperature", "top_p", "top_logprobs")
 _RANGES: Mapping[str, tuple[float, float]] = {"temperature": (0, 2), "top_p": (0, 1)}
 _NAME = r"^[a-zA-Z0-9_-]+$"
 _MAX_NAME = 128
@@ -62,9 +62,8 @@ def validate(
     profile = _profile(request, settings, is_needed=keys != COUNTED_KEYS)
     if request.get("input") is None and not stands_on_something(request):
         raise RULES["OAR-S02"].refused("input", path="input")
-    if (key := unknown_key(request, keys)) is not None:
-        raise RULES["OAR-S03"].refused(key, path=key)
-    _check_values(request, profile)
+    WALK.only(request, keys, "")
+    WALK.check(request, _VALUES, "", profile)
     if settings.models is None:
         check_responses(request)
     request = request if request.get("input") is not None else {**request, "input": []}
@@ -104,64 +103,73 @@ def _profile(request: dict[str, Json], settings: ResponsesSettings, *, is_needed
     return settings.models[model]
 
 
-def _check_values(request: dict[str, Json], profile: ResponsesProfile) -> None:
-    for key in ("store", "stream", "parallel_tool_calls", "background"):
-        if request.get(key) is not None:
-            check_type(request[key], bool, key, "a boolean")
-    if request.get("instructions") is not None:
-        check_type(request["instructions"], str, "instructions", "a string")
-    for key in _SAMPLING:
-        if not profile.sampling and request.get(key) is not None:
-            raise RULES["OAR-S10"].refused(key, path=key)
-    for key, (low, high) in _RANGES.items():
-        _check_range(key, request.get(key), low, high)
-    asked = request.get("max_output_tokens")
-    if asked is not None and (not isinstance(asked, int) or isinstance(asked, bool) or asked < _MIN_OUTPUT):
-        raise RULES["OAR-S13"].refused("max_output_tokens", path="max_output_tokens")
-    _check_include(request.get("include"), profile)
-    _check_reasoning(request.get("reasoning"))
-    for key, limit in (("previous_response_id", None), ("prompt_cache_key", _MAX_CACHE_KEY)):
-        _check_text(key, request.get(key), limit)
+def _check_sampling(value: Json, path: str, profile: ResponsesProfile) -> None:
+    if not profile.sampling:
+        raise RULES["OAR-S10"].refused(path, path=path)
 
 
-def _check_text(key: str, value: Json, limit: int | None) -> None:
-    if value is None:
-        return
-    check_type(value, str, key, "a string")
-    if limit is not None and len(value) > limit:
-        raise RULES["OAR-S07"].refused(key, path=key, limit=limit, length=len(value))
-
-
-def _check_range(key: str, value: Json, low: float, high: float) -> None:
-    if value is None:
-        return
+def _check_number(value: Json, path: str, profile: ResponsesProfile) -> None:
+    _check_sampling(value, path, profile)
     if not isinstance(value, int) or isinstance(value, bool):
-        check_type(value, float, key, "a decimal")
+        WALK.typed(value, float, path)
+    low, high = _RANGES[path]
     if not low <= value <= high:
-        raise RULES["OAR-S13"].refused(key, path=key)
+        raise RULES["OAR-S13"].refused(path, path=path)
 
 
-def _check_include(include: Json, profile: ResponsesProfile) -> None:
-    if include is None:
-        return
-    check_type(include, list, "include", "an array of strings")
-    for at, wanted in enumerate(include):
-        if not isinstance(wanted, str) or wanted not in _INCLUDES:
-            values = ", ".join(repr(name) for name in sorted(_INCLUDES))
-            raise RULES["OAR-S04"].refused(f"include[{at}]", value=wanted, values=values)
+def _check_limit(asked: Json, path: str, context: object) -> None:
+    if not isinstance(asked, int) or isinstance(asked, bool) or asked < _MIN_OUTPUT:
+        raise RULES["OAR-S13"].refused(path, path=path)
+
+
+def _check_cache_key(key: str, path: str, context: object) -> None:
+    if len(key) > _MAX_CACHE_KEY:
+        raise RULES["OAR-S07"].refused(path, path=path, limit=_MAX_CACHE_KEY, length=len(key))
+
+
+def _check_include(include: Json, path: str, profile: ResponsesProfile) -> None:
+    WALK.typed_as(include, list, path, "an array of strings")
+    WALK.check(include, Items(Word(*sorted(_INCLUDES))), path)
     if _ENCRYPTED in include and not profile.encrypted:
-        raise RULES["OAR-S11"].refused("include")
+        raise RULES["OAR-S11"].refused(path)
 
 
-def _check_reasoning(reasoning: Json) -> None:
-    if reasoning is None:
-        return
-    check_type(reasoning, dict, "reasoning", "an object")
-    only(reasoning, frozenset({"effort", "summary", "generate_summary", "context", "mode"}), "reasoning")
-    effort = reasoning.get("effort")
-    if effort is not None and (not isinstance(effort, str) or effort not in _EFFORTS):
-        values = ", ".join(repr(name) for name in sorted(_EFFORTS))
-        raise RULES["OAR-S04"].refused("reasoning.effort", value=effort, values=values)
+def _check_conversation(named: Json, path: str, context: object) -> None:
+    if isinstance(named, dict):
+        WALK.optional(named, "id", str, path)
+    else:
+        WALK.typed_as(named, str, path, "one of a string or object")
+
+
+def _optional(shape: Shape) -> Maybe:
+    return Maybe(shape, null=True)
+
+
+_NUMBER, _FLAG, _ANY = _optional(Then(object, _check_number)), _optional(bool), Maybe(object)
+_VALUES = Fields(
+    {
+        **dict.fromkeys(("store", "stream", "parallel_tool_calls", "background"), _FLAG),
+        "instructions": _optional(str),
+        "temperature": _NUMBER,
+        "top_p": _NUMBER,
+        "top_logprobs": _optional(Then(object, _check_sampling)),
+        "max_output_tokens": _optional(Then(object, _check_limit)),
+        "include": _optional(Then(object, _check_include)),
+        "reasoning": _optional(
+            Fields(
+                {
+                    "effort": _optional(Word(*sorted(_EFFORTS))),
+                    **dict.fromkeys(("summary", "generate_summary", "context", "mode"), _ANY),
+                }
+            )
+        ),
+        "previous_response_id": _optional(str),
+        "conversation": _optional(Then(object, _check_conversation)),
+        "prompt_cache_key": _optional(Then(str, _check_cache_key)),
+    },
+    closed="open",
+)
+"""Parameters of a request, in the order in which they are checked. Checked with a `ResponsesProfile`."""
 
 
 def _check_text_form(request: dict[str, Json], mode: Mode) -> None:
@@ -169,38 +177,32 @@ def _check_text_form(request: dict[str, Json], mode: Mode) -> None:
     text = request.get("text")
     if text is None:
         return
-    check_type(text, dict, "text", "an object")
-    only(text, frozenset({"format", "verbosity"}), "text")
-    _check_word("text.verbosity", text.get("verbosity"), ("low", "medium", "high"))
-    form = text.get("format")
-    if form is None:
+    WALK.check(text, _TEXT, "text")
+    if (form := text.get("format")) is None:
         return
-    check_type(form, dict, "text.format", "an object")
-    which = require(form, "type", "text.format")
-    _check_word("text.format.type", which, ("text", "json_object", "json_schema"))
-    only(form, _FORM_KEYS if which == "json_schema" else frozenset({"type"}), "text.format")
+    which = WALK.require(WALK.typed(form, dict, "text.format"), "type", "text.format")
+    if which is not None:
+        WALK.check(which, Word("text", "json_object", "json_schema"), "text.format.type")
+    WALK.only(form, _FORM_KEYS if which == "json_schema" else frozenset({"type"}), "text.format")
     if which == "json_object" and not any("json" in said.lower() for _, said in strings(request["input"])):
         raise RULES["OAR-S15"].refused("input")
     if which == "json_schema":
         _check_form(form, mode)
 
 
-def _check_word(path: str, word: Json, known: tuple[str, ...]) -> None:
-    if word is not None and word not in known:
-        raise RULES["OAR-S04"].refused(path, value=word, values=", ".join(map(repr, known)))
+_TEXT = Fields({"verbosity": _optional(Word("low", "medium", "high")), "format": _ANY})
 
 
 def _check_form(form: dict[str, Json], mode: Mode) -> None:
-    name, schema = require(form, "name", "text.format"), require(form, "schema", "text.format")
-    check_type(name, str, "text.format.name", "a string")
+    name, schema = (WALK.require(form, key, "text.format") for key in ("name", "schema"))
+    WALK.typed(name, str, "text.format.name")
     if len(name) > _MAX_FORM_NAME:
         path = "text.format.name"
         raise RULES["OAR-S07"].refused(path, path=path, limit=_MAX_FORM_NAME, length=len(name))
     if not re.fullmatch(_NAME[1:-1], name):
         raise RULES["OAR-S05"].refused("text.format.name", path="text.format.name", pattern=_NAME)
-    check_type(schema, dict, "text.format.schema", "an object")
-    if form.get("strict") is not None:
-        check_type(form["strict"], bool, "text.format.strict", "a boolean")
+    WALK.typed(schema, dict, "text.format.schema")
+    WALK.optional(form, "strict", bool, "text.format")
     is_strict = form.get("strict") is True
     wrong = strict_schema.fault(schema, copies=mode == "strict") if is_strict else _not_an_object(schema)
     if wrong:
@@ -217,17 +219,13 @@ def _not_an_object(schema: dict[str, Json]) -> str | None:
 
 
 def _check_tools(request: dict[str, Json]) -> None:
-    tools = request.get("tools")
-    tools = [] if tools is None else tools
-    check_type(tools, list, "tools", "an array of objects")
-    for at, tool in enumerate(tools):
-        check_type(tool, dict, f"tools[{at}]", "an object")
-        which = require(tool, "type", f"tools[{at}]")
-        check_type(which, str, f"tools[{at}].type", "a string")
+    for at, tool in enumerate(WALK.optional(request, "tools", list) or ()):
+        path = f"tools[{at}]"
+        which = WALK.member(WALK.typed(tool, dict, path), "type", str, path)
         if which in ("function", "custom"):
-            check_name(require(tool, "name", f"tools[{at}]"), f"tools[{at}].name")
+            check_name(WALK.require(tool, "name", path), f"{path}.name")
         if which == "function":
-            _check_function(tool, f"tools[{at}]")
+            _check_function(tool, path)
     _check_choice(request.get("tool_choice"), _declared(request))
 
 
@@ -244,13 +242,11 @@ def _objects(value: Json) -> list[Json]:
 
 
 def _check_function(tool: dict[str, Json], path: str) -> None:
-    only(tool, FUNCTION_KEYS, path)
-    if tool.get("description") is not None:
-        check_type(tool["description"], str, f"{path}.description", "a string")
-    schema = tool.get("parameters")
+    WALK.only(tool, FUNCTION_KEYS, path)
+    WALK.optional(tool, "description", str, path)
+    schema = WALK.optional(tool, "parameters", dict, path)
     if schema is None:
         return
-    check_type(schema, dict, f"{path}.parameters", "an object")
     wrong = _not_an_object(schema)
     if wrong is None and tool.get("strict"):
         wrong = strict_schema.fault(schema, copies=False)
@@ -260,7 +256,7 @@ def _check_function(tool: dict[str, Json], path: str) -> None:
 
 def check_name(name: Json, path: str) -> None:
     """Refuse a tool name that is empty, too long or has characters beyond letters, digits, `_` and `-`."""
-    check_type(name, str, path, "a string")
+    WALK.typed(name, str, path)
     if len(name) > _MAX_NAME:
         raise RULES["OAR-S07"].refused(path, path=path, limit=_MAX_NAME, length=len(name))
     if not re.fullmatch(_NAME[1:-1], name):
@@ -276,8 +272,8 @@ def _check_choice(choice: Json, tools: list[Json]) -> None:
         return
     if isinstance(choice, str):
         raise RULES["OAR-S04"].refused("tool_choice", value=choice, values="'none', 'auto', and 'required'")
-    check_type(choice, dict, "tool_choice", "one of a string or object")
-    which = require(choice, "type", "tool_choice")
+    WALK.typed_as(choice, dict, "tool_choice", "one of a string or object")
+    which = WALK.require(choice, "type", "tool_choice")
     if which in ("function", "custom") and not any(
         tool.get("type") == which and tool.get("name") == choice.get("name") for tool in tools
     ):

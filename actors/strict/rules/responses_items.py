@@ -16,7 +16,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
 
-from actors.strict.rules.base import Json, Mode, kind, unknown_key
+from actors.strict.rules.base import Json, Mode
+from actors.strict.rules.openai_shapes import OpenAIWalk
 from actors.strict.rules.reading import fresh, parse, standard_of
 from actors.strict.rules.responses_rules import RULES, ResponsesProfile
 from actors.strict.rules.responses_shapes import (
@@ -27,7 +28,9 @@ from actors.strict.rules.responses_shapes import (
     OUTSIDE,
     SAID_PARTS,
     SEARCH_OUTPUTS,
+    ItemShape,
 )
+from actors.strict.rules.shapes import Check, Fields, Items, Maybe, Shape, Tagged
 
 _PREFIXES = {"message": "msg", "function_call": "fc", "custom_tool_call": "ctc", "reasoning": "rs"}
 _ROLES = ("user", "assistant", "system", "developer")
@@ -37,14 +40,8 @@ _MAX_NAME = 128
 _MAX_STRING = 10_485_760
 _ANSWERS_BY_ID = ("local_shell_call_output",)  # its id may be that of the call
 _WORDS = ("input_text", "output_text", "refusal")
-_TYPES: Mapping[type, str] = {
-    str: "a string",
-    dict: "an object",
-    list: "an array of objects",
-    bool: "a boolean",
-}
-_KEYS = {kind_: shape.keys for kind_, shape in ITEMS.items()}
 _SHAPE = standard_of("OAR shape")
+WALK = OpenAIWalk(RULES["OAR-10"], RULES["OAR-S02"], RULES["OAR-S03"], RULES["OAR-S04"])
 
 
 def check(request: Json, profile: ResponsesProfile) -> None:
@@ -56,7 +53,7 @@ def check(request: Json, profile: ResponsesProfile) -> None:
     items = request["input"]
     if isinstance(items, str):
         return
-    check_type(items, list, "input", "one of a string or array of objects")
+    WALK.typed_as(items, list, "input", "one of a string or array of objects")
     if not items and not stands_on_something(request):
         raise RULES["OAR-S06"].refused("input", path="input", what="array")
     for at, item in fresh(items, _SHAPE):
@@ -106,91 +103,102 @@ def item_kind(item: Json) -> str:
 
 
 def _check_shape(item: Json, path: str) -> None:
-    check_type(item, dict, path, "an object")
+    WALK.typed(item, dict, path)
     if item.get("type") is None and "role" not in item and "id" not in item:
-        raise RULES["OAR-S02"].refused(f"{path}.type", path=f"{path}.type")
+        raise WALK.missing(path, "type")
     which: Json = item_kind(item)
     if not isinstance(which, str) or which not in ITEMS:
-        values = ", ".join(repr(name) for name in ITEMS)
-        raise RULES["OAR-S04"].refused(f"{path}.type", value=which, values=values)
-    only(item, _KEYS[which], path)
-    for key, wanted in ITEMS[which].required.items():
-        check_type(require(item, key, path), wanted, f"{path}.{key}", _TYPES[wanted])
-    match which:
-        case "message":
-            _check_message(item, path)
-        case "function_call_output" | "custom_tool_call_output":
-            _check_content(require(item, "output", path), INPUT_PARTS, f"{path}.output")
-        case "reasoning":
-            _check_thought(item, path)
-        case _ if item.get("id") is not None:
-            check_type(item["id"], str, f"{path}.id", "a string")
+        raise WALK.none_of(f"{path}.type", which, tuple(ITEMS))
+    WALK.check(item, _SHAPES[which], path)
 
 
-def _check_message(item: dict[str, Json], path: str) -> None:
-    role = item["role"]
+def _check_message(item: Json, path: str, context: object) -> None:
+    role, content = item["role"], f"{path}.content"
     if role not in _ROLES:
-        values = ", ".join(repr(name) for name in _ROLES)
-        raise RULES["OAR-S04"].refused(f"{path}.role", value=role, values=values)
+        raise WALK.none_of(f"{path}.role", role, _ROLES)
     if item.get("phase") not in (None, "commentary", "final_answer"):
         raise RULES["OAR-S04"].refused(
             f"{path}.phase", value=item["phase"], values="'commentary' and 'final_answer'"
         )
-    content = require(item, "content", path)
+    said = WALK.require(item, "content", path)
     if role != "assistant":
-        _check_content(content, INPUT_PARTS, f"{path}.content")
-    elif content != []:  # an answer that was only reasoning comes with a message without parts
-        parts = {**SAID_PARTS, "input_text": INPUT_PARTS["input_text"]}
-        _check_content(content, parts, f"{path}.content")
+        _check_content(said, _INPUT, content)
+    elif said != []:  # an answer that was only reasoning comes with a message without parts
+        _check_content(said, _SAID, content)
 
 
-def _check_content(content: Json, parts: Mapping[str, frozenset[str]], path: str) -> None:
+def _check_output(item: Json, path: str, context: object) -> None:
+    _check_content(WALK.require(item, "output", path), _INPUT, f"{path}.output")
+
+
+def _check_content(content: Json, part: Tagged, path: str) -> None:
     if isinstance(content, str):
         if len(content) > _MAX_STRING:
             raise RULES["OAR-S07"].refused(path, path=path, limit=_MAX_STRING, length=len(content))
         return
-    check_type(content, list, path, "one of a string or array of objects")
-    if not content:
+    if not WALK.typed_as(content, list, path, "one of a string or array of objects"):
         raise RULES["OAR-S06"].refused(path, path=path, what="array")
-    for at, part in enumerate(content):
-        check_type(part, dict, f"{path}[{at}]", "an object")
-        which = require(part, "type", f"{path}[{at}]")
-        if not isinstance(which, str) or which not in parts:
-            values = ", ".join(repr(name) for name in parts)
-            raise RULES["OAR-S04"].refused(f"{path}[{at}].type", value=which, values=values)
-        only(part, parts[which], f"{path}[{at}]")
-        _check_part(part, which, f"{path}[{at}]")
+    WALK.check(content, Items(part), path)
 
 
-def _check_part(part: dict[str, Json], which: str, path: str) -> None:
-    keys = {"input_image": ("image_url", "file_id"), "input_file": ("file_url", "file_data", "file_id")}.get(
-        which, ("refusal",) if which == "refusal" else ("text",)
-    )
+def _check_part(part: Json, path: str, context: object) -> None:
+    which = part["type"]
+    keys = _VALUES.get(which, ("text",))
     held = next((key for key in keys if part.get(key) is not None), None)
     if held is None:
-        raise RULES["OAR-S02"].refused(f"{path}.{keys[0]}", path=f"{path}.{keys[0]}")
-    check_type(part[held], str, f"{path}.{held}", "a string")
+        raise WALK.missing(path, keys[0])
+    WALK.member(part, held, str, path)
     if which in _WORDS:
         return
     if held == "file_data" and not part.get("filename"):
-        raise RULES["OAR-S02"].refused(f"{path}.filename", path=f"{path}.filename")
+        raise WALK.missing(path, "filename")
     if not part[held]:
         raise RULES["OAR-S06"].refused(f"{path}.{held}", path=f"{path}.{held}", what="string")
 
 
-def _check_thought(item: dict[str, Json], path: str) -> None:
+def _check_thought_id(item: Json, path: str, context: object) -> None:
     if not item.get("encrypted_content"):
-        require(item, "id", path)
-    summary = require(item, "summary", path)
-    check_type(summary, list, f"{path}.summary", "an array of objects")
-    for at, part in enumerate(summary):
-        check_type(part, dict, f"{path}.summary[{at}]", "an object")
-        only(part, frozenset({"type", "text"}), f"{path}.summary[{at}]")
-        check_type(
-            require(part, "text", f"{path}.summary[{at}]"), str, f"{path}.summary[{at}].text", "a string"
-        )
-    if item.get("encrypted_content") is not None:
-        check_type(item["encrypted_content"], str, f"{path}.encrypted_content", "a string")
+        WALK.require(item, "id", path)
+
+
+def _parts(keys: Mapping[str, frozenset[str]]) -> Tagged:
+    shapes = {
+        which: Fields(dict.fromkeys(sorted(names), _ANY), check=_check_part) for which, names in keys.items()
+    }
+    return Tagged("type", shapes, tuple(keys), typed=False)
+
+
+def _shape(which: str, shape: ItemShape) -> Fields:
+    """Return the fields of an item. The checks of what is inside come last."""
+    special: dict[str, Shape | Maybe] = {}
+    if which == "reasoning":
+        text = Fields({"type": _ANY, "text": str})
+        special = {
+            "summary": Items(text),
+            "encrypted_content": Maybe(str, null=True),
+            "id": Maybe(str, null=True),
+        }
+    elif which not in _CHECKS and "id" not in shape.required:
+        special = {"id": Maybe(str, null=True)}
+    others = dict.fromkeys(sorted(shape.keys - shape.required.keys()), _ANY)
+    ahead = _check_thought_id if which == "reasoning" else None
+    return Fields({**shape.required, **others, **special}, ahead=ahead, check=_CHECKS.get(which))
+
+
+_ANY = Maybe(object)
+_VALUES = {
+    "input_image": ("image_url", "file_id"),
+    "input_file": ("file_url", "file_data", "file_id"),
+    "refusal": ("refusal",),
+}
+"""Keys of the value of a part, of which the first that is there counts. Others have a `text`."""
+_CHECKS: Mapping[str, Check] = {
+    "message": _check_message,
+    "function_call_output": _check_output,
+    "custom_tool_call_output": _check_output,
+}
+_INPUT, _SAID = _parts(INPUT_PARTS), _parts({**SAID_PARTS, "input_text": INPUT_PARTS["input_text"]})
+_SHAPES = {which: _shape(which, shape) for which, shape in ITEMS.items()}
 
 
 # --- ids and names
@@ -237,7 +245,7 @@ def _named(items: list[Json]) -> Iterator[tuple[int, tuple[str, str]]]:
         named = item.get("id")
         if named is None:
             continue
-        check_type(named, str, f"input[{at}].id", "a string")
+        WALK.typed(named, str, f"input[{at}].id")
         yield at, (item_kind(item), named)
 
 
@@ -343,27 +351,3 @@ def _is_object(arguments: str) -> bool:
         return isinstance(parse(arguments.encode()), dict)
     except ValueError:
         return False
-
-
-# --- words
-
-
-def check_type(value: Json, wanted: type, path: str, expected: str) -> None:
-    """Refuse `value` if it is not of the wanted type, naming both types as the provider does."""
-    if not isinstance(value, wanted):
-        name = kind(value)
-        article = "" if name == "null" else "an " if name[0] in "aeio" else "a "
-        raise RULES["OAR-10"].refused(path, path=path, expected=expected, got=article + name)
-
-
-def require(value: dict[str, Json], key: str, path: str) -> Json:
-    """Return a value that must be there."""
-    if key not in value:
-        raise RULES["OAR-S02"].refused(f"{path}.{key}", path=f"{path}.{key}")
-    return value[key]
-
-
-def only(value: dict[str, Json], allowed: frozenset[str], path: str) -> None:
-    """Refuse keys beyond the allowed ones."""
-    if (key := unknown_key(value, allowed)) is not None:
-        raise RULES["OAR-S03"].refused(f"{path}.{key}", path=f"{path}.{key}")

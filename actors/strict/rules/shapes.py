@@ -115,6 +115,7 @@ class Tagged:
 
     Args:
         listed: The tags in the order in which a refusal lists them.
+        typed: A tag of another JSON type than a string is a fault of its own.
         ahead: Runs when the tag is known, before the shape is checked.
     """
 
@@ -122,6 +123,7 @@ class Tagged:
     shapes: Mapping[str, "Fields"]
     listed: tuple[str, ...] = ()
     ahead: Check | None = None
+    typed: bool = True
 
 
 Shape: TypeAlias = type | Word | Items | Fields | Member | Tagged | Then
@@ -256,8 +258,10 @@ class ShapeWalk:
 
     def _tagged(self, value: Json, shape: Tagged, path: str, context: object) -> None:
         self.typed(value, dict, path)
-        tag = self.typed(self.require(value, shape.tag, path), str, self.key(path, shape.tag))
-        if tag not in shape.shapes:
+        tag = self.require(value, shape.tag, path)
+        if shape.typed:
+            self.typed(tag, str, self.key(path, shape.tag))
+        if not isinstance(tag, str) or tag not in shape.shapes:
             raise self.wrong_tag(path, tag, shape)
         _run(shape.ahead, value, path, context)
         self.check(value, shape.shapes[tag], self.variant(path, tag), context)
