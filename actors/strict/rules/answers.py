@@ -7,7 +7,7 @@ import re
 
 from actors.strict.rules.base import Json, strings
 from actors.strict.rules.host import RequestContext
-from actors.strict.rules.openai_messages import RULES, check_type, listed, only, require
+from actors.strict.rules.openai_messages import RULES, WALK, listed, only
 
 _KEYS = frozenset({"name", "description", "schema", "strict"})
 _FORMS = ("text", "json_object", "json_schema")
@@ -20,8 +20,8 @@ def check(request: dict[str, Json], context: RequestContext) -> None:
     asked = request.get("response_format")
     if asked is None:
         return
-    check_type(asked, dict, "response_format", "an object")
-    which = require(asked, "type", "response_format")
+    WALK.typed(asked, dict, "response_format")
+    which = WALK.require(asked, "type", "response_format")
     if which not in _FORMS:
         told = listed(_FORMS)
         raise RULES["OAC-06"].refused(
@@ -31,7 +31,7 @@ def check(request: dict[str, Json], context: RequestContext) -> None:
     if which == "json_object" and context.holds(RULES["OAC-S14"]) and not _says_json(request["messages"]):
         raise RULES["OAC-S14"].refused("messages")
     if which == "json_schema":
-        _check_named(require(asked, "json_schema", "response_format"), context)
+        _check_named(WALK.require(asked, "json_schema", "response_format"), context)
 
 
 def _says_json(messages: Json) -> bool:
@@ -40,19 +40,17 @@ def _says_json(messages: Json) -> bool:
 
 def _check_named(form: Json, context: RequestContext) -> None:
     path = "response_format.json_schema"
-    check_type(form, dict, path, "an object")
+    WALK.typed(form, dict, path)
     only(form, _KEYS, path, context)
-    name = require(form, "name", path)
-    check_type(name, str, f"{path}.name", "a string")
+    name = WALK.member(form, "name", str, path)
     if len(name) > _MAX_NAME:
         at = f"{path}.name"
         raise RULES["OAC-10"].refused(at, path=at, limit=_MAX_NAME, length=len(name), name=name)
     if not _NAME.fullmatch(name):
         raise RULES["OAC-S06"].refused(f"{path}.name", path=f"{path}.name", name=name)
-    schema = require(form, "schema", path)
-    check_type(schema, dict, f"{path}.schema", "an object")
+    schema = WALK.member(form, "schema", dict, path)
     if form.get("strict") is not None:
-        check_type(form["strict"], bool, f"{path}.strict", "a boolean")
+        WALK.typed(form["strict"], bool, f"{path}.strict")
     if wrong := _wrong(schema, context, is_strict=form.get("strict") is True):
         raise RULES["OAC-S13"].refused("response_format", name=name, why=wrong)
 

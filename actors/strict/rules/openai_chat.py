@@ -16,7 +16,6 @@ from actors.strict.rules.base import (
     OpenAIProfile,
     OpenAISettings,
     RuleBroken,
-    unknown_key,
 )
 from actors.strict.rules.host import RequestContext, VendorHost, thinks
 from actors.strict.rules.model_checks import RULES as OF_MODELS
@@ -26,13 +25,12 @@ from actors.strict.rules.openai_messages import (
     NAME,
     PARTS,
     RULES,
+    WALK,
     check_identity,
     check_name,
     check_sequence,
-    check_type,
     integer,
     only,
-    require,
 )
 from actors.strict.rules.reading import fresh, parse, standard_of
 
@@ -85,9 +83,8 @@ def judge(request: Json, context: RequestContext, size: int) -> None:
 
 def _walk(request: dict[str, Json], context: RequestContext, size: int) -> None:
     if request.get("messages") is None:
-        raise RULES["OAC-07"].refused("messages", path="messages", parent="", key="messages")
-    if context.refuses_unknown_keys() and (key := unknown_key(request, context.host.keys)) is not None:
-        raise RULES["OAC-12"].refused(key, path=key)
+        raise WALK.missing("", "messages")
+    only(request, context.host.keys, "", context)
     _check_values(request, context)
     if context.host is OPENAI and context.settings.models is None:
         check_chat(request)
@@ -134,7 +131,7 @@ def _check_values(request: dict[str, Json], context: RequestContext) -> None:
         _check_range(key, request.get(key), low, high)
     for key in _FLAGS:
         if request.get(key) is not None:
-            check_type(request[key], bool, key, "a boolean")
+            WALK.typed(request[key], bool, key)
     for key in ("max_tokens", "max_completion_tokens"):
         if (limit := request.get(key)) is not None and (not integer(limit) or limit < 1):
             raise RULES["OAC-S02"].refused(key, path=key)
@@ -149,7 +146,7 @@ def _check_effort(effort: Json, known: tuple[str, ...] | None) -> None:
     if effort is None or known is None or effort in known:
         return
     path = "reasoning_effort"
-    check_type(effort, str, path, "a string")
+    WALK.typed(effort, str, path)
     raise RULES["OAC-06"].refused(path, path=path, value=effort, values=openai_messages.listed(known))
 
 
@@ -164,16 +161,16 @@ def _check_stop(stop: Json) -> None:
     if isinstance(stop, list) and len(stop) > _MAX_STOPS:
         raise RULES["OAC-09"].refused("stop", path="stop", limit=_MAX_STOPS, length=len(stop))
     if stop is not None and not isinstance(stop, str | list):
-        check_type(stop, str, "stop", "one of a string or array of strings")
+        WALK.typed_as(stop, str, "stop", "one of a string or array of strings")
     for at, text in enumerate(stop if isinstance(stop, list) else ()):
-        check_type(text, str, f"stop[{at}]", "a string")
+        WALK.typed(text, str, f"stop[{at}]")
 
 
 def _check_range(key: str, value: Json, low: float, high: float) -> None:
     if value is None:
         return
     if not integer(value):
-        check_type(value, float, key, "a decimal")
+        WALK.typed(value, float, key)
     if not low <= value <= high:
         raise RULES["OAC-S02"].refused(key, path=key)
 
@@ -185,7 +182,7 @@ def _check_options(request: dict[str, Json], context: RequestContext) -> None:
     options = request.get("stream_options")
     if options is None:
         return
-    check_type(options, dict, "stream_options", "an object")
+    WALK.typed(options, dict, "stream_options")
     if not request.get("stream"):
         raise RULES["OAC-S03"].refused("stream_options")
     only(options, frozenset({"include_usage", "include_obfuscation"}), "stream_options", context)
@@ -198,7 +195,7 @@ def _check_tools(request: dict[str, Json], context: RequestContext) -> None:
             if request.get(key) is not None:
                 raise RULES["OAC-S04"].refused(key, path=key)
         return
-    check_type(tools, list, "tools", "an array of objects")
+    WALK.typed(tools, list, "tools")
     if not tools:
         raise RULES["OAC-04"].refused("tools", path="tools")
     if len(tools) > _MAX_TOOLS:
@@ -220,17 +217,19 @@ def _forces(choice: Json) -> bool:
 
 
 def _check_tool(tool: Json, path: str, context: RequestContext) -> None:
-    check_type(tool, dict, path, "an object")
+    WALK.typed(tool, dict, path)
     if context.host.runs(tool):
         return
-    which = tool.get("type", "function") if "type" in context.host.optional else require(tool, "type", path)
+    which = (
+        tool.get("type", "function") if "type" in context.host.optional else WALK.require(tool, "type", path)
+    )
     if which not in context.host.tool_types:
         listed = openai_messages.listed(context.host.tool_types)
         raise RULES["OAC-06"].refused(f"{path}.type", path=f"{path}.type", value=which, values=listed)
     only(tool, frozenset({"type", which}) | context.host.tool_marks, path, context)
-    inner, at = require(tool, which, path), f"{path}.{which}"
-    check_type(inner, dict, at, "an object")
-    check_name(require(inner, "name", at), f"{at}.name", context)
+    inner, at = WALK.require(tool, which, path), f"{path}.{which}"
+    WALK.typed(inner, dict, at)
+    check_name(WALK.require(inner, "name", at), f"{at}.name", context)
     if which == "function":
         only(inner, _FUNCTION_KEYS, at, context)
         if inner.get("parameters") is not None and (wrong := context.host.schema(inner)):
@@ -281,9 +280,11 @@ def _check_choice(choice: Json, tools: list[Json], host: VendorHost) -> None:
     if isinstance(choice, str):
         listed = openai_messages.listed(host.choices)
         raise RULES["OAC-06"].refused("tool_choice", path="tool_choice", value=choice, values=listed)
-    check_type(choice, dict, "tool_choice", "one of a string or object")
+    WALK.typed_as(choice, dict, "tool_choice", "one of a string or object")
     which = (
-        choice.get("type", "function") if "type" in host.optional else require(choice, "type", "tool_choice")
+        choice.get("type", "function")
+        if "type" in host.optional
+        else WALK.require(choice, "type", "tool_choice")
     )
     if which == "allowed_tools" or host.runs(choice):
         return
@@ -291,7 +292,7 @@ def _check_choice(choice: Json, tools: list[Json], host: VendorHost) -> None:
         raise RULES["OAC-06"].refused(
             "tool_choice.type", path="tool_choice.type", value=which, values="'function' and 'custom'"
         )
-    named = require(choice, which, "tool_choice")
+    named = WALK.require(choice, which, "tool_choice")
     if not any(isinstance(tool.get(which), dict) and _named(tool[which], named) for tool in tools):
         raise RULES["OAC-S05"].refused("tool_choice")
 

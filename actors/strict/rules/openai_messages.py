@@ -19,12 +19,11 @@ from actors.strict.rules.base import (
     RECALLED,
     Json,
     ServerRule,
-    kind,
     strings,
     table,
-    unknown_key,
 )
 from actors.strict.rules.host import RequestContext
+from actors.strict.rules.openai_shapes import OpenAIWalk
 from actors.strict.rules.reading import fresh, parse, standard_of
 
 _TOO_LONG = (
@@ -149,6 +148,7 @@ RULES = table(
     ServerRule("OAC-S12", "Invalid value for 'content': expected a string, got null.", source=RECALLED),
 )
 
+WALK = OpenAIWalk(RULES["OAC-05"], RULES["OAC-07"], RULES["OAC-12"], RULES["OAC-06"])
 _NAMED = frozenset({"role", "content", "name"})
 MESSAGE_KEYS = {
     "system": _NAMED,
@@ -166,12 +166,6 @@ _TEXT_ONLY = frozenset({"text"})
 _IS_MEDIA = re.compile(r"\.(?:image_url|input_audio|file|audio|video_url|document_url)(?:\.|$)")
 _MAX_NAME = 64
 _MAX_STRING = 1_048_576
-_TYPE_NAMES: dict[type, str] = {
-    str: "a string",
-    dict: "an object",
-    list: "an array of objects",
-    object: "any value",
-}
 _CALL_KEYS = {
     "function": (frozenset({"id", "type", "function"}), frozenset({"name", "arguments"}), "arguments"),
     "custom": (frozenset({"id", "type", "custom"}), frozenset({"name", "input"}), "input"),
@@ -184,7 +178,7 @@ def check(messages: Json, context: RequestContext, *, long_strings: bool) -> Non
     Raises:
         Refused: At the first rule that is broken.
     """
-    check_type(messages, list, "messages", "an array of objects")
+    WALK.typed(messages, list, "messages")
     if not messages:
         raise RULES["OAC-04"].refused("messages", path="messages")
     under = context.host, context.mode, context.profile
@@ -199,15 +193,15 @@ def check(messages: Json, context: RequestContext, *, long_strings: bool) -> Non
 
 
 def _check_shape(message: Json, path: str, context: RequestContext) -> None:
-    check_type(message, dict, path, "an object")
-    role, keys = require(message, "role", path), context.host.message_keys
+    WALK.typed(message, dict, path)
+    role, keys = WALK.require(message, "role", path), context.host.message_keys
     if not isinstance(role, str) or role not in keys:
         raise RULES["OAC-06"].refused(f"{path}.role", path=path, value=role, values=listed(keys))
     if role in ("system", "developer") and not context.profile.system_role:
         raise RULES["OAC-13"].refused(f"{path}.role", path=f"{path}.role", role=role)
     only(message, keys[role], path, context)
     if message.get("name") is not None:
-        check_type(message["name"], str, f"{path}.name", "a string")
+        WALK.typed(message["name"], str, f"{path}.name")
     if message.get("tool_calls") is not None:
         _check_calls(message["tool_calls"], f"{path}.tool_calls", context)
     if role == "tool":
@@ -224,20 +218,20 @@ def listed(names: Iterable[str]) -> str:
 def _check_text(value: dict[str, Json], key: str, path: str, context: RequestContext) -> None:
     """Check a text that must be there, unless this host lets it be absent."""
     if key in value or key not in context.host.optional:
-        check_type(require(value, key, path), str, f"{path}.{key}", "a string")
+        WALK.member(value, key, str, path)
 
 
 def _check_content(message: dict[str, Json], role: str, path: str, context: RequestContext) -> None:
     if role == "assistant" and message.get("content") is None:
         return
-    content = require(message, "content", path)
+    content = WALK.require(message, "content", path)
     if content is None and role in context.host.nullable:
         return
     if content is None:
         raise RULES["OAC-S12"].refused(f"{path}.content")
     if isinstance(content, str):
         return
-    check_type(content, list, f"{path}.content", "one of a string or array of objects")
+    WALK.typed_as(content, list, f"{path}.content", "one of a string or array of objects")
     if not content:
         raise RULES["OAC-04"].refused(f"{path}.content", path=f"{path}.content")
     for at, part in enumerate(content):
@@ -248,8 +242,8 @@ def _check_content(message: dict[str, Json], role: str, path: str, context: Requ
 def _check_part(
     part: Json, allowed: frozenset[str], message: str, path: str, context: RequestContext
 ) -> None:
-    check_type(part, dict, path, "an object")
-    which = require(part, "type", path)
+    WALK.typed(part, dict, path)
+    which = WALK.require(part, "type", path)
     if not isinstance(which, str) or which not in allowed:
         raise RULES["OAC-08"].refused(message, path=message)
     held = context.host.part_values.get(which, which)
@@ -257,11 +251,11 @@ def _check_part(
         return
     only(part, frozenset({"type", held}) | context.host.part_keys, path, context)
     wanted = context.host.part_types.get(which, dict)
-    check_type(require(part, held, path), wanted, f"{path}.{held}", _TYPE_NAMES[wanted])
+    WALK.member(part, held, wanted, path)
 
 
 def _check_calls(calls: Json, path: str, context: RequestContext) -> None:
-    check_type(calls, list, path, "an array of objects")
+    WALK.typed(calls, list, path)
     if not calls and not context.host.empty_calls:
         raise RULES["OAC-04"].refused(path, path=path)
     for at, call in enumerate(calls):
@@ -269,9 +263,9 @@ def _check_calls(calls: Json, path: str, context: RequestContext) -> None:
 
 
 def _check_call(call: Json, path: str, context: RequestContext) -> None:
-    check_type(call, dict, path, "an object")
+    WALK.typed(call, dict, path)
     _check_text(call, "id", path, context)
-    which = "function" if "type" in context.host.optional else require(call, "type", path)
+    which = "function" if "type" in context.host.optional else WALK.require(call, "type", path)
     which = call.get("type", which)
     if not isinstance(which, str) or which not in context.host.tool_types:
         types = listed(context.host.tool_types)
@@ -279,12 +273,12 @@ def _check_call(call: Json, path: str, context: RequestContext) -> None:
     outer, inner, text = _CALL_KEYS[which]
     signing = {"extra_content"} if context.model.signed_calls else frozenset[str]()
     only(call, outer | context.host.call_keys | signing, path, context)
-    made, at = require(call, which, path), f"{path}.{which}"
-    check_type(made, dict, at, "an object")
+    made, at = WALK.require(call, which, path), f"{path}.{which}"
+    WALK.typed(made, dict, at)
     only(made, inner, at, context)
-    check_type(require(made, "name", at), str, f"{at}.name", "a string")
-    if not isinstance(require(made, text, at), context.host.argument_types):
-        check_type(made[text], str, f"{at}.{text}", "a string")
+    WALK.member(made, "name", str, at)
+    if not isinstance(WALK.require(made, text, at), context.host.argument_types):
+        WALK.typed(made[text], str, f"{at}.{text}")
 
 
 def check_identity(messages: list[Json], context: RequestContext) -> None:
@@ -310,7 +304,7 @@ def check_id(call_id: str, path: str, limit: int | None) -> None:
 
 def check_name(name: Json, path: str, context: RequestContext) -> None:
     """Refuse a tool name that is empty, too long or has characters beyond those the host takes."""
-    check_type(name, str, path, "a string")
+    WALK.typed(name, str, path)
     if not name:
         raise RULES["OAC-S07"].refused(path, path=path, name=name)
     if len(name) > _MAX_NAME:
@@ -375,25 +369,10 @@ def _check_answered(waiting: list[str], at: int) -> None:
         raise RULES["OAC-01"].refused(f"messages.[{at}].role", ids=", ".join(waiting), at=at)
 
 
-def check_type(value: Json, wanted: type, path: str, expected: str) -> None:
-    """Refuse `value` if it is not of the wanted type, naming both types as the provider does."""
-    if not isinstance(value, wanted):
-        name = kind(value)
-        article = "" if name == "null" else "an " if name[0] in "aeio" else "a "
-        raise RULES["OAC-05"].refused(path, path=path, expected=expected, got=article + name, kind=name)
-
-
-def require(value: dict[str, Json], key: str, path: str) -> Json:
-    """Return a value that must be there."""
-    if key not in value:
-        raise RULES["OAC-07"].refused(f"{path}.{key}", path=f"{path}.{key}", parent=path, key=key)
-    return value[key]
-
-
 def only(value: dict[str, Json], allowed: frozenset[str], path: str, context: RequestContext) -> None:
     """Refuse keys beyond the allowed ones, where this host does."""
-    if context.refuses_unknown_keys() and (key := unknown_key(value, allowed)) is not None:
-        raise RULES["OAC-12"].refused(f"{path}.{key}", path=f"{path}.{key}")
+    if context.refuses_unknown_keys():
+        WALK.only(value, allowed, path)
 
 
 def integer(value: Json) -> bool:
