@@ -62,6 +62,16 @@ MUTATIONS: tuple[Mutation, ...] = (
         (SHAPES,),
     ),
     Mutation(
+        "shipped: a simulation needs the tests of this tree",
+        "actors/testing/simulation/observer.py:MAX_LINES",
+        "MAX_LINES = 100",
+        """
+        import pytest
+        MAX_LINES = 100
+        """,
+        ("tests/test_packaging.py::test_no_installed_module_needs_a_tool_for_tests",),
+    ),
+    Mutation(
         "shipped: a rewind of a simulation may name a turn that an earlier rewind removed",
         "actors/testing/simulation/journal.py:SimulatedJournal._follow",
         "turn <= last",
