@@ -111,7 +111,7 @@ async def test_what_a_session_sends_is_the_same_bytes_whatever_was_kept_of_it_be
     async def passivated(session: Session) -> None:
         await settled(session._activation.passivate)
         assert isinstance(kept := session._activation._now, passive.Passive)
-        assert kept.made is not None
+        assert kept.replay is not None
 
     async def dropped(session: Session) -> None:
         await passivated(session)

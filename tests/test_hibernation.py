@@ -56,7 +56,7 @@ async def fall_asleep(session: Session) -> None:
 def is_asleep(session: Session) -> bool:
     """Say whether nothing of a session is in memory that its log holds."""
     now = session._activation._now
-    return isinstance(now, Passive) and now.made is None and session._activation.holding.total == 0
+    return isinstance(now, Passive) and now.replay is None and session._activation.holding.total == 0
 
 
 @pytest.mark.alternating

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from actors.core.data.form import replace
 from actors.core.ledger import NO_CALLS
-from actors.core.log.events import Configured, Event, SwitchApplied
+from actors.core.log.events import Configured, Event, Opened, SwitchApplied
 from actors.core.session.closing import repeatable
 from actors.core.session.state import Folding, Lanes, Rules, SessionState
 from actors.core.values.content import ToolCall
@@ -132,19 +132,21 @@ class LogWriter:
 
 
 class Replay(Struct, frozen=True):
-    """What a log says.
+    """A log, folded.
 
     Args:
-        state: The session.
-        lanes: Its lanes. They are the renderer's.
-        seq: Number of the last event.
-        repeatable: The calls that may be run again, if it breaks off.
+        state: The session's state.
+        lanes: The session's lanes. The renderer takes them over.
+        seq: The number of the last event; 0 if nobody needs it.
+        repeatable: The calls that may run again, if the log breaks off.
+        opened: The log's first event, if it is that of a session.
     """
 
     state: SessionState
     lanes: Lanes
-    seq: int
+    seq: int = 0
     repeatable: tuple[ToolCall, ...] = ()
+    opened: Opened | None = None
 
 
 SLICE = 256
@@ -161,6 +163,23 @@ async def folded(events: Sequence[Event], rules: Rules) -> tuple[SessionState, L
     return folding.end()
 
 
+def replay_of(events: Sequence[Event], state: SessionState, lanes: Lanes) -> Replay:
+    """Return the replay of a log that folds to this state and these lanes."""
+    first = events[0] if events else None
+    opened = first if isinstance(first, Opened) else None
+    return Replay(state, lanes, len(events), repeatable(state, events), opened)
+
+
+async def read_replay(journal: Ref[JournalCommand], session: str, rules: Rules) -> Replay:
+    """Read the log of a session and fold it, behind every append that its earlier actors sent.
+
+    Raises:
+        JournalError: The log cannot be read, or one of its records is not an event.
+    """
+    events = await read_log(journal, session, anew=True)
+    return replay_of(events, *await folded(events, rules))
+
+
 TAKERS = 3
 """The actors that go on from the log: the session, its renderer and its ledger."""
 
@@ -174,7 +193,8 @@ class Generation:
         journal: Who reads the log.
         rules: What each binding is rendered with.
         holding: Where its actors count what the session holds.
-        number: 0 at first, when they are made from what the session was opened with and not from its log.
+        number: 0 for actors that are made from a state. Later ones take over a replay of the log.
+        replay: The replay that they take over, if it has been made already; else they read the log.
     """
 
     __slots__ = (
@@ -198,20 +218,19 @@ class Generation:
         rules: Rules,
         holding: Holding,
         number: int = 0,
+        replay: Replay | None = None,
     ) -> None:
         self._session, self._journal, self._rules = session, journal, rules
         self._read: anyio.Event | None = None
-        self._replay: Replay | None = None
+        self._replay = replay
         self._takers = TAKERS
         self.fence, self.holding, self.number = fence, holding, number
         self.live = LiveEvents()
 
-    @property
-    def following(self) -> "Generation":
-        """The one behind its crash, which begins from the log."""
-        return Generation(
-            self._session, self.fence, self._journal, self._rules, self.holding, self.number + 1
-        )
+    def following(self, replay: Replay | None = None) -> "Generation":
+        """Return the next generation, which begins from the log; `replay`: the log as it stands, if it was read."""
+        number = self.number + 1
+        return Generation(self._session, self.fence, self._journal, self._rules, self.holding, number, replay)
 
     def begin(self, context: Context[Any], then: Callable[[Replay], None]) -> None:  # Any: each of its actors
         """Have an actor go on from the log: it is handed what that says, and handles nothing before. Not at first."""
@@ -225,17 +244,12 @@ class Generation:
             self._replay = None
 
     async def replay(self) -> Replay:
-        """Read the log, once for all of its actors, behind every append that those before them sent.
-
-        Raises:
-            JournalError: The log cannot be read, or one of its records is not an event.
-        """
-        if self._read is None:
+        """Return the replay of the log, read once for all of its actors. Raises as `read_replay` does."""
+        if self._read is not None:
+            await self._read.wait()
+        elif self._replay is None:
             self._read = anyio.Event()
-            events = await read_log(self._journal, self._session, anew=True)
-            state, lanes = await folded(events, self._rules)
-            self._replay = Replay(state, lanes, len(events), repeatable(state, events))
+            self._replay = await read_replay(self._journal, self._session, self._rules)
             self._read.set()
-        await self._read.wait()
         assert self._replay is not None
         return self._replay

@@ -24,7 +24,7 @@ from actors import telemetry
 from actors.core.ledger import Ledger
 from actors.core.log.events import Opened
 from actors.core.session.awaiting import pending
-from actors.core.session.state import Lanes, SessionState
+from actors.core.session.state import SessionState
 from actors.core.settings.labels import frozen
 from actors.core.settings.spending import Used
 from actors.core.stream_events.results import PendingCall
@@ -42,6 +42,8 @@ from actors.errors import (
     JournalError,
 )
 from actors.journal.holding import Holding
+from actors.journal.log import Replay
+from actors.provider.backend import Resolver
 from actors.runtime.passive import LOGGED, Closing, Over, Passive, logged
 from actors.runtime.session_actors import SessionActors, SessionSetup
 from actors.runtime.session_host import SessionHost
@@ -173,7 +175,7 @@ class Activation:
         self.host.taken_up(self)
         self.holding.count("objects", OBJECTS)
         self._now = SessionActors(self._setup, kept, self._waits, self.pending)
-        if kept.made is not None:
+        if kept.replay is not None:
             self.host.reuse.hits += 1
         elif kept.dropped:
             self.host.reuse.rebuild()
@@ -201,19 +203,20 @@ class Activation:
             self.suspend,
         )
 
-    def recall(self, state: SessionState, lanes: Lanes) -> None:
-        """Take what was made of the session's log elsewhere: nothing is open in it but a turn that waits."""
+    def recall(self, replay: Replay, resolver: Resolver) -> None:
+        """Keep the log as it was read for the next use."""
+        state = replay.state
         self._waits = pending(state, state.ledger)
         self.record.enter("awaiting" if self._waits else "idle")
         self.holding.count("messages", state.size)
         self.holding.count("calls", state.ledger.size)
         self.holding.count("objects", OBJECTS)
-        self._sleep(Passive((state, lanes)))
+        self._sleep(Passive(replay, resolver=resolver))
 
     def _sleep(self, kept: Passive) -> None:
         """Have no actors from now on, and in memory only what is kept."""
         self._now = kept
-        if kept.made is None:
+        if kept.replay is None:
             self._release()
         else:
             self.host.passivated(self)

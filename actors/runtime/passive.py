@@ -3,8 +3,9 @@
 import anyio
 from msgspec import Struct
 
-from actors.core.session.state import Lanes, SessionState
 from actors.errors import Fenced
+from actors.journal.log import Replay
+from actors.provider.backend import Resolver
 from actors.provider.choosing import Affinity
 
 
@@ -12,14 +13,16 @@ class Passive(Struct, frozen=True):
     """A session without actors.
 
     Args:
-        made: What was made of its log, lanes last; None if that has to be done again.
+        replay: Its log, folded; None if the log has to be read again.
         affinity: What binds the session to members of pools; None if nothing does.
-        dropped: Whether `made` was there, and had to make room.
+        dropped: Whether `replay` was there, and had to make room.
+        resolver: What its targets mean. Sessions share it, but it is made again if none keeps it.
     """
 
-    made: tuple[SessionState, Lanes] | None = None
+    replay: Replay | None = None
     affinity: Affinity | None = None
     dropped: bool = False
+    resolver: Resolver | None = None
 
 
 LOGGED, DROPPED = Passive(), Passive(dropped=True)

@@ -7,18 +7,17 @@ Whoever claims it is its only writer from then on. What its log leaves open is c
 from contextvars import copy_context
 from typing import Any
 
-from msgspec import Struct
-
 from actors.core.log.events import Event, Opened
 from actors.core.session.closing import breaks_off
-from actors.core.session.state import Lanes, SessionState
+from actors.core.session.state import SessionState
 from actors.core.values.content import Message
 from actors.core.values.packed import pack
 from actors.errors import ConfigError, JournalDamaged, SessionClosed, SessionUnknown
 from actors.journal.journal_actor import JournalCommand
-from actors.journal.log import folded
+from actors.journal.log import Replay, read_replay
 from actors.journal.pages import read_log
 from actors.kernel import Ref
+from actors.provider.backend import Resolver
 from actors.runtime.activation import Activation
 from actors.runtime.session_host import SessionHost
 from actors.session.output import Output, output_of
@@ -26,27 +25,14 @@ from actors.session.pending import PendingAsks, Submit
 from actors.session.streams import AnswerSink
 
 
-class Recalled(Struct, frozen=True):
-    """What the log of a session says: its first event, what it folds to."""
-
-    opened: Opened
-    state: SessionState
-    lanes: Lanes
-
-
-async def read(journal: Ref[JournalCommand], session: str, *, anew: bool = False) -> list[Event]:
+async def read(journal: Ref[JournalCommand], session: str) -> list[Event]:
     """Return the events of a session's log.
-
-    Args:
-        journal: Who reads it.
-        session: Whose log.
-        anew: The caller is its writer, and goes on from there.
 
     Raises:
         SessionUnknown: There is none.
         JournalError: It cannot be read.
     """
-    events = await read_log(journal, session, anew=anew)
+    events = await read_log(journal, session)
     if not events:
         raise unknown(session)
     return events
@@ -59,22 +45,25 @@ def unknown(session: str) -> SessionUnknown:
     )
 
 
-async def recalled(host: SessionHost, session: str) -> Recalled:
-    """Return what the log of a claimed session says.
+async def resumable_replay(host: SessionHost, session: str) -> tuple[Opened, Replay]:
+    """Return the first event and the replay of a claimed session's log.
 
     Raises:
-        JournalDamaged: It does not begin as a session's log does.
-        SessionClosed: Its last event is its end.
+        SessionUnknown: It has no log.
+        JournalDamaged: The log does not begin as a session's log does.
+        SessionClosed: The session was closed for good.
+        JournalError: The log cannot be read.
     """
-    events = await read(host.journal, session, anew=True)
-    if not isinstance(opened := events[0], Opened):
+    replay = await read_replay(host.journal, session, host.rules)
+    if not replay.seq:
+        raise unknown(session)
+    if replay.opened is None:
         raise JournalDamaged(
             f"Session {session!r}: its log does not begin with 'opened'", session=session, number=1
         )
-    state, lanes = await folded(events, host.rules)
-    if state.closed:
+    if replay.state.closed:
         raise SessionClosed(f"Session {session!r} was closed for good; fork it, or open another")
-    return Recalled(opened, state, lanes)
+    return replay.opened, replay
 
 
 def form_of(state: SessionState, output: Any) -> Output[Any] | None:  # Any: a type or JSON; its values
@@ -92,7 +81,7 @@ def form_of(state: SessionState, output: Any) -> Output[Any] | None:  # Any: a t
 
 
 async def taken_up(
-    activation: Activation, log: Recalled, form: Output[Any] | None
+    activation: Activation, replay: Replay, resolver: Resolver, form: Output[Any] | None
 ) -> None:  # Any: its values
     """Let a session go on from its log; return when nothing is open but a turn that waits, or goes on.
 
@@ -103,13 +92,13 @@ async def taken_up(
         SessionClosed: It could not be brought so far, and has ended.
         JournalError: What closes it cannot be written.
     """
-    if not breaks_off(log.state):
-        activation.recall(log.state, log.lanes)
+    activation.recall(replay, resolver)
+    if not breaks_off(replay.state):
         activation.pending = None if form is None else PendingAsks(activation.host.most_waiting, form=form)
         return
     sink = AnswerSink(lambda: SessionClosed(f"Session {activation.name!r} could not be resumed: it crashed"))
     lost = Submit(pack(Message("human")), sink, copy_context())
     activation.pending = PendingAsks(activation.host.most_waiting, current=lost, form=form)
     activation.activate()
-    if log.state.pause is None:
+    if replay.state.pause is None:
         await sink.outcome()

@@ -9,6 +9,7 @@ import anyio
 from msgspec import Struct
 
 from actors.core.data.form import replace
+from actors.core.session.closing import breaks_off
 from actors.core.session.state import UNREAD, Lanes, SessionState
 from actors.core.settings.spending import Used
 from actors.core.stream_events.results import PendingCall
@@ -16,7 +17,7 @@ from actors.core.turn.batch import Approve
 from actors.core.turn.bounds import Bounds
 from actors.errors import ActorStopped, Draining, Fenced, JournalError
 from actors.journal.holding import Holding
-from actors.journal.log import Generation
+from actors.journal.log import Generation, Replay
 from actors.kernel import Group, Ref, Restart
 from actors.ledger.ledger_actor import LedgerActor, LedgerCommand
 from actors.provider.choosing import Affinity
@@ -97,7 +98,13 @@ class SessionActors:
         host = setup.host
         self._host, self._name, self._approve, self._bounds = host, setup.name, setup.approve, setup.bounds
         self._on_ended, self._on_suspended = setup.on_ended, setup.on_suspended
-        self._state, self._lanes = kept.made or host.recalled(setup.name)
+        self._state, self._lanes, self._replay = (
+            UNREAD,
+            Lanes(host.rules),
+            kept.replay or host.replay(setup.name),
+        )
+        if self._replay is not None and not breaks_off(self._replay.state):
+            self._state, self._lanes, self._replay = self._replay.state, self._replay.lanes, None
         self._affinity = kept.affinity or Affinity()
         self._waits = waits
         self._made: SessionActor | None = None
@@ -174,7 +181,7 @@ class SessionActors:
         affinity = session.affinity or None
         if not (renderer.lanes.bindings() or self._host.is_durable):
             return logged(affinity)
-        return Passive((replace(session.state, ledger=ledger.known.ledger), renderer.lanes), affinity)
+        return Passive(Replay(replace(session.state, ledger=ledger.known.ledger), renderer.lanes), affinity)
 
     @property
     def resumable(self) -> PendingAsks | None:
@@ -228,7 +235,8 @@ class SessionActors:
     def _ledger_actor(self) -> LedgerActor:
         """Return the ledger, which is made first; made of nothing, it begins a generation that reads the log."""
         if not self._state.session:
-            self._generation = self._generation.following
+            replay, self._replay = self._replay, None
+            self._generation = self._generation.following(replay)
         return LedgerActor(self._name, self._state.ledger, self._host.journal, self._generation)
 
     def _renderer_actor(self) -> RendererActor:

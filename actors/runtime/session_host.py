@@ -17,8 +17,7 @@ from msgspec import Struct, field
 
 from actors import telemetry
 from actors.core.log.events import Event
-from actors.core.session.closing import breaks_off
-from actors.core.session.state import Lanes, Rules, SessionState, rebuilt
+from actors.core.session.state import Rules, rebuilt
 from actors.core.stats.measures import AskCounts, ToolMeasures
 from actors.core.stats.stats import LoopLag
 from actors.core.stream_events.results import TurnResult
@@ -34,7 +33,7 @@ from actors.errors import (
 )
 from actors.journal.holding import HeldBytes
 from actors.journal.journal_actor import BATCH, Beat, JournalCommand, ReleaseSession
-from actors.journal.log import SLICE
+from actors.journal.log import SLICE, Replay, replay_of
 from actors.journal.outage import LAG, JournalMeter
 from actors.journal.readers import Readers
 from actors.journal.storage import Storage
@@ -177,19 +176,15 @@ class SessionHost(Struct):
             next(iter(self.passive.values())).drop()
             self.reuse.dropped += 1
 
-    def recalled(self, session: str) -> tuple[SessionState, Lanes]:
-        """Return what a session's log says, if it can be read now, is short and does not break off.
-
-        Else its actors read it, as after a crash.
-        """
+    def replay(self, session: str) -> Replay | None:
+        """Return the replay of a session's log if it is short and in memory; else its actors read it."""
         events: list[Event] = []
         if not self.storage.blocking:
             # what is wrong the journal says, when it reads once more
             events = call_host(partial(self.storage.read, session), lambda _: [])
-        if len(events) > SLICE:  # they do it slice by slice
-            return rebuilt((), self.rules)
-        state, lanes = rebuilt(events, self.rules)
-        return rebuilt((), self.rules) if breaks_off(state) else (state, lanes)
+        if not events or len(events) > SLICE:  # they do it slice by slice
+            return None
+        return replay_of(events, *rebuilt(events, self.rules))
 
     def used(self, activation: Hosted) -> None:
         """Note that a session is used now. If too many have actors, put some away that have nothing to do."""

@@ -35,18 +35,18 @@ from actors.errors import (
 from actors.journal.journal_actor import Append, DeleteLog, ReadLog
 from actors.journal.storage import Claim
 from actors.journal.storage.directory import StoredSession
-from actors.provider.resolver import check_priced
+from actors.provider.resolver import Resolver, check_priced
 from actors.runtime.activation import Activation
 from actors.runtime.claims import claim_existing, claim_session, drafts
 from actors.runtime.deletion import delete_logs, delete_unused, was_used_before
 from actors.runtime.handle import Session
 from actors.runtime.handles import OpenSessions
 from actors.runtime.opening import below_caller, opened_for
-from actors.runtime.resuming import Recalled, form_of, read, recalled, taken_up, unknown
+from actors.runtime.resuming import form_of, read, resumable_replay, taken_up, unknown
 from actors.runtime.session_host import Hosted, SessionHost
 from actors.scheduler.executor import is_inside
 from actors.session.imported import opened_on
-from actors.session.output import Output
+from actors.tools import Toolset
 from actors.tools.toolsets import Item
 
 SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
@@ -202,13 +202,12 @@ class Sessions:
         try:
             opened = opened_on(name, target, history)
             opened = replace(opened, key=self.draw_key(), above=opened_for(), **asdict(fields))
-            activation = await self._equipped(host, opened, fence, equipped)
+            activation, resolver = await self._equipped(host, opened, fence, equipped)
         except BaseException:
             self._give_up(host, name, fence)
             raise
         try:
-            preamble = host.resolver(activation.tools, opened.system).preamble
-            await host.journal.ask(Append(name, fence, (replace(opened, preamble=preamble),)))
+            await host.journal.ask(Append(name, fence, (replace(opened, preamble=resolver.preamble),)))
         except Exception:
             self._end(activation)
             raise
@@ -253,32 +252,28 @@ class Sessions:
         try:
             if not claim.last:
                 raise unknown(name)
-            log = await recalled(host, name)
-            _check_tenant(name, log.opened.tenant, tenant)
-            form = form_of(log.state, equipped.output)
+            opened, replay = await resumable_replay(host, name)
+            state = replay.state
+            _check_tenant(name, opened.tenant, tenant)
+            form = form_of(state, equipped.output)
             opened = replace(
-                log.opened,
-                system=log.state.history.system if system is ... else system,
-                target=target or log.state.target,
+                opened,
+                system=state.history.system if system is ... else system,
+                target=target or state.target,
             )
             # An open turn goes on in its own dialect, whatever the target takes now.
-            fits = log.state.pause is None
-            activation = await self._equipped(host, opened, claim.fence, equipped, fits=fits)
-            return await self._resumed(activation, log, target, form)
+            fits = state.pause is None
+            activation, resolver = await self._equipped(host, opened, claim.fence, equipped, fits=fits)
+            async with self._opened(activation) as session:
+                await taken_up(activation, replay, resolver, form)
+                if target not in (None, state.target):
+                    await session.switch(target)
+            return session
         finally:
             if name in self._open:
                 self._free(name)
             else:
                 self._give_up(host, name, claim.fence)
-
-    async def _resumed(
-        self, activation: Activation, log: Recalled, target: str | None, form: Output[Any] | None
-    ) -> Session:  # Any: its values
-        async with self._opened(activation) as session:
-            await taken_up(activation, log, form)
-            if target not in (None, log.state.target):
-                await session.switch(target)
-        return session
 
     @asynccontextmanager
     async def _opened(self, activation: Activation) -> AsyncGenerator[Session]:
@@ -293,16 +288,19 @@ class Sessions:
 
     async def _equipped(
         self, host: SessionHost, opened: Opened, fence: int, equipped: Equipped, *, fits: bool = True
-    ) -> Activation:
-        """Return a session that is claimed, its toolsets open, without actors yet."""
+    ) -> tuple[Activation, Resolver]:
+        """Return a session that is claimed, its toolsets open, without actors yet; and what targets mean to it."""
         target, system, tenant, budget = opened.target, opened.system, opened.tenant, opened.budget
         bounds = host.bounds.heeding(equipped.on_repeat)
-        offer = await host.toolsets.open(
-            equipped.tools,
-            lambda made: check_priced(host.resolver(made, system), target, tenant, budget, fits=fits),
-        )
+        resolvers = list[Resolver]()
+
+        def check(tools: Toolset) -> None:
+            resolvers.append(host.resolver(tools, system))
+            check_priced(resolvers[0], target, tenant, budget, fits=fits)
+
+        offer = await host.toolsets.open(equipped.tools, check)
         approve, deps = equipped.approve, equipped.deps
-        return Activation(opened, fence, host, offer, approve, deps, below_caller(), bounds)
+        return Activation(opened, fence, host, offer, approve, deps, below_caller(), bounds), resolvers[0]
 
     async def fork(self, host: SessionHost, source: str, at: int | None, given: str | None) -> str:
         """Write a log that goes on from another's; return its id. See `Runtime.journal.fork`."""

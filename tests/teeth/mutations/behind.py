@@ -32,7 +32,7 @@ MUTATIONS = (
     Mutation(
         "behind: whoever forks a session reads its log as its writer",
         "actors/runtime/resuming.py:read",
-        "read_log(journal, session, anew=anew)",
+        "read_log(journal, session)",
         "read_log(journal, session, anew=True)",
         (f"{FAILOVER}::test_a_fork_of_a_session_whose_log_went_back_names_no_loss_ahead_of_its_writer",),
     ),

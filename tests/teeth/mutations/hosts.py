@@ -41,7 +41,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "hosts: a session with an open turn is refused by what its target takes now",
         "actors/runtime/sessions.py:Sessions._go_on",
-        "log.state.pause is None",
+        "state.pause is None",
         "True",
         (f"{OWN}::test_an_open_turn_goes_on_where_a_new_one_could_not_begin",),
     ),

@@ -269,7 +269,7 @@ MUTATIONS = (
     ),
     Mutation(
         "loop lag: a long log in memory is folded in one go",
-        "actors/runtime/session_host.py:SessionHost.recalled",
+        "actors/runtime/session_host.py:SessionHost.replay",
         "len(events) > SLICE",
         "False",
         (f"{LAG}::test_a_session_with_a_long_log_that_is_used_again_is_folded_slice_by_slice",),

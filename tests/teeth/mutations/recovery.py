@@ -24,8 +24,8 @@ MUTATIONS = (
     Mutation(
         "recovery: what a log leaves open is taken for a session at rest",
         "actors/runtime/resuming.py:taken_up",
-        "not breaks_off(log.state)",
-        "log.state.session",
+        "not breaks_off(replay.state)",
+        "replay.state.session",
         (f"{RESUME}::test_a_log_that_breaks_off_is_closed_before_anything_else_happens",),
     ),
     Mutation(
