@@ -228,7 +228,7 @@ class BlockingSession:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._runtime._wait(self._session._activation.give_back)
+        self._runtime._wait(self._session._lifecycle.give_back)
 
     @property
     def target(self) -> str:

@@ -63,7 +63,7 @@ async def woken(file: Path, count: int) -> list[float]:
     async with hosted(limits, storage_at(file, "process")) as runtime:
         sessions = [await runtime.resume(f"s{number}", tools=[SEARCH]) for number in range(count)]
         for session in (*sessions, *sessions):  # the last ones that were resumed are not asleep at first
-            before = session._activation.holding.total
+            before = session._lifecycle.holding.total
             began = time.process_time()
             await session.ledger()
             if not before:

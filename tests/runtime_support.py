@@ -134,10 +134,10 @@ async def assert_rebuilds(runtime: Runtime, session: Session) -> None:
     As it is; after its actors were put away, if they can be; and after all but its log was dropped.
     """
     await _assert_rebuilds(runtime, session)
-    if session._activation.passivate():
+    if session._lifecycle.passivate():
         await _assert_rebuilds(runtime, session)
-    if session._activation.passivate():
-        session._activation.drop()
+    if session._lifecycle.passivate():
+        session._lifecycle.evict()
         await _assert_rebuilds(runtime, session)
 
 

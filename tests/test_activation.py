@@ -12,7 +12,6 @@ from actors.core.log.events import Closed, SwitchApplied
 from actors.core.values.content import Message, Text, ToolCall, ToolResult
 from actors.errors import SessionClosed
 from actors.journal.storage import Storage
-from actors.runtime import passive
 from actors.runtime.handle import Session
 from actors.runtime.runtime import Runtime
 from actors.testing import Call, Say, Think, Turn
@@ -109,14 +108,13 @@ async def test_what_a_session_sends_is_the_same_bytes_whatever_was_kept_of_it_be
         """Let it keep its actors."""
 
     async def passivated(session: Session) -> None:
-        await settled(session._activation.passivate)
-        assert isinstance(kept := session._activation._now, passive.Passive)
-        assert kept.replay is not None
+        await settled(session._lifecycle.passivate)
+        assert session._lifecycle.state == "folded"
 
     async def dropped(session: Session) -> None:
         await passivated(session)
-        session._activation.drop()
-        assert session._activation._now is passive.DROPPED
+        session._lifecycle.evict()
+        assert session._lifecycle.state == "stored"
 
     messages = [*SAID, Message("tool", [ToolResult("hist_tool_1", "text")])]
     bodies = [await sent(between, messages=messages) for between in (nothing, passivated, dropped)]
@@ -166,7 +164,7 @@ async def test_a_session_with_an_ask_in_flight_keeps_its_actors() -> None:
         async with session.stream("Do it.") as events:
             await gate.started("a")
             await use(other, 5)
-            assert not session._activation.passivate()
+            assert not session._lifecycle.passivate()
             assert active(runtime) == {session.id, other.id}
             gate.open("a")
             assert [event.type async for event in events][-1] == "complete"
@@ -183,11 +181,11 @@ async def test_a_tool_that_still_runs_keeps_its_sessions_actors_and_its_late_res
         session = await runtime.open("a", tools=[shielded(begun, released)])
         await cancel_when(session, begun.wait)
         await anyio.wait_all_tasks_blocked()
-        kept = not session._activation.passivate()
+        kept = not session._lifecycle.passivate()
         released.set()  # before anything can fail: nobody else would let the tool go
         assert kept
         assert (await recorded(session, "hist_tool_1")).completion is not None
-        await settled(session._activation.passivate)
+        await settled(session._lifecycle.passivate)
         assert (await recorded(session, "hist_tool_1")).completion is not None
         await assert_goes_on(session, server)
 
@@ -201,9 +199,9 @@ async def test_a_session_whose_event_is_being_written_keeps_its_actors() -> None
                 tasks.start_soon(session.switch, "b")
                 await storage.begun.wait()
                 scope.cancel()  # nobody waits for the answer any more
-        assert not session._activation.passivate()
+        assert not session._lifecycle.passivate()
         storage.freed.set()
-        await settled(session._activation.passivate)
+        await settled(session._lifecycle.passivate)
         assert (await session.ask("Who?")).served_by.backend == "b"
 
 
@@ -217,7 +215,7 @@ async def test_after_a_crash_a_session_is_put_away_and_woken_like_any_other(whic
         session = await runtime.open("a", tools=[gate.tool])
         assert (await session.ask("Do it.")).status == "complete"
         for _ in range(2):
-            await settled(session._activation.passivate)
+            await settled(session._lifecycle.passivate)
             await crash(session, which)
             await assert_goes_on(session, server)
         await assert_rebuilds(runtime, session)
@@ -229,8 +227,8 @@ async def test_a_session_that_has_no_actors_when_its_runtime_is_left_has_ended(u
         session = await runtime.open("a")
         if used:
             await session.ask("Hello?")
-            await settled(session._activation.passivate)
-        runtime._sessions._open.pop(session.id)  # comparing it would make its actors
+            await settled(session._lifecycle.passivate)
+        runtime._registry.open.pop(session.id)  # comparing it would make its actors
     calls: list[Callable[[], Awaitable[object]]] = [lambda: session.ask("Still there?"), session.history]
     for call in calls:
         with pytest.raises(SessionClosed):
@@ -241,7 +239,7 @@ async def test_a_session_that_has_no_actors_when_its_runtime_is_left_has_ended(u
 async def test_where_its_caches_are_warm_is_known_after_a_session_was_put_away() -> None:
     async with hosting(a=openai()) as runtime:
         session = await runtime.open("a")
-        session._activation.activate()._affinity.sent["a"] = (1.0, 9)
+        session._lifecycle.activate().affinity.sent["a"] = (1.0, 9)
         await use(session)
-        await settled(session._activation.passivate)
-        assert session._activation.activate()._affinity.sent == {"a": (1.0, 9)}
+        await settled(session._lifecycle.passivate)
+        assert session._lifecycle.activate().affinity.sent == {"a": (1.0, 9)}

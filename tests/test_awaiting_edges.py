@@ -162,8 +162,8 @@ async def test_a_key_that_is_gone_when_a_turn_goes_on_fails_it_with_every_call_c
         session = await runtime.open("a", tools=[LOOK])
         await session.ask("Look.")
         if put_away:
-            assert session._activation.passivate()
-            session._activation.drop()
+            assert session._lifecycle.passivate()
+            session._lifecycle.evict()
         del environ["KEY"]
         answer = await session.provide({ONE: "found"}, check=False)
         assert answer.status == "failed"

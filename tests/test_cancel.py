@@ -422,7 +422,7 @@ class Overtaken(Ref[RendererCommand], kw_only=True):
 async def test_a_turn_whose_requests_are_overtaken_by_results_renders_again_and_loses_nothing() -> None:
     async with hosting(a=openai(Turn(Say("Here.")))) as runtime:
         session = await runtime.open("a")
-        session._activation.activate()
+        session._lifecycle.activate()
         life = runtime.system.cells[f"{session.id}/session"].life
         assert life is not None
         assert isinstance(life.actor, SessionActor)

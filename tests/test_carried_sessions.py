@@ -98,7 +98,7 @@ async def test_a_session_can_be_forked_at_every_event_and_what_ran_then_is_unkno
             fork = await runtime.resume(await runtime.journal.fork("trip", at), tools=[pay])
             kept = log(runtime, fork)
             assert [type(each) for each in kept[1:at]] == [type(each) for each in events[1:at]]
-            state = fork._activation.activate().state
+            state = fork._lifecycle.activate().state
             assert state.bound is None
             calls = list((await fork.ledger()).interactions())
             assert all(known.status != "pending" for known in calls)

@@ -139,7 +139,7 @@ async def test_a_turn_that_waits_for_its_caller_ends_with_the_tools_it_began_wit
         session = await runtime.open("here", tools=[outside])
         (call,) = (await session.ask("Go.")).awaiting
         assert await session.configure(tools=[look]) == Deferred("here", 1)
-        assert session._activation.passivate()
+        assert session._lifecycle.passivate()
         await session.provide({call.id: "done"})
         await session.ask("And?")
     assert offered(server) == [["outside"], ["outside"], ["look"]]
@@ -252,7 +252,7 @@ async def test_a_caller_that_goes_away_while_a_toolset_opens_changes_nothing() -
                 tasks.start_soon(leave)
                 await session.configure(tools=[bench.source()])
         assert scope.cancelled_caught
-        assert session._activation.tools.names == ("look",)
+        assert session._lifecycle.tools.names == ("look",)
         assert not [event for event in log(runtime, session) if isinstance(event, Configured)]
 
 

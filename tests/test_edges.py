@@ -117,7 +117,7 @@ async def test_a_round_nobody_waits_for_any_more_is_stopped() -> None:
                 async for event in events:
                     if event.type == "text":
                         break
-                await session._activation.close(in_order=False)  # as when it crashes too often
+                await session._lifecycle.close(in_order=False)  # as when it crashes too often
             while any(cell.life and cell.life.children for cell in runtime.system.cells.values()):
                 await anyio.lowlevel.checkpoint()
 

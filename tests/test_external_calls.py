@@ -36,11 +36,11 @@ PUT_AWAY = pytest.mark.parametrize("put_away", ["kept", "passive", "logged"])
 
 def leave(session: Session, how: str) -> None:
     """Leave a session that waits alone, put its actors away, or drop all but its log."""
-    activation = session._activation
+    lifecycle = session._lifecycle
     if how in ("passive", "logged"):
-        assert activation.passivate()
+        assert lifecycle.passivate()
     if how == "logged":
-        activation.drop()
+        lifecycle.evict()
 
 
 @MADE
@@ -211,7 +211,7 @@ async def test_a_result_for_a_tool_that_was_removed_meanwhile_is_late_and_not_un
         session = await runtime.open("a", tools=[LOOK])
         await session.ask("Look.")
         await session.cancel()
-        actors = session._activation.activate()
+        actors = session._lifecycle.activate()
         actors.equipment.tools.clear()  # as if the host had removed it
         assert (await session.provide({ONE: "found"})).status == "late"
         known = (await session.ledger()).get(ONE)
@@ -233,7 +233,7 @@ async def test_meanwhile_asks_queue_and_a_switch_is_held_until_the_turn_has_ende
                 said.append((await session.ask(words)).text)
 
             tasks.start_soon(ask, "Next?")
-            while session._activation.passivate():  # until the ask has come in: then it keeps the actors
+            while session._lifecycle.passivate():  # until the ask has come in: then it keeps the actors
                 await anyio.lowlevel.checkpoint()
             answer = await session.provide({ONE: 1, OTHER: 2})
             assert (answer.text, answer.served_by.backend) == ("Both.", "a")

@@ -14,8 +14,8 @@ from actors.core.log.events import Closed
 from actors.errors import ConfigError, HostFull, JournalUnavailable, SessionClosed, SessionExists
 from actors.journal.storage import Appended, Entry, Storage
 from actors.journal.storage.sqlite import SqliteStorage
-from actors.runtime.activation import Activation
 from actors.runtime.handle import Session
+from actors.runtime.lifecycle import SessionLifecycle
 from actors.runtime.session_host import SessionHost
 from actors.testing import Call, Say, Turn
 from actors.tools import Tool
@@ -209,9 +209,9 @@ async def test_an_open_that_may_resume_leaves_nothing_when_it_is_cancelled_at_an
         async with aclosing(cancels(work)) as moments:
             async for _ in moments:
                 with anyio.fail_after(60):
-                    await until(lambda: not runtime._sessions._reserved)
+                    await until(lambda: not runtime._registry._reserved)
                     await until(lambda: kept == "sqlite-process" or not runtime.sessions)
-                assert all(runtime.sessions[name]._activation.handles == 0 for name in runtime.sessions)
+                assert all(runtime.sessions[name]._lifecycle.handles == 0 for name in runtime.sessions)
                 await runtime.journal.delete("one")
                 await nothing_left(runtime)
 
@@ -350,7 +350,7 @@ async def test_a_session_that_was_given_back_during_a_close_that_failed_makes_pl
 ) -> None:
     begun, fails = anyio.Event(), anyio.Event()
 
-    async def fail(_: Activation) -> None:
+    async def fail(_: SessionLifecycle) -> None:
         begun.set()
         await fails.wait()
         raise JournalUnavailable("The disk is full")
@@ -362,7 +362,7 @@ async def test_a_session_that_was_given_back_during_a_close_that_failed_makes_pl
     storage, limits = FILES["sqlite-process"](tmp_path), RuntimeLimits(sessions=1)
     async with hosting(a=openai(), storage=storage, limits=limits) as runtime:
         with monkeypatch.context() as patched:
-            patched.setattr(Activation, "_write_end", fail)
+            patched.setattr(SessionLifecycle, "_write_end", fail)
             async with anyio.create_task_group() as tasks:
                 async with runtime.open("a", id="one", resume=True) as session:
                     tasks.start_soon(close, session)

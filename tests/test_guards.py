@@ -26,8 +26,8 @@ LOOK = Tool.external("look", "Looks something up, elsewhere.", {"type": "object"
 
 def put_away(session: Session) -> None:
     """Drop all of a session that waits but its log."""
-    assert session._activation.passivate()
-    session._activation.drop()
+    assert session._lifecycle.passivate()
+    session._lifecycle.evict()
 
 
 class Desk:

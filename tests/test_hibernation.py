@@ -18,7 +18,6 @@ from actors.journal.storage import PAGE, Level, LogPage, Storage
 from actors.journal.storage.memory import MemoryStorage
 from actors.kernel.cell import Cell
 from actors.runtime.handle import Session
-from actors.runtime.passive import Passive
 from actors.testing import Call, OpenAIServer, Say, Think, Turn
 from actors.tools import Tool, tool
 from tests.runtime_support import Gate, anthropic, hosting, openai
@@ -46,17 +45,15 @@ def storage(request: pytest.FixtureRequest) -> Iterator[Storage]:
 
 async def fall_asleep(session: Session) -> None:
     """Put a session away, and drop what is kept of it beside its log."""
-    activation = session._activation
-    while not activation.passivate():
+    while not session._lifecycle.passivate():
         await anyio.lowlevel.checkpoint()
-    activation.drop()
+    session._lifecycle.evict()
     assert is_asleep(session)
 
 
 def is_asleep(session: Session) -> bool:
     """Say whether nothing of a session is in memory that its log holds."""
-    now = session._activation._now
-    return isinstance(now, Passive) and now.replay is None and session._activation.holding.total == 0
+    return session._lifecycle.state == "stored" and session._lifecycle.holding.total == 0
 
 
 @pytest.mark.alternating
@@ -151,13 +148,13 @@ async def test_a_turn_that_waits_sleeps_and_is_gone_on_with(storage: Storage, br
 async def test_a_session_that_sleeps_is_still_this_hosts(storage: Storage) -> None:
     async with hosting(storage=storage, a=openai()) as runtime:
         session = await runtime.open("a", id="one")
-        fence = session._activation.fence
+        fence = session._lifecycle.fence
         await session.ask("Hello?")
         await fall_asleep(session)
         (stored,) = await runtime.journal.list()
         assert stored.owner is not None
         await session.ask("Still there?")
-        assert session._activation.fence == fence
+        assert session._lifecycle.fence == fence
 
 
 @pytest.mark.alternating
@@ -167,13 +164,13 @@ async def test_where_caches_are_warm_and_what_form_an_answer_takes_outlive_its_s
     answers = Turn(Call("look", {"n": 1})), Turn(Say('{"celsius": 21}'))
     async with hosting(storage=storage, a=openai(*answers)) as runtime:
         session = await runtime.open("a", tools=[LOOK])
-        session._activation.activate()._affinity.sent["a"] = (1.0, 9)
+        session._lifecycle.activate().affinity.sent["a"] = (1.0, 9)
         assert (await session.ask("How warm?", output=dict[str, int])).status == "awaiting"
         await fall_asleep(session)
         answer = await session.provide({session.pending[0].call.id: 21})
         assert answer.output == {"celsius": 21}
         await fall_asleep(session)
-        assert session._activation.activate()._affinity.sent["a"][1] == 9
+        assert session._lifecycle.activate().affinity.sent["a"][1] == 9
 
 
 @pytest.mark.parametrize("error", [JournalUnavailable, JournalDamaged])
@@ -233,7 +230,7 @@ def _works(request: dict[str, Any]) -> Turn:
 
 def _rests(session: Session) -> bool:
     """Say whether all actors of a session are idle."""
-    acting = session._activation.actors
+    acting = session._lifecycle.actors
     return acting is None or all(isinstance(ref, Cell) and ref.idle for ref in acting._all)
 
 
@@ -302,14 +299,15 @@ async def test_while_busy_sessions_hold_all_the_memory_nothing_new_is_taken_in(s
 async def test_logs_in_memory_count_and_sleeping_frees_only_what_was_made_of_them() -> None:
     async with hosting(limits=RuntimeLimits(memory=100_000), a=openai(), b=openai()) as runtime:
         session = await runtime.open("a", messages=[Message("human", (Text(LONG),))])
+        session._lifecycle.evict()
         said = runtime.stats().memory
         assert len(pack(Message("human", (Text(LONG),)))) == said
         await session.ask("Hello?")
         await anyio.wait_all_tasks_blocked()
         assert runtime.stats().memory > 2 * said
-        while not session._activation.passivate():
+        while not session._lifecycle.passivate():
             await anyio.lowlevel.checkpoint()
-        session._activation.drop()
+        session._lifecycle.evict()
         assert said < runtime.stats().memory < said + 1000
         other = await runtime.open("b", messages=[Message("human", (Text(LONG * 3),))])
         with pytest.raises(HostFull, match="Close some, or keep logs in a file"):

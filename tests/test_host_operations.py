@@ -100,7 +100,7 @@ async def test_leaving_closes_the_turns_in_flight_in_the_log() -> None:
         await gate.started("a")
         while not silent.received:
             await anyio.lowlevel.checkpoint()
-        runtime._sessions.clear()  # they cannot be compared while they move
+        runtime._registry.open.clear()  # they cannot be compared while they move
     for name in ("a", "silent"):
         assert [event.status for event in storage.read(name) if isinstance(event, TurnEnded)] == ["cancelled"]
 
@@ -315,7 +315,7 @@ async def test_a_session_knows_its_target_also_after_a_switch_and_at_rest() -> N
         assert session.target == "a"
         await session.switch("b")
         assert session.target == "b"
-        assert session._activation.passivate()
+        assert session._lifecycle.passivate()
         assert (session.target, session.busy) == ("b", False)
 
 

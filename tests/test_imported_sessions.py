@@ -32,7 +32,7 @@ async def test_a_session_keeps_what_its_door_found_and_so_does_its_log() -> None
         session = await runtime.open("a", messages=history)
         assert (await session.history()).report == history.report
         assert (await session.ask("And?")).text == "Yes."
-        assert session._activation.passivate()  # its actors are put away, as those of an idle session are
+        assert session._lifecycle.passivate()  # its actors are put away, as those of an idle session are
         assert (await session.history()).report == history.report
         assert (await session.ask("And?")).text == "No."
         assert (await session.history()).system == "Be brief."

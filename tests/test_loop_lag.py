@@ -17,7 +17,7 @@ from actors.core.session.state import Folding, rebuilt
 from actors.core.stats.stats import LoopLag
 from actors.journal.log import SLICE, folded
 from actors.kernel.turnstile import WIDTH
-from actors.runtime.sessions import Sessions
+from actors.runtime.claims import Claims
 from actors.telemetry.prometheus import PrometheusCollector
 from actors.transport.connection import Connection
 from benchmarks.turn import SEARCH, TARGET, hosted
@@ -82,7 +82,7 @@ async def test_of_sessions_that_are_opened_and_asked_together_few_begin_between_
 ) -> None:
     async with hosted() as runtime:
         with anyio.fail_after(60), counting_polls() as opened:
-            monkeypatch.setattr(Sessions, "_claimed", noting(opened, Sessions._claimed))
+            monkeypatch.setattr(Claims, "new", noting(opened, Claims.new))
             sessions = await _opened_together(runtime)
         with anyio.fail_after(60), counting_polls() as asked:
             monkeypatch.setattr(Session, "_hand_in", noting(asked, Session._hand_in))
@@ -167,7 +167,7 @@ async def test_a_session_with_a_long_log_that_is_used_again_is_folded_slice_by_s
         session = await runtime.open(TARGET, tools=[SEARCH])
         while len(runtime.storage.read(session.id)) <= 2 * SLICE:
             assert (await session.ask("Search.")).status == "complete"
-        while not session._activation.passivate():
+        while not session._lifecycle.passivate():
             await anyio.lowlevel.checkpoint()
         runtime._running().drop_oldest(0)
         fold = Folding.take

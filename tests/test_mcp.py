@@ -294,9 +294,9 @@ async def test_a_server_of_the_configuration_is_named_and_its_secrets_are_variab
     """)
     async with noting() as notes, Runtime(tmp_path / "actors.toml", environ=environment(notes)) as runtime:
         one, two = [await runtime.open("a", tools=["ref"]) for _ in range(2)]
-        said = [(tool.name, tool.approval) for tool in one._activation.tools]
+        said = [(tool.name, tool.approval) for tool in one._lifecycle.tools]
         assert said == [("add", "allow"), ("pid", "deny")]
-        assert one._activation.configuration.offer.owners == two._activation.configuration.offer.owners
+        assert one._lifecycle.configuration.offer.owners == two._lifecycle.configuration.offer.owners
         with pytest.raises(UnknownTarget, match=r"No MCP server 'fra' in actors.toml; there are: ref, far"):
             await runtime.open("a", tools=["fra"])
         with pytest.raises(MissingKey, match="MCP server 'far' needs the environment variable FAR_TOKEN"):

@@ -243,7 +243,7 @@ async def test_a_session_is_counted_at_what_it_is_whatever_becomes_of_its_actors
         assert stages(runtime) == (0, 0, 1)
         await session.ask("Look.")
         assert stages(runtime) == (0, 1, 0)
-        assert session._activation.passivate()
+        assert session._lifecycle.passivate()
         assert stages(runtime) == (0, 1, 0)
         await session.provide({CallId("hist_tool_1"): "found"})
         assert stages(runtime) == (0, 0, 1)

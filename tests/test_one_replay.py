@@ -4,13 +4,16 @@ from dataclasses import dataclass
 
 import pytest
 
+from actors.core.data.chunked import item_count, up_to
 from actors.core.log.events import Started
 from actors.core.session.state import Folding
+from actors.errors import JournalBehind
 from actors.journal.storage import PAGE, LogPage
 from actors.journal.storage.memory import MemoryStorage
 from actors.provider.resolver import BackendResolver
 from actors.testing import Call, Say, Turn
-from tests.runtime_support import Gate, openai
+from tests.runtime_support import Gate, hosting, openai
+from tests.test_rebuild import crash
 from tests.test_resume import cut_off, have, serving
 
 pytestmark = pytest.mark.anyio
@@ -87,3 +90,20 @@ async def test_the_first_ask_of_a_resumed_session_reads_nothing_again(counts: Co
             session = await runtime.resume("trip")
             assert (await session.ask("And now?")).text == "Still here."
             assert (storage.reads, counts.folds, counts.resolvers) == (1, 1, 1)
+
+
+async def test_the_target_is_the_one_of_the_log_after_the_log_went_back() -> None:
+    async with hosting(a=openai(), b=openai()) as runtime:
+        session = await runtime.open("a")
+        await session.history()  # makes its actors
+        await session.switch("b")
+        assert session.target == "b"
+        storage = runtime.storage
+        assert isinstance(storage, MemoryStorage)
+        written = storage._logs[session.id]
+        storage._logs[session.id] = up_to(written, item_count(written) - 1)
+        await crash(session, "session")
+        with pytest.raises(JournalBehind):
+            await session.history()
+        await session.history()
+        assert session.target == "a"

@@ -124,14 +124,14 @@ async def test_of_a_session_that_was_put_away_nothing_is_in_memory_that_its_log_
     async with hosting(a=anthropic(*DONE), storage=storage) as runtime:
         session = await runtime.open("a", id="one")
         await session.ask("Hello.")
-        actors = session._activation.actors
+        actors = session._lifecycle.actors
         assert actors is not None
         made = ref(actors._acting)
         storage.at = 0
         with pytest.raises(JournalUnavailable):
             await session.ask("And?")
         for _ in range(1000):
-            if session._activation.actors is None:
+            if session._lifecycle.actors is None:
                 break
             await anyio.lowlevel.checkpoint()
         gc.collect()
@@ -140,7 +140,7 @@ async def test_of_a_session_that_was_put_away_nothing_is_in_memory_that_its_log_
         storage.works()
         assert (await session.ask("And now?")).status == "complete"
         gc.collect()
-        assert session._activation.actors is actors
+        assert session._lifecycle.actors is actors
         assert actors._generation._replay is None  # what its actors went on from is theirs alone
 
 
@@ -263,7 +263,7 @@ async def test_what_is_asked_of_an_idle_session_is_refused_and_it_is_as_it_was(
         assert session.target == "a"
         assert await session.history() == before  # it can be read all the same
         storage.works()
-        assert [each.name for each in session._activation.tools] == ["work", "look_up"]
+        assert [each.name for each in session._lifecycle.tools] == ["work", "look_up"]
         assert (await session.ask("And now?")).status == "complete"
         assert (await session.history()).since(0)[: before.length] == before.since(0)
         assert await session.ledger() == ledger

@@ -176,8 +176,8 @@ async def test_a_session_goes_on_from_where_it_began_whatever_others_ask_and_whi
 
         first, second = await runtime.open("pool"), await runtime.open("pool")
         assert [await served(first), await served(second), await served(second)] == ["a", "b", "c"]
-        assert first._activation.passivate()
-        first._activation.drop()
+        assert first._lifecycle.passivate()
+        first._lifecycle.evict()
         assert await served(first) == "b"
         third = await runtime.open("a")  # it comes to the pool later, and begins there behind the others
         await served(third)

@@ -17,7 +17,6 @@ from actors.errors import Fenced, JournalBehind, JournalUnavailable
 from actors.journal.journal_actor import JournalActor, ReadLog
 from actors.journal.storage import Entry, LogPage
 from actors.journal.storage.postgres import PostgresStorage
-from actors.runtime.activation import Suspended
 from actors.runtime.handle import Session
 from actors.strict.server import LoopbackServer
 from actors.testing import Say, Turn
@@ -321,7 +320,7 @@ async def test_a_session_that_was_suspended_before_a_failover_goes_on_at_its_sec
             outage.setattr(storage, "append", _unavailable)
             with pytest.raises(JournalUnavailable):
                 await session.ask("Third.")
-        assert isinstance(session._activation._now, Suspended)
+        assert session._lifecycle.state == "suspended"
         await anyio.to_thread.run_sync(standby.promote)
         with pytest.raises(JournalBehind) as raised:
             await session.ask("Fourth.")

@@ -72,7 +72,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 def deleting(runtime: Runtime) -> DeleteUnused:
     """Return what deletes the sessions of a runtime."""
-    return partial(runtime.journal._delete_unused, runtime._running())
+    return runtime.journal._removal(runtime._running()).delete_unused
 
 
 def retention(runtime: Runtime, clock: Clock) -> Retention:
@@ -377,7 +377,7 @@ async def test_other_sessions_go_on_between_two_that_are_deleted(storage: Storag
             at_rest(storage, f"s{number}", tenant="t")
 
         async def delete(name: str, before: float | None) -> Collection[str]:
-            deleted = await runtime.journal._delete_one(name, before)
+            deleted = await runtime.journal._removal(runtime._running()).delete(name, before)
             assert (await session.ask("Well?")).text == "Yes."
             return deleted
 
@@ -399,7 +399,7 @@ async def test_a_session_that_is_used_after_it_was_listed_is_not_deleted_for_its
             if "used" not in runtime.sessions:
                 session = await runtime.resume("used", target="a")
                 assert (await session.ask("Well?")).text == "Yes."
-            return await runtime.journal._delete_one(name, before)
+            return await runtime.journal._removal(runtime._running()).delete(name, before)
 
         deletion = await delete_all(runtime._running().journal, delete, (), None, clock.now - DAY)
         assert deletion.sessions == ("old",)

@@ -57,8 +57,8 @@ def sent(server: LoopbackServer) -> list[str]:
 async def waiting(session: Session, count: int) -> None:
     """Wait until an ask of the session is in flight, and so many wait behind it."""
     while True:
-        actors = session._activation.actors
-        if actors is not None and session.busy and len(actors._pending.waiting) == count:
+        actors = session._lifecycle.actors
+        if actors is not None and session.busy and len(actors.pending.waiting) == count:
             return
         await anyio.lowlevel.checkpoint()
 
@@ -75,12 +75,12 @@ async def test_later_messages_leave_the_history_and_every_lane_begins_an_epoch()
         await session.switch("claude")
         last = (await talk(session, "Second?", "Third?"))[-1]
         assert (first.turn, last.turn) == (1, 3)
-        used, known = session._activation.activate().state.used, await session.ledger()
+        used, known = session._lifecycle.activate().state.used, await session.ledger()
         assert await session.rewind(to=first.turn) == 5
         assert await session.rewind(to=first.turn) == 0  # going there twice is going once
         assert await texts(session) == ["First?", "Done."]
         assert await session.ledger() == known
-        assert session._activation.activate().state.used == used
+        assert session._lifecycle.activate().state.used == used
         assert session.target == "claude"
         answers = await talk(session, "Fourth?")
         await session.switch("gpt")
@@ -359,7 +359,7 @@ async def test_a_rewind_that_has_nothing_to_do_writes_nothing_though_the_tools_a
         with pytest.raises(ConfigError):
             await resumed.rewind(to=2)
         assert log(runtime, resumed) == before
-        assert resumed._activation.passivate()
+        assert resumed._lifecycle.passivate()
         await talk(resumed, "Second?")
 
 

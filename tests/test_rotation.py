@@ -66,8 +66,8 @@ async def test_sessions_that_take_turns_are_not_made_of_their_logs_again_while_t
 async def put_away(*sessions: Session) -> None:
     """Have sessions without actors, as if others had been used since."""
     for session in sessions:
-        while session._activation.actors is not None:
-            session._activation.host._passivate(session._activation)
+        while session._lifecycle.actors is not None:
+            session._lifecycle.host._passivate(session._lifecycle)
             await anyio.lowlevel.checkpoint()
 
 

@@ -175,7 +175,7 @@ async def test_leaving_a_runtime_with_turns_in_flight_ends_them_all() -> None:
         while not silent.received:
             await anyio.lowlevel.checkpoint()
         for name in runtime.sessions:  # they cannot be compared while they move
-            runtime._sessions._open.pop(name)
+            runtime._registry.open.pop(name)
     assert ends == ["cancelled", "cancelled"]
     for stored in runtime.storage.sessions():
         assert isinstance(runtime.storage.read(stored.id)[-1], TurnEnded)
@@ -227,7 +227,7 @@ async def test_leaving_a_runtime_does_not_wait_for_a_tool_that_blocks_its_thread
             async with session.stream("Do it."):
                 while not begun.is_set():
                     await anyio.lowlevel.checkpoint()
-                runtime._sessions._open.pop(session.id)  # it cannot be compared while it moves
+                runtime._registry.open.pop(session.id)  # it cannot be compared while it moves
         assert not released.is_set()
     finally:
         released.set()

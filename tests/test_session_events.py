@@ -128,9 +128,9 @@ async def test_an_idle_session_is_read_without_waking_it_and_one_that_ended_too(
     async with hosting(a=openai(*TURNS)) as runtime:
         session = await runtime.open("a", tools=[look])
         await session.ask("Do it.")
-        assert session._activation.passivate()  # as when many others are used
+        assert session._lifecycle.passivate()  # as when many others are used
         before = await so_far(session)
-        assert session._activation.passivate()
+        assert session._lifecycle.passivate()
         assert len(before) > 10
         await session.close()
         assert (await so_far(session))[: len(before)] == before

@@ -163,7 +163,7 @@ async def test_a_session_that_is_put_away_keeps_its_toolsets() -> None:
     async with hosting(a=openai(WORK, Turn(Say("ok")))) as runtime:
         session = await runtime.open("a", tools=[bench.source()])
         assert (await session.ask("Do it.")).status == "complete"
-        assert session._activation.passivate()
+        assert session._lifecycle.passivate()
         assert bench.notes == ["bench opened"]
         await session.close()
         await toolsets_left(runtime)

@@ -34,9 +34,7 @@ class LogWriter:
         state: What the log says so far.
         journal: Who writes it.
         generation: Whose it is: of a session that was claimed with a number.
-        configured: Called when it is durable that the session is configured anew.
-
-    `target`: whom the next ask goes to, as far as that is durable.
+        on_configured: Called when an event is durable that changes the session's target, system prompt or tools.
     """
 
     def __init__(
@@ -44,9 +42,9 @@ class LogWriter:
         state: SessionState,
         journal: Ref[JournalCommand],
         generation: "Generation",
-        configured: Callable[[], None],
+        on_configured: Callable[[SwitchApplied | Configured], None],
     ) -> None:
-        self._journal, self._is_configured = journal, configured
+        self._journal, self._on_configured = journal, on_configured
         self._fence, self._holding = generation.fence, generation.holding
         self._live = generation.live
         self.resume(state)
@@ -62,7 +60,6 @@ class LogWriter:
     def resume(self, state: SessionState) -> None:
         """Go on from what the log says."""
         self.state = replace(state, ledger=NO_CALLS)
-        self.target = state.target
         self._holding.count("messages", state.size)
 
     def _apply(self, event: Event) -> None:
@@ -123,10 +120,8 @@ class LogWriter:
 
     def _changed(self, event: Event, then: Told | None, seq: int) -> None:
         """Note that an event is durable which may change what the session is, and tell that."""
-        if isinstance(event, SwitchApplied):
-            self.target = event.target
-        elif isinstance(event, Configured):
-            self._is_configured()
+        if isinstance(event, SwitchApplied | Configured):
+            self._on_configured(event)
         if then is not None:
             then(seq)
 

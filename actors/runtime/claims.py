@@ -1,21 +1,23 @@
-"""Claims: who owns one between the journal's answer and the session that is made of it.
+"""Claims: who owns one between the journal's answer and the session that takes it over.
 
-The journal makes a claim whether or not its caller still waits for the answer, and a claim that nobody holds keeps
-every other host out for as long as this one lives. So the journal's own task hands each claim over when it is made: to
-its caller, or back to the storage if the caller has gone. A cancellation that comes between an answer and the caller's
-next step loses the answer, so it is never the answer alone that says who owns the claim.
+The journal makes a claim whether or not its caller still waits for the answer, and a claim that nobody owns keeps every
+other host out for as long as this one lives. So the journal's own task hands each claim over when it is made: to its
+caller, or back to the storage if the caller has gone. A cancellation between an answer and the caller's next step loses
+the answer, so the answer alone never says who owns the claim.
 """
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager, suppress
 
 import anyio
 from msgspec import Struct
 
-from actors.core.log.events import Event
-from actors.errors import ActorsError, SessionElsewhere
-from actors.journal.journal_actor import Append, ClaimSession, DeleteLog
+from actors.core.log.events import Closed, Event
+from actors.errors import ActorsError, SessionElsewhere, SessionExists
+from actors.journal.journal_actor import Append, ClaimSession, DeleteLog, ReadLog
 from actors.journal.storage import Claim
+from actors.runtime.registry import SessionRegistry
+from actors.runtime.replays import unknown
 from actors.runtime.session_host import SessionHost
 
 POLL = 0.1
@@ -84,59 +86,133 @@ async def claim_existing(host: SessionHost, session: str, wait: float) -> Claim:
         await anyio.sleep(min(POLL, left))
 
 
-class Drafts:
-    """New logs under ids that are claimed: all of them are kept, or none is.
+class Claims:
+    """Ids that one caller has reserved and claimed, and logs that it has written under them.
+
+    A session that starts takes its claim over (`keep`). All other logs stay if the caller's block ends well, and are
+    deleted if it fails.
 
     Args:
-        host: Who writes them.
-        free: Called with each id when it is no draft any more.
+        host: Claims and writes.
+        registry: Reserves the ids.
     """
 
-    def __init__(self, host: SessionHost, free: Callable[[str], None]) -> None:
-        self._host, self._free = host, free
-        self._claims: dict[str, Claim] = {}
-        self._written: list[str] = []
+    def __init__(self, host: SessionHost, registry: SessionRegistry) -> None:
+        self._host, self._registry = host, registry
+        self._reserved: list[str] = []
+        self._fences: dict[str, int] = {}
+        self.written: list[str] = []
 
-    def add(self, name: str, claim: Claim) -> None:
-        """Take over a claim."""
-        self._claims[name] = claim
-
-    async def write(self, name: str, log: Sequence[Event]) -> None:
-        """Write a log.
+    async def new(self, given: str | None) -> str:
+        """Reserve and claim an id that has no log, and return it; it is made up if none is given.
 
         Raises:
-            JournalError: It cannot be written.
+            SessionExists: The given id has a log, or the session is open.
+            SessionElsewhere: Another host has the session of the given id.
+            JournalError: The session cannot be claimed.
         """
-        self._written.append(name)
-        await self._host.journal.ask(Append(name, self._claims[name].fence, tuple(log)))
+        while True:
+            name = self._reserve(given)
+            try:
+                last = (await self._claim(name)).last
+            except SessionElsewhere:
+                if given is not None:
+                    raise
+                last = 1
+            if not last:
+                return name
+            if given is not None:
+                raise SessionExists(
+                    f"Session {name!r} has a log; resume it, as resume=True does, or take another id"
+                )
+            self._release(name)
+            self._registry.change_suffix()
+
+    async def existing(self, given: str, wait: float) -> str:
+        """Reserve and claim a session that has a log; wait so many seconds for a host that has it.
+
+        Raises:
+            SessionUnknown: The session has no log.
+            SessionElsewhere: Another host has the session.
+            JournalError: The session cannot be claimed.
+        """
+        name = self._reserve(given)
+        claim = await claim_existing(self._host, name, wait)
+        self._fences[name] = claim.fence
+        if not claim.last:
+            raise unknown(name)
+        return name
+
+    async def either(self, given: str) -> bool:
+        """Reserve and claim a session, and return True if it has a log. A log in memory that has ended is deleted."""
+        name = self._reserve(given)
+        claim = await self._claim(name)
+        if claim.last and not self._host.is_durable and await _has_closed(self._host, name, claim.last):
+            await self._host.journal.ask(DeleteLog(name))
+            claim = await self._claim(name)
+        return bool(claim.last)
+
+    async def write(self, name: str, log: Sequence[Event]) -> None:
+        """Write a log. Raises `JournalError` if it cannot be written."""
+        self.written.append(name)
+        await self._host.journal.ask(Append(name, self._fences[name], tuple(log)))
+
+    def keep(self, name: str) -> int:
+        """Return the fence of a claim that a session takes over with its log."""
+        if name in self.written:
+            self.written.remove(name)
+        return self._fences.pop(name)
 
     async def drop(self) -> None:
-        """Delete what was written, and release the rest."""
-        for name in self._written:
+        """Delete the logs that were written, then release everything."""
+        for name in self.written:
             with suppress(ActorsError):
                 await self._host.journal.ask(DeleteLog(name))
         self.release()
 
     def release(self) -> None:
-        """Let others go on with the logs."""
-        for name, claim in self._claims.items():
-            self._free(name)
-            self._host.release(name, claim.fence)
+        """Let others have the ids, and other hosts the logs."""
+        for name in tuple(self._reserved):
+            self._release(name)
+
+    def _reserve(self, given: str | None) -> str:
+        name = self._registry.reserve(given)
+        self._reserved.append(name)
+        return name
+
+    async def _claim(self, name: str) -> Claim:
+        claim = await claim_session(self._host, name)
+        self._fences[name] = claim.fence
+        return claim
+
+    def _release(self, name: str) -> None:
+        self._reserved.remove(name)
+        self._registry.free(name)
+        if fence := self._fences.pop(name, 0):
+            self._host.release(name, fence)
 
 
 @asynccontextmanager
-async def drafts(host: SessionHost, free: Callable[[str], None]) -> AsyncGenerator[Drafts]:
-    """Give what writes logs. They are kept if the block ends well; else the host drops them.
+async def claiming(host: SessionHost, registry: SessionRegistry) -> AsyncGenerator[Claims]:
+    """Give the claims of a caller. If its block fails, the host deletes the logs that were written.
 
     A caller that is cancelled does not wait for that.
     """
-    made = Drafts(host, free)
+    claims = Claims(host, registry)
     try:
-        yield made
-    except Exception:
-        await host.carry_out(made.drop, "drafts")
+        yield claims
+    except BaseException as error:
+        if not claims.written:
+            claims.release()
+        elif isinstance(error, Exception):
+            await host.carry_out(claims.drop, "claims")
+        else:
+            host.start(claims.drop, "claims")
         raise
-    except BaseException:
-        host.start(made.drop, "drafts")
-        raise
-    made.release()
+    claims.release()
+
+
+async def _has_closed(host: SessionHost, name: str, last: int) -> bool:
+    """Return True if the last event of a log, which has this number, is its end."""
+    page = await host.journal.ask(ReadLog(name, last - 1, urgent=True))
+    return bool(page.events) and isinstance(page.events[-1], Closed)

@@ -35,7 +35,7 @@ from actors.journal.session_events import SessionEvents
 from actors.kernel import Query, Ref
 from actors.ledger.ledger_actor import DurableLedger
 from actors.renderer.renderer_actor import Render
-from actors.runtime.activation import Activation
+from actors.runtime.lifecycle import SessionLifecycle
 from actors.runtime.session_actors import SessionActors
 from actors.scheduler.calls import brought_ends
 from actors.scheduler.executor import is_inside
@@ -60,27 +60,27 @@ class Session:
     left early) does not stop the turn: `cancel` does.
     """
 
-    __slots__ = ("__weakref__", "_activation", "id", "metadata", "title")
+    __slots__ = ("__weakref__", "_lifecycle", "id", "metadata", "title")
 
-    def __init__(self, activation: Activation) -> None:
-        self.id = activation.name
-        self.title, self.metadata = activation.title, activation.metadata
+    def __init__(self, lifecycle: SessionLifecycle) -> None:
+        self.id = lifecycle.name
+        self.title, self.metadata = lifecycle.spec.title, lifecycle.spec.metadata
         """What `Runtime.open` was given, and its log has; a title may be empty, and the mapping cannot be changed."""
-        self._activation = activation
+        self._lifecycle = lifecycle
 
     @property
     def target(self) -> str:
         """Whom the next ask goes to. A switch that is held counts once it is applied."""
-        return self._activation.target
+        return self._lifecycle.target
 
     @property
     def busy(self) -> bool:
         """Whether an ask is in flight, or waits."""
-        return self._activation.busy
+        return self._lifecycle.busy
 
     def _check(self) -> None:
         """Refuse a caller on another loop, and a tool that this session waits for."""
-        host = self._activation.host
+        host = self._lifecycle.host
         host.check()
         if is_inside(host.system, self.id):
             raise OwnSession(
@@ -91,7 +91,7 @@ class Session:
     @property
     def _actors(self) -> SessionActors:
         try:
-            return self._activation.activate()
+            return self._lifecycle.activate()
         except (ActorStopped, Draining):
             raise self._gone() from None
 
@@ -170,7 +170,7 @@ class Session:
         does. Raises as `ask` does: about the settings and the caller at once, else in the loop.
         """
         self._check()
-        self._activation.configuration.check(asked(settings))
+        self._lifecycle.configuration.check(asked(settings))
         return TextStream(*self._asking(words, None, settings), partial(self._checked, check=True))
 
     def events(self, after: int = 0, *, follow: bool = True) -> SessionEvents:
@@ -188,7 +188,7 @@ class Session:
         Reading raises `UnknownSeq` if there is no such number, and `SessionClosed` if the session ends without its last
         event, `closed`: the runtime was left, or its actors crashed too often.
         """
-        host = self._activation.host
+        host = self._lifecycle.host
         return SessionEvents(
             self.id,
             after,
@@ -196,7 +196,7 @@ class Session:
             journal=host.journal,
             readers=host.readers,
             check=self._check,
-            is_over=lambda: self._activation.is_over,
+            is_over=lambda: self._lifecycle.is_over,
             gone=self._gone,
         )
 
@@ -218,7 +218,7 @@ class Session:
     @property
     def pending(self) -> tuple[PendingCall, ...]:
         """The calls that the turn in flight waits for: their results, or somebody's approval."""
-        return self._activation.waits
+        return self._lifecycle.waits
 
     async def provide(self, results: Mapping[str, object], *, check: bool = True) -> TurnResult:
         """Bring results of external calls, by call id, and return how the ask comes out, or how it stands.
@@ -288,7 +288,7 @@ class Session:
             yield events
 
     def _brought(self, results: Mapping[str, object]) -> Brought:
-        return brought_ends(checked_results(results), self._activation.host.limits.result)
+        return brought_ends(checked_results(results), self._lifecycle.host.limits.result)
 
     async def _gone_on(self, brought: Brought, check: bool) -> TurnResult:
         self._check()
@@ -298,13 +298,13 @@ class Session:
 
     def _checked(self, result: TurnResult, check: bool) -> TurnResult:
         if check and result.status == "failed":
-            raise self._activation.host.ask_failed(result)
+            raise self._lifecycle.host.ask_failed(result)
         return result
 
     @asynccontextmanager
     async def _streamed(self, brought: Brought) -> AsyncIterator[AsyncIterator[SessionEvent]]:
         self._check()
-        sink = AskStream(self._gone, self._activation.host.check)
+        sink = AskStream(self._gone, self._lifecycle.host.check)
         await self._bring(brought, sink)
         try:
             yield sink
@@ -343,11 +343,11 @@ class Session:
         self._check()
         if not isinstance(system, str | EllipsisType | None):
             raise ConfigError(f"system= takes a text, not {type(system).__name__}")
-        change = await self._activation.change(system, tools)
+        change = await self._lifecycle.change(system, tools)
         try:
             return await self._asked(Configure(change))
         finally:
-            self._activation.configuration.drop(change)
+            self._lifecycle.configuration.drop(change)
 
     async def cancel(self) -> bool:
         """Cancel the ask in flight; return when every call of it is closed.
@@ -376,7 +376,7 @@ class Session:
         Raises:
             ConfigError: The target does not exist or cannot be used, or a setting is refused as in `ask`.
         """
-        self._activation.configuration.check(said := asked(settings))
+        self._lifecycle.configuration.check(said := asked(settings))
         state, ledger = await self._told()
         equipment = self._actors.equipment
         backend = equipment.resolver.backend(equipment.resolver.pool(target).members[0])
@@ -423,7 +423,7 @@ class Session:
         """Have something done in place of an ask; return how that ended. Readers hear of it where words are `said`."""
         self._check()
         sink = AnswerSink(self._gone)
-        heard = self._activation.host.readers.joined(self.id, sink) if said else sink
+        heard = self._lifecycle.host.readers.joined(self.id, sink) if said else sink
         message = pack(Message("human", (Text(said),) if said else ()))
         await self._put(Submit(message, heard, copy_context(), act), lambda actors: actors.session)
         return await sink.outcome()
@@ -443,31 +443,31 @@ class Session:
                 The session is still open.
         """
         self._check()
-        await self._activation.close()
+        await self._lifecycle.close()
 
     def _asking(
         self, words: Words, output: Any, settings: AskSettings
     ) -> tuple[AskStream, Callable[[], Awaitable[None]]]:
         """Return the stream of an ask, and what submits it with the context variables of now."""
-        sink = AskStream(self._gone, self._activation.host.check)
+        sink = AskStream(self._gone, self._lifecycle.host.check)
         return sink, partial(self._submit, words, sink, output, settings, copy_context())
 
     async def _submit(
         self, words: Words, sink: Sink, output: Any, settings: AskSettings, variables: Context | None = None
     ) -> None:
-        with self._activation.submitting():
-            await self._activation.host.begin(self._activation.tenant)
+        with self._lifecycle.submitting():
+            await self._lifecycle.host.begin(self._lifecycle.spec.tenant)
             form = None if output is None else output_of(output)
-            self._activation.configuration.check(
+            self._lifecycle.configuration.check(
                 said := asked(settings, None if form is None else form.schema)
             )
             packed, variables = packed_words(words), variables or copy_context()
-            sink = self._activation.audience(sink, variables)
+            sink = self._lifecycle.audience(sink, variables)
             await self._hand_in(Submit(packed, sink, variables, asked=said, output=form))
 
     async def _bring(self, brought: Brought, sink: Sink) -> None:
         variables = copy_context()
-        await self._hand_in(Bring(brought, self._activation.audience(sink, variables), variables))
+        await self._hand_in(Bring(brought, self._lifecycle.audience(sink, variables), variables))
 
     async def _hand_in(self, command: Submit | Bring) -> None:
         """Have an ask taken, or what is brought for one. What is refused is over at once."""
@@ -475,7 +475,7 @@ class Session:
             await self._put(command, lambda actors: actors.session)
         except ActorsError as error:
             if isinstance(command, Submit):
-                self._activation.record.refuse(error)
+                self._lifecycle.record.refuse(error)
             command.sink.close(error)
             raise
 
@@ -489,9 +489,9 @@ class Session:
 
     async def _put(self, query: Query[R], whom: Callable[[SessionActors], Ref[Any]]) -> R:  # Any: as above
         if isinstance(query, Submit | Bring | Switch | Configure):
-            self._activation.host.admit()
-        if self._activation.is_ending:
-            await self._activation.put_away()
+            self._lifecycle.host.admit()
+        if self._lifecycle.is_ending:
+            await self._lifecycle.actors_ended()
         try:
             return await whom(self._actors).ask(query)
         except (ActorStopped, Draining):
@@ -504,4 +504,4 @@ class Session:
             raise SessionError(f"Session {self.id!r} was just restarted; ask again") from None
 
     def _gone(self) -> ActorsError:
-        return again(self._activation.fenced) or SessionClosed(f"Session {self.id!r} has ended; open another")
+        return again(self._lifecycle.fenced) or SessionClosed(f"Session {self.id!r} has ended; open another")

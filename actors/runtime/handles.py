@@ -2,7 +2,7 @@
 
 Several callers may have one session. Who awaits an opening has it until it is closed. Who enters an opening gives it
 back on exit; when nobody has the session any more, it hibernates, or is closed if its log is in memory
-(`actors.runtime.activation`).
+(`actors.runtime.lifecycle`).
 """
 
 from collections.abc import Callable, Collection, Coroutine, Generator, Iterator, Mapping
@@ -54,12 +54,12 @@ class SessionOpening(Coroutine[Any, Any, Session]):  # Any: the event loop's own
     ) -> None:
         session, self._session = self._session, None
         if session is not None:
-            await session._activation.give_back()
+            await session._lifecycle.give_back()
 
 
 async def _hold(opening: Coroutine[Any, Any, Session]) -> Session:  # Any: as above
     session = await opening
-    session._activation.handles += 1
+    session._lifecycle.handles += 1
     return session
 
 

@@ -10,16 +10,18 @@ from actors import telemetry
 from actors.errors import ActorsError, Draining
 from actors.kernel import System
 from actors.kernel.tasks import Work
+from actors.session.pending import again
 
 
 class HostTask:
     """Runs `work` until it ends or the runtime has been left. An error that is not an `ActorsError` is logged."""
 
-    __slots__ = ("_errors", "_is_done", "_name", "_over", "_work")
+    __slots__ = ("_error", "_is_done", "_name", "_over", "_work")
 
     def __init__(self, system: System, work: Work, name: str) -> None:
         self._work, self._name = work, name
-        self._over, self._errors, self._is_done = anyio.Event(), list[BaseException](), False
+        self._over, self._is_done = anyio.Event(), False
+        self._error: Exception | None = None
         system.launch(self._run, self._end, name)
 
     async def _run(self) -> None:
@@ -27,31 +29,31 @@ class HostTask:
         self._is_done = True
 
     def _end(self, error: BaseException | None) -> None:
-        if error is not None:
-            self._errors.append(error)
-            if not isinstance(error, ActorsError):
-                telemetry.crashed(self._name, error)
+        del self._work  # it may belong to the owner of this task
+        if isinstance(error, Exception):
+            self._error = again(error)  # without its traceback, which holds this task
+        if error is not None and not isinstance(error, ActorsError):
+            telemetry.crashed(self._name, error)
         self._over.set()
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the work has ended before it was done."""
+        return self._over.is_set() and not self._is_done
 
     async def ended(self) -> None:
         """Wait for the end, however the work ended."""
         await self._over.wait()
 
     async def result(self) -> None:
-        """Wait for the end, and raise what the work raised.
+        """Wait for the end, and raise the error of the work. Each of several callers raises its own copy.
 
         Raises:
             Exception: Raised by the work.
             Draining: The work was cancelled before it was done.
         """
         await self._over.wait()
-        error = self._errors.pop() if self._errors else None
-        try:
-            if isinstance(error, Exception):
-                raise error
-            if not self._is_done:
-                raise Draining(
-                    f"{self._name} was cancelled before it was done: the runtime has been left"
-                ) from error
-        finally:
-            del error  # its traceback holds this frame
+        if self._error is not None:
+            raise again(self._error) or self._error
+        if not self._is_done:
+            raise Draining(f"{self._name} was cancelled before it was done: the runtime has been left")

@@ -1,6 +1,7 @@
 """The administration of a journal: list, copy, back up and delete the sessions that have a log, open or not.
 
-`Runtime.journal` is one. Most work is done by the journal actor; what ends or opens a session goes through `Sessions`.
+`Runtime.journal` is one. The journal actor does most of the work; `SessionOpener` writes logs, and
+`SessionRemoval` ends open sessions.
 """
 
 from collections import deque
@@ -22,10 +23,12 @@ from actors.kernel.turnstile import compute, turnstile
 from actors.runtime.backups import make_backup
 from actors.runtime.deletion import with_subagents
 from actors.runtime.given import absolute_path, check_given, check_limit, seconds_of, session_id
-from actors.runtime.resuming import unknown
+from actors.runtime.opening import SessionOpener
+from actors.runtime.registry import SessionRegistry
+from actors.runtime.removal import SessionRemoval
+from actors.runtime.replays import unknown
 from actors.runtime.retention import delete_all, selected, vacuum
 from actors.runtime.session_host import SessionHost
-from actors.runtime.sessions import Sessions
 
 SLICE = 8
 """Events that are exported between two polls of the event loop: half a millisecond."""
@@ -49,8 +52,8 @@ class HostOwner(Protocol):
 class JournalAdmin:
     """The sessions of a runtime's journal, open or not. Its methods work while the runtime runs."""
 
-    def __init__(self, owner: HostOwner, sessions: Sessions, refusals: deque[Refusal]) -> None:
-        self._owner, self._sessions, self._refusals = owner, sessions, refusals
+    def __init__(self, owner: HostOwner, registry: SessionRegistry, refusals: deque[Refusal]) -> None:
+        self._owner, self._registry, self._refusals = owner, registry, refusals
         self._clock = time  # in seconds since 1970
 
     def _host(self) -> SessionHost:
@@ -141,7 +144,7 @@ class JournalAdmin:
         given: object = file
         is_long = isinstance(given, bytes | str) and len(given) > LONG
         logs = await compute(lambda: placed(imported(file), id), is_long=is_long)
-        await self._sessions.add(self._owner._hosting(), logs)
+        await self._opener().import_logs(logs)
         return logs[0][0]
 
     async def fork(self, source: str, /, at: int | None = None, *, id: str | None = None) -> str:  # noqa: A002
@@ -163,7 +166,7 @@ class JournalAdmin:
             JournalError: The log cannot be read, or the other not written.
         """
         check_given(at=at)
-        return await self._sessions.fork(self._owner._hosting(), session_id(source), at, id)
+        return await self._opener().fork(session_id(source), at, id)
 
     async def backup(self, path: str | PathLike[str]) -> None:
         """Copy the journal's file to a new one, while this runtime and other processes go on writing.
@@ -226,7 +229,7 @@ class JournalAdmin:
         before = await self._time_of(older_than)
         if dry_run:
             return Deletion(tuple(await selected(host.journal, names, tenant, before)))
-        return await delete_all(host.journal, self._delete_one, names, tenant, before)
+        return await delete_all(host.journal, self._removal(host).delete, names, tenant, before)
 
     async def vacuum(self) -> tuple[RemainingData, ...]:
         """Remove every byte of deleted sessions from the journal's files, as `delete` does; return what is left.
@@ -255,13 +258,11 @@ class JournalAdmin:
             )
         return before
 
-    async def _delete_one(self, name: str, before: float | None) -> Collection[str]:
-        """Delete a session; see `actors.runtime.retention.Delete`."""
-        return await self._sessions.delete(self._owner._running(), name, before, self._drop_refusals)
+    def _opener(self) -> SessionOpener:
+        return SessionOpener(self._owner._hosting(), self._registry)
 
-    async def _delete_unused(self, host: SessionHost, stored: Sequence[StoredSession]) -> Collection[str]:
-        """Delete sessions of a host that may be ended meanwhile; see `actors.runtime.retention.DeleteUnused`."""
-        return await self._sessions.delete_unused(host, stored, self._drop_refusals)
+    def _removal(self, host: SessionHost) -> SessionRemoval:
+        return SessionRemoval(host, self._registry, self._drop_refusals)
 
     def _drop_refusals(self, names: Collection[str]) -> None:
         kept = [refusal for refusal in self._refusals if refusal.session not in names]

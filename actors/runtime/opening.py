@@ -1,119 +1,277 @@
-"""Opening a session for a tool, below the session whose call it works for."""
+"""The one way in which sessions begin: claim the id, write or read the log, fold it, open the toolsets, start.
 
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
-from contextvars import ContextVar
-from functools import partial
-from itertools import count
+    open             claim a new id        write the first event      start
+    resume           claim a log           read it                    start, and close what it leaves open
+    fork, import     claim new ids         write the other log
+    wake             (claimed)             read the log               actors (`actors.runtime.lifecycle`)
 
-from actors.core.settings.spending import Budget
-from actors.core.values.content import ToolCall
-from actors.errors import SessionClosed, SessionExists, TooDeep
-from actors.kernel import SHARED
-from actors.kernel.ref import current_child
-from actors.provider.budgets import SharedBudget
-from actors.runtime.activation import Activation
+An id belongs to its caller from the reservation on, and a caller that fails or is cancelled leaves nothing: neither a
+reservation nor a claim, a log or an open toolset.
+"""
+
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from types import EllipsisType
+from typing import Any
+
+import anyio
+from msgspec import Struct
+from msgspec.structs import asdict
+
+from actors.core.data.form import replace
+from actors.core.history.history import History
+from actors.core.log.events import Event, Opened
+from actors.core.session.closing import forked
+from actors.core.session.state import rebuilt
+from actors.core.settings.labels import Metadata, Scalar, checked_metadata, checked_title, frozen
+from actors.core.settings.spending import Budget, checked_budget, checked_tenant
+from actors.core.turn.batch import Approve
+from actors.core.turn.guards import Repeats
+from actors.errors import ConfigError, SessionExists, UnknownSeq
+from actors.journal.log import Replay, replay_of
+from actors.provider.resolver import Resolver, check_priced
+from actors.runtime.claims import Claims, claiming
 from actors.runtime.handle import Session
-from actors.runtime.session_actors import SessionActors
-from actors.scheduler.children import Above
-from actors.tools.context import SubagentOptions
+from actors.runtime.lifecycle import SessionLifecycle
+from actors.runtime.registry import SessionRegistry
+from actors.runtime.replays import awaited_form, read_events, resumable_replay, unfinished_asks
+from actors.runtime.session_actors import SessionSpec
+from actors.runtime.session_host import SessionHost
+from actors.runtime.subagent_opening import caller_depth, parent_key
+from actors.session.configuration import Configuration
+from actors.session.imported import opened_on
+from actors.session.pending import PendingAsks
+from actors.tools import Toolset
+from actors.tools.toolsets import Item, Offer
 
 
-class SessionsBelow:
-    """Opens the sessions that tools ask for.
+class SessionConfig(Struct, frozen=True):
+    """The part of a session that no log holds. It is given when the session is opened, and again when it is resumed.
 
     Args:
-        open_session: `Runtime.open`.
-        session: Returns an open session by its id.
-        most: Levels that sessions may stand below the first.
-    """
-
-    def __init__(
-        self, open_session: Callable[..., Awaitable[Session]], session: Callable[[str], Session], most: int
-    ) -> None:
-        self._open, self._session, self._most = open_session, session, most
-
-    async def __call__(self, above: Above, options: SubagentOptions) -> tuple[Session, Activation]:
-        """Open a session with what the one above has: target, approvals, `deps`, tenant, what is left of its budget.
-
-        Raises:
-            TooDeep: It would stand too deep.
-            OverBudget: Nothing is left of the budget above.
-        """
-        outer = self._session(above.session)._activation
-        if outer.depth >= self._most:
-            raise TooDeep(
-                f"A subagent of session {above.session!r} would stand {outer.depth + 1} levels deep; "
-                f"limits.max_subagent_depth is {self._most}"
-            )
-        tenant, shared, budget = _inherited(outer)
-        opening = partial(
-            self._open,
-            options.target or outer.target,
-            tools=options.tools,
-            system=options.system,
-            approve=outer.approve or _nobody,
-            deps=outer.deps,
-            tenant=tenant,
-            budget=budget,
-        )
-        session = await _numbered(above, outer.key, opening)
-        session._activation.above = above
-        session._activation.configuration.shared = shared
-        return session, session._activation
-
-
-_ABOVE: ContextVar[str] = ContextVar("above", default="")
-
-
-async def _numbered(above: Above, key: str, opening: Callable[..., Awaitable[Session]]) -> Session:
-    """Open a session under the first id that is free: the log of another may be kept that had it before."""
-    token = _ABOVE.set(key)
-    try:
-        for number in count(above.number):
-            with suppress(SessionExists):
-                return await opening(id=above.named(number))
-    finally:
-        _ABOVE.reset(token)
-    raise AssertionError("numbers do not end")
-
-
-def opened_for() -> str:
-    """Return the key of the session for one of whose calls one is opened now; empty if a program opens it."""
-    return _ABOVE.get()
-
-
-def _inherited(outer: Activation) -> tuple[str, SharedBudget | None, Budget | None]:
-    """Return whose a session below is, with whom it shares a budget, and what is left of that.
+        tools: The tools that the model may call.
+        approve: Called before calls of some tools.
+        deps: The value that the program gives the tools.
+        on_repeat: How repeated calls are handled.
+        output: The form of the answer that a resumed turn waits for.
 
     Raises:
-        SessionClosed: No tool of it runs any more.
-        OverBudget: Nothing is left.
+        ConfigError: `approve` is no function.
     """
-    if (acting := outer.actors) is None:
-        raise SessionClosed(f"Session {outer.name!r} has no tool that runs")
-    tenant, shared = acting.state.tenant, _shared(outer, acting)
-    return tenant, shared, None if shared is None else shared.left
+
+    tools: Iterable[Item] = ()
+    approve: Approve | None = None
+    deps: object = None
+    on_repeat: Repeats | None = None
+    output: Any = None  # Any: a type or JSON
+
+    def __post_init__(self) -> None:
+        if self.approve is not None and not callable(self.approve):
+            raise ConfigError(
+                f"approve= takes a function of a call, not {self.approve!r}; `lambda call: True` allows them all"
+            )
 
 
-def _shared(outer: Activation, acting: SessionActors) -> SharedBudget | None:
-    """Return the budget that the sessions below share: that of the session above, if it has none from further above."""
-    state, configuration = acting.state, outer.configuration
-    if configuration.shared is not None or state.budget is None or state.used is None:
-        return configuration.shared
-    if configuration.lent is None or configuration.lent.before != state.used:  # of a batch that is over
-        cost, parking = acting.equipment.resolver.cost, outer.host.system.parking
-        configuration.lent = SharedBudget(state.budget, state.used, cost, parking)
-    return configuration.lent
+class SessionFields(Struct, frozen=True):
+    """Fields of a session's first event. A resumed session keeps those of its log."""
+
+    tenant: str
+    budget: Budget | None
+    title: str
+    metadata: Metadata
 
 
-async def _nobody(call: ToolCall) -> bool:
-    """Approve of nothing: nobody is there to be asked, and a tool waits."""
-    return False
+def session_fields(
+    tenant: str, budget: Budget | None, title: str, metadata: Mapping[str, Scalar] | None
+) -> SessionFields:
+    """Return fields of the first event of a session. Raises `ConfigError` if one cannot be used."""
+    budget = None if budget is None else checked_budget(budget)
+    return SessionFields(checked_tenant(tenant), budget, checked_title(title), checked_metadata(metadata))
 
 
-def below_caller() -> int:
-    """Return the depth of a session that is opened now: below the one whose tool opens it, which may ask it then."""
-    child = current_child()
-    depth = -1 if child is None else child.ref.rank[0]
-    return 0 if depth >= SHARED else depth + 1
+class NewSession(Struct, frozen=True):
+    """What the log of a new session begins with: its target, its history, and other fields."""
+
+    target: str
+    history: History
+    fields: SessionFields
+
+
+class SessionOpener:
+    """Opens sessions on a host.
+
+    Args:
+        host: The host of the sessions.
+        registry: Holds their ids.
+    """
+
+    def __init__(self, host: SessionHost, registry: SessionRegistry) -> None:
+        self._host, self._registry = host, registry
+
+    async def open(self, given: str | None, new: NewSession, config: SessionConfig) -> Session:
+        """Open a session; `given` is its id, or one is made up. See `Runtime.open`."""
+        await self._admit(new.fields.tenant)
+        async with claiming(self._host, self._registry) as claims:
+            return await self._create(claims, await claims.new(given), new, config)
+
+    async def open_or_resume(self, name: str, new: NewSession, config: SessionConfig) -> Session:
+        """Return the session of this id: the open one, one from its log, or a new one. See `Runtime.open`."""
+        tenant = new.fields.tenant
+        await self._host.begin(tenant)
+        if (session := await self._registry.settled(name)) is not None:
+            _check_tenant(name, session._lifecycle.spec.tenant, tenant)
+            return session
+        self._registry.check_room(self._host)
+        async with claiming(self._host, self._registry) as claims:
+            if await claims.either(name):
+                return await self._resume(claims, name, config, tenant=tenant)
+            return await self._create(claims, name, new, config)
+
+    async def resume(
+        self,
+        name: str,
+        config: SessionConfig,
+        system: str | EllipsisType | None,
+        target: str | None,
+        wait: float,
+    ) -> Session:
+        """Go on with a session from its log. See `Runtime.resume`."""
+        await self._admit("")
+        async with claiming(self._host, self._registry) as claims:
+            await claims.existing(name, wait)
+            return await self._resume(claims, name, config, system, target)
+
+    async def fork(self, source: str, at: int | None, given: str | None) -> str:
+        """Write a log that goes on from another's; return its id. See `JournalAdmin.fork`."""
+        events = await read_events(self._host.journal, source)
+        last = len(events) if at is None else at
+        if not 0 < last <= len(events):
+            raise UnknownSeq(
+                f"Session {source!r} has events 1 to {len(events)}; it cannot be forked at {last}"
+            )
+        key = self._registry.draw_key()
+        async with claiming(self._host, self._registry) as claims:
+            name = await claims.new(given)
+            await claims.write(name, forked(events[:last], name, key))
+        return name
+
+    async def import_logs(self, logs: Sequence[tuple[str, Sequence[Event]]]) -> None:
+        """Write exported logs under these ids, all of them or none. See `JournalAdmin.import_session`."""
+        async with claiming(self._host, self._registry) as claims:
+            for name, _ in logs:
+                await claims.new(name)
+            for name, log in reversed(logs):
+                await claims.write(name, log)
+
+    async def _admit(self, tenant: str) -> None:
+        await self._host.begin(tenant)
+        self._registry.check_room(self._host)
+
+    async def _create(self, claims: Claims, name: str, new: NewSession, config: SessionConfig) -> Session:
+        """Write the first event of a log, and start its session."""
+        opened = opened_on(name, new.target, new.history)
+        key, above = self._registry.draw_key(), parent_key()
+        opened = replace(opened, key=key, above=above, **asdict(new.fields))
+        async with self._tools_opened(opened, config) as (offer, resolver):
+            opened = replace(opened, preamble=resolver.preamble)
+            await claims.write(name, (opened,))
+            replay = replay_of((opened,), *rebuilt((opened,), self._host.rules))
+            return self._start(claims, opened, replay, config, offer, resolver)
+
+    async def _resume(
+        self,
+        claims: Claims,
+        name: str,
+        config: SessionConfig,
+        system: str | EllipsisType | None = ...,
+        target: str | None = None,
+        tenant: str = "",
+    ) -> Session:
+        """Read a log, start its session, and return when nothing is open but a turn that waits, or goes on.
+
+        Raises:
+            SessionClosed: The session crashed while its log was being closed, and has ended.
+            JournalError: What closes the log cannot be written.
+        """
+        opened, replay = await resumable_replay(self._host, name)
+        state = replay.state
+        _check_tenant(name, opened.tenant, tenant)
+        form = awaited_form(state, config.output)
+        system = state.history.system if system is ... else system
+        opened = replace(opened, system=system, target=target or state.target)
+        pending, broken = unfinished_asks(replay, form, self._host.most_waiting)
+        # An open turn goes on in its own dialect, whatever the target takes now.
+        async with self._tools_opened(opened, config, fits=state.pause is None) as (offer, resolver):
+            session = self._start(claims, opened, replay, config, offer, resolver, pending)
+        async with _closed_on_failure(session._lifecycle):
+            if broken is not None:
+                session._lifecycle.activate()
+                if state.pause is None:
+                    await broken.outcome()
+            if target not in (None, state.target):
+                await session.switch(target)
+        return session
+
+    @asynccontextmanager
+    async def _tools_opened(
+        self, opened: Opened, config: SessionConfig, *, fits: bool = True
+    ) -> AsyncGenerator[tuple[Offer, Resolver]]:
+        """Open the toolsets of a session, and give its offer and its resolver. If the block fails, close them."""
+        host, resolvers = self._host, list[Resolver]()
+
+        def check(tools: Toolset) -> None:
+            resolvers.append(host.resolver(tools, opened.system))
+            check_priced(resolvers[0], opened.target, opened.tenant, opened.budget, fits=fits)
+
+        offer = await host.toolsets.open(config.tools, check)
+        try:
+            yield offer, resolvers[0]
+        except BaseException:
+            host.toolsets.release(offer.owners)
+            raise
+
+    def _start(
+        self,
+        claims: Claims,
+        opened: Opened,
+        replay: Replay,
+        config: SessionConfig,
+        offer: Offer,
+        resolver: Resolver,
+        pending: PendingAsks | None = None,
+    ) -> Session:
+        """Begin the life of a session whose log is written. It takes over the claim."""
+        host, name = self._host, opened.session
+        spec = SessionSpec(
+            name,
+            opened.key,
+            opened.tenant,
+            opened.title,
+            frozen(opened.metadata),
+            claims.keep(name),
+            config.approve,
+            config.deps,
+            caller_depth(),
+            host.bounds.heeding(config.on_repeat),
+        )
+        configuration = Configuration(opened.target, opened.system, offer, host.toolsets)
+        session = Session(SessionLifecycle(spec, host, configuration, replay, resolver, pending))
+        self._registry.open[name] = session
+        return session
+
+
+@asynccontextmanager
+async def _closed_on_failure(lifecycle: SessionLifecycle) -> AsyncGenerator[None]:
+    """End a session if the block fails."""
+    try:
+        yield
+    except BaseException:
+        with anyio.CancelScope(shield=True):
+            await lifecycle.close(in_order=False)
+        raise
+
+
+def _check_tenant(name: str, found: str, wanted: str) -> None:
+    """Refuse a session of another tenant, unless the caller names no tenant."""
+    if wanted and found != wanted:
+        raise SessionExists(f"Session {name!r} is of another tenant; take another id")

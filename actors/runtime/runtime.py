@@ -58,11 +58,12 @@ from actors.runtime.handle import Session
 from actors.runtime.handles import OpenSessions, opens
 from actors.runtime.journal_admin import JournalAdmin
 from actors.runtime.limits import fitted_limits, turn_bounds
-from actors.runtime.opening import SessionsBelow
+from actors.runtime.opening import NewSession, SessionConfig, SessionOpener, session_fields
+from actors.runtime.registry import SessionRegistry
 from actors.runtime.retention import Retention
 from actors.runtime.session_host import SessionHost
-from actors.runtime.sessions import Equipped, Sessions, session_fields
 from actors.runtime.storage_owner import StorageOwner
+from actors.runtime.subagent_opening import SubagentOpener
 from actors.scheduler.executor import ToolFailure, ToolLimits
 from actors.scheduler.quarantine import Quarantine
 from actors.scheduler.threads import THREADS
@@ -167,7 +168,7 @@ class Runtime:
             self.config.check_backend(writer)
         self._random = Random(seed)  # noqa: S311  jitter, not secrets
         self._host: SessionHost | None = None
-        self._sessions, self._places = Sessions(), PoolPlaces(self._random, is_seeded=seed is not None)
+        self._registry, self._places = SessionRegistry(), PoolPlaces(self._random, is_seeded=seed is not None)
         self._resolvers: WeakValueDictionary[tuple[Toolset, str | None], Resolver] = WeakValueDictionary()
         self.rules: Rules = lru_cache(LANES)(self._rules)
         """What a binding's lane is rendered with."""
@@ -177,7 +178,7 @@ class Runtime:
         self.refusals: deque[Refusal] = deque(maxlen=EVIDENCE)
         """The last transcripts refused for their structure, oldest first: our bugs, with their evidence."""
         self.refused = 0  # how many there have been
-        self.journal = JournalAdmin(self, self._sessions, self.refusals)
+        self.journal = JournalAdmin(self, self._registry, self.refusals)
         """The sessions that have a log, open or not."""
 
     async def __aenter__(self) -> Self:
@@ -227,9 +228,9 @@ class Runtime:
             fitted_limits(limits.max_active_sessions, limits.sessions, limits.memory),
             self.rules,
             self._resolver,
-            self._sessions.ended,
+            self._registry.ended,
             Toolsets(self.system, lru_cache(None)(self._server)),
-            SessionsBelow(self.open, self.session, limits.max_subagent_depth),
+            SubagentOpener(self.open, self.session, limits.max_subagent_depth),
             partial(ask_failed, config=self.config),
             self._on_tool_error,
             readers,
@@ -267,7 +268,7 @@ class Runtime:
             for name in self.sessions:
                 self._host.readers.end(name)
         self._host = None
-        self._sessions.clear()
+        self._registry.open.clear()
         telemetry.tools_running(self.system.containment.names)
         if self._may_use_threads:  # it does not if it was cancelled while it was entered
             self._may_use_threads = False
@@ -364,13 +365,14 @@ class Runtime:
         if system is not None:
             history = replace(history, system=system)
         self.config.resolve(target)
-        equipped = Equipped(tools, approve, deps, on_repeat)
-        fields = session_fields(tenant, budget, title, metadata)
+        config = SessionConfig(tools, approve, deps, on_repeat)
+        new = NewSession(target, history, session_fields(tenant, budget, title, metadata))
+        opener = SessionOpener(host, self._registry)
         if resume:
             if id is None:
                 raise ConfigError("resume=True takes an id=, of the session that is opened or resumed")
-            return await self._sessions.open_or_resume(host, id, target, history, equipped, fields)
-        return await self._sessions.open(host, target, history, equipped, id, fields)
+            return await opener.open_or_resume(id, new, config)
+        return await opener.open(id, new, config)
 
     @opens
     async def resume(
@@ -415,16 +417,17 @@ class Runtime:
         host = self._hosting()
         if not isinstance(system, str | EllipsisType | None):
             raise ConfigError(f"system= takes a text, not {type(system).__name__}")
-        equipped = Equipped(tools, approve, deps, on_repeat, output)
+        config = SessionConfig(tools, approve, deps, on_repeat, output)
         check_wait(wait)
-        return await self._sessions.resume(host, session_id(id), equipped, system, target, wait)
+        opener = SessionOpener(host, self._registry)
+        return await opener.resume(session_id(id), config, system, target, wait)
 
     def _keep_no_longer(self) -> None:
         """Have sessions expire, if the configuration says so."""
         host, keep = self._running(), self.config.settings.journal.keep
         if keep is not None and self.storage.level != "memory":
-            delete = partial(self.journal._delete_unused, host)
-            host.start(Retention(host.journal, keep, delete).run, "journal/retention")
+            removal = self.journal._removal(host)
+            host.start(Retention(host.journal, keep, removal.delete_unused).run, "journal/retention")
 
     def session(self, id: str) -> "Session":  # noqa: A002  the field's standard name
         """Return an open session by its id.
@@ -455,7 +458,7 @@ class Runtime:
     @property
     def sessions(self) -> OpenSessions:
         """Ids of the open sessions, oldest first, and by id the sessions: a view that is always up to date."""
-        return self._sessions.ids
+        return self._registry.ids
 
     def _rules(self, binding: Binding) -> tuple[Dialect, Encoder, RenderTarget]:
         codec = adapter(self.config.dialect_of(binding))

@@ -61,17 +61,23 @@ TRIES = 64
 
 
 class Hosted(Protocol):
-    """A session, as far as its host knows it (`actors.runtime.activation`)."""
+    """A session, as far as its host knows it (`actors.runtime.lifecycle`)."""
 
-    name: str
-    fence: int
     handles: int
+
+    @property
+    def name(self) -> str:
+        """The session's id."""
+
+    @property
+    def fence(self) -> int:
+        """The number with which the session was claimed."""
 
     def passivate(self) -> bool:
         """Put the actors away if they have nothing to do; say whether the session is without them now."""
 
-    def drop(self) -> None:
-        """Drop what is kept beside the log."""
+    def evict(self) -> None:
+        """Forget the fold of the log."""
 
     def let_go(self) -> bool:
         """End the session here, its log as it is, if nobody has it and it has nothing to do; say whether it has."""
@@ -158,14 +164,14 @@ class SessionHost(Struct):
         lags = self.turnstile.lags
         return LoopLag(dict(zip((*LAGS, inf), lags.counts, strict=True)), lags.seconds, lags.longest)
 
-    def passivated(self, activation: Hosted) -> None:
-        """Note that a session was passivated, and has what was made of its log. If that is too much, make room."""
-        self.passive[activation.name] = activation
+    def add_folded(self, session: Hosted) -> None:
+        """Note that a session has given up its actors and is kept folded. If that takes too much memory, make room."""
+        self.passive[session.name] = session
         self.drop_oldest(self.most.memory)
 
-    def taken_up(self, activation: Hosted) -> None:
-        """Note that nothing is kept any more of a session that was passivated."""
-        self.passive.pop(activation.name, None)
+    def remove_folded(self, session: Hosted) -> None:
+        """Note that a session is no longer kept folded."""
+        self.passive.pop(session.name, None)
 
     def drop_oldest(self, most: int) -> None:
         """Drop what sessions without actors have beside their logs until all sessions hold `most` bytes or fewer.
@@ -173,7 +179,7 @@ class SessionHost(Struct):
         What was not used for longest is dropped first.
         """
         while self.held.total > most and self.passive:
-            next(iter(self.passive.values())).drop()
+            next(iter(self.passive.values())).evict()
             self.reuse.dropped += 1
 
     def replay(self, session: str) -> Replay | None:
@@ -186,16 +192,16 @@ class SessionHost(Struct):
             return None
         return replay_of(events, *rebuilt(events, self.rules))
 
-    def used(self, activation: Hosted) -> None:
+    def used(self, session: Hosted) -> None:
         """Note that a session is used now. If too many have actors, put some away that have nothing to do."""
         active = self.active
-        active.pop(activation.name, None)
-        active[activation.name] = activation
+        active.pop(session.name, None)
+        active[session.name] = session
         if len(active) == CROWD:
             TUNING.advise(CROWD)
         for _ in range(2):  # one more than was added, so that their number goes down again
             oldest = next(iter(active.values()))
-            if len(active) <= self.most.active or oldest is activation:
+            if len(active) <= self.most.active or oldest is session:
                 return
             self._passivate(oldest)
 
@@ -207,18 +213,18 @@ class SessionHost(Struct):
         if self.held.total >= self.most.memory:
             self._make_room()
 
-    def _passivate(self, activation: Hosted) -> None:
+    def _passivate(self, session: Hosted) -> None:
         """Put a session away if it has nothing to do. Else it is as if it were used now."""
-        del self.active[activation.name]
-        if not activation.passivate():
-            self.active[activation.name] = activation
+        del self.active[session.name]
+        if not session.passivate():
+            self.active[session.name] = session
 
-    def hibernate(self, activation: Hosted) -> None:
+    def hibernate(self, session: Hosted) -> None:
         """Put a session away that nobody has any more, if it has nothing to do."""
-        if activation.name in self.active:
-            self._passivate(activation)
-        self.unused.pop(activation.name, None)
-        self.unused[activation.name] = activation
+        if session.name in self.active:
+            self._passivate(session)
+        self.unused.pop(session.name, None)
+        self.unused[session.name] = session
 
     def let_one_go(self) -> bool:
         """Release the session without a handle that was unused for longest. Return True if one was released.
@@ -308,6 +314,14 @@ class SessionHost(Struct):
         with suppress(ActorStopped, Draining):  # as above
             await self.journal.tell(command)
 
+    def forget(self, session: Hosted) -> None:
+        """Forget a session that has ended, end those who read along, and let others claim it."""
+        self.active.pop(session.name, None)
+        self.unused.pop(session.name, None)
+        self.readers.end(session.name)
+        self.ended(session)
+        self.release(session.name, session.fence)
+
     def keep_alive(self) -> None:
         """Prolong the lease of this host for as long as the system runs, where its storage has one."""
         if (lease := self.storage.lease) is not None:
@@ -324,8 +338,8 @@ class SessionHost(Struct):
         """End every ask, so that no turn stays open in a log. No session gets actors any more."""
         self.running = False
         async with anyio.create_task_group() as tasks:
-            for activation in tuple(self.active.values()):
-                tasks.start_soon(activation.settle)
+            for session in tuple(self.active.values()):
+                tasks.start_soon(session.settle)
 
 
 def _end(name: str, on_end: Callable[[], object] | None, error: BaseException | None) -> None:

@@ -1,4 +1,4 @@
-"""Configuration: the system prompt and the tools of one session as they are live, and the change that waits for them.
+"""Configuration: the target, the system prompt and the tools of one session as they are live, and changes that wait.
 
 The log says which they are (`actors.core.log.events.Configured`), by their names and a digest; what is live is compared
 with that whenever an ask begins. What tools do is in no log: it is kept here, for as long as the session is open.
@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
 
-from actors.core.log.events import Configured
+from actors.core.log.events import Configured, SwitchApplied
 from actors.core.session.state import SessionState
 from actors.core.settings.asking import Asked, check_choice
 from actors.core.settings.values import Choose
@@ -63,6 +63,7 @@ class Configuration(Struct):
     """One for a session's life, whatever becomes of its actors. It refers to a session only by what tools refer to.
 
     Args:
+        target: The target of the next ask, as the log has it: a switch counts once it is durable.
         system: The system prompt.
         offer: What the session's model may call.
         toolsets: They are given what the session no longer uses.
@@ -70,6 +71,7 @@ class Configuration(Struct):
     `shared`: the budget that a subagent shares with others. `lent`: that of the session, as those below share it.
     """
 
+    target: str
     system: str | None
     offer: Offer
     toolsets: Toolsets
@@ -147,6 +149,11 @@ class Configuration(Struct):
                 self.drop(each.change)
             else:
                 self.hold(each.change, behind=True)
+
+    def release(self) -> None:
+        """Release the toolsets, because the session has ended."""
+        if owners := self.owners:
+            self.toolsets.release(owners)
 
     @property
     def owners(self) -> tuple[ToolsetOwner, ...]:
@@ -253,9 +260,16 @@ class Equipment:
         self._take_over()
         return self.resolver
 
-    def written(self) -> None:
-        """Note that a change that was taken up is in the log."""
-        self._configuration.written()
+    def written(self, event: SwitchApplied | Configured) -> None:
+        """Note that a switch, or a change that was taken up, is in the log."""
+        if isinstance(event, SwitchApplied):
+            self._configuration.target = event.target
+        else:
+            self._configuration.written()
+
+    def retarget(self, target: str) -> None:
+        """Take the target from the log, which was read again."""
+        self._configuration.target = target
 
     def restore(self) -> None:
         """Go back to what is in the log."""

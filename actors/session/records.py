@@ -11,7 +11,7 @@ from msgspec import Struct, field
 from actors import telemetry
 from actors.core.session.phases import Phase
 from actors.core.stats.measures import AskCounts, AskOutcome, SessionStage
-from actors.core.stream_events.results import TurnResult
+from actors.core.stream_events.results import PendingCall, TurnResult
 from actors.errors import ActorsError
 
 _STAGES: dict[Phase, SessionStage] = {
@@ -30,11 +30,13 @@ class AskRecord(Struct):
         session: Its id.
         counts: Where it is counted.
         advise: Returns what may help an ask that failed.
+        waits: The calls that the session's turn waits for.
     """
 
     session: str = ""
     counts: AskCounts = field(default_factory=AskCounts)
     advise: Callable[[TurnResult], str] = lambda _: ""
+    waits: tuple[PendingCall, ...] = ()
     _stage: SessionStage = "idle"
 
     def enter(self, phase: Phase) -> None:

@@ -28,7 +28,7 @@ from actors.core.session.phases import Action, Happening, Phase
 from actors.core.session.publishing import Publisher
 from actors.core.session.state import SessionState
 from actors.core.stream_events.events import CompleteEvent
-from actors.core.stream_events.results import Applied, Deferred, SwitchOutcome
+from actors.core.stream_events.results import Applied, Deferred, PendingCall, SwitchOutcome
 from actors.core.stream_events.sink import Sink
 from actors.core.turn.bounds import Bounds
 from actors.core.values.content import ToolCall
@@ -84,8 +84,8 @@ class SessionActor(Actor[SessionCommand]):
         self._generation = generation
         self._phase: Phase
         self._enter(phases.first(is_closed=state.closed, is_open=False, is_awaiting=state.pause is not None))
-        self.waits = awaiting.pending(state, state.ledger)
-        """The calls that the turn waits for."""
+        if state.session:  # else the log has yet to be read
+            self.waits = awaiting.pending(state, state.ledger)
         self._runs = awaiting.approved(state, state.ledger)
         self._is_taking = False
         self._ask: AskInFlight | None = None
@@ -104,9 +104,13 @@ class SessionActor(Actor[SessionCommand]):
         return self._log.state
 
     @property
-    def target(self) -> str:
-        """Whom the next ask goes to."""
-        return self._log.target
+    def waits(self) -> tuple[PendingCall, ...]:
+        """The calls that the turn waits for."""
+        return self._pending.record.waits
+
+    @waits.setter
+    def waits(self, calls: tuple[PendingCall, ...]) -> None:
+        self._pending.record.waits = calls
 
     @property
     def idle(self) -> bool:
@@ -123,6 +127,8 @@ class SessionActor(Actor[SessionCommand]):
         """Close what a crash left open, before the next ask."""
         state, pending = replay.state, self._pending
         self._log.resume(state)
+        self._equipment.retarget(state.target)
+        self.waits = awaiting.pending(state, state.ledger)
         is_held = state.held is not None or self._equipment.is_changing
         is_open = is_held or state.bound is not None or pending.current is not None
         is_awaiting = state.pause is not None
@@ -142,7 +148,6 @@ class SessionActor(Actor[SessionCommand]):
     def _wait_on(self, replay: Replay) -> None:
         """Go on with a turn that waits: what was in flight had just begun to wait, or is begun again."""
         state, pending = replay.state, self._pending
-        self.waits = awaiting.pending(state, state.ledger)
         self._runs = awaiting.approved(state, state.ledger)
         if not self.waits and pending.current is None and pending.brought:
             pending.current = pending.brought.pop(0)  # it was recorded, and nobody was told

@@ -308,7 +308,7 @@ async def test_of_a_subagent_nobody_watches_nothing_is_shown() -> None:
         async def look(task: str, context: ToolContext[None]) -> str:
             """Look."""
             async with context.subagent("b") as child:
-                seen.append(runtime.session(child.id)._activation.above.show)  # type: ignore[union-attr]  # it has one
+                seen.append(runtime.session(child.id)._lifecycle.above.show)  # type: ignore[union-attr]  # it has one
                 return (await child.ask(task)).text
 
         session = await runtime.open("a", tools=[subagent("unused", "Unused."), _renamed(look)])

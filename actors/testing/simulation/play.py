@@ -133,13 +133,13 @@ class Player:
     def _sleep(self, session: Session, occasion: str) -> None:
         """Have a session sleep, if it has nothing to do and this is an occasion: nobody sees a difference."""
         chance = Random(f"{self._world.plan.seed}/{session.id}/{occasion}").random()  # noqa: S311  as in the plan
-        activation, before = session._activation, (session.target, session.busy, session.pending)
-        if chance >= SLEEPING or not activation.passivate() or activation.is_over:
+        lifecycle, before = session._lifecycle, (session.target, session.busy, session.pending)
+        if chance >= SLEEPING or not lifecycle.passivate() or lifecycle.is_over:
             return
-        activation.drop()
+        lifecycle.evict()
         self.counts["sessions_that_slept"] += 1
         self.counts["turns_that_slept"] += session.busy
-        if (session.target, session.busy, session.pending) != before or activation.holding.total:
+        if (session.target, session.busy, session.pending) != before or lifecycle.holding.total:
             self._world.problems.add("a session that sleeps is as it was", f"{session.id}: {occasion}")
 
     async def _ask(self, session: Session, ask: Ask) -> None:

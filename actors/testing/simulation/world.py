@@ -151,7 +151,7 @@ class World:
             budgets={f"tenants.{TENANT}": SHARED_BUDGET},
         )
         keys = Random(f"{self.plan.seed}/keys")  # noqa: S311  as in the plan
-        runtime._sessions.draw_key = lambda: keys.randbytes(8).hex()
+        runtime._registry.draw_key = lambda: keys.randbytes(8).hex()
         return runtime
 
     def _server(self, name: str) -> LoopbackServer:

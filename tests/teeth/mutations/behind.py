@@ -31,14 +31,14 @@ MUTATIONS = (
     ),
     Mutation(
         "behind: whoever forks a session reads its log as its writer",
-        "actors/runtime/resuming.py:read",
+        "actors/runtime/replays.py:read_events",
         "read_log(journal, session)",
         "read_log(journal, session, anew=True)",
         (f"{FAILOVER}::test_a_fork_of_a_session_whose_log_went_back_names_no_loss_ahead_of_its_writer",),
     ),
     Mutation(
         "behind: a close asks again for ever",
-        "actors/runtime/activation.py:Activation._write_end",
+        "actors/runtime/lifecycle.py:SessionLifecycle._write_end",
         "raise",
         "return await self._write_end()",
         (f"{FAILOVER}::test_a_close_is_refused_if_the_journal_goes_back_whenever_it_is_asked",),

@@ -105,7 +105,7 @@ MUTATIONS = (
     ),
     Mutation(
         "budgets: subagents are nobody's",
-        "actors/runtime/opening.py:SessionsBelow.__call__",
+        "actors/runtime/subagent_opening.py:SubagentOpener.__call__",
         "partial(*..., **..., tenant=tenant, budget=budget)",
         "partial(*..., **..., budget=budget)",
         (f"{TESTS}::test_subagents_and_summaries_count_in_it",),

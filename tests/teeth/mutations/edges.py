@@ -10,7 +10,7 @@ RESPONSES, INTERRUPTS = "tests/test_responses_sessions.py", "tests/host_code/tes
 MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "host tasks: an error that is no error of ours is lost",
-        "actors/runtime/host_task.py:HostTask.result",
+        "actors/runtime/host_task.py:HostTask._end",
         "isinstance(error, Exception)",
         "isinstance(error, ActorsError)",
         (f"{TASKS}::test_an_unexpected_error_of_a_deletion_reaches_its_caller",),
@@ -26,9 +26,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "host tasks: a close that failed unexpectedly looks done",
-        "actors/runtime/activation.py:Activation._close",
-        "closing.error = error",
-        "closing.error = error if isinstance(error, JournalError) else None",
+        "actors/runtime/lifecycle.py:SessionLifecycle._close",
+        "raise",
+        "pass",
         (f"{TASKS}::test_an_unexpected_error_of_a_close_reaches_its_caller_and_the_session_goes_on",),
     ),
     Mutation(
@@ -40,9 +40,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "sweeps: sessions that are deleted take room",
-        "actors/runtime/sessions.py:Sessions._reserve_for_deletion",
-        "self._deleting.update(names)",
-        "",
+        "actors/runtime/registry.py:SessionRegistry.check_room",
+        'each.purpose == "open"',
+        "True",
         (f"{SWEEPS}::test_sessions_that_a_sweep_deletes_take_no_room_from_those_that_are_opened",),
     ),
     Mutation(
@@ -148,28 +148,28 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "open: a session that an outage broke off is not let go",
-        "actors/runtime/activation.py:Activation.let_go",
-        "self.is_over or (isinstance(self._now, Suspended) and self._now.actors.runs_tools)",
-        "not isinstance(self._now, Passive)",
+        "actors/runtime/lifecycle.py:SessionLifecycle.let_go",
+        'self.is_over or (self._state == "suspended" and self.current.runs_tools)',
+        'self._state not in ("stored", "folded")',
         (f"{OPENING}::test_a_session_that_an_outage_broke_off_makes_place_for_another",),
     ),
     Mutation(
         "host tasks: a close that was cancelled looks done",
-        "actors/runtime/activation.py:Activation._conclude",
-        "closing.error is None and not self.is_over",
-        "False",
+        "actors/runtime/lifecycle.py:SessionLifecycle.close",
+        "self.is_over",
+        "True",
         (f"{TASKS}::test_a_caller_does_not_wait_for_a_close_that_was_cancelled_before_its_first_step",),
     ),
     Mutation(
         "host tasks: a close that was cancelled cannot be repeated",
-        "actors/runtime/activation.py:Activation._conclude",
-        "self._closing = None",
-        "pass",
+        "actors/runtime/lifecycle.py:SessionLifecycle.closing",
+        "self._closing is None or self._closing.has_failed",
+        "self._closing is None",
         (f"{TASKS}::test_a_caller_does_not_wait_for_a_close_that_was_cancelled_before_its_first_step",),
     ),
     Mutation(
         "open: a session that is given back while it is closed is forgotten",
-        "actors/runtime/activation.py:Activation._put_away_unused",
+        "actors/runtime/lifecycle.py:SessionLifecycle._rest_unused",
         "self.handles or self.is_over",
         "self.handles or self.is_over or self._closing is not None",
         (
@@ -185,14 +185,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "host tasks: a frame and its error keep each other",
-        "actors/runtime/host_task.py:HostTask.result",
-        "del error",
-        "pass",
-        (f"{TASKS}::test_an_error_of_work_does_not_keep_the_frame_that_raised_it_to_the_caller",),
+        "actors/runtime/host_task.py:HostTask._end",
+        "again(error)",
+        "error",
+        (f"{TASKS}::test_an_error_of_work_does_not_keep_the_frame_of_its_task",),
     ),
     Mutation(
         "open: a session whose ask waits to begin makes place for another",
-        "actors/runtime/activation.py:Activation.let_go",
+        "actors/runtime/lifecycle.py:SessionLifecycle.let_go",
         "self._submitting",
         "False",
         (f"{OPENING}::test_a_session_that_was_looked_up_keeps_its_place_while_its_ask_waits_to_begin",),

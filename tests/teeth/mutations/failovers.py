@@ -77,8 +77,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "sweeps: leaving the runtime crashes a sweep",
         "actors/runtime/runtime.py:Runtime._keep_no_longer",
-        "partial(self.journal._delete_unused, host)",
-        "lambda stored: self.journal._delete_unused(self._running(), stored)",
+        "removal.delete_unused",
+        "lambda stored: self.journal._removal(self._running()).delete_unused(stored)",
         (f"{SWEEPS}::test_a_runtime_that_is_left_in_a_sweep_logs_no_crash",),
     ),
     Mutation(

@@ -35,7 +35,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "forked: two sessions of one id share their idempotency keys",
-        "actors/runtime/sessions.py:session_key",
+        "actors/runtime/registry.py:session_key",
         "os.urandom(8).hex()",
         "'0' * 16",
         (WORKERS, SEED),
@@ -43,7 +43,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "forked: the keys of a simulation do not come from its seed",
         "actors/testing/simulation/world.py:World.runtime",
-        "runtime._sessions.draw_key = lambda: keys.randbytes(8).hex()",
+        "runtime._registry.draw_key = lambda: keys.randbytes(8).hex()",
         "",
         (SAME_RUN,),
     ),
@@ -70,9 +70,13 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "forked: a session without an id is not opened while another host has the id that it would get",
-        "actors/runtime/sessions.py:Sessions._claimed",
-        "given is not None or not isinstance(error, SessionElsewhere)",
-        "True",
+        "actors/runtime/claims.py:Claims.new",
+        """
+if given is not None:
+    raise
+last = 1
+        """,
+        "raise",
         (f"{WORKERS}[asyncio-sqlite]",),
     ),
     Mutation(
@@ -85,7 +89,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "places: all tenants are one",
         "actors/runtime/session_actors.py:SessionActors.__init__",
-        "setup.tenant",
+        "spec.tenant",
         "''",
         (TURNS,),
     ),

@@ -9,8 +9,8 @@ MUTATIONS = (
     Mutation(
         "leaving: a turn that waits is cancelled with what was asked behind it",
         "actors/runtime/session_actors.py:SessionActors.interrupt",
-        "self._pending.current",
-        "self._pending",
+        "self.pending.current",
+        "self.pending",
         (
             "tests/test_after_a_wait.py::"
             "test_what_is_asked_behind_a_turn_that_waits_is_dropped_with_the_runtime_and_the_turn_is_not",
@@ -91,9 +91,15 @@ MUTATIONS = (
     ),
     Mutation(
         "sleep: while its log is read, a turn waits for nothing",
-        "actors/runtime/session_actors.py:SessionActors.waits",
-        "self._acting.waits if self._acting.state.session else self._waits",
-        "self._acting.waits",
+        "actors/session/session_actor.py:SessionActor.__init__",
+        """
+if state.session:
+    ...
+        """,
+        """
+if True:
+    ...
+        """,
         (f"{SLEEP}::test_a_turn_that_waits_sleeps_and_is_gone_on_with",),
     ),
     Mutation(
@@ -115,14 +121,14 @@ MUTATIONS = (
     ),
     Mutation(
         "memory: a session that ended holds what it held",
-        "actors/runtime/activation.py:Activation.ended",
+        "actors/runtime/lifecycle.py:SessionLifecycle.end",
         "self.holding.release()",
         "",
         (f"{SLEEP}::test_logs_in_memory_count_and_sleeping_frees_only_what_was_made_of_them",),
     ),
     Mutation(
         "memory: logs in memory are not counted while a session sleeps",
-        "actors/runtime/activation.py:Activation._release",
+        "actors/runtime/lifecycle.py:SessionLifecycle._count_log",
         """
         if self.host.is_durable:
             self.holding.release()
@@ -146,7 +152,7 @@ MUTATIONS = (
     ),
     Mutation(
         "limits: one session more is open than may be",
-        "actors/runtime/sessions.py:Sessions._check_room",
+        "actors/runtime/registry.py:SessionRegistry.check_room",
         "... >= most",
         "... > most",
         (f"{SLEEP}::test_as_many_sessions_are_open_as_may_be",),
@@ -177,9 +183,9 @@ MUTATIONS = (
     ),
     Mutation(
         "sleep: a turn that waits is not known to wait while its session sleeps",
-        "actors/runtime/activation.py:Activation.waits",
-        "self._waits",
-        "()",
+        "actors/runtime/lifecycle.py:SessionLifecycle.waits",
+        "self.record.waits",
+        '() if self._state == "stored" else self.record.waits',
         (f"{SLEEP}::test_a_turn_that_waits_sleeps_and_is_gone_on_with",),
     ),
 )

@@ -40,9 +40,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "hosts: a session with an open turn is refused by what its target takes now",
-        "actors/runtime/sessions.py:Sessions._go_on",
-        "state.pause is None",
-        "True",
+        "actors/runtime/opening.py:SessionOpener._resume",
+        "self._tools_opened(opened, config, fits=state.pause is None)",
+        "self._tools_opened(opened, config, fits=True)",
         (f"{OWN}::test_an_open_turn_goes_on_where_a_new_one_could_not_begin",),
     ),
     Mutation(

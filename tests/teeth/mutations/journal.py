@@ -156,16 +156,16 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "a session that was fenced ends",
-        "actors/runtime/session_actors.py:SessionActors._gone",
-        "why is None or isinstance(why, Fenced)",
-        "why is None",
+        "actors/runtime/lifecycle.py:SessionLifecycle._actors_ended",
+        "error is None or isinstance(error, Fenced)",
+        "error is None",
         (_FENCED,),
     ),
     Mutation(
         "a session that was put away is used again",
-        "actors/runtime/session_actors.py:SessionActors._gone",
-        "why is None or isinstance(why, Fenced)",
-        "why is None or isinstance(why, JournalError)",
+        "actors/runtime/lifecycle.py:SessionLifecycle._actors_ended",
+        "error is None or isinstance(error, Fenced)",
+        "error is None or isinstance(error, JournalError)",
         (_ANYWHERE,),
     ),
     Mutation(
@@ -184,21 +184,24 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "whom the next ask goes to is told when it is written",
-        "actors/journal/log.py:LogWriter._changed",
-        "self.target = event.target",
+        "actors/session/configuration.py:Equipment.written",
+        "self._configuration.target = event.target",
         "pass",
         (_IDLE,),
     ),
     Mutation(
         "a switch that is not written is told to nobody",
-        "actors/session/session_actor.py:SessionActor.target",
-        "self._log",
-        "self._log.state",
+        "actors/journal/log.py:LogWriter.send",
+        "self._apply(event)",
+        """
+self._changed(event, None, 0)
+self._apply(event)
+        """,
         (_IDLE,),
     ),
     Mutation(
         "tools that are not written are not live",
-        "actors/runtime/session_actors.py:SessionActors.begin_anew",
+        "actors/runtime/session_actors.py:SessionActors.start",
         "self.equipment.restore()",
         "",
         (_IDLE,),
@@ -213,7 +216,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "who uses a session that is being put away waits for that",
         "actors/runtime/handle.py:Session._put",
-        "await self._activation.put_away()",
+        "await self._lifecycle.actors_ended()",
         "pass",
         (_IDLE,),
     ),

@@ -2,9 +2,38 @@
 
 from tests.teeth.mutations.mutation import Mutation
 
-ONCE = "tests/test_one_replay.py"
+ONCE, TABLE = "tests/test_one_replay.py", "tests/core/test_lifecycle.py"
+TARGETS = "tests/test_switching.py"
 
 MUTATIONS = (
+    Mutation(
+        "lifecycle: a session whose journal failed goes on with what its actors knew",
+        "actors/core/session/lifecycle.py:_ACTIONS",
+        '("restart", "nothing", "nothing", None, "release")',
+        '("restore", "nothing", "nothing", None, "release")',
+        (f"{TABLE}::test_only_a_session_that_was_dropped_or_whose_journal_failed_reads_its_log",),
+    ),
+    Mutation(
+        "lifecycle: a session that has ended can be used again",
+        "actors/core/session/lifecycle.py:_ACTIONS",
+        '("refuse", "nothing", None, None, "nothing")',
+        '("restart", "nothing", None, None, "nothing")',
+        (f"{TABLE}::test_a_session_that_has_ended_stays_so_and_gives_its_things_back_once",),
+    ),
+    Mutation(
+        "lifecycle: a session that has ended gives its toolsets back twice",
+        "actors/core/session/lifecycle.py:_ACTIONS",
+        '("refuse", "nothing", None, None, "nothing")',
+        '("refuse", "nothing", None, None, "release")',
+        (f"{TABLE}::test_a_session_that_has_ended_stays_so_and_gives_its_things_back_once",),
+    ),
+    Mutation(
+        "lifecycle: a target that the log went back from is still shown",
+        "actors/session/session_actor.py:SessionActor._go_on",
+        "self._equipment.retarget(state.target)",
+        "",
+        ("tests/test_one_replay.py::test_the_target_is_the_one_of_the_log_after_the_log_went_back",),
+    ),
     Mutation(
         "lifecycle: the actors of a resumed session read the log again",
         "actors/runtime/session_actors.py:SessionActors._ledger_actor",
@@ -14,9 +43,9 @@ MUTATIONS = (
     ),
     Mutation(
         "lifecycle: the resolver that a session was opened with is made again at its first use",
-        "actors/runtime/activation.py:Activation.recall",
-        "Passive(replay, resolver=resolver)",
-        "Passive(replay)",
+        "actors/runtime/lifecycle.py:SessionLifecycle.__init__",
+        "self._resolver: Resolver | None = resolver",
+        "self._resolver: Resolver | None = None",
         (f"{ONCE}::test_the_first_ask_of_a_resumed_session_reads_nothing_again",),
     ),
 )

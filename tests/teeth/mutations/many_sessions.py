@@ -3,7 +3,7 @@
 from tests.teeth.mutations.mutation import Mutation
 
 ROTATION, MACHINE = "tests/test_rotation.py", "tests/test_machine.py"
-HOST, ACTIVATION = "actors/runtime/session_host.py", "actors/runtime/activation.py"
+HOST, ACTIVATION = "actors/runtime/session_host.py", "actors/runtime/lifecycle.py"
 THRASHES = f"{ROTATION}::test_a_host_whose_memory_is_too_small_for_its_sessions_says_so_once"
 FITS = f"{MACHINE}::test_the_memory_of_a_process_is_the_least_that_its_machine_and_its_containers_have"
 COUNTED = f"{ROTATION}::test_uses_that_find_a_session_in_memory_and_those_that_make_it_again_are_counted"
@@ -14,7 +14,7 @@ COLLECTOR, GC = "tests/test_collector.py", "actors/runtime/collector.py"
 MUTATIONS = (
     Mutation(
         "many sessions: those without actors keep 16 MiB, however much memory there is",
-        f"{HOST}:SessionHost.passivated",
+        "actors/runtime/session_host.py:SessionHost.add_folded",
         "self.drop_oldest(self.most.memory)",
         "self.drop_oldest(16 * 1024 * 1024)",
         (
@@ -37,25 +37,18 @@ MUTATIONS = (
         (f"{ROTATION}::test_what_has_no_actors_makes_room_before_what_has_some",),
     ),
     Mutation(
-        "many sessions: the first use of a session is taken for a rebuild",
-        f"{ACTIVATION}:Activation._woken",
-        "kept.dropped",
+        "many sessions: the first use of a session counts as one of a session in memory",
+        "actors/runtime/lifecycle.py:SessionLifecycle.activate",
+        "self._resolver is None",
         "True",
         (COUNTED,),
     ),
     Mutation(
         "many sessions: what had to make room is taken for what was never made",
-        f"{ACTIVATION}:Activation.drop",
-        "logged(self._now.affinity, dropped=True)",
-        "logged(self._now.affinity)",
+        "actors/runtime/lifecycle.py:SessionLifecycle.activate",
+        "self.host.reuse.rebuild()",
+        "pass",
         (COUNTED, THRASHES),
-    ),
-    Mutation(
-        "many sessions: a session in memory without a rendered lane is taken for one that has none",
-        "actors/runtime/session_actors.py:SessionActors.passivate",
-        "renderer.lanes.bindings()",
-        "renderer.lanes.size",
-        (THRASHES,),
     ),
     Mutation(
         "many sessions: a host that thrashes says so again and again",
@@ -175,14 +168,14 @@ MUTATIONS = (
     Mutation(
         "loop lag: all sessions that are asked together begin before the loop comes round",
         "actors/runtime/handle.py:Session._submit",
-        "await self._activation.host.begin(self._activation.tenant)",
+        "await self._lifecycle.host.begin(self._lifecycle.spec.tenant)",
         "",
         (f"{LAG}::test_of_sessions_that_are_opened_and_asked_together_few_begin_between_two_polls",),
     ),
     Mutation(
         "loop lag: all sessions that are opened together are so before the loop comes round",
-        "actors/runtime/sessions.py:Sessions.open",
-        "await host.begin(fields.tenant)",
+        "actors/runtime/opening.py:SessionOpener._admit",
+        "await self._host.begin(tenant)",
         "",
         (f"{LAG}::test_of_sessions_that_are_opened_and_asked_together_few_begin_between_two_polls",),
     ),

@@ -3,7 +3,7 @@
 from tests.teeth.mutations.mutation import Mutation
 
 TESTS = "tests/test_ownership.py"
-GET, ACTIVATION = "tests/test_get_or_create.py", "actors/runtime/activation.py"
+GET, ACTIVATION = "tests/test_get_or_create.py", "actors/runtime/lifecycle.py"
 CLAIMS, SESSIONS = "actors/runtime/claims.py", "actors/runtime/sessions.py"
 OPEN = (f"{TESTS}::test_an_open_that_is_cancelled_at_any_await_leaves_nothing_claimed",)
 FORK = (
@@ -28,16 +28,16 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "ownership: the log of an open that was cancelled stays",
-        f"{SESSIONS}:_delete_log",
-        "await host.journal.ask(DeleteLog(name))",
+        "actors/runtime/claims.py:Claims.drop",
+        "await self._host.journal.ask(DeleteLog(name))",
         "pass",
         OPEN,
     ),
     Mutation(
         "ownership: a fork that was cancelled stays, and nobody knows its id",
-        f"{CLAIMS}:drafts",
-        'host.start(made.drop, "drafts")',
-        "made.release()",
+        "actors/runtime/claims.py:claiming",
+        'host.start(claims.drop, "claims")',
+        "claims.release()",
         FORK,
     ),
     Mutation(
@@ -72,56 +72,56 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "get or create: who comes while a session is opened is refused",
-        f"{SESSIONS}:Sessions._open_already",
-        "name in self._reserved",
-        "False",
+        "actors/runtime/registry.py:SessionRegistry.settled",
+        "(reservation := self._reserved.get(name)) is not None",
+        "(reservation := self._reserved.get(name)) is not reservation",
         (f"{GET}::test_callers_that_come_at_once_get_one_session",),
     ),
     Mutation(
         "get or create: a session that is being closed is given to others",
-        f"{SESSIONS}:Sessions._open_already",
-        "(closing := session._activation.closing) is None",
-        "(closing := session._activation.closing) is closing",
+        "actors/runtime/registry.py:SessionRegistry.settled",
+        "(closing := session._lifecycle.closing) is None",
+        "(closing := session._lifecycle.closing) is closing",
         (f"{GET}::test_who_comes_while_a_session_is_closed_gets_one_that_is_open",),
     ),
     Mutation(
         "get or create: a session of another tenant is given",
-        f"{SESSIONS}:_check_tenant",
+        "actors/runtime/opening.py:_check_tenant",
         "wanted and found != wanted",
         "False",
         (f"{GET}::test_a_session_is_resumed_from_its_log_and_keeps_what_the_log_has",),
     ),
     Mutation(
         "get or create: what was closed in memory cannot be opened again",
-        f"{SESSIONS}:Sessions._claim_reserved",
-        "not host.is_durable",
-        "host.is_durable",
+        "actors/runtime/claims.py:Claims.either",
+        "not self._host.is_durable",
+        "self._host.is_durable",
         (f"{GET}::test_a_session_in_memory_that_was_closed_is_begun_anew",),
     ),
     Mutation(
         "handles: a session that is given back cancels the turn that runs",
-        f"{ACTIVATION}:Activation._put_away_unused",
+        "actors/runtime/lifecycle.py:SessionLifecycle._rest_unused",
         "not self.busy",
         "True",
         (f"{GET}::test_giving_back_cancels_no_turn_that_runs",),
     ),
     Mutation(
         "handles: the first who gives a session back has it put away",
-        f"{ACTIVATION}:Activation._put_away_unused",
+        "actors/runtime/lifecycle.py:SessionLifecycle._rest_unused",
         "self.handles or self.is_over",
         "self.is_over",
         (f"{GET}::test_a_session_that_somebody_awaited_stays_when_others_give_it_back",),
     ),
     Mutation(
         "handles: a session that was busy when it was given back stays awake",
-        f"{ACTIVATION}:Activation.rested",
+        f"{ACTIVATION}:SessionLifecycle.rested",
         "self.is_given_back and (not self.handles)",
         "False",
         (f"{GET}::test_giving_back_cancels_no_turn_that_runs",),
     ),
     Mutation(
         "handles: a session that nobody has keeps its actors",
-        f"{ACTIVATION}:Activation._put_away_unused",
+        "actors/runtime/lifecycle.py:SessionLifecycle._rest_unused",
         "self.host.hibernate(self)",
         "pass",
         (f"{GET}::test_the_last_one_who_gives_a_session_back_has_it_put_away",),

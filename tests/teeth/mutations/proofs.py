@@ -72,9 +72,9 @@ MUTATIONS = (
     ),
     Mutation(
         "fencing: one runtime opens a session as often as it is asked meanwhile",
-        "actors/runtime/sessions.py:Sessions._reserve",
-        "given in self._open or given in self._reserved",
-        "given in self._open",
+        "actors/runtime/registry.py:SessionRegistry.reserve",
+        "self.is_taken(given)",
+        "given in self.open",
         FENCING,
     ),
     Mutation(

@@ -23,9 +23,9 @@ MUTATIONS = (
     ),
     Mutation(
         "recovery: what a log leaves open is taken for a session at rest",
-        "actors/runtime/resuming.py:taken_up",
-        "not breaks_off(replay.state)",
-        "replay.state.session",
+        "actors/runtime/session_actors.py:SessionActors.__init__",
+        "replay is not None and (not breaks_off(replay.state))",
+        "replay is not None and replay.state.session",
         (f"{RESUME}::test_a_log_that_breaks_off_is_closed_before_anything_else_happens",),
     ),
     Mutation(
@@ -51,9 +51,9 @@ MUTATIONS = (
     ),
     Mutation(
         "recovery: a session that could not be resumed stays claimed",
-        "actors/runtime/sessions.py:Sessions._go_on",
-        "self._give_up(host, name, claim.fence)",
-        "self._free(name)",
+        "actors/runtime/claims.py:Claims._release",
+        "self._host.release(name, fence)",
+        "pass",
         (f"{RESUME}::test_what_cannot_be_resumed_is_told_in_one_line",),
     ),
     Mutation(

@@ -128,7 +128,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "toolsets: a session waits for those it used to be left",
-        "actors/runtime/activation.py:Activation._close",
+        "actors/runtime/lifecycle.py:SessionLifecycle._stop",
         """
         with anyio.CancelScope(shield=True):
             ...

@@ -9,8 +9,8 @@ CARRIED = "tests/test_carried_sessions.py"
 MUTATIONS = (
     Mutation(
         "retention: what is open expires",
-        "actors/runtime/sessions.py:Sessions.delete_unused",
-        "each.id not in self._open",
+        "actors/runtime/removal.py:SessionRemoval.delete_unused",
+        "not registry.is_taken(each.id)",
         "True",
         (f"{TESTS}::test_what_nobody_used_for_so_long_is_deleted_and_nothing_else",),
     ),
@@ -72,14 +72,14 @@ MUTATIONS = (
     ),
     Mutation(
         "import: what is imported stays reserved where another id is taken",
-        "actors/runtime/claims.py:Drafts.release",
-        "self._free(name)",
+        "actors/runtime/claims.py:Claims._release",
+        "self._registry.free(name)",
         "",
         (f"{CARRIED}::test_subagents_are_carried_along_under_ids_that_fit",),
     ),
     Mutation(
         "resume: the type that an answer is to have is dropped",
-        "actors/runtime/resuming.py:taken_up",
+        "actors/runtime/replays.py:unfinished_asks",
         "form is None",
         "form is not None",
         ("tests/test_resume.py::test_an_answer_that_was_waited_for_has_the_type_that_is_given_again",),

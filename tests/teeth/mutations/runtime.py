@@ -111,8 +111,8 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "session: its ledger is the one it began with when it is put away",
         "actors/runtime/session_actors.py:SessionActors.passivate",
-        "Replay(replace(session.state, ledger=ledger.known.ledger), *...)",
-        "Replay(session.state, *...)",
+        "Replay(replace(self.state, ledger=ledger.known.ledger), *...)",
+        "Replay(self.state, *...)",
         (f"{ACTIVATION}::test_sessions_that_are_put_away_after_each_use_go_on_as_if_they_had_not_been",),
     ),
     Mutation(
@@ -297,21 +297,23 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "runtime: a close ends with its caller",
-        "actors/runtime/activation.py:Activation.close",
-        "await closing.over.wait()",
+        "actors/runtime/lifecycle.py:SessionLifecycle.close",
+        "await closing.result()",
         """
-        try:
-            await closing.over.wait()
-        except BaseException:
-            await self._end()
-            raise
+try:
+    await closing.result()
+except Exception:
+    raise
+except BaseException:
+    await self._stop()
+    raise
         """,
         (f"{HOST}::test_a_close_whose_caller_is_cancelled_at_any_moment_leaves_no_turn_open",),
     ),
     Mutation(
         "runtime: leaving stops the actors of a turn in flight",
         "actors/runtime/session_host.py:SessionHost.settle",
-        "tasks.start_soon(activation.settle)",
+        "tasks.start_soon(session.settle)",
         "pass",
         (f"{HOST}::test_leaving_closes_the_turns_in_flight_in_the_log",),
     ),

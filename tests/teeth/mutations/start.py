@@ -17,9 +17,9 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "start: a type that only annotates makes anyio import its locks and events",
-        "actors/runtime/passive.py:Closing.over",
-        'over: "anyio.Event"',
-        "over: anyio.Event",
+        "actors/runtime/registry.py:Reservation.over",
+        'over: "anyio.Event | None" = None',
+        "over: anyio.Event | None = None",
         (LATER,),
     ),
     Mutation(

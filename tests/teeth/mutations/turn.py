@@ -264,15 +264,15 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "awaiting: the type that was asked for goes with the actors",
-        "actors/runtime/session_actors.py:SessionActors.resumable",
-        "self._pending if self._acting.waits and self._pending.form is not None else None",
+        "actors/runtime/lifecycle.py:SessionLifecycle.passivate",
+        "actors.pending if self.waits and actors.pending.form is not None else None",
         "None",
         (f"{AFTER}::test_the_answer_is_a_value_of_the_type_that_was_asked_for",),
     ),
     Mutation(
         "awaiting: who reads along is shown none of the words behind it",
         "actors/runtime/handle.py:Session._bring",
-        "Bring(brought, self._activation.audience(sink, variables), variables)",
+        "Bring(brought, self._lifecycle.audience(sink, variables), variables)",
         "Bring(brought, sink, variables)",
         (f"{AFTER}::test_who_reads_along_sees_the_words_that_come_after_a_wait",),
     ),

@@ -105,7 +105,7 @@ MUTATIONS = (
     Mutation(
         "logging: a refused ask is neither logged nor counted",
         "actors/runtime/handle.py:Session._hand_in",
-        "self._activation.record.refuse(error)",
+        "self._lifecycle.record.refuse(error)",
         "pass",
         (f"{LOGS}::test_a_refused_ask_is_an_event_and_so_is_one_that_a_closed_session_drops",),
     ),
@@ -198,8 +198,8 @@ MUTATIONS = (
     ),
     Mutation(
         "metrics: a session that has ended still waits",
-        "actors/runtime/activation.py:Activation.ended",
-        "self.record.enter('ended')",
+        "actors/runtime/lifecycle.py:SessionLifecycle.end",
+        'self.record.enter("ended")',
         "",
         (f"{FIGURES}::test_a_session_that_another_host_has_taken_over_is_counted_no_more",),
     ),

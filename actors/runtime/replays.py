@@ -1,7 +1,7 @@
-"""Going on with a session that another runtime had, or this one before: claimed, and folded from its log.
+"""The logs from which sessions go on: read, checked, and with the asks that they leave unfinished.
 
-Whoever claims it is its only writer from then on. What its log leaves open is closed by its actors
-(`actors.session.recovery`).
+The caller has claimed the session, so it is the log's only writer. The actors of the session close what the log leaves
+open (`actors.session.recovery`).
 """
 
 from contextvars import copy_context
@@ -17,20 +17,25 @@ from actors.journal.journal_actor import JournalCommand
 from actors.journal.log import Replay, read_replay
 from actors.journal.pages import read_log
 from actors.kernel import Ref
-from actors.provider.backend import Resolver
-from actors.runtime.activation import Activation
 from actors.runtime.session_host import SessionHost
 from actors.session.output import Output, output_of
 from actors.session.pending import PendingAsks, Submit
 from actors.session.streams import AnswerSink
 
 
-async def read(journal: Ref[JournalCommand], session: str) -> list[Event]:
+def unknown(session: str) -> SessionUnknown:
+    """Return the error for a session that has no log."""
+    return SessionUnknown(
+        f"No session {session[:80]!r} has a log in this journal; open it, or name another journal"
+    )
+
+
+async def read_events(journal: Ref[JournalCommand], session: str) -> list[Event]:
     """Return the events of a session's log.
 
     Raises:
-        SessionUnknown: There is none.
-        JournalError: It cannot be read.
+        SessionUnknown: The session has no log.
+        JournalError: The log cannot be read.
     """
     events = await read_log(journal, session)
     if not events:
@@ -38,18 +43,11 @@ async def read(journal: Ref[JournalCommand], session: str) -> list[Event]:
     return events
 
 
-def unknown(session: str) -> SessionUnknown:
-    """Return what is said of a session that has no log."""
-    return SessionUnknown(
-        f"No session {session[:80]!r} has a log in this journal; open it, or name another journal"
-    )
-
-
 async def resumable_replay(host: SessionHost, session: str) -> tuple[Opened, Replay]:
     """Return the first event and the replay of a claimed session's log.
 
     Raises:
-        SessionUnknown: It has no log.
+        SessionUnknown: The session has no log.
         JournalDamaged: The log does not begin as a session's log does.
         SessionClosed: The session was closed for good.
         JournalError: The log cannot be read.
@@ -66,11 +64,11 @@ async def resumable_replay(host: SessionHost, session: str) -> tuple[Opened, Rep
     return replay.opened, replay
 
 
-def form_of(state: SessionState, output: Any) -> Output[Any] | None:  # Any: a type or JSON; its values
+def awaited_form(state: SessionState, output: Any) -> Output[Any] | None:  # Any: a type or JSON; its values
     """Return the form of the answer that a turn waits for, as its caller gives it again; None if none waits.
 
     Raises:
-        ConfigError: It is another than the ask had.
+        ConfigError: The ask had another form.
     """
     if output is None or state.pause is None:
         return None
@@ -80,25 +78,16 @@ def form_of(state: SessionState, output: Any) -> Output[Any] | None:  # Any: a t
     return form
 
 
-async def taken_up(
-    activation: Activation, replay: Replay, resolver: Resolver, form: Output[Any] | None
-) -> None:  # Any: its values
-    """Let a session go on from its log; return when nothing is open but a turn that waits, or goes on.
+def unfinished_asks(
+    replay: Replay, form: Output[Any] | None, most_waiting: int
+) -> tuple[PendingAsks | None, AnswerSink | None]:  # Any: its values
+    """Return the asks with which a session goes on from a replay, and the sink of the ask that the log breaks off.
 
-    What its process was doing ends like the ask in flight of a session whose actors crashed. The answer that is waited
-    for has this form.
-
-    Raises:
-        SessionClosed: It could not be brought so far, and has ended.
-        JournalError: What closes it cannot be written.
+    That ask ends like the ask in flight of a session whose actors crashed.
     """
-    activation.recall(replay, resolver)
     if not breaks_off(replay.state):
-        activation.pending = None if form is None else PendingAsks(activation.host.most_waiting, form=form)
-        return
-    sink = AnswerSink(lambda: SessionClosed(f"Session {activation.name!r} could not be resumed: it crashed"))
+        return None if form is None else PendingAsks(most_waiting, form=form), None
+    name = replay.state.session
+    sink = AnswerSink(lambda: SessionClosed(f"Session {name!r} could not be resumed: it crashed"))
     lost = Submit(pack(Message("human")), sink, copy_context())
-    activation.pending = PendingAsks(activation.host.most_waiting, current=lost, form=form)
-    activation.activate()
-    if replay.state.pause is None:
-        await sink.outcome()
+    return PendingAsks(most_waiting, current=lost, form=form), sink

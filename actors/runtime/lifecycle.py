@@ -1,0 +1,440 @@
+"""The life of one open session: what is in memory of it, and how its actors come and go.
+
+`actors.core.session.lifecycle` is the table of states, and this module carries out its actions. Most sessions are idle.
+An idle session gives up its actors, and later the state and lanes that its log folds to; with a durable journal, only
+values that no log holds stay in memory then. The next use makes actors from the same log, and therefore with the same
+state. The host decides which idle sessions keep what (`actors.runtime.session_host`).
+
+If an event cannot be written, the actors of its session are ahead of the log. They end at once, whatever they are
+doing, and start from the log at the session's next use. So do actors that cannot read the log.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import Context
+from functools import partial
+from types import EllipsisType
+
+import anyio
+
+from actors import telemetry
+from actors.core.session.awaiting import pending
+from actors.core.session.lifecycle import LifecycleAction, LifecycleEvent, LifecycleState, step
+from actors.core.settings.spending import Used
+from actors.core.stream_events.results import PendingCall
+from actors.core.stream_events.sink import Sink
+from actors.errors import (
+    ActorFailed,
+    ActorStopped,
+    Draining,
+    Fenced,
+    JournalBehind,
+    JournalDamaged,
+    JournalError,
+)
+from actors.journal.holding import Holding
+from actors.journal.log import Replay
+from actors.provider.resolver import Resolver
+from actors.provider.choosing import Affinity
+from actors.runtime.host_task import HostTask
+from actors.runtime.session_actors import ActorHooks, SessionActors, SessionSpec
+from actors.runtime.session_host import SessionHost
+from actors.scheduler.children import Above
+from actors.session.commands import End
+from actors.session.configuration import Change, Configuration
+from actors.session.pending import PendingAsks, again
+from actors.session.records import AskRecord
+from actors.tools import Toolset
+from actors.tools.toolsets import Item
+
+OBJECTS = 4096
+"""Estimated bytes of a session's objects while it is in memory, without its messages, calls and lanes."""
+
+END_TRIES = 8
+"""How often the end is written at most: more often than a session may restart, and than its log goes back meanwhile."""
+
+
+class SessionLifecycle:
+    """Drives one session from the moment when its log has been written or read here until it ends on this host.
+
+    Args:
+        spec: The session's fixed values.
+        host: What the session shares with the other sessions of the runtime.
+        configuration: The session's target, system prompt and tools. Its toolsets are released when the session ends.
+        replay: The session's log, folded.
+        resolver: What targets mean to the session. It is kept with the replay, so that the first use need not make it.
+        pending: The asks of a turn that waits for its caller, if the answer has a type.
+
+    `above`: the call that the session was opened for, if it is a subagent; `used`: what it had used when its actors
+    last ended;
+    `fenced`: why it has ended, if another host has it; `handles`: how many callers have it (`actors.runtime.handles`).
+    """
+
+    __slots__ = (
+        "_actors",
+        "_affinity",
+        "_closing",
+        "_pending",
+        "_replay",
+        "_resolver",
+        "_state",
+        "_submitting",
+        "above",
+        "configuration",
+        "fenced",
+        "handles",
+        "holding",
+        "host",
+        "is_given_back",
+        "record",
+        "spec",
+        "used",
+    )
+
+    def __init__(
+        self,
+        spec: SessionSpec,
+        host: SessionHost,
+        configuration: Configuration,
+        replay: Replay,
+        resolver: Resolver,
+        pending: PendingAsks | None = None,
+    ) -> None:
+        self.spec, self.host, self.configuration = spec, host, configuration
+        self.record = AskRecord(spec.name, host.asks, lambda result: host.ask_failed(result).advice)
+        self.holding = Holding(host.held)
+        self.handles, self.is_given_back, self._submitting = 0, False, 0
+        self.above: Above | None = None
+        self.used: Used | None = replay.state.used
+        self.fenced: Fenced | None = None
+        self._closing: HostTask | None = None
+        self._state: LifecycleState = "folded"
+        self._actors: SessionActors | None = None
+        self._affinity: Affinity | None = None
+        self._pending = pending
+        self._resolver: Resolver | None = resolver
+        self._replay: Replay | None = replay
+        self._begin(replay)
+
+    def _begin(self, replay: Replay) -> None:
+        state = replay.state
+        self.record.waits = pending(state, state.ledger)
+        self._rest_record()
+        self.holding.count("messages", state.size)
+        self.holding.count("calls", state.ledger.size)
+        self.holding.count("objects", OBJECTS)
+        self.host.add_folded(self)
+
+    def _rest_record(self) -> None:
+        self.record.enter("awaiting" if self.record.waits else "idle")
+
+    # What callers see
+
+    @property
+    def name(self) -> str:
+        """The session's id."""
+        return self.spec.name
+
+    @property
+    def fence(self) -> int:
+        """The number with which the session was claimed."""
+        return self.spec.fence
+
+    @property
+    def state(self) -> LifecycleState:
+        """The state, as in the table."""
+        return self._state
+
+    @property
+    def target(self) -> str:
+        """The target of the next ask."""
+        return self.configuration.target
+
+    @property
+    def tools(self) -> Toolset:
+        """The tools that the session's model may call."""
+        return self.configuration.offer.tools
+
+    @property
+    def waits(self) -> tuple[PendingCall, ...]:
+        """The calls that the turn in flight waits for."""
+        return self.record.waits
+
+    @property
+    def busy(self) -> bool:
+        """Whether an ask is in flight, or waits."""
+        return bool(self.waits) or (self.actors is not None and self.actors.busy)
+
+    @property
+    def actors(self) -> SessionActors | None:
+        """The session's actors, if it has any now."""
+        return self._actors if self._state == "active" else None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the session has ended."""
+        return self._state == "ended"
+
+    # The actions of the table
+
+    def _step(self, event: LifecycleEvent) -> LifecycleAction:
+        """Note an event, and return the action to take."""
+        action, self._state = step(self._state, event)
+        return action
+
+    def activate(self) -> SessionActors:
+        """Return the session's actors, made now if it has none. Send to them before the next wait.
+
+        Raises:
+            ActorStopped: The session has ended, or the system is shutting down.
+            Fenced: The session has ended, because another host has it.
+            Draining: The system is shutting down.
+        """
+        if self._state == "ended" or not self.host.running:
+            raise again(self.fenced) or ActorStopped(f"Session {self.name!r} has ended; open another")
+        match self._step("use"):
+            case "read":
+                self._make_actors()
+                self.host.reuse.rebuild()
+            case "restore":
+                self.host.reuse.hits += self._resolver is None  # the first use is none of a session in memory
+                self._make_actors()
+            case "restart":
+                self.holding.count("objects", OBJECTS)
+                self.current.start()
+            case _:
+                self.host.reuse.hits += 1
+        self.host.used(self)
+        return self.current
+
+    @property
+    def current(self) -> SessionActors:
+        """The session's actors, which it has."""
+        assert self._actors is not None
+        return self._actors
+
+    def _make_actors(self) -> None:
+        """Make actors, from the replay if it is in memory."""
+        self.host.remove_folded(self)
+        self.holding.count("objects", OBJECTS)
+        pending = self._pending or PendingAsks(self.host.most_waiting)
+        pending.rested, pending.record = self.rested, self.record
+        self._actors = SessionActors(
+            self.spec,
+            self.host,
+            self.configuration,
+            self.holding,
+            pending,
+            self._affinity or Affinity(),
+            ActorHooks(self.change, self._actors_ended),
+            self._replay or self.host.replay(self.name),
+        )
+        self._replay = self._resolver = self._pending = None
+
+    def passivate(self) -> bool:
+        """End the actors if they have nothing to do. Return True if the session is without actors now."""
+        if self._state == "active" and (replay := self.current.passivate()) is not None:
+            self._step("rest")
+            actors, self._actors = self.current, None
+            # the caller gives the type of an answer only once
+            self._pending = actors.pending if self.waits and actors.pending.form is not None else None
+            self._replay, self._affinity, self.used = replay, actors.affinity or None, replay.state.used
+            self.host.add_folded(self)
+        return self._state != "active"
+
+    def evict(self) -> None:
+        """Forget the fold. Only what the log does not hold stays in memory."""
+        if self._step("evict") == "drop":
+            self.host.remove_folded(self)
+            self._replay = self._resolver = None
+            self._count_log()
+
+    def _count_log(self) -> None:
+        """Count what is in memory of a session of which only the log is kept."""
+        self.holding.count("lanes", 0)
+        self.holding.count("objects", 0)
+        if self.host.is_durable:
+            self.holding.release()
+
+    def _actors_ended(self, error: JournalError | None) -> None:
+        """Suspend the session if its journal failed; end it if another host has it, or its actors crashed too often."""
+        if error is None or isinstance(error, Fenced):
+            self.end(error)
+            return
+        self._step("fail")
+        self.used = self.current.forget()
+        self._rest_record()
+        self._count_log()
+        self.host.active.pop(self.name, None)
+
+    def end(self, fenced: Fenced | None = None) -> None:
+        """End the session on this host, its log as it is; `fenced`: another host has it."""
+        was, action = self._state, self._step("end")
+        if action == "nothing":
+            return
+        if was == "folded":
+            self.host.remove_folded(self)
+        elif was == "active":
+            self.used = self.current.state.used or self.used
+        self._actors = self._replay = self._resolver = self._pending = None
+        self.fenced = fenced
+        self.record.waits = ()
+        self.record.enter("ended")
+        if fenced is not None:
+            telemetry.session_fenced(self.name, fenced)
+        self.holding.release()
+        self.configuration.release()
+        self.host.forget(self)
+
+    # Uses and users
+
+    def audience(self, sink: Sink, variables: Context) -> Sink:
+        """Return where the events of an ask go: to its caller, and to everyone who reads along."""
+        sink = sink if self.above is None else self.above.joined(self.name, sink)
+        shared, tracing = self.host.readers.joined(self.name, sink), self.host.tracing
+        return shared if tracing is None else tracing.joined(self.name, shared, variables)
+
+    async def change(
+        self,
+        system: str | EllipsisType | None,
+        tools: Iterable[Item] | EllipsisType,
+        target: str | None = None,
+    ) -> Change:
+        """Return the change that `Session.configure` asks for, its toolsets open. Drop it, or have it taken.
+
+        `target`: the target that must take these tools; the session's own if it is not given.
+        """
+        if tools is ...:
+            return Change(system, ...)
+        prompt, host = self.configuration.system if system is ... else system, self.host
+
+        def check(made: Toolset) -> None:
+            host.resolver(made, prompt).pool(target or self.target)
+
+        return Change(system, await host.toolsets.open(tools, check))
+
+    async def give_back(self) -> None:
+        """Note that a caller has given the session back. Without handles, it rests as soon as it is idle."""
+        self.handles -= 1
+        self.is_given_back = True
+        await self._rest_unused()
+
+    def rested(self) -> None:
+        """Note that an ask has ended, or that its turn begins to wait."""
+        self.host.rested()
+        if self.is_given_back and not self.handles:
+            self.host.start(self._rest_unused, f"{self.name}/unused")
+
+    async def _rest_unused(self) -> None:
+        """Let a session without handles hibernate, or close it if its log is in memory; not while it is busy."""
+        if self.handles or self.is_over:
+            return
+        if self.host.is_durable:
+            self.host.hibernate(self)
+        elif self.closing is None and not self.busy:
+            await self.close()
+
+    @contextmanager
+    def submitting(self) -> Iterator[None]:
+        """Keep the session on this host while an ask waits to be accepted, also if its caller holds no handle."""
+        self._submitting += 1
+        try:
+            yield
+        finally:
+            self._submitting -= 1
+
+    def let_go(self) -> bool:
+        """End the session here, its log as it is, if it has no handle and is idle. Return True if it has ended."""
+        if self.handles or self.closing is not None or self.name in self.host.readers.following:
+            return False
+        if self._submitting or self.waits or not self.passivate():
+            return False
+        if self.is_over or (self._state == "suspended" and self.current.runs_tools):
+            return False
+        self.end()
+        return True
+
+    # The end
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether the actors are ending because the journal has failed."""
+        return self._state == "active" and self.current.is_ending
+
+    async def actors_ended(self) -> None:
+        """Wait until actors that are ending have ended. It takes no longer than the work that they had started."""
+        while self.is_ending:
+            await self.current.ended()
+
+    async def settle(self) -> None:
+        """End the ask in flight, drop those that wait, and wait for a close that is under way."""
+        if self.closing is not None:
+            await self.closing.ended()
+        while self.actors is not None and self.actors.busy:
+            with suppress(ActorFailed, JournalError):  # once more, when the actors have restarted
+                await self.actors.interrupt()
+
+    @property
+    def closing(self) -> HostTask | None:
+        """The close that is under way, or is done; None if there is none, or it failed and the session goes on."""
+        return None if self._closing is None or self._closing.has_failed else self._closing
+
+    async def close(self, *, in_order: bool = True) -> None:
+        """Let the host end the session, and wait for that. A caller that is cancelled does not take it back.
+
+        Toolsets close after the session has ended: one that does not end would hold up the call of a subagent.
+
+        Args:
+            in_order: End the ask in flight first, and write that the session has ended. Otherwise an open turn ends
+                when the log is read again.
+
+        Raises:
+            JournalUnavailable: The end cannot be written. The session goes on, without the asks that it had.
+            Fenced: Another host has the session, which has ended here.
+            Draining: The close was cancelled before it was done. The session is still open.
+        """
+        if (closing := self.closing) is None:
+            work = partial(self._close, in_order)
+            closing = self._closing = self.host.launch(work, f"{self.name}/close")
+        try:
+            await closing.result()
+        except Draining:
+            if self.is_over:
+                return
+            raise Draining(
+                f"The close of session {self.name!r} was cancelled before it was done; close it again"
+            ) from None
+
+    async def _close(self, in_order: bool) -> None:
+        goes_on = False
+        try:
+            if in_order and not self.is_over:
+                with suppress(
+                    ActorStopped, Draining, JournalDamaged
+                ):  # it has ended, or no end can be written
+                    await self._write_end()
+        except Exception as error:
+            goes_on = not isinstance(error, Fenced)
+            raise
+        finally:
+            if not goes_on:
+                await self._stop()
+
+    async def _write_end(self) -> None:
+        """Write the end; again after a crash, and when the log went back to an earlier event meanwhile."""
+        for left in reversed(range(END_TRIES)):
+            await self.actors_ended()
+            try:
+                await (self.actors or self.activate()).session.ask(End())
+            except (ActorFailed, JournalBehind) as error:
+                if not left and isinstance(error, JournalBehind):
+                    raise
+            else:
+                return
+
+    async def _stop(self) -> None:
+        """End the actors, and the session with them."""
+        with anyio.CancelScope(shield=True):
+            if self.actors is not None:
+                await self.actors.stop()
+            self.end()  # nothing to do if the end of the actors has ended it

@@ -1,0 +1,122 @@
+"""The ids that are taken in one runtime: by open sessions, and by callers that are opening or deleting one.
+
+A caller reserves an id before it claims the session in the journal, so an id belongs to one caller at a time.
+"""
+
+import os
+import re
+from collections.abc import Callable
+from typing import Literal, TypeAlias
+
+import anyio
+from msgspec import Struct
+
+from actors.errors import ConfigError, HostFull, SessionExists
+from actors.runtime.handle import Session
+from actors.runtime.handles import OpenSessions
+from actors.runtime.session_host import Hosted, SessionHost
+
+SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+
+Purpose: TypeAlias = Literal["open", "delete"]
+
+
+class Reservation(Struct):
+    """An id that a caller has reserved. `over`: set when it is free again, if somebody waits for that."""
+
+    purpose: Purpose
+    over: "anyio.Event | None" = None
+
+
+def session_key() -> str:
+    """Return a key that no other session has, in any process.
+
+    The idempotency keys of a session's calls begin with it. It comes from the system's randomness, because a seed, or a
+    generator that a fork has copied, would give two processes the same key.
+    """
+    return os.urandom(8).hex()
+
+
+class SessionRegistry:
+    """The sessions of one runtime by id. `draw_key` returns the key of each new session; simulations replace it."""
+
+    def __init__(self) -> None:
+        self.draw_key: Callable[[], str] = session_key
+        self.open: dict[str, Session] = {}
+        self.ids = OpenSessions(self.open)
+        """The ids of the open sessions, oldest first: a view that is always up to date."""
+        self._reserved: dict[str, Reservation] = {}
+        self._drawn, self._suffix = 0, ""
+
+    def ended(self, session: Hosted) -> None:
+        """Note that a session has ended."""
+        self.open.pop(session.name, None)
+
+    def is_reserved(self, name: str) -> bool:
+        """Whether a caller is opening or deleting the session of this id."""
+        return name in self._reserved
+
+    def is_taken(self, name: str) -> bool:
+        """Whether the session of this id is open, or being opened or deleted."""
+        return name in self.open or name in self._reserved
+
+    async def settled(self, name: str) -> Session | None:
+        """Return the session of this id if it is open, after callers that open, close or delete it are done."""
+        while True:
+            if (reservation := self._reserved.get(name)) is not None:
+                reservation.over = reservation.over or anyio.Event()
+                await reservation.over.wait()
+            elif (session := self.open.get(name)) is None:
+                return None
+            elif (closing := session._lifecycle.closing) is None:
+                return session
+            else:
+                await closing.ended()
+
+    def check_room(self, host: SessionHost) -> None:
+        """Check that one more session may be open. A session without a handle makes room for another.
+
+        Raises:
+            HostFull: The runtime has as many sessions as it may have.
+        """
+        opening = {name for name, each in self._reserved.items() if each.purpose == "open"}
+        most = host.most.sessions
+        if len(self.open.keys() | opening) >= most and not host.let_one_go():
+            raise HostFull(f"{len(self.open)} sessions are open, as limits.sessions says; close one")
+
+    def reserve(self, given: str | None) -> str:
+        """Reserve an id for a session to be opened, and return it. An id is made up if none is given.
+
+        Raises:
+            ConfigError: The id is not usable.
+            SessionExists: The session is open, or being opened or deleted.
+        """
+        if given is None:
+            self._drawn += 1
+            given = f"session-{self._drawn}{self._suffix}"
+        name: object = given  # callers may pass anything
+        if not (isinstance(name, str) and SESSION_ID.fullmatch(name)):
+            raise ConfigError(
+                f"Session id {str(given)[:80]!r} is not usable; it takes 1 to 64 letters, digits, '_' or '-'"
+            )
+        if self.is_taken(given):
+            raise SessionExists(
+                f"Session {given!r} is open already; take another id, or open it with resume=True"
+            )
+        self._reserved[given] = Reservation("open")
+        return given
+
+    def change_suffix(self) -> None:
+        """Make up other ids from now on, because other processes have used those of this journal."""
+        self._suffix = f"-{self.draw_key()}"
+
+    def reserve_for_deletion(self, *names: str) -> None:
+        """Keep sessions from being opened while they are deleted."""
+        self._reserved |= {name: Reservation("delete") for name in names}
+
+    def free(self, *names: str) -> None:
+        """Let other callers take ids that were reserved."""
+        for name in names:
+            reservation = self._reserved.pop(name, None)
+            if reservation is not None and reservation.over is not None:
+                reservation.over.set()

@@ -1,0 +1,86 @@
+"""Removal: sessions that are open here are ended, and their logs deleted with those of their subagents.
+
+`actors.runtime.deletion` deletes the logs. Here an id is reserved meanwhile, so that nobody opens the session.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+
+from actors.errors import OwnSession, SessionExists
+from actors.journal.storage.directory import StoredSession
+from actors.runtime.deletion import delete_logs, delete_unused, was_used_before
+from actors.runtime.registry import SessionRegistry
+from actors.runtime.session_host import SessionHost
+from actors.scheduler.executor import is_inside
+
+
+class SessionRemoval:
+    """Deletes sessions of a host.
+
+    Args:
+        host: The host of the sessions.
+        registry: Holds their ids.
+        on_deleted: Called with the ids of deleted sessions, even if the caller is cancelled.
+    """
+
+    def __init__(
+        self,
+        host: SessionHost,
+        registry: SessionRegistry,
+        on_deleted: Callable[[Collection[str]], None],
+    ) -> None:
+        self._host, self._registry, self._on_deleted = host, registry, on_deleted
+
+    async def delete(self, name: str, before: float | None) -> Collection[str]:
+        """End a session, delete its log and those below it, and return their ids. See `JournalAdmin.delete`.
+
+        A session that was used at `before` or since stays: it may have been used after it was listed.
+        """
+        host, registry = self._host, self._registry
+        if is_inside(host.system, name):
+            raise OwnSession(f"A tool of session {name!r} cannot delete it: the deletion waits for the tool")
+        if registry.is_reserved(name):
+            raise SessionExists(f"Session {name!r} is just being opened or deleted; try again")
+        registry.reserve_for_deletion(name)
+        deleted: list[str] = []
+
+        async def delete() -> None:
+            try:
+                if before is not None and not await was_used_before(host.journal, name, before):
+                    return
+                if (session := registry.open.get(name)) is not None:
+                    await session._lifecycle.close()
+                deleted.extend(await delete_logs(host.journal, name))
+                self._on_deleted(deleted)
+            finally:
+                registry.free(name)
+
+        await host.carry_out(delete, f"{name}/delete")
+        return deleted
+
+    async def delete_unused(self, stored: Iterable[StoredSession]) -> Collection[str]:
+        """Delete the logs of sessions that are as they were listed, and those below them; return their ids.
+
+        A session that is open here, or that was used since, stays.
+        """
+        host, registry = self._host, self._registry
+        names = {each.id: each.events for each in stored if not registry.is_taken(each.id)}
+        registry.reserve_for_deletion(*names)
+        held, deleted = {*names}, list[str]()
+
+        def reserve(found: Sequence[str]) -> bool:
+            below = {*found} - held
+            if any(map(registry.is_taken, below)):
+                return False
+            registry.reserve_for_deletion(*below)
+            held.update(below)
+            return True
+
+        async def delete() -> None:
+            try:
+                deleted.extend(await delete_unused(host.journal, names, reserve))
+                self._on_deleted(deleted)
+            finally:
+                registry.free(*held)
+
+        await host.carry_out(delete, "journal/retention/delete")
+        return deleted
