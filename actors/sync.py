@@ -66,7 +66,7 @@ class InterruptibleAsk:
     async def begin(self, words: Words, output: object, settings: AskSettings) -> AskStream:
         """Submit it, and return its stream."""
         self._session._check()
-        stream, submit = self._session._asking(words, output, settings)
+        stream, submit = self._session._prepare_ask(words, output, settings)
         self.watch(stream)
         try:
             await submit()
@@ -297,7 +297,7 @@ class BlockingSession:
         return self._runtime._wait(partial(_plain, function))
 
     def _checked(self, result: TurnResult) -> TurnResult:
-        return self._session._checked(result, check=True)
+        return self._session._check_result(result, check=True)
 
     provide = _answering(Session.stream_provided, Session.provide)
     decide = _answering(Session.stream_decided, Session.decide)

@@ -85,7 +85,7 @@ async def test_of_sessions_that_are_opened_and_asked_together_few_begin_between_
             monkeypatch.setattr(Claims, "new", noting(opened, Claims.new))
             sessions = await _opened_together(runtime)
         with anyio.fail_after(60), counting_polls() as asked:
-            monkeypatch.setattr(Session, "_hand_in", noting(asked, Session._hand_in))
+            monkeypatch.setattr(Session, "_deliver", noting(asked, Session._deliver))
             async with anyio.create_task_group() as tasks:
                 for session in sessions:
                     tasks.start_soon(_asked, session)

@@ -1,8 +1,7 @@
 """What a user holds of a session."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
-from contextvars import Context, copy_context
 from functools import partial
 from types import EllipsisType
 from typing import Any, TypeVar, Unpack, overload
@@ -17,56 +16,41 @@ from actors.core.session.state import SessionState
 from actors.core.settings.asking import AskSettings, asked
 from actors.core.stream_events.events import SessionEvent
 from actors.core.stream_events.results import PendingCall, SwitchOutcome, TurnResult
-from actors.core.stream_events.sink import Sink
-from actors.core.values.content import Message, Text, ToolResult
-from actors.core.values.packed import pack
+from actors.core.values.content import ToolResult
 from actors.errors import (
-    ActorFailed,
-    ActorsError,
-    ActorStopped,
-    AskUphill,
     ConfigError,
-    Draining,
-    OwnSession,
-    SessionClosed,
-    SessionError,
 )
 from actors.journal.session_events import SessionEvents
-from actors.kernel import Query, Ref
 from actors.ledger.ledger_actor import DurableLedger
 from actors.renderer.renderer_actor import Render
+from actors.runtime.delivery import SessionCaller
 from actors.runtime.lifecycle import SessionLifecycle
-from actors.runtime.session_actors import SessionActors
 from actors.scheduler.calls import brought_ends
-from actors.scheduler.executor import is_inside
 from actors.session.brought import Brought, checked_results, decision, host_call
-from actors.session.commands import Cancel, Configure, Look, SessionCommand, Switch
-from actors.session.inflight import SessionRefs
-from actors.session.output import output_of
-from actors.session.pending import Bring, HostCall, HostCompaction, HostRewind, Submit, again
+from actors.session.commands import Cancel, Configure, Look, Switch
+from actors.session.pending import HostCompaction, HostRewind
 from actors.session.preview import preview_of
 from actors.session.streams import AnswerSink, AskStream, TextStream
-from actors.session.words import Words, packed_words
+from actors.session.words import Words
 from actors.tools.toolsets import Item
 
 R = TypeVar("R")
 T = TypeVar("T")
 
 
-class Session:
+class Session(SessionCaller):
     """One conversation. Made by `Runtime.open`.
 
     Its methods may be called from any task of the runtime's loop. Abandoning one (a cancelled `ask`, a stream that is
     left early) does not stop the turn: `cancel` does.
     """
 
-    __slots__ = ("__weakref__", "_lifecycle", "id", "metadata", "title")
+    __slots__ = ("__weakref__", "metadata", "title")
 
     def __init__(self, lifecycle: SessionLifecycle) -> None:
-        self.id = lifecycle.name
+        super().__init__(lifecycle)
         self.title, self.metadata = lifecycle.spec.title, lifecycle.spec.metadata
         """What `Runtime.open` was given, and its log has; a title may be empty, and the mapping cannot be changed."""
-        self._lifecycle = lifecycle
 
     @property
     def target(self) -> str:
@@ -77,31 +61,6 @@ class Session:
     def busy(self) -> bool:
         """Whether an ask is in flight, or waits."""
         return self._lifecycle.busy
-
-    def _check(self) -> None:
-        """Refuse a caller on another loop, and a tool that this session waits for."""
-        host = self._lifecycle.host
-        host.check()
-        if is_inside(host.system, self.id):
-            raise OwnSession(
-                f"A tool of session {self.id!r} cannot use that session: it waits for the tool. Return what it should "
-                "know, or open another session for it"
-            )
-
-    @property
-    def _actors(self) -> SessionActors:
-        try:
-            return self._lifecycle.activate()
-        except (ActorStopped, Draining):
-            raise self._gone() from None
-
-    @property
-    def _session(self) -> Ref[SessionCommand]:
-        return self._actors.session
-
-    @property
-    def _refs(self) -> SessionRefs:
-        return self._actors.refs
 
     @overload
     async def ask(
@@ -138,9 +97,9 @@ class Session:
             JournalError: It cannot be written (`JournalUnavailable`), or another writer has the session (`Fenced`).
         """
         self._check()
-        sink = AnswerSink(self._gone)
+        sink = AnswerSink(self._ended_error)
         await self._submit(words, sink, output, settings)
-        return self._checked(await sink.outcome(), check)
+        return self._check_result(await sink.outcome(), check)
 
     @asynccontextmanager
     async def stream(
@@ -153,7 +112,7 @@ class Session:
         its last event says so, and nothing is raised.
         """
         self._check()
-        sink, submit = self._asking(words, output, settings)
+        sink, submit = self._prepare_ask(words, output, settings)
         await submit()
         try:
             yield sink
@@ -171,7 +130,7 @@ class Session:
         """
         self._check()
         self._lifecycle.configuration.check(asked(settings))
-        return TextStream(*self._asking(words, None, settings), partial(self._checked, check=True))
+        return TextStream(*self._prepare_ask(words, None, settings), partial(self._check_result, check=True))
 
     def events(self, after: int = 0, *, follow: bool = True) -> SessionEvents:
         """Return the session's events past number `after`, as they are in its log, and then as they come.
@@ -197,7 +156,7 @@ class Session:
             readers=host.readers,
             check=self._check,
             is_over=lambda: self._lifecycle.is_over,
-            gone=self._gone,
+            gone=self._ended_error,
         )
 
     async def run_tool(self, name: str, arguments: Mapping[str, JsonValue] | None = None) -> ToolResult:
@@ -213,7 +172,7 @@ class Session:
         """
         self._check()
         call = host_call(self.id, self._actors.equipment.tools, name, arguments)
-        return call.value(self.id, await self._done(call, f"[The program ran the tool {name}.]"))
+        return call.value(self.id, await self._perform(call, f"[The program ran the tool {name}.]"))
 
     @property
     def pending(self) -> tuple[PendingCall, ...]:
@@ -292,20 +251,15 @@ class Session:
 
     async def _gone_on(self, brought: Brought, check: bool) -> TurnResult:
         self._check()
-        sink = AnswerSink(self._gone)
-        await self._bring(brought, sink)
-        return self._checked(await sink.outcome(), check)
-
-    def _checked(self, result: TurnResult, check: bool) -> TurnResult:
-        if check and result.status == "failed":
-            raise self._lifecycle.host.ask_failed(result)
-        return result
+        sink = AnswerSink(self._ended_error)
+        await self._resolve(brought, sink)
+        return self._check_result(await sink.outcome(), check)
 
     @asynccontextmanager
     async def _streamed(self, brought: Brought) -> AsyncIterator[AsyncIterator[SessionEvent]]:
         self._check()
-        sink = AskStream(self._gone, self._lifecycle.host.check)
-        await self._bring(brought, sink)
+        sink = AskStream(self._ended_error, self._lifecycle.host.check)
+        await self._resolve(brought, sink)
         try:
             yield sink
         finally:
@@ -317,7 +271,7 @@ class Session:
         Raises:
             ConfigError: The target does not exist, cannot be used, or takes fewer tools. Nothing has changed.
         """
-        return await self._asked(Switch(target))
+        return await self._query(Switch(target))
 
     async def configure(
         self,
@@ -345,7 +299,7 @@ class Session:
             raise ConfigError(f"system= takes a text, not {type(system).__name__}")
         change = await self._lifecycle.change(system, tools)
         try:
-            return await self._asked(Configure(change))
+            return await self._query(Configure(change))
         finally:
             self._lifecycle.configuration.drop(change)
 
@@ -354,7 +308,7 @@ class Session:
 
         False if there was none, or if it had come to its own end before the cancel reached it.
         """
-        return await self._asked(Cancel())
+        return await self._query(Cancel())
 
     async def history(self) -> History:
         """Return the conversation so far, tool results in their places; of a call that is running, that it is.
@@ -366,7 +320,7 @@ class Session:
 
     async def ledger(self) -> Ledger:
         """Return the record of every tool call. It shows how a call ended only once that is durable."""
-        return await self._asked(DurableLedger(), lambda actors: actors.refs.ledger)
+        return await self._query(DurableLedger(), lambda actors: actors.refs.ledger)
 
     async def preview(self, target: str, **settings: Unpack[AskSettings]) -> Preview:
         """Return what would be sent to `target` now, by an ask with these settings. Nothing is sent or kept.
@@ -381,12 +335,12 @@ class Session:
         equipment = self._actors.equipment
         backend = equipment.resolver.backend(equipment.resolver.pool(target).members[0])
         render = Render(backend.binding, state.history, ledger)
-        rendered = await self._asked(render, lambda actors: actors.refs.renderer)
+        rendered = await self._query(render, lambda actors: actors.refs.renderer)
         return preview_of(rendered, backend, target, (state, ledger, equipment), said)
 
     async def _told(self) -> tuple[SessionState, Ledger]:
         """Return what the session knows at one moment, of calls that are about to run too."""
-        state = await self._asked(Look())
+        state = await self._query(Look())
         return state, state.running(await self.ledger())
 
     async def compact(self) -> CompactionResult:
@@ -400,7 +354,7 @@ class Session:
             Busy: Too many asks wait.
             OverBudget: The session's budget is used up.
         """
-        return (call := HostCompaction()).value(self.id, await self._done(call))
+        return (call := HostCompaction()).value(self.id, await self._perform(call))
 
     async def rewind(self, to: int) -> int:
         """Let the history end where turn `to` ended, 0 for how it was opened; return how many messages left it.
@@ -417,16 +371,7 @@ class Session:
             SessionError: A turn waits for its caller. Cancel it first.
             Busy: Too many asks wait.
         """
-        return (call := HostRewind(to)).value(self.id, await self._done(call))
-
-    async def _done(self, act: HostCall | HostCompaction | HostRewind, said: str = "") -> TurnResult:
-        """Have something done in place of an ask; return how that ended. Readers hear of it where words are `said`."""
-        self._check()
-        sink = AnswerSink(self._gone)
-        heard = self._lifecycle.host.readers.joined(self.id, sink) if said else sink
-        message = pack(Message("human", (Text(said),) if said else ()))
-        await self._put(Submit(message, heard, copy_context(), act), lambda actors: actors.session)
-        return await sink.outcome()
+        return (call := HostRewind(to)).value(self.id, await self._perform(call))
 
     async def close(self) -> None:
         """Cancel the ask in flight, drop those that wait, write that the session has ended, and end its actors.
@@ -444,64 +389,3 @@ class Session:
         """
         self._check()
         await self._lifecycle.close()
-
-    def _asking(
-        self, words: Words, output: Any, settings: AskSettings
-    ) -> tuple[AskStream, Callable[[], Awaitable[None]]]:
-        """Return the stream of an ask, and what submits it with the context variables of now."""
-        sink = AskStream(self._gone, self._lifecycle.host.check)
-        return sink, partial(self._submit, words, sink, output, settings, copy_context())
-
-    async def _submit(
-        self, words: Words, sink: Sink, output: Any, settings: AskSettings, variables: Context | None = None
-    ) -> None:
-        with self._lifecycle.submitting():
-            await self._lifecycle.host.begin(self._lifecycle.spec.tenant)
-            form = None if output is None else output_of(output)
-            self._lifecycle.configuration.check(
-                said := asked(settings, None if form is None else form.schema)
-            )
-            packed, variables = packed_words(words), variables or copy_context()
-            sink = self._lifecycle.audience(sink, variables)
-            await self._hand_in(Submit(packed, sink, variables, asked=said, output=form))
-
-    async def _bring(self, brought: Brought, sink: Sink) -> None:
-        variables = copy_context()
-        await self._hand_in(Bring(brought, self._lifecycle.audience(sink, variables), variables))
-
-    async def _hand_in(self, command: Submit | Bring) -> None:
-        """Have an ask taken, or what is brought for one. What is refused is over at once."""
-        try:
-            await self._put(command, lambda actors: actors.session)
-        except ActorsError as error:
-            if isinstance(command, Submit):
-                self._lifecycle.record.refuse(error)
-            command.sink.close(error)
-            raise
-
-    async def _asked(
-        self,
-        query: Query[R],
-        whom: Callable[[SessionActors], Ref[Any]] = lambda actors: actors.session,  # Any: each has its own
-    ) -> R:
-        self._check()
-        return await self._put(query, whom)
-
-    async def _put(self, query: Query[R], whom: Callable[[SessionActors], Ref[Any]]) -> R:  # Any: as above
-        if isinstance(query, Submit | Bring | Switch | Configure):
-            self._lifecycle.host.admit()
-        if self._lifecycle.is_ending:
-            await self._lifecycle.actors_ended()
-        try:
-            return await whom(self._actors).ask(query)
-        except (ActorStopped, Draining):
-            raise self._gone() from None
-        except AskUphill:
-            raise OwnSession(
-                f"A tool asked session {self.id!r}, which was not opened by it or below it; a tool may use only those"
-            ) from None
-        except ActorFailed:
-            raise SessionError(f"Session {self.id!r} was just restarted; ask again") from None
-
-    def _gone(self) -> ActorsError:
-        return again(self._lifecycle.fenced) or SessionClosed(f"Session {self.id!r} has ended; open another")

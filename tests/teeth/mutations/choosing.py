@@ -43,7 +43,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "choosing: an unknown tool is let in",
-        "actors/runtime/handle.py:Session._submit",
+        "actors/runtime/delivery.py:SessionCaller._submit",
         "self._lifecycle.configuration.check(said := asked(*...))",
         "said = asked(*...)",
         CHOICE,

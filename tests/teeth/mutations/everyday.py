@@ -35,7 +35,7 @@ MUTATIONS = (
     ),
     Mutation(
         "everyday: a text is asked for with the variables of its reader",
-        "actors/runtime/handle.py:Session._asking",
+        "actors/runtime/delivery.py:SessionCaller._prepare_ask",
         "partial(self._submit, words, sink, output, settings, copy_context())",
         "partial(self._submit, words, sink, output, settings)",
         (f"{TEXTS}::test_tools_see_the_context_variables_of_the_call",),

@@ -8,14 +8,14 @@ ASKS, ADVISED = "tests/test_ask_failed.py", "tests/test_advice.py"
 MUTATIONS = (
     Mutation(
         "failed asks: a failure is returned as a result with an empty text",
-        f"{HANDLE}._checked",
+        "actors/runtime/delivery.py:SessionCaller._check_result",
         'check and result.status == "failed"',
         'check and result.status == "never"',
         (f"{ASKS}::test_an_ask_that_fails_raises_and_its_session_goes_on",),
     ),
     Mutation(
         "failed asks: who wants the result gets an error",
-        f"{HANDLE}._checked",
+        "actors/runtime/delivery.py:SessionCaller._check_result",
         'check and result.status == "failed"',
         'result.status == "failed"',
         (f"{ASKS}::test_without_check_the_same_result_is_returned",),
@@ -23,7 +23,7 @@ MUTATIONS = (
     Mutation(
         "failed asks: what goes on with an ask returns its failure",
         f"{HANDLE}._gone_on",
-        "self._checked(await sink.outcome(), check)",
+        "self._check_result(await sink.outcome(), check)",
         "await sink.outcome()",
         (f"{ASKS}::test_what_goes_on_with_an_ask_raises_as_the_ask_would",),
     ),

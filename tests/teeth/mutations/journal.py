@@ -215,7 +215,7 @@ self._apply(event)
     ),
     Mutation(
         "who uses a session that is being put away waits for that",
-        "actors/runtime/handle.py:Session._put",
+        "actors/runtime/delivery.py:SessionCaller._send",
         "await self._lifecycle.actors_ended()",
         "pass",
         (_IDLE,),
@@ -249,7 +249,7 @@ self._apply(event)
     ),
     Mutation(
         "only new work is refused while the journal is too slow",
-        "actors/runtime/handle.py:Session._put",
+        "actors/runtime/delivery.py:SessionCaller._send",
         "isinstance(query, Submit | Bring | Switch | Configure)",
         "query",
         (_TOO_SLOW,),

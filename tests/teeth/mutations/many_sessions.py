@@ -167,7 +167,7 @@ MUTATIONS = (
     ),
     Mutation(
         "loop lag: all sessions that are asked together begin before the loop comes round",
-        "actors/runtime/handle.py:Session._submit",
+        "actors/runtime/delivery.py:SessionCaller._submit",
         "await self._lifecycle.host.begin(self._lifecycle.spec.tenant)",
         "",
         (f"{LAG}::test_of_sessions_that_are_opened_and_asked_together_few_begin_between_two_polls",),

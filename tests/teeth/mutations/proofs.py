@@ -125,10 +125,10 @@ MUTATIONS = (
     Mutation(
         "endurance: what an ask came to is kept for ever",
         "actors/runtime/handle.py:Session.ask",
-        "sink = AnswerSink(self._gone)",
+        "sink = AnswerSink(self._ended_error)",
         """
-        sink = AnswerSink(self._gone)
-        vars(again).setdefault("kept", []).append(sink)
+        sink = AnswerSink(self._ended_error)
+        vars(host_call).setdefault("kept", []).append(sink)
         """,
         ENDURANCE,
     ),

@@ -41,7 +41,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "run_tool: who reads the session along is left out",
-        "actors/runtime/handle.py:Session._done",
+        "actors/runtime/delivery.py:SessionCaller._perform",
         "Submit(message, heard, *...)",
         "Submit(message, sink, *...)",
         ("tests/test_run_tool.py",),

@@ -271,7 +271,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "awaiting: who reads along is shown none of the words behind it",
-        "actors/runtime/handle.py:Session._bring",
+        "actors/runtime/delivery.py:SessionCaller._resolve",
         "Bring(brought, self._lifecycle.audience(sink, variables), variables)",
         "Bring(brought, sink, variables)",
         (f"{AFTER}::test_who_reads_along_sees_the_words_that_come_after_a_wait",),

@@ -104,7 +104,7 @@ MUTATIONS = (
     ),
     Mutation(
         "logging: a refused ask is neither logged nor counted",
-        "actors/runtime/handle.py:Session._hand_in",
+        "actors/runtime/delivery.py:SessionCaller._deliver",
         "self._lifecycle.record.refuse(error)",
         "pass",
         (f"{LOGS}::test_a_refused_ask_is_an_event_and_so_is_one_that_a_closed_session_drops",),

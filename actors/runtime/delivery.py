@@ -1,0 +1,159 @@
+"""How a handle reaches the actors of its session: a caller is checked, the session activated, a command sent.
+
+What goes wrong on the way is raised as the caller should see it. `actors.runtime.handle` has the public methods.
+"""
+
+from collections.abc import Awaitable, Callable
+from contextvars import Context, copy_context
+from functools import partial
+from typing import Any, TypeVar
+
+from actors.core.settings.asking import AskSettings, asked
+from actors.core.stream_events.results import TurnResult
+from actors.core.stream_events.sink import Sink
+from actors.core.values.content import Message, Text
+from actors.core.values.packed import pack
+from actors.errors import (
+    ActorFailed,
+    ActorsError,
+    ActorStopped,
+    AskUphill,
+    Draining,
+    OwnSession,
+    SessionClosed,
+    SessionError,
+)
+from actors.kernel import Query, Ref
+from actors.runtime.lifecycle import SessionLifecycle
+from actors.runtime.session_actors import SessionActors
+from actors.scheduler.executor import is_inside
+from actors.session.brought import Brought
+from actors.session.commands import Configure, SessionCommand, Switch
+from actors.session.inflight import SessionRefs
+from actors.session.output import output_of
+from actors.session.pending import Bring, HostCall, HostCompaction, HostRewind, Submit, again
+from actors.session.streams import AnswerSink, AskStream
+from actors.session.words import Words, packed_words
+
+R = TypeVar("R")
+
+
+class SessionCaller:
+    """Sends the commands of callers to one session, whose actors are made if it has none.
+
+    Args:
+        lifecycle: The session.
+    """
+
+    __slots__ = ("_lifecycle", "id")
+
+    def __init__(self, lifecycle: SessionLifecycle) -> None:
+        self.id = lifecycle.name
+        self._lifecycle = lifecycle
+
+    def _check(self) -> None:
+        """Refuse a caller on another event loop, and a tool that this session waits for."""
+        host = self._lifecycle.host
+        host.check()
+        if is_inside(host.system, self.id):
+            raise OwnSession(
+                f"A tool of session {self.id!r} cannot use that session: it waits for the tool. Return what it should "
+                "know, or open another session for it"
+            )
+
+    @property
+    def _actors(self) -> SessionActors:
+        """The session's actors, made now if it has none."""
+        try:
+            return self._lifecycle.activate()
+        except (ActorStopped, Draining):
+            raise self._ended_error() from None
+
+    @property
+    def _session(self) -> Ref[SessionCommand]:
+        return self._actors.session
+
+    @property
+    def _refs(self) -> SessionRefs:
+        return self._actors.refs
+
+    def _check_result(self, result: TurnResult, check: bool) -> TurnResult:
+        """Return a result; raise `AskFailed` instead if the ask failed and the caller wants that."""
+        if check and result.status == "failed":
+            raise self._lifecycle.host.ask_failed(result)
+        return result
+
+    async def _perform(self, act: HostCall | HostCompaction | HostRewind, text: str = "") -> TurnResult:
+        """Perform an act in place of an ask, and return its result. Readers see it if it has a text for the history."""
+        self._check()
+        sink = AnswerSink(self._ended_error)
+        heard = self._lifecycle.host.readers.joined(self.id, sink) if text else sink
+        message = pack(Message("human", (Text(text),) if text else ()))
+        await self._send(Submit(message, heard, copy_context(), act), lambda actors: actors.session)
+        return await sink.outcome()
+
+    def _prepare_ask(
+        self, words: Words, output: Any, settings: AskSettings
+    ) -> tuple[AskStream, Callable[[], Awaitable[None]]]:
+        """Return the stream of an ask, and a function that submits the ask with the context variables of now."""
+        sink = AskStream(self._ended_error, self._lifecycle.host.check)
+        return sink, partial(self._submit, words, sink, output, settings, copy_context())
+
+    async def _submit(
+        self, words: Words, sink: Sink, output: Any, settings: AskSettings, variables: Context | None = None
+    ) -> None:
+        """Submit an ask, and return when the session has accepted it."""
+        with self._lifecycle.submitting():
+            await self._lifecycle.host.begin(self._lifecycle.spec.tenant)
+            form = None if output is None else output_of(output)
+            self._lifecycle.configuration.check(
+                said := asked(settings, None if form is None else form.schema)
+            )
+            packed, variables = packed_words(words), variables or copy_context()
+            sink = self._lifecycle.audience(sink, variables)
+            await self._deliver(Submit(packed, sink, variables, asked=said, output=form))
+
+    async def _resolve(self, brought: Brought, sink: Sink) -> None:
+        """Deliver results or a decision for a turn that waits, and return when they are recorded."""
+        variables = copy_context()
+        await self._deliver(Bring(brought, self._lifecycle.audience(sink, variables), variables))
+
+    async def _deliver(self, command: Submit | Bring) -> None:
+        """Deliver a command with a stream. If the command is rejected, close the stream."""
+        try:
+            await self._send(command, lambda actors: actors.session)
+        except ActorsError as error:
+            if isinstance(command, Submit):
+                self._lifecycle.record.refuse(error)
+            command.sink.close(error)
+            raise
+
+    async def _query(
+        self,
+        query: Query[R],
+        whom: Callable[[SessionActors], Ref[Any]] = lambda actors: actors.session,  # Any: each has its own
+    ) -> R:
+        """Check the caller, and send a query to one of the session's actors."""
+        self._check()
+        return await self._send(query, whom)
+
+    async def _send(self, query: Query[R], whom: Callable[[SessionActors], Ref[Any]]) -> R:  # Any: as above
+        """Send a query to an actor, and return its answer. New work waits for actors that are ending."""
+        if isinstance(query, Submit | Bring | Switch | Configure):
+            self._lifecycle.host.admit()
+        if self._lifecycle.is_ending:
+            await self._lifecycle.actors_ended()
+        try:
+            return await whom(self._actors).ask(query)
+        except (ActorStopped, Draining):
+            raise self._ended_error() from None
+        except AskUphill:
+            raise OwnSession(
+                f"A tool asked session {self.id!r}, which was not opened by it or below it; a tool may use only those"
+            ) from None
+        except ActorFailed:
+            raise SessionError(f"Session {self.id!r} was just restarted; ask again") from None
+
+    def _ended_error(self) -> ActorsError:
+        """Return the error of a session that has ended."""
+        return again(self._lifecycle.fenced) or SessionClosed(f"Session {self.id!r} has ended; open another")
