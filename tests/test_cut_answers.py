@@ -118,7 +118,9 @@ async def test_what_an_answer_held_and_the_history_does_not_is_told_logged_and_c
         events = await gathered(session, "Look it up.")
         quiet = await session.ask("Thanks.")
         (ended, after) = [event for event in log(runtime, session) if isinstance(event, RoundEnded)]
-        (provider,) = runtime._providers.made.values()  # no user sees it; the counters are for operators
+        (provider,) = (
+            runtime._backends.providers.made.values()
+        )  # no user sees it; the counters are for operators
         counters = await provider.ask(Counters())
     (said,) = [event for event in events if isinstance(event, MessageEvent)]
     last = events[-1]

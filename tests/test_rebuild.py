@@ -206,7 +206,7 @@ async def test_a_crash_of_a_provider_fails_the_rounds_in_flight_and_the_next_are
         async with session.stream("Do it.") as events:
             while not server.received:
                 await anyio.lowlevel.checkpoint()
-            (provider,) = runtime._providers.made.values()
+            (provider,) = runtime._backends.providers.made.values()
             await provider.tell(Nonsense())  # type: ignore[arg-type]  # as above
             assert [event async for event in events][-1].type == "error"
         assert (await session.ask("Again.")).text == "Here."
@@ -218,13 +218,13 @@ async def test_a_provider_that_crashed_too_often_is_made_anew() -> None:
     async with hosting(a=server) as runtime:
         session = await runtime.open("a")
         assert (await session.ask("Hello.")).status == "complete"
-        ((binding, first),) = runtime._providers.made.items()
+        ((binding, first),) = runtime._backends.providers.made.items()
         ended = anyio.Event()
         runtime.system.watch(first, ended.set)
         await runtime.system.stop(first)
         await ended.wait()
         assert (await session.ask("Hello.")).status == "complete"
-        assert runtime._providers.made[binding] is not first
+        assert runtime._backends.providers.made[binding] is not first
 
 
 @pytest.mark.usefixtures("short_graces")

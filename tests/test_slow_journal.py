@@ -95,7 +95,7 @@ async def test_while_the_journal_is_slow_callers_wait_and_when_it_is_too_slow_ne
                 await storage.begun.wait()
                 tasks.start_soon(two.ask, "Hello.")  # it waits
                 await anyio.wait_all_tasks_blocked()
-                meter = runtime._meters.journal
+                meter = runtime._backends.meters.journal
                 assert meter.began is not None
                 meter.began -= LAG + 1
                 for refused in (

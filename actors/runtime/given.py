@@ -14,6 +14,7 @@ from msgspec import Struct
 from actors.core.history.compaction import Compaction
 from actors.errors import ConfigError
 from actors.journal.storage.directory import State
+from actors.transport import HttpTransport
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -145,3 +146,13 @@ def configuration(given: "str | PathLike[str] | Config | None", environ: Mapping
     from actors.config import Config, load
 
     return given if isinstance(given, Config) else load(given, environ)
+
+
+def http_transport(config: "Config", environ: Mapping[str, str]) -> HttpTransport:
+    """Return the transport of a runtime that is given none."""
+    from actors.config.environment import guarded
+
+    limits = config.limits
+    return HttpTransport(
+        connections=limits.connections, connecting=limits.connecting, environ=guarded(environ)
+    )

@@ -101,7 +101,7 @@ class SessionLifecycle:
         pending: PendingAsks | None = None,
     ) -> None:
         self.spec, self.host, self.configuration = spec, host, configuration
-        self.record = AskRecord(spec.name, host.asks, lambda result: host.ask_failed(result).advice)
+        self.record = AskRecord(spec.name, host.asks, host.advise)
         self.holding = Holding(host.held)
         self.handles, self.is_given_back, self._submitting = 0, False, 0
         self.above: Above | None = None

@@ -11,68 +11,52 @@ live in one process, on asyncio or on trio.
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache, partial
+from functools import partial
 from os import PathLike
 from random import Random
 from types import EllipsisType, TracebackType
 from typing import TYPE_CHECKING, Any, Self
-from weakref import WeakValueDictionary
 
 from actors import telemetry
-from actors.adapters.adapter import adapter
-from actors.core.data.fit import SizeLimits
 from actors.core.data.form import replace
-from actors.core.dialects.dialect import Dialect
-from actors.core.history.compaction import Compaction, settled
-from actors.core.history.estimate import Calibrations
-from actors.core.render import RenderTarget
+from actors.core.history.compaction import Compaction
 from actors.core.session.state import Rules
 from actors.core.settings.labels import Scalar
-from actors.core.settings.spending import Budget, Prices, all_prices, shared_budgets
+from actors.core.settings.spending import Budget, Prices
 from actors.core.stats.stats import RuntimeStats, Stalls
 from actors.core.transcript.diagnostics import Refusal
-from actors.core.transcript.transcript import Encoder
 from actors.core.turn.batch import Approve
 from actors.core.turn.guards import Repeats
 from actors.core.values.content import Message
 from actors.core.values.identity import Binding
 from actors.errors import ConfigError, KernelError
-from actors.journal.journal_actor import BATCH, JournalActor
-from actors.journal.readers import Readers
+from actors.journal.journal_actor import BATCH
 from actors.journal.storage import Storage
 from actors.journal.storage.named import storage_for
-from actors.kernel import SHARED, Ref, System
+from actors.kernel import Ref, System
 from actors.kernel.host_code import await_host
-from actors.provider.advice import ask_failed
-from actors.provider.budgets import RuntimeBudgets
-from actors.provider.learned import LearnedFacts
-from actors.provider.meters import Meters
-from actors.provider.places import PoolPlaces
-from actors.provider.pricing import Pricing
 from actors.provider.provider_actor import ProviderCommand
-from actors.provider.providers import Providers
-from actors.provider.resolver import Resolver
+from actors.runtime.backends import RuntimeBackends
 from actors.runtime.collector import TUNING, GcPolicy, checked_policy
-from actors.runtime.given import check_given, check_wait, configuration, dumps_to, session_id
+from actors.runtime.given import check_given, check_wait, configuration, dumps_to, http_transport, session_id
 from actors.runtime.handle import Session
 from actors.runtime.handles import OpenSessions, opens
+from actors.runtime.hosting import make_host
 from actors.runtime.journal_admin import JournalAdmin
-from actors.runtime.limits import fitted_limits, turn_bounds
 from actors.runtime.opening import NewSession, SessionConfig, SessionOpener, session_fields
 from actors.runtime.registry import SessionRegistry
 from actors.runtime.retention import Retention
 from actors.runtime.session_host import SessionHost
 from actors.runtime.storage_owner import StorageOwner
 from actors.runtime.subagent_opening import SubagentOpener
-from actors.scheduler.executor import ToolFailure, ToolLimits
+from actors.scheduler.executor import ToolFailure
 from actors.scheduler.quarantine import Quarantine
 from actors.scheduler.threads import THREADS
 from actors.scheduler.watchdog import LoopWatch
 from actors.session.imported import beginning
 from actors.telemetry.tracing import RuntimeTracing
-from actors.tools import Toolset
-from actors.tools.toolsets import Item, Toolsets, ToolSource
-from actors.transport import HttpTransport, Transport
+from actors.tools.toolsets import Item
+from actors.transport import Transport
 
 if TYPE_CHECKING:
     from actors.config import Config
@@ -86,8 +70,8 @@ TOOLSETS = 20.0
 CLOSING = 5.0
 """Seconds that connections may take to close after that."""
 
-LANES, EVIDENCE = 256, 16
-"""Bindings whose rules are kept, and refused transcripts."""
+EVIDENCE = 16
+"""Refused transcripts that are kept."""
 
 
 class Runtime:
@@ -142,10 +126,12 @@ class Runtime:
             on_tool_error=on_tool_error, on_refusal=on_refusal, compaction=compaction, budgets=budgets
         )
         self._tracing = None if tracing is None else RuntimeTracing(tracing)
-        self._environ = os.environ if environ is None else environ
-        self.config = configuration(config, self._environ)
+        environ = os.environ if environ is None else environ
+        self.config = configuration(config, environ)
         self.storage: Storage = storage_for(journal, self.config.settings.journal)
-        self.transport: Transport = self._http() if transport is None else transport
+        if transport is None:
+            transport = http_transport(self.config, environ)
+        self.transport = transport
         self.system: System
         """The actors, and the tasks that serve them; made when the runtime is entered."""
         self._seed, self._gc = seed, checked_policy(gc)
@@ -153,28 +139,23 @@ class Runtime:
             None if on_tool_error is None else telemetry.guard("on_tool_error", on_tool_error)
         )
         self._dumps = None if on_refusal is None else dumps_to(on_refusal)
-        self._may_use_threads = False
-        self._watch: LoopWatch
         self.quarantine = Quarantine(self.config.limits.max_abandoned_calls)
         """The calls that run on though they are closed."""
-        self.prices = all_prices(prices or {}, self.config.settings.prices)
-        settings = self.config.settings
-        self.compaction = settled(compaction, settings.compaction)
-        self._pricing = Pricing(self.config, self.prices, self.compaction.windows)
-        self._calibrations, self._learned = Calibrations(), LearnedFacts()
-        self._shared_budgets = shared_budgets(budgets or {}, settings.budgets, settings.pools)
-        self._budgets: RuntimeBudgets
-        if (writer := self.compaction.summarizer) is not None:
-            self.config.check_backend(writer)
         self._random = Random(seed)  # noqa: S311  jitter, not secrets
+        self._backends = RuntimeBackends(
+            self.config,
+            self.transport,
+            self._random,
+            is_seeded=seed is not None,
+            prices=prices,
+            compaction=compaction,
+            budgets=budgets,
+            refuse=self._refused,
+        )
         self._host: SessionHost | None = None
-        self._registry, self._places = SessionRegistry(), PoolPlaces(self._random, is_seeded=seed is not None)
-        self._resolvers: WeakValueDictionary[tuple[Toolset, str | None], Resolver] = WeakValueDictionary()
-        self.rules: Rules = lru_cache(LANES)(self._rules)
-        """What a binding's lane is rendered with."""
-        self._meters = Meters(telemetry.slow)
-        self._providers = Providers(self.config, self.transport, self._random, self._meters)
-        self._was_entered = self._was_left = False
+        self._watch: LoopWatch
+        self._may_use_threads = self._was_entered = self._was_left = False
+        self._registry = SessionRegistry()
         self.refusals: deque[Refusal] = deque(maxlen=EVIDENCE)
         """The last transcripts refused for their structure, oldest first: our bugs, with their evidence."""
         self.refused = 0  # how many there have been
@@ -188,7 +169,9 @@ class Runtime:
         if self._seed is None:
             self._random.seed()  # the process may have been forked since the runtime was made
         owner = StorageOwner(self.storage)
-        self.system = System(seed=self._seed, on_crash=telemetry.crashed, on_slow=self._meters.slowed)
+        self.system = System(
+            seed=self._seed, on_crash=telemetry.crashed, on_slow=self._backends.meters.slowed
+        )
         self.system.first = (self._settle, SETTLING), (self._close_toolsets, TOOLSETS)
         self.system.last = (self._close, CLOSING), (owner.close, CLOSING)
         try:
@@ -209,35 +192,19 @@ class Runtime:
         """Take sessions from now on."""
         THREADS.enter()
         self._watch = LoopWatch(self.system.containment)
-        self._budgets = RuntimeBudgets(
-            self._shared_budgets, self._pricing.cost, self.system.parking, self.system.now
-        )
+        self._backends.begin(self.system)
         TUNING.enter(self._gc)
         self._may_use_threads = True
-        limits = self.config.limits
-        readers, size, meter = Readers(), limits.result_bytes, self._meters.journal
-        kept = SizeLimits(max_bytes=size, max_string=size)
-        self._host = SessionHost(
+        self._host = make_host(
             self.system,
             self.storage,
-            self.system.spawn(partial(JournalActor, self.storage, readers, meter), "journal", depth=SHARED),
-            ToolLimits(limits.max_calls_per_message, limits.tool_threads, limits.thread_wait_timeout, kept),
+            self.config,
+            self._backends,
             self.quarantine,
-            turn_bounds(limits),
-            limits.max_queued_asks,
-            fitted_limits(limits.max_active_sessions, limits.sessions, limits.memory),
-            self.rules,
-            self._resolver,
             self._registry.ended,
-            Toolsets(self.system, lru_cache(None)(self._server)),
-            SubagentOpener(self.open, self.session, limits.max_subagent_depth),
-            partial(ask_failed, config=self.config),
+            SubagentOpener(self.open, self.session, self.config.limits.max_subagent_depth),
             self._on_tool_error,
-            readers,
             self._tracing,
-            meter,
-            self._meters.asks,
-            self._meters.calls,
         )
         self._host.keep_alive()
         self._keep_no_longer()
@@ -441,14 +408,15 @@ class Runtime:
 
     def stats(self) -> RuntimeStats:
         """Return what was counted since the runtime was entered, and how things stand now. It asks no actor."""
-        host, meters = self._running(), self._meters
-        backends, open_, active = meters.backends(self._pricing.cost), len(self.sessions), len(host.active)
+        host, meters = self._running(), self._backends.meters
+        backends, open_, active = self._backends.stats, len(self.sessions), len(host.active)
         held, slow, storage = self.quarantine.by_tool(), meters.slow, self.storage
         waiting, now = host.journal.waiting, self.system.now()
         journal = meters.journal.stats(storage.level, storage.lease, storage.sizes, waiting, BATCH, now)
         counted = backends, open_, active, host.held.total, self.refused, held, slow, self.stalls, journal
         of_host = host.most.memory, host.reuse.stats, host.loop_lag, *meters.work, THREADS.waiting
-        return RuntimeStats(*counted, self._budgets.stats, self._learned.stats(), *of_host)
+        learned = self._backends.learned.stats()
+        return RuntimeStats(*counted, self._backends.budgets.stats, learned, *of_host)
 
     @property
     def stalls(self) -> Stalls:
@@ -460,44 +428,24 @@ class Runtime:
         """Ids of the open sessions, oldest first, and by id the sessions: a view that is always up to date."""
         return self._registry.ids
 
-    def _rules(self, binding: Binding) -> tuple[Dialect, Encoder, RenderTarget]:
-        codec = adapter(self.config.dialect_of(binding))
-        return codec.dialect, codec.encoder, self.config.reader(binding)
+    @property
+    def prices(self) -> Prices:
+        """What models cost: the prices that the runtime was given, and after them those of the file."""
+        return self._backends.prices
+
+    @property
+    def rules(self) -> Rules:
+        """The rules with which the lane of a binding is rendered."""
+        return self._backends.rules
+
+    @property
+    def compaction(self) -> Compaction:
+        """When and how histories are made shorter."""
+        return self._backends.compaction
 
     def provider(self, member: str, binding: Binding) -> Ref[ProviderCommand]:
         """Return the provider actor of a member."""
-        return self._providers.provider(self.system, member, binding)
-
-    def _http(self) -> HttpTransport:
-        from actors.config.environment import guarded
-
-        limits, environ = self.config.limits, guarded(self._environ)
-        return HttpTransport(connections=limits.connections, connecting=limits.connecting, environ=environ)
-
-    def _server(self, name: str) -> ToolSource:
-        """Return the toolset of an MCP server that the configuration names."""
-        from actors.tools.mcp.configured import configured
-
-        return configured(self.config, name)
-
-    def _resolver(self, tools: Toolset, system: str | None) -> Resolver:
-        """Return what targets mean to sessions with these tools and this system prompt: they share it."""
-        if (known := self._resolvers.get((tools, system))) is None:
-            known = self._resolvers[tools, system] = Resolver(
-                self.config,
-                self.provider,
-                self._refused,
-                tools,
-                system,
-                self._meters.tools,
-                self._pricing,
-                self.compaction,
-                self._calibrations,
-                self._budgets.of,
-                self._learned,
-                self._places,
-            )
-        return known
+        return self._backends.provider(member, binding)
 
     def _refused(self, refusal: Refusal) -> None:
         self.refused += 1

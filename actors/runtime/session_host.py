@@ -118,6 +118,7 @@ class SessionHost(Struct):
         turnstile: Where tasks wait that would compute while many others do.
         running: Whether sessions may still get actors.
         loop: The event loop it all belongs to.
+        advise: Returns the advice of the error of an ask that failed.
     """
 
     system: System
@@ -148,6 +149,11 @@ class SessionHost(Struct):
     turnstile: Turnstile = field(default_factory=turnstile)
     running: bool = True
     loop: object = field(default_factory=running_loop)
+    advise: Callable[[TurnResult], str] = lambda _: ""
+
+    def __post_init__(self) -> None:
+        ask_failed = self.ask_failed
+        self.advise = lambda result: ask_failed(result).advice  # one function for all sessions
 
     @property
     def is_durable(self) -> bool:

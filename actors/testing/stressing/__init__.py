@@ -112,7 +112,7 @@ async def _loaded(
 
 async def _counters(runtime: Runtime) -> Counter[str]:
     counters = Counter[str]()
-    for ref in tuple(runtime._providers.made.values()):
+    for ref in tuple(runtime._backends.providers.made.values()):
         counters.update(await ref.ask(Counters()))
     return counters
 

@@ -112,8 +112,8 @@ MUTATIONS = (
     ),
     Mutation(
         "budgets: a period is over by the clock of the wall",
-        "actors/runtime/runtime.py:Runtime._begin",
-        "RuntimeBudgets(*..., self.system.now)",
+        "actors/runtime/backends.py:RuntimeBackends.begin",
+        "RuntimeBudgets(*..., system.now)",
         'RuntimeBudgets(*..., lambda: __import__("time").time())',
         (f"{TESTS}::test_the_clock_of_the_wall_changes_no_period",),
     ),

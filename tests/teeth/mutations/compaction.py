@@ -38,9 +38,9 @@ MUTATIONS = (
     ),
     Mutation(
         "compaction: who is to write summaries need not be there",
-        "actors/runtime/runtime.py:Runtime.__init__",
-        "(writer := self.compaction.summarizer) is not None",
-        "(writer := self.compaction.summarizer) == 0",
+        "actors/runtime/backends.py:RuntimeBackends.__init__",
+        "(summarizer := self.compaction.summarizer) is not None",
+        "(summarizer := self.compaction.summarizer) == 0",
         (f"{ELSEWHERE}::test_a_file_says_when_histories_are_made_shorter_and_a_program_comes_first",),
     ),
     Mutation(

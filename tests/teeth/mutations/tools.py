@@ -205,7 +205,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "results: the limit that was set is not heeded",
-        "actors/runtime/runtime.py:Runtime._begin",
+        "actors/runtime/hosting.py:make_host",
         "ToolLimits(*..., kept)",
         "ToolLimits(*...)",
         (LARGE,),

@@ -1,0 +1,122 @@
+"""The backends of one runtime, as its sessions reach them: what targets mean, provider actors, prices, budgets.
+
+What is learned and counted of a backend belongs to the runtime, so all sessions share it.
+"""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from random import Random
+from typing import TYPE_CHECKING
+from weakref import WeakValueDictionary
+
+from actors import telemetry
+from actors.adapters.adapter import adapter
+from actors.core.dialects.dialect import Dialect
+from actors.core.history.compaction import Compaction, settled
+from actors.core.history.estimate import Calibrations
+from actors.core.render import RenderTarget
+from actors.core.session.state import Rules
+from actors.core.settings.spending import Budget, Prices, all_prices, shared_budgets
+from actors.core.stats.stats import BackendStats
+from actors.core.transcript.transcript import Encoder
+from actors.core.values.identity import Binding
+from actors.kernel import Ref, System
+from actors.provider.budgets import RuntimeBudgets
+from actors.provider.learned import LearnedFacts
+from actors.provider.meters import Meters
+from actors.provider.places import PoolPlaces
+from actors.provider.pricing import Pricing
+from actors.provider.provider_actor import ProviderCommand
+from actors.provider.providers import Providers
+from actors.provider.resolver import Resolver, Refuse
+from actors.tools import Toolset
+from actors.transport import Transport
+
+if TYPE_CHECKING:
+    from actors.config import Config
+
+LANES = 256
+"""Bindings whose rules are kept."""
+
+
+class RuntimeBackends:
+    """The backends of one runtime.
+
+    Args:
+        config: Names the backends and pools.
+        transport: Carries requests.
+        random: Draws the jitter of retries and the places in pools.
+        is_seeded: Whether `random` has a seed, so that pools begin with their first member.
+        prices, compaction, budgets: The values that a program gives in addition to those of the file.
+        refuse: Called with each transcript that was refused for its structure.
+
+    Raises:
+        ConfigError: The summarizer of the compaction is no backend, or a budget names no tenant or pool.
+    """
+
+    def __init__(
+        self,
+        config: "Config",
+        transport: Transport,
+        random: Random,
+        *,
+        is_seeded: bool,
+        prices: Prices | None,
+        compaction: Compaction | None,
+        budgets: Mapping[str, Budget] | None,
+        refuse: Refuse,
+    ) -> None:
+        settings = config.settings
+        self._config, self._refuse = config, refuse
+        self.prices = all_prices(prices or {}, settings.prices)
+        self.compaction = settled(compaction, settings.compaction)
+        if (summarizer := self.compaction.summarizer) is not None:
+            config.check_backend(summarizer)
+        self._pricing = Pricing(config, self.prices, self.compaction.windows)
+        self._calibrations, self.learned = Calibrations(), LearnedFacts()
+        self._places = PoolPlaces(random, is_seeded=is_seeded)
+        self._shared_budgets = shared_budgets(budgets or {}, settings.budgets, settings.pools)
+        self.meters = Meters(telemetry.slow)
+        self.providers = Providers(config, transport, random, self.meters)
+        self.rules: Rules = lru_cache(LANES)(self._rules)
+        """The rules with which the lane of a binding is rendered."""
+        self._resolvers: WeakValueDictionary[tuple[Toolset, str | None], Resolver] = WeakValueDictionary()
+        self._system: System
+        self.budgets: RuntimeBudgets
+
+    def begin(self, system: System) -> None:
+        """Serve the sessions of a system from now on."""
+        self._system = system
+        self.budgets = RuntimeBudgets(self._shared_budgets, self._pricing.cost, system.parking, system.now)
+
+    def resolver(self, tools: Toolset, system: str | None) -> Resolver:
+        """Return what targets mean to sessions with these tools and this system prompt, which share it."""
+        if (known := self._resolvers.get((tools, system))) is None:
+            known = self._resolvers[tools, system] = Resolver(
+                self._config,
+                self.provider,
+                self._refuse,
+                tools,
+                system,
+                self.meters.tools,
+                self._pricing,
+                self.compaction,
+                self._calibrations,
+                self.budgets.of,
+                self.learned,
+                self._places,
+            )
+        return known
+
+    def provider(self, member: str, binding: Binding) -> Ref[ProviderCommand]:
+        """Return the provider actor of a member."""
+        return self.providers.provider(self._system, member, binding)
+
+    @property
+    def stats(self) -> dict[str, BackendStats]:
+        """The stats of each backend that was used."""
+        return self.meters.backends(self._pricing.cost)
+
+    def _rules(self, binding: Binding) -> tuple[Dialect, Encoder, RenderTarget]:
+        codec = adapter(self._config.dialect_of(binding))
+        return codec.dialect, codec.encoder, self._config.reader(binding)

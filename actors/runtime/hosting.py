@@ -1,0 +1,71 @@
+"""The host of a runtime's sessions, put together from the parts of the runtime when it is entered."""
+
+from collections.abc import Callable
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING
+
+from actors.core.data.fit import SizeLimits
+from actors.journal.journal_actor import JournalActor
+from actors.journal.readers import Readers
+from actors.journal.storage import Storage
+from actors.kernel import SHARED, System
+from actors.provider.advice import ask_failed
+from actors.runtime.backends import RuntimeBackends
+from actors.runtime.limits import fitted_limits, turn_bounds
+from actors.runtime.session_host import Hosted, SessionHost
+from actors.scheduler.children import OpenBelow
+from actors.scheduler.executor import ToolFailure, ToolLimits
+from actors.scheduler.quarantine import Quarantine
+from actors.tools.toolsets import Toolsets, ToolSource
+
+if TYPE_CHECKING:
+    from actors.config import Config
+    from actors.telemetry.tracing import RuntimeTracing
+
+
+def make_host(
+    system: System,
+    storage: Storage,
+    config: "Config",
+    backends: RuntimeBackends,
+    quarantine: Quarantine,
+    ended: Callable[[Hosted], None],
+    open_below: OpenBelow,
+    tool_failed: Callable[[ToolFailure], object] | None,
+    tracing: "RuntimeTracing | None",
+) -> SessionHost:
+    """Return the host of the sessions of a system, with a journal actor that writes to the storage.
+
+    `ended`, `open_below` and `tool_failed` are called as `SessionHost` says.
+    """
+    limits, meters, readers = config.limits, backends.meters, Readers()
+    kept = SizeLimits(max_bytes=limits.result_bytes, max_string=limits.result_bytes)
+    return SessionHost(
+        system,
+        storage,
+        system.spawn(partial(JournalActor, storage, readers, meters.journal), "journal", depth=SHARED),
+        ToolLimits(limits.max_calls_per_message, limits.tool_threads, limits.thread_wait_timeout, kept),
+        quarantine,
+        turn_bounds(limits),
+        limits.max_queued_asks,
+        fitted_limits(limits.max_active_sessions, limits.sessions, limits.memory),
+        backends.rules,
+        backends.resolver,
+        ended,
+        Toolsets(system, lru_cache(None)(partial(_named_server, config))),
+        open_below,
+        partial(ask_failed, config=config),
+        tool_failed,
+        readers,
+        tracing,
+        meters.journal,
+        meters.asks,
+        meters.calls,
+    )
+
+
+def _named_server(config: "Config", name: str) -> ToolSource:
+    """Return the toolset of an MCP server that the configuration names."""
+    from actors.tools.mcp.configured import configured  # most programs name none
+
+    return configured(config, name)
