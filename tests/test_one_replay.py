@@ -10,7 +10,7 @@ from actors.core.session.state import Folding
 from actors.errors import JournalBehind
 from actors.journal.storage import PAGE, LogPage
 from actors.journal.storage.memory import MemoryStorage
-from actors.provider.resolver import BackendResolver
+from actors.provider.resolver import Resolver
 from actors.testing import Call, Say, Turn
 from tests.runtime_support import Gate, hosting, openai
 from tests.test_rebuild import crash
@@ -52,15 +52,15 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> Counts:
             counted.folds += 1
             super().__init__(*args)  # type: ignore[arg-type]  # as they came
 
-    made = BackendResolver.__init__
+    made = Resolver.__init__
 
     def make(*args: object) -> None:
         counted.resolvers += 1
-        made(*args)  # type: ignore[arg-type]  # as above
+        made(*args)
 
     monkeypatch.setattr("actors.journal.log.Folding", CountedFolding)
     monkeypatch.setattr("actors.core.session.state.Folding", CountedFolding)
-    monkeypatch.setattr(BackendResolver, "__init__", make)
+    monkeypatch.setattr(Resolver, "__init__", make)
     return counted
 
 
