@@ -17,7 +17,6 @@ from actors.core.log.events import Bound, Event, Opened, TurnEnded
 from actors.core.session.publishing import NOBODY
 from actors.errors import SessionClosed
 from actors.journal.journal_actor import Append, ClaimSession, JournalCommand
-from actors.journal.readers import Readers
 from actors.journal.session_events import SessionEvents
 from actors.journal.storage.named import storage_at
 from actors.kernel import Ref
@@ -53,7 +52,7 @@ async def _read(runtime: Runtime, journal: Ref[JournalCommand]) -> None:
         0,
         follow=False,
         journal=journal,
-        readers=Readers(),
+        readers=runtime._hosting().readers,
         check=lambda: None,
         is_over=lambda: False,
         gone=gone,

@@ -263,6 +263,8 @@ class JournalActor(Actor[JournalCommand]):
         self._readers = Readers() if readers is None else readers
         self._meter = JournalMeter() if meter is None else meter
         self._meter.began, self._meter.queued = None, 0  # of one that crashed
+        self._throttle = self._readers.throttle
+        self._throttle.end_writes(self._throttle.pending)  # as above
         self._queued: deque[JournalCommand] = deque()
         self._broken: dict[str, Exception] = {}  # why a session's append was refused, until its log is read
         self._ends = LogEnds()
@@ -283,6 +285,8 @@ class JournalActor(Actor[JournalCommand]):
             return
         self._queued.append(command)
         self._meter.queued += 1
+        if not isinstance(command, Read):
+            self._throttle.begin_write()
         if len(self._queued) == BATCH:
             self._context.hold()
         if not self._is_working:
@@ -342,6 +346,7 @@ class JournalActor(Actor[JournalCommand]):
                 self._context.release()
             self._meter.begin(self._context.ref.system.now())
             await self._done(batch)
+            self._throttle.end_writes(sum(not isinstance(command, Read) for command in batch))
             self._meter.end(self._context.ref.system.now())
         self._is_working = False
 

@@ -8,7 +8,8 @@ from typing import Self
 from actors.core.log.events import Event
 from actors.errors import JournalError
 from actors.journal.journal_actor import JournalCommand, ReadLog
-from actors.journal.storage import LogPage
+from actors.journal.read_throttle import ReadThrottle
+from actors.journal.storage import PAGE, LogPage
 from actors.kernel import Ref
 
 
@@ -21,6 +22,7 @@ class LogPages:
         after: The number of the event before the first.
         anew: The reader is the log's writer, and goes on from its end.
         urgent: A session cannot go on without them: no page is refused because many reads wait. So it is with `anew`.
+        throttle: Makes the pages shorter while writes are pending. None for a reader that a session waits for.
     """
 
     def __init__(
@@ -31,8 +33,10 @@ class LogPages:
         after: int = 0,
         anew: bool = False,
         urgent: bool = False,
+        throttle: ReadThrottle | None = None,
     ) -> None:
         self._journal, self._session, self._anew = journal, session, anew
+        self._throttle = throttle
         self._urgent = anew or urgent
         self._end = after
         self.last: int | None = None
@@ -51,7 +55,10 @@ class LogPages:
         if self.last is not None and self._end >= self.last:
             raise StopAsyncIteration
         anew = self._anew and is_first
-        page = await self._journal.ask(ReadLog(self._session, self._end, anew=anew, urgent=self._urgent))
+        most = PAGE if self._throttle is None else self._throttle.page_size(PAGE)
+        page = await self._journal.ask(
+            ReadLog(self._session, self._end, anew=anew, most=most, urgent=self._urgent)
+        )
         self.last = page.last if self.last is None else self.last
         page = page.up_to(self.last)
         if self._end >= self.last:

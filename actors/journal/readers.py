@@ -12,6 +12,7 @@ from weakref import ref
 
 from actors.core.stream_events.events import DurableEvent, SessionEvent
 from actors.core.stream_events.sink import Sink
+from actors.journal.read_throttle import ReadThrottle
 from actors.kernel.parking import Changes, parking
 
 BUFFER = 1024
@@ -88,12 +89,18 @@ class Following:
 
 
 class Readers:
-    """All readers of a runtime's sessions. `following`: they are there by session, and only while there are any."""
+    """All readers of a runtime's sessions.
 
-    __slots__ = ("following",)
+    Attributes:
+        following: The readers by session; a session without readers has no entry.
+        throttle: Makes the readers of long logs wait for pending writes.
+    """
+
+    __slots__ = ("following", "throttle")
 
     def __init__(self) -> None:
         self.following: dict[str, list[ref[Following]]] = {}
+        self.throttle = ReadThrottle()
 
     def of(self, session: str) -> list[Following]:
         """Return those who read a session now."""

@@ -17,6 +17,7 @@ from actors.core.session.publishing import Publisher
 from actors.core.stream_events.events import ResyncEvent, SessionEvent
 from actors.errors import ActorsError, ActorStopped, Draining, UnknownSeq
 from actors.journal.journal_actor import JournalCommand, ReadLog
+from actors.journal.read_throttle import SLICE
 from actors.journal.readers import Following, Readers
 from actors.journal.storage import PAGE, LogPage
 from actors.kernel import Ref
@@ -59,6 +60,7 @@ class SessionEvents:
         self._log: deque[Event] = deque()  # read, and not published
         self._ready: deque[SessionEvent] = deque()  # published: all of one number
         self._is_left = self._has_closed = False
+        self._is_catching_up = False  # the last page was a long one
 
     def __aiter__(self) -> "SessionEvents":
         return self
@@ -110,7 +112,7 @@ class SessionEvents:
             if following.cut_to is None:
                 break
         self._publisher = publisher
-        self._log.extend(page.events)
+        self._take(page)
         following.begin(page.last)
         if self._is_over():
             following.end()
@@ -132,11 +134,16 @@ class SessionEvents:
         """Return what publishes the events past a number. Only the ask that is under way there is read for it."""
         start, first = AskStart(), seq
         while first and not start.is_found:
+            if first < seq:
+                await self._readers.throttle.pause()
             before = max(0, first - BACK)
             start.look(before, await self._between(before, first))
             first = before
         publisher = start.publisher()
+        first = publisher.seq
         while publisher.seq < seq:
+            if first < publisher.seq:
+                await self._readers.throttle.pause()
             for event in await self._between(publisher.seq, min(seq, publisher.seq + BACK)):
                 publisher.published(event)
         return publisher
@@ -184,11 +191,17 @@ class SessionEvents:
                 if following.cut_to is None:
                     raise self._gone()
                 return
-            self._log.extend(page.events)
+            self._take(page)
         while self._log and self._publisher.seq < place and not self._ready:
             event = self._log.popleft()
             self._ready.extend(self._publisher.published(event))
             self._has_closed = isinstance(event, Closed)
+            if self._is_catching_up and not self._publisher.seq % SLICE:
+                await self._readers.throttle.pause()
+
+    def _take(self, page: LogPage) -> None:
+        self._log.extend(page.events)
+        self._is_catching_up = len(page.events) >= SLICE
 
     async def _wait(self, following: Following) -> None:
         """Wait for more; at the end, leave."""
@@ -200,6 +213,7 @@ class SessionEvents:
             await following.more(self._publisher.seq)
 
     async def _read(self, after: int, most: int = PAGE) -> LogPage:
+        most = self._readers.throttle.page_size(most)
         try:
             return await self._journal.ask(ReadLog(self._session, after, most=most))
         except (ActorStopped, Draining):

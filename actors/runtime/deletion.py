@@ -26,6 +26,7 @@ from actors.journal.journal_actor import (
     ReleaseSession,
 )
 from actors.journal.pages import LogPages
+from actors.journal.read_throttle import ReadThrottle
 from actors.journal.storage import Claim
 from actors.kernel import Ref
 
@@ -185,7 +186,10 @@ class Branch(Struct, frozen=True):
 
 
 async def with_subagents(
-    journal: Ref[JournalCommand], session: str, take: Take | None = None
+    journal: Ref[JournalCommand],
+    session: str,
+    take: Take | None = None,
+    throttle: ReadThrottle | None = None,
 ) -> list[Branch]:
     """Return a session and all below it, each ahead of what is below it.
 
@@ -197,7 +201,7 @@ async def with_subagents(
     """
     found, waiting = list[Branch](), [session]
     while waiting:
-        found.append(branch := await _branch(journal, waiting.pop(), take))
+        found.append(branch := await _branch(journal, waiting.pop(), take, throttle))
         waiting += reversed(await _below(journal, branch))
     return found
 
@@ -214,10 +218,12 @@ async def _below(journal: Ref[JournalCommand], branch: Branch) -> list[str]:
     return found
 
 
-async def _branch(journal: Ref[JournalCommand], session: str, take: Take | None) -> Branch:
+async def _branch(
+    journal: Ref[JournalCommand], session: str, take: Take | None, throttle: ReadThrottle | None
+) -> Branch:
     last, key, calls = 0, "", dict[CallId, None]()
     try:
-        async for page in LogPages(journal, session):
+        async for page in LogPages(journal, session, throttle=throttle):
             if take is not None:
                 await take(session, page.events)
             if not page.after and isinstance(opened := page.events[0], Opened):

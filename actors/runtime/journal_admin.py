@@ -16,10 +16,11 @@ from actors.core.settings.labels import Scalar, checked_metadata, checked_title
 from actors.core.transcript.diagnostics import Refusal
 from actors.errors import ConfigError
 from actors.journal.journal_actor import FindSession, ListSessions
+from actors.journal.read_throttle import SLICE, SLICE_BYTES
 from actors.journal.storage.clock import LEAP, SLACK
 from actors.journal.storage.deletion import Deletion, RemainingData
 from actors.journal.storage.directory import Page, SessionFilter, State, StoredSession
-from actors.kernel.turnstile import compute, turnstile
+from actors.kernel.turnstile import compute
 from actors.runtime.backups import make_backup
 from actors.runtime.deletion import with_subagents
 from actors.runtime.given import absolute_path, check_given, check_limit, seconds_of, session_id
@@ -29,9 +30,6 @@ from actors.runtime.removal import SessionRemoval
 from actors.runtime.replays import unknown
 from actors.runtime.retention import delete_all, selected, vacuum
 from actors.runtime.session_host import SessionHost
-
-SLICE = 8
-"""Events that are exported between two polls of the event loop: half a millisecond."""
 
 LONG = 64 * 1024
 """Size of an exported file that is read while the event loop waits: some milliseconds. A longer one has a thread."""
@@ -118,14 +116,17 @@ class JournalAdmin:
 
         host = self._host()
         name = session_id(id)
-        file = ExportedFile()
+        file, throttle = ExportedFile(), host.readers.throttle
 
         async def take(session: str, events: Sequence[Event]) -> None:
-            for first in range(0, len(events), SLICE):
-                file.take(session, events[first : first + SLICE])
-                await turnstile().give_way()
+            size = 0
+            for number, event in enumerate(events, 1):
+                size += file.take(session, event)
+                if not number % SLICE or size >= SLICE_BYTES or number == len(events):
+                    size = 0
+                    await throttle.pause()
 
-        if not (await with_subagents(host.journal, name, take))[0].last:
+        if not (await with_subagents(host.journal, name, take, throttle))[0].last:
             raise unknown(name)
         return file.content()
 

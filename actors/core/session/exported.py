@@ -15,7 +15,6 @@ from typing import Any, Final, TypeAlias
 from msgspec import MsgspecError, json
 
 from actors.core.data.form import replace
-from actors.core.data.jsonio import dump
 from actors.core.log.codec import decode_event, encode_event
 from actors.core.log.events import Event, Opened
 from actors.core.session.below import joined_below, split_below
@@ -36,7 +35,8 @@ def exported(logs: Sequence[tuple[str, Log]]) -> bytes:
     """Return a session's log as a file, and those below it behind; each with its id."""
     file = ExportedFile()
     for session, log in logs:
-        file.take(session, log)
+        for event in log:
+            file.take(session, event)
     return file.content()
 
 
@@ -46,10 +46,10 @@ class ExportedFile:
     def __init__(self) -> None:
         self._logs: dict[str, _ExportedLog] = {}
 
-    def take(self, session: str, events: Iterable[Event]) -> None:
-        """Take the next events of a log. The first log is the session's own."""
+    def take(self, session: str, event: Event) -> int:
+        """Add the next event of a log; return the size of its line in bytes. The first log is the session's own."""
         log = self._logs.get(session) or self._logs.setdefault(session, _ExportedLog())
-        log.take(events)
+        return log.take(event)
 
     def content(self) -> bytes:
         """Return the whole file."""
@@ -65,13 +65,14 @@ class _ExportedLog:
         self.lines = list[bytes]()
         self._publisher, self._digest = Publisher(), hashlib.sha256()
 
-    def take(self, events: Iterable[Event]) -> None:
-        for event in events:
-            published = [event_json(each) for each in self._publisher.published(event)]
-            record = b64encode(encode_event(event)).decode()
-            line: Line = {"seq": self._publisher.seq, "events": published, "record": record}
-            self.lines.append(dump(line))
-            self._digest.update(self.lines[-1] + b"\n")
+    def take(self, event: Event) -> int:
+        published = [event_json(each) for each in self._publisher.published(event)]
+        record = b64encode(encode_event(event)).decode()
+        line = json.encode({"seq": self._publisher.seq, "events": published, "record": record})
+        self.lines.append(line)
+        self._digest.update(line)
+        self._digest.update(b"\n")
+        return len(line)
 
     def opening(self, session: str, below: Sequence[str]) -> bytes:
         """Return the line about the log."""
@@ -83,7 +84,7 @@ class _ExportedLog:
             "sha256": self._digest.hexdigest(),
             **({"below": below} if below else {}),
         }
-        return dump(opening)
+        return json.encode(opening)
 
 
 def imported(file: bytes | str) -> list[Log]:

@@ -79,7 +79,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "readers: an export holds up the event loop until a page is written",
         "actors/runtime/journal_admin.py:JournalAdmin.export",
-        "await turnstile().give_way()",
+        "await throttle.pause()",
         "pass",
         (f"{TESTS}::test_while_a_log_is_exported_the_event_loop_comes_round",),
     ),

@@ -1,0 +1,82 @@
+"""Mistakes in how clients of long logs wait for writers."""
+
+from tests.teeth.mutations.mutation import Mutation
+
+THROTTLE, EVENTS = "actors/journal/read_throttle.py:ReadThrottle", "actors/journal/session_events.py"
+JOURNAL, ADMIN = "actors/journal/journal_actor.py:JournalActor", "actors/runtime/journal_admin.py"
+TESTS = "tests/test_read_throttle.py"
+STOPS = f"{TESTS}::test_a_client_of_a_long_log_stops_after_one_slice_while_a_write_is_pending"
+PENDING = f"{TESTS}::test_a_write_is_pending_until_it_is_answered_and_a_read_is_never_pending"
+
+MUTATIONS: tuple[Mutation, ...] = (
+    Mutation(
+        "throttle: a reader pauses for one round of the event loop, whatever is pending",
+        f"{THROTTLE}.pause",
+        "if self._is_idle_since(answered): return",
+        "return",
+        (STOPS, f"{TESTS}::test_writes_that_follow_each_other_pass_a_client_of_a_long_log"),
+    ),
+    Mutation(
+        "throttle: a pause has no end while writes are pending",
+        f"{THROTTLE}.pause",
+        "here.now() + PATIENCE",
+        "float('inf')",
+        (f"{TESTS}::test_a_client_works_through_a_log_although_writes_are_pending_all_the_time",),
+    ),
+    Mutation(
+        "throttle: a pause ends between two writes of one writer",
+        f"{THROTTLE}._is_idle_since",
+        "self._answered == answered",
+        "True",
+        (f"{TESTS}::test_a_pause_outlasts_the_moment_between_two_writes_of_one_writer",),
+    ),
+    Mutation(
+        "throttle: pages are long while writes are pending",
+        f"{THROTTLE}.page_size",
+        "SLICE + self.pending",
+        "most",
+        (f"{TESTS}::test_more_pending_writes_allow_longer_pages",),
+    ),
+    Mutation(
+        "throttle: a reader of events does not pause",
+        f"{EVENTS}:SessionEvents._publish",
+        "self._is_catching_up and not self._publisher.seq % SLICE",
+        "False",
+        (f"{STOPS}[asyncio-events]",),
+    ),
+    Mutation(
+        "throttle: a reader of new events pauses too",
+        f"{EVENTS}:SessionEvents._take",
+        "len(page.events) >= SLICE",
+        "True",
+        (f"{TESTS}::test_a_reader_of_new_events_does_not_pause_for_other_writers",),
+    ),
+    Mutation(
+        "throttle: an export pauses after so many events, however large they are",
+        f"{ADMIN}:JournalAdmin.export",
+        "size >= SLICE_BYTES",
+        "False",
+        (f"{TESTS}::test_an_export_pauses_after_each_large_event",),
+    ),
+    Mutation(
+        "throttle: a read is pending as a write is",
+        f"{JOURNAL}.receive",
+        "not isinstance(command, Read)",
+        "True",
+        (PENDING,),
+    ),
+    Mutation(
+        "throttle: answered writes stay pending",
+        f"{JOURNAL}._work",
+        "self._throttle.end_writes(...)",
+        "None",
+        (PENDING,),
+    ),
+    Mutation(
+        "throttle: writes of a crashed journal actor stay pending",
+        f"{JOURNAL}.__init__",
+        "self._throttle.end_writes(self._throttle.pending)",
+        "",
+        (f"{TESTS}::test_a_journal_actor_that_replaces_a_crashed_one_has_no_pending_writes",),
+    ),
+)
