@@ -28,7 +28,7 @@ from actors.provider.places import PoolPlaces
 from actors.provider.pricing import Pricing
 from actors.provider.provider_actor import ProviderCommand
 from actors.provider.providers import Providers
-from actors.provider.resolver import Resolver, Refuse
+from actors.provider.resolver import Refuse, Resolver
 from actors.tools import Toolset
 from actors.transport import Transport
 

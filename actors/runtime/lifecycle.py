@@ -34,8 +34,8 @@ from actors.errors import (
 )
 from actors.journal.holding import Holding
 from actors.journal.log import Replay
-from actors.provider.resolver import Resolver
 from actors.provider.choosing import Affinity
+from actors.provider.resolver import Resolver
 from actors.runtime.host_task import HostTask
 from actors.runtime.session_actors import ActorHooks, SessionActors, SessionSpec
 from actors.runtime.session_host import SessionHost
