@@ -54,8 +54,8 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> Counts:
             super().__init__(*args)  # type: ignore[arg-type]  # as they came
 
     made = Resolver.__init__
+
     def make(*args: Any) -> None:  # Any: the arguments as they came
-    def make(*args: Any) -> None:
         counted.resolvers += 1
         made(*args)
 

@@ -7,7 +7,7 @@ import pytest
 
 from actors.strict.rules import validate
 from actors.strict.rules.base import Json, RuleBroken, ServerRule
-from actors.strict.rules.shapes import Fields, Items, Maybe, Member, Shape, ShapeWalk, Tagged, Then, Word
+from actors.strict.rules.shapes import ArrayOf, Fields, Maybe, OneMember, Shape, ShapeWalk, Tagged, Then, Word
 
 RULE = ServerRule("T-01", "{fault} at {path}")
 
@@ -53,7 +53,7 @@ def fault(value: Json, shape: Shape, context: object = None) -> str | None:
 
 LAST = Fields({"a": int}, closed="last")
 TAGGED = Tagged("type", {"x": Fields({"type": str, "n": int})}, ahead=lambda value, path, context: None)
-ONE = Member({"a": int, "b": Items(str)})
+ONE = OneMember({"a": int, "b": ArrayOf(str)})
 
 
 @pytest.mark.parametrize(
@@ -66,8 +66,8 @@ ONE = Member({"a": int, "b": Items(str)})
         ("c", Word("a", "b"), "'c' not in ('a', 'b') at v"),
         ([], Word("a"), "[] not in ('a',) at v"),
         (1, Word("a", typed=True), "no str at v"),
-        ({}, Items(int), "no list at v"),
-        ([1, "x"], Items(int), "no int at v[1]"),
+        ({}, ArrayOf(int), "no list at v"),
+        ([1, "x"], ArrayOf(int), "no int at v[1]"),
         ([], Fields({}), "no dict at v"),
         ({"b": 1}, Fields({"a": int}), "unknown at v.b"),
         ({"b": 1}, LAST, "missing at v.a"),
@@ -83,7 +83,7 @@ ONE = Member({"a": int, "b": Items(str)})
         ({}, ONE, "0 keys at v"),
         ({"a": 1, "b": []}, ONE, "2 keys at v"),
         ({"b": [1]}, ONE, "no str at v.b[0]"),
-        ({"a": ""}, Member({"a": int}, named=False), "no int at v"),
+        ({"a": ""}, OneMember({"a": int}, named=False), "no int at v"),
         ({}, TAGGED, "missing at v.type"),
         ({"type": 1}, TAGGED, "no str at v.type"),
         ({"type": "y"}, TAGGED, "no tag y at v"),
@@ -98,12 +98,12 @@ def test_the_first_fault_of_a_value_is_refused(value: Any, shape: Shape, expecte
 def test_checks_run_at_their_place_with_the_context_of_the_walk() -> None:
     assert fault("x", Then(str, _odd), "x") == "odd at v"
     assert fault(1, Then(str, _odd), 1) == "no str at v"
-    assert fault([1], Items(str, _odd), [1]) == "odd at v"
+    assert fault([1], ArrayOf(str, _odd), [1]) == "odd at v"
     early, late = Fields({"a": str}, ahead=_odd), Fields({"a": str}, check=_odd)
     assert fault({"a": 1}, early, {"a": 1}) == "odd at v"
     assert fault({"a": 1}, late, {"a": 1}) == "no str at v.a"
     assert fault({"a": "x"}, late, {"a": "x"}) == "odd at v"
-    assert fault({}, Member({"a": int}, ahead=_odd), {}) == "odd at v"
+    assert fault({}, OneMember({"a": int}, ahead=_odd), {}) == "odd at v"
     tagged = Tagged("type", {"x": Fields({"type": int})}, ahead=_odd)
     assert fault({"type": "x"}, tagged, {"type": "x"}) == "odd at v"
 

@@ -36,7 +36,7 @@ from actors.strict.rules.base import (
 )
 from actors.strict.rules.model_checks import profile_of_model
 from actors.strict.rules.reading import came, fresh, parse, standard_of
-from actors.strict.rules.shapes import Fields, Items, Maybe, Tagged, Word
+from actors.strict.rules.shapes import ArrayOf, Fields, Maybe, Tagged, Word
 
 _KEYS = COUNTED_KEYS | OUTPUT_KEYS
 _INTERLEAVED_BETA = "interleaved-thinking-2025-05-14"
@@ -421,7 +421,7 @@ _CHOICE = Tagged("type", _CHOICES, tuple(_CHOICES))
 _THREADS = {"create": Fields(keys("type")), "continue": Fields(keys("type", previous_message_id=str))}
 _THREAD = Tagged("type", _THREADS, tuple(_THREADS))
 _SCHEMA = Fields({"type": Word("object", typed=True)}, closed="open")
-_SYSTEM = Items(
+_SYSTEM = ArrayOf(
     Fields(
         keys("cache_control citations", type=Word("text", typed=True), text=str),
         closed="last",

@@ -27,7 +27,7 @@ from actors.strict.rules.anthropic_shapes import (
 )
 from actors.strict.rules.base import AnthropicProfile, Json, Mode
 from actors.strict.rules.reading import fresh, standard_of
-from actors.strict.rules.shapes import Check, Fields, Items, Maybe, Shape, Tagged, Then
+from actors.strict.rules.shapes import ArrayOf, Check, Fields, Maybe, Shape, Tagged, Then
 
 _ID = re.compile(ID)
 _SERVER_IDS = {
@@ -140,7 +140,7 @@ _BLOCK = Tagged(
     "type", {kind: _fields(kind, shape) for kind, shape in BLOCKS.items()}, tuple(BLOCKS), _check_role
 )
 _PART = Tagged("type", {kind: _BLOCK.shapes[kind] for kind in IN_RESULT}, tuple(sorted(IN_RESULT)))
-_CONTENT_OF_MESSAGE, _CONTENT_OF_RESULT = Items(_BLOCK), Items(_PART, _check_some)
+_CONTENT_OF_MESSAGE, _CONTENT_OF_RESULT = ArrayOf(_BLOCK), ArrayOf(_PART, _check_some)
 
 
 def _check_ids(message: dict[str, Json], at: int) -> None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from actors.strict.rules.base import Json, RuleBroken
 from actors.strict.rules.bedrock_rules import ID, RULES, TOOL_NAME, BedrockProfile
 from actors.strict.rules.reading import parse
-from actors.strict.rules.shapes import Fields, Items, Maybe, Member, Shape, ShapeWalk, Then, Word
+from actors.strict.rules.shapes import ArrayOf, Fields, Maybe, OneMember, Shape, ShapeWalk, Then, Word
 
 _NAMES = {dict: "JSONObject", list: "JSONArray", str: "String", int: "Integer", bool: "Boolean"}
 _NAMES |= {type(None): "Null", float: "BigDecimal"}
@@ -177,14 +177,14 @@ def _media(kind: str, *, in_result: bool = False) -> Fields:
 
     named: dict[str, Shape | Maybe] = {"name": Then(str, _check_title)} if kind == "document" else {}
     others = dict.fromkeys(("context", "citations"), _ANY) if kind == "document" else {}
-    source = Member({"bytes": Then(str, _check_filled), "s3Location": object})
+    source = OneMember({"bytes": Then(str, _check_filled), "s3Location": object})
     fields = {"format": Word(*_FORMATS.get(kind, ())), **named, "source": source, **others}
     return Fields(fields, closed="open" if in_result else "first", ahead=check_support)
 
 
 _ANY = Maybe(object)
 _MARK = Fields({"type": Word("default"), "ttl": Maybe(Word("5m", "1h"))})
-_IN_RESULT = Member(
+_IN_RESULT = OneMember(
     {
         "text": Then(object, _check_text),
         "json": Then(object, _check_json),
@@ -192,7 +192,7 @@ _IN_RESULT = Member(
     },
     named=False,
 )
-_BLOCK = Member(
+_BLOCK = OneMember(
     {
         "text": Then(str, _check_blank),
         "toolUse": Fields(
@@ -202,12 +202,12 @@ _BLOCK = Member(
             {
                 "toolUseId": _name(ID),
                 "status": Maybe(Word("success", "error")),
-                "content": Items(_IN_RESULT),
+                "content": ArrayOf(_IN_RESULT),
                 "type": _ANY,
             },
             ahead=_check_role,
         ),
-        "reasoningContent": Member(
+        "reasoningContent": OneMember(
             {"reasoningText": Fields({"text": str, "signature": Maybe(str)}), "redactedContent": str},
             ahead=_check_role,
         ),
@@ -216,7 +216,7 @@ _BLOCK = Member(
     }
 )
 MESSAGE = Fields(
-    {"role": Word("user", "assistant", typed=True), "content": Items(_BLOCK, _check_content)},
+    {"role": Word("user", "assistant", typed=True), "content": ArrayOf(_BLOCK, _check_content)},
     check=_check_documents,
 )
 """Checked with a `MessageContext`."""
@@ -227,7 +227,7 @@ _INFERENCE = Fields(
         "maxTokens": Maybe(Then(int, _check_positive), null=True),
         "temperature": _FRACTION,
         "topP": _FRACTION,
-        "stopSequences": Maybe(Items(Then(str, _check_filled), _check_stops)),
+        "stopSequences": Maybe(ArrayOf(Then(str, _check_filled), _check_stops)),
     }
 )
 _FORM = Fields({"schema": Then(str, _check_schema), "name": _ANY, "description": _ANY})
@@ -235,7 +235,7 @@ _OUTPUT = Fields(
     {
         "effort": Maybe(Then(str, _check_effort)),
         "textFormat": Maybe(
-            Fields({"type": Word("json_schema", typed=True), "structure": Member({"jsonSchema": _FORM})})
+            Fields({"type": Word("json_schema", typed=True), "structure": OneMember({"jsonSchema": _FORM})})
         ),
     }
 )
@@ -243,14 +243,18 @@ _TOOL = Fields(
     {
         "name": _name(TOOL_NAME),
         "description": Maybe(Then(str, _check_filled)),
-        "inputSchema": Member({"json": dict}),
+        "inputSchema": OneMember({"json": dict}),
         "strict": _ANY,
     }
 )
 _TOOLS = Fields(
     {
-        "tools": Items(Member({"toolSpec": _TOOL, "systemTool": object, "cachePoint": _MARK}), _check_tools),
-        "toolChoice": Maybe(Member({"auto": Fields({}), "any": Fields({}), "tool": Fields({"name": _ANY})})),
+        "tools": ArrayOf(
+            OneMember({"toolSpec": _TOOL, "systemTool": object, "cachePoint": _MARK}), _check_tools
+        ),
+        "toolChoice": Maybe(
+            OneMember({"auto": Fields({}), "any": Fields({}), "tool": Fields({"name": _ANY})})
+        ),
     },
     check=_check_choice,
 )
@@ -261,7 +265,9 @@ REQUEST = Fields(
         "outputConfig": Maybe(_OUTPUT),
         "toolConfig": Maybe(_TOOLS),
         "system": Maybe(
-            Items(Member({"text": Then(object, _check_text), "cachePoint": _MARK, "guardContent": object}))
+            ArrayOf(
+                OneMember({"text": Then(object, _check_text), "cachePoint": _MARK, "guardContent": object})
+            )
         ),
         "messages": list,
         **dict.fromkeys(

@@ -15,7 +15,7 @@ from actors.strict.rules.responses_items import WALK, stands_on_something
 from actors.strict.rules.responses_rules import RULES, ResponsesProfile, ResponsesSettings
 from actors.strict.rules.responses_shapes import COUNTED_KEYS, FUNCTION_KEYS, KEYS
 from actors.strict.rules.responses_store import ResponsesStore, expanded
-from actors.strict.rules.shapes import Fields, Items, Maybe, Shape, Then, Word
+from actors.strict.rules.shapes import ArrayOf, Fields, Maybe, Shape, Then, Word
 
 _ENCRYPTED = "reasoning.encrypted_content"
 _INCLUDES = frozenset(
@@ -129,7 +129,7 @@ def _check_cache_key(key: str, path: str, context: object) -> None:
 
 def _check_include(include: Json, path: str, profile: ResponsesProfile) -> None:
     WALK.typed_as(include, list, path, "an array of strings")
-    WALK.check(include, Items(Word(*sorted(_INCLUDES))), path)
+    WALK.check(include, ArrayOf(Word(*sorted(_INCLUDES))), path)
     if _ENCRYPTED in include and not profile.encrypted:
         raise RULES["OAR-S11"].refused(path)
 

@@ -30,7 +30,7 @@ from actors.strict.rules.responses_shapes import (
     SEARCH_OUTPUTS,
     ItemShape,
 )
-from actors.strict.rules.shapes import Check, Fields, Items, Maybe, Shape, Tagged
+from actors.strict.rules.shapes import ArrayOf, Check, Fields, Maybe, Shape, Tagged
 
 _PREFIXES = {"message": "msg", "function_call": "fc", "custom_tool_call": "ctc", "reasoning": "rs"}
 _ROLES = ("user", "assistant", "system", "developer")
@@ -138,7 +138,7 @@ def _check_content(content: Json, part: Tagged, path: str) -> None:
         return
     if not WALK.typed_as(content, list, path, "one of a string or array of objects"):
         raise RULES["OAR-S06"].refused(path, path=path, what="array")
-    WALK.check(content, Items(part), path)
+    WALK.check(content, ArrayOf(part), path)
 
 
 def _check_part(part: Json, path: str, context: object) -> None:
@@ -174,7 +174,7 @@ def _shape(which: str, shape: ItemShape) -> Fields:
     if which == "reasoning":
         text = Fields({"type": _ANY, "text": str})
         special = {
-            "summary": Items(text),
+            "summary": ArrayOf(text),
             "encrypted_content": Maybe(str, null=True),
             "id": Maybe(str, null=True),
         }

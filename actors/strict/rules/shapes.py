@@ -8,9 +8,9 @@ A shape is data:
     str, int, bool, dict, list    a value of this JSON type
     object                        any value
     Word("a", "b")                one of these values
-    Items(shape)                  an array
+    ArrayOf(shape)                an array
     Fields({"name": shape})       an object with these keys; `Maybe(shape)` is a key that may be absent
-    Member({"name": shape})       an object with exactly one of these keys
+    OneMember({"name": shape})    an object with exactly one of these keys
     Tagged("type", {"a": shape})  an object whose tag names its shape
     Then(shape, check)            a shape, and a check of such a value
 
@@ -55,7 +55,7 @@ class Then:
 
 
 @dataclass(frozen=True, slots=True)
-class Items:
+class ArrayOf:
     """An array. `check` runs before the items are checked."""
 
     shape: "Shape"
@@ -89,7 +89,7 @@ class Fields:
         self.check = check
 
 
-class Member:
+class OneMember:
     """An object with exactly one of these keys.
 
     Args:
@@ -126,7 +126,7 @@ class Tagged:
     typed: bool = True
 
 
-Shape: TypeAlias = type | Word | Items | Fields | Member | Tagged | Then
+Shape: TypeAlias = type | Word | ArrayOf | Fields | OneMember | Tagged | Then
 
 
 class ShapeWalk:
@@ -206,14 +206,14 @@ class ShapeWalk:
             case Then(shape=inner, check=check):
                 self.check(value, inner, path, context)
                 check(value, path, context)
-            case Items(shape=inner, check=ahead):
+            case ArrayOf(shape=inner, check=ahead):
                 self.typed(value, list, path)
                 _run(ahead, value, path, context)
                 for at, each in enumerate(value):
                     self.check(each, inner, self.item(path, at), context)
             case Word():
                 self._word(value, shape, path)
-            case Member():
+            case OneMember():
                 self._member(value, shape, path, context)
             case Tagged():
                 self._tagged(value, shape, path, context)
@@ -247,7 +247,7 @@ class ShapeWalk:
         if shape is not object:
             self.check(value.get(key), shape, self.key(path, key), context)
 
-    def _member(self, value: Json, shape: Member, path: str, context: object) -> None:
+    def _member(self, value: Json, shape: OneMember, path: str, context: object) -> None:
         self.typed(value, dict, path)
         self.only(value, shape.names, path)
         _run(shape.ahead, value, path, context)
