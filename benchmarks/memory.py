@@ -102,7 +102,7 @@ IDLE = RuntimeLimits(max_active_sessions=1)
 
 def _let_sleep(runtime: Runtime) -> None:
     """Have sessions without actors keep nothing but their logs, as those do that were not used for long."""
-    runtime._running().drop_oldest(0)  # a program has no use for it
+    runtime._running().residency.evict_folds(0)  # a program has no use for it
 
 
 async def sessions(count: int) -> Weight:

@@ -91,10 +91,10 @@ async def test_sessions_that_are_put_away_after_each_use_go_on_as_if_they_had_no
             assert (await session.ask("Do it.")).served_by.backend == target
             await use(other, 3)
             assert active(runtime) == {other.id}
-            host = runtime._running()
+            residency = runtime._running().residency
             if not kept:
-                host.drop_oldest(0)
-            assert set(host.passive) == ({session.id} if kept else set())
+                residency.evict_folds(0)
+            assert set(residency.folded) == ({session.id} if kept else set())
         assert len((await session.ledger()).interactions()) == 4
     assert one.refusals == two.refusals == []
     assert_prefixes(one)

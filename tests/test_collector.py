@@ -13,7 +13,7 @@ import pytest
 from actors import Runtime
 from actors.cli import simulate
 from actors.errors import ConfigError
-from actors.runtime import session_host
+from actors.runtime import residency
 from actors.runtime.collector import CROWD, TUNED, CollectorTuning
 from actors.testing import Call, OpenAIServer, Say, Turn, serve
 from benchmarks.turn import TARGET, hosted
@@ -119,8 +119,8 @@ async def test_a_runtime_with_many_sessions_gives_the_advice(
 ) -> None:
     tuning = CollectorTuning()
     monkeypatch.setattr(tuning, "advise", lambda sessions: CollectorTuning().advise(sessions * CROWD // 3))
-    monkeypatch.setattr(session_host, "TUNING", tuning)
-    monkeypatch.setattr(session_host, "CROWD", 3)
+    monkeypatch.setattr(residency, "TUNING", tuning)
+    monkeypatch.setattr(residency, "CROWD", 3)
     async with hosted() as runtime:
         for number in range(1, 5):
             await (await runtime.open(TARGET)).ledger()

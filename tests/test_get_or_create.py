@@ -275,7 +275,7 @@ async def test_a_session_that_waits_or_is_read_keeps_its_place(tmp_path: Path) -
 async def test_a_session_that_is_read_hides_none_that_nobody_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("actors.runtime.session_host.TRIES", 1)
+    monkeypatch.setattr("actors.runtime.residency.TRIES", 1)
     storage, limits = FILES["sqlite-process"](tmp_path), RuntimeLimits(sessions=2)
     async with hosting(a=openai(), storage=storage, limits=limits) as runtime:
         for name in ("one", "two"):

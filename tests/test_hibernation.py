@@ -329,10 +329,10 @@ async def test_what_is_kept_of_sessions_that_sleep_is_bounded(storage: Storage) 
         for session in sessions:
             await session.ask(LONG)
             await anyio.wait_all_tasks_blocked()
-        host = runtime._running()
-        assert len(host.passive) == 2
-        assert 140_000 < host.held.total < 210_000
+        residency = runtime._running().residency
+        assert len(residency.folded) == 2
+        assert 140_000 < residency.held.total < 210_000
         for session in sessions:
             stack.push_async_callback(session.close)
         await sessions[0].close()
-    assert (host.held.total, host.passive) == (0, {})
+    assert (residency.held.total, residency.folded) == (0, {})

@@ -169,7 +169,7 @@ async def test_a_session_with_a_long_log_that_is_used_again_is_folded_slice_by_s
             assert (await session.ask("Search.")).status == "complete"
         while not session._lifecycle.passivate():
             await anyio.lowlevel.checkpoint()
-        runtime._running().drop_oldest(0)
+        runtime._running().residency.evict_folds(0)
         fold = Folding.take
 
         def noted(folding: Folding, part: Sequence[Event]) -> None:

@@ -12,7 +12,8 @@ from actors.kernel import SHARED, System
 from actors.provider.advice import ask_failed
 from actors.runtime.backends import RuntimeBackends
 from actors.runtime.limits import fitted_limits, turn_bounds
-from actors.runtime.session_host import Hosted, SessionHost
+from actors.runtime.residency import Hosted, Residency
+from actors.runtime.session_host import SessionHost
 from actors.scheduler.children import OpenBelow
 from actors.scheduler.executor import ToolFailure, ToolLimits
 from actors.scheduler.quarantine import Quarantine
@@ -48,7 +49,7 @@ def make_host(
         quarantine,
         turn_bounds(limits),
         limits.max_queued_asks,
-        fitted_limits(limits.max_active_sessions, limits.sessions, limits.memory),
+        Residency(fitted_limits(limits.max_active_sessions, limits.sessions, limits.memory)),
         backends.rules,
         backends.resolver,
         ended,

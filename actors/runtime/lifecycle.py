@@ -3,7 +3,7 @@
 `actors.core.session.lifecycle` is the table of states, and this module carries out its actions. Most sessions are idle.
 An idle session gives up its actors, and later the state and lanes that its log folds to; with a durable journal, only
 values that no log holds stay in memory then. The next use makes actors from the same log, and therefore with the same
-state. The host decides which idle sessions keep what (`actors.runtime.session_host`).
+state. The host's residency decides which idle sessions keep what (`actors.runtime.residency`).
 
 If an event cannot be written, the actors of its session are ahead of the log. They end at once, whatever they are
 doing, and start from the log at the session's next use. So do actors that cannot read the log.
@@ -102,7 +102,7 @@ class SessionLifecycle:
     ) -> None:
         self.spec, self.host, self.configuration = spec, host, configuration
         self.record = AskRecord(spec.name, host.asks, host.advise)
-        self.holding = Holding(host.held)
+        self.holding = Holding(host.residency.held)
         self.handles, self.is_given_back, self._submitting = 0, False, 0
         self.above: Above | None = None
         self.used: Used | None = replay.state.used
@@ -123,7 +123,7 @@ class SessionLifecycle:
         self.holding.count("messages", state.size)
         self.holding.count("calls", state.ledger.size)
         self.holding.count("objects", OBJECTS)
-        self.host.add_folded(self)
+        self.host.residency.add_folded(self)
 
     def _rest_record(self) -> None:
         self.record.enter("awaiting" if self.record.waits else "idle")
@@ -195,16 +195,18 @@ class SessionLifecycle:
         match self._step("use"):
             case "read":
                 self._make_actors()
-                self.host.reuse.rebuild()
+                self.host.residency.reuse.rebuild()
             case "restore":
-                self.host.reuse.hits += self._resolver is None  # the first use is none of a session in memory
+                self.host.residency.reuse.hits += (
+                    self._resolver is None
+                )  # the first use is none of a session in memory
                 self._make_actors()
             case "restart":
                 self.holding.count("objects", OBJECTS)
                 self.current.start()
             case _:
-                self.host.reuse.hits += 1
-        self.host.used(self)
+                self.host.residency.reuse.hits += 1
+        self.host.residency.add_active(self)
         return self.current
 
     @property
@@ -215,7 +217,7 @@ class SessionLifecycle:
 
     def _make_actors(self) -> None:
         """Make actors, from the replay if it is in memory."""
-        self.host.remove_folded(self)
+        self.host.residency.remove_folded(self)
         self.holding.count("objects", OBJECTS)
         pending = self._pending or PendingAsks(self.host.most_waiting)
         pending.rested, pending.record = self.rested, self.record
@@ -239,13 +241,13 @@ class SessionLifecycle:
             # the caller gives the type of an answer only once
             self._pending = actors.pending if self.waits and actors.pending.form is not None else None
             self._replay, self._affinity, self.used = replay, actors.affinity or None, replay.state.used
-            self.host.add_folded(self)
+            self.host.residency.add_folded(self)
         return self._state != "active"
 
     def evict(self) -> None:
         """Forget the fold. Only what the log does not hold stays in memory."""
         if self._step("evict") == "drop":
-            self.host.remove_folded(self)
+            self.host.residency.remove_folded(self)
             self._replay = self._resolver = None
             self._count_log()
 
@@ -265,16 +267,14 @@ class SessionLifecycle:
         self.used = self.current.forget()
         self._rest_record()
         self._count_log()
-        self.host.active.pop(self.name, None)
+        self.host.residency.remove_active(self)
 
     def end(self, fenced: Fenced | None = None) -> None:
         """End the session on this host, its log as it is; `fenced`: another host has it."""
         was, action = self._state, self._step("end")
         if action == "nothing":
             return
-        if was == "folded":
-            self.host.remove_folded(self)
-        elif was == "active":
+        if was == "active":
             self.used = self.current.state.used or self.used
         self._actors = self._replay = self._resolver = self._pending = None
         self.fenced = fenced
@@ -321,7 +321,7 @@ class SessionLifecycle:
 
     def rested(self) -> None:
         """Note that an ask has ended, or that its turn begins to wait."""
-        self.host.rested()
+        self.host.residency.trim()
         if self.is_given_back and not self.handles:
             self.host.start(self._rest_unused, f"{self.name}/unused")
 
@@ -330,7 +330,7 @@ class SessionLifecycle:
         if self.handles or self.is_over:
             return
         if self.host.is_durable:
-            self.host.hibernate(self)
+            self.host.residency.add_unused(self)
         elif self.closing is None and not self.busy:
             await self.close()
 

@@ -14,7 +14,8 @@ from msgspec import Struct
 from actors.errors import ConfigError, HostFull, SessionExists
 from actors.runtime.handle import Session
 from actors.runtime.handles import OpenSessions
-from actors.runtime.session_host import Hosted, SessionHost
+from actors.runtime.residency import Hosted
+from actors.runtime.session_host import SessionHost
 
 SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 
@@ -80,8 +81,8 @@ class SessionRegistry:
             HostFull: The runtime has as many sessions as it may have.
         """
         opening = {name for name, each in self._reserved.items() if each.purpose == "open"}
-        most = host.most.sessions
-        if len(self.open.keys() | opening) >= most and not host.let_one_go():
+        most = host.residency.limits.sessions
+        if len(self.open.keys() | opening) >= most and not host.residency.let_one_go():
             raise HostFull(f"{len(self.open)} sessions are open, as limits.sessions says; close one")
 
     def reserve(self, given: str | None) -> str:

@@ -409,12 +409,28 @@ class Runtime:
     def stats(self) -> RuntimeStats:
         """Return what was counted since the runtime was entered, and how things stand now. It asks no actor."""
         host, meters = self._running(), self._backends.meters
-        backends, open_, active = self._backends.stats, len(self.sessions), len(host.active)
+        backends, open_, active = self._backends.stats, len(self.sessions), len(host.residency.active)
         held, slow, storage = self.quarantine.by_tool(), meters.slow, self.storage
         waiting, now = host.journal.waiting, self.system.now()
         journal = meters.journal.stats(storage.level, storage.lease, storage.sizes, waiting, BATCH, now)
-        counted = backends, open_, active, host.held.total, self.refused, held, slow, self.stalls, journal
-        of_host = host.most.memory, host.reuse.stats, host.loop_lag, *meters.work, THREADS.waiting
+        counted = (
+            backends,
+            open_,
+            active,
+            host.residency.held.total,
+            self.refused,
+            held,
+            slow,
+            self.stalls,
+            journal,
+        )
+        of_host = (
+            host.residency.limits.memory,
+            host.residency.reuse.stats,
+            host.loop_lag,
+            *meters.work,
+            THREADS.waiting,
+        )
         learned = self._backends.learned.stats()
         return RuntimeStats(*counted, self._backends.budgets.stats, learned, *of_host)
 

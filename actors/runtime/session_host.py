@@ -1,16 +1,10 @@
-"""What all sessions of a runtime share, and which of them keep their actors.
-
-Of the sessions with nothing to do, those used last keep their actors (`HostLimits.active`), and others what had been
-made of their logs. When all that sessions hold is more than may be (`HostLimits.memory`), what was not used for longest
-is dropped first; what is busy stays, and nobody else is taken in.
-"""
+"""The host of a runtime's sessions: what they share, and what it does for them that no caller takes back."""
 
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from itertools import islice
 from math import inf
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import anyio
 from msgspec import Struct, field
@@ -31,7 +25,6 @@ from actors.errors import (
     JournalError,
     JournalUnavailable,
 )
-from actors.journal.holding import HeldBytes
 from actors.journal.journal_actor import BATCH, Beat, JournalCommand, ReleaseSession
 from actors.journal.log import SLICE, Replay, replay_of
 from actors.journal.outage import LAG, JournalMeter
@@ -43,10 +36,8 @@ from actors.kernel.parking import running_loop
 from actors.kernel.tasks import Work
 from actors.kernel.turnstile import LAGS, Turnstile, turnstile
 from actors.provider.resolver import Resolver
-from actors.runtime.collector import CROWD, TUNING
 from actors.runtime.host_task import HostTask
-from actors.runtime.limits import HostLimits
-from actors.runtime.reuse import Reuse
+from actors.runtime.residency import Hosted, Residency
 from actors.scheduler.children import OpenBelow
 from actors.scheduler.executor import ToolFailure, ToolLimits
 from actors.scheduler.quarantine import Quarantine
@@ -55,35 +46,6 @@ from actors.tools.toolsets import Toolsets
 
 if TYPE_CHECKING:
     from actors.telemetry.tracing import RuntimeTracing
-
-TRIES = 64
-"""Sessions that are looked at, to put one away, each time that there is no memory, or no place for another."""
-
-
-class Hosted(Protocol):
-    """A session, as far as its host knows it (`actors.runtime.lifecycle`)."""
-
-    handles: int
-
-    @property
-    def name(self) -> str:
-        """The session's id."""
-
-    @property
-    def fence(self) -> int:
-        """The number with which the session was claimed."""
-
-    def passivate(self) -> bool:
-        """Put the actors away if they have nothing to do; say whether the session is without them now."""
-
-    def evict(self) -> None:
-        """Forget the fold of the log."""
-
-    def let_go(self) -> bool:
-        """End the session here, its log as it is, if nobody has it and it has nothing to do; say whether it has."""
-
-    async def settle(self) -> None:
-        """End the ask in flight, drop those that wait."""
 
 
 class SessionHost(Struct):
@@ -97,7 +59,7 @@ class SessionHost(Struct):
         quarantine: Where calls of theirs go on that are closed.
         bounds: How long a turn may go on.
         most_waiting: Asks that may wait behind the one in flight.
-        most: How many sessions there may be.
+        residency: Which sessions are in memory.
         rules: What each binding is rendered with.
         resolver: Gives what targets mean to a session with these tools and this system prompt.
         ended: Called with a session that has ended.
@@ -110,11 +72,6 @@ class SessionHost(Struct):
         meter: How the journal stands.
         asks: What is counted of the sessions' asks.
         tools: What is counted of their calls.
-        active: The sessions that have actors, those that were not used for longest first.
-        passive: The sessions without actors of which more is kept than the log, likewise.
-        unused: The sessions that nobody had any more when they were last given back, likewise.
-        held: Bytes that all sessions hold.
-        reuse: How often a session that was used again was still in memory.
         turnstile: Where tasks wait that would compute while many others do.
         running: Whether sessions may still get actors.
         loop: The event loop it all belongs to.
@@ -128,7 +85,7 @@ class SessionHost(Struct):
     quarantine: Quarantine
     bounds: Bounds
     most_waiting: int
-    most: HostLimits
+    residency: Residency
     rules: Rules
     resolver: Callable[[Toolset, str | None], Resolver]
     ended: Callable[[Hosted], None]
@@ -141,11 +98,6 @@ class SessionHost(Struct):
     meter: JournalMeter = field(default_factory=JournalMeter)
     asks: AskCounts = field(default_factory=AskCounts)
     tools: ToolMeasures = field(default_factory=ToolMeasures)
-    active: dict[str, Hosted] = field(default_factory=dict)
-    passive: dict[str, Hosted] = field(default_factory=dict)
-    unused: dict[str, Hosted] = field(default_factory=dict)
-    held: HeldBytes = field(default_factory=HeldBytes)
-    reuse: Reuse = field(default_factory=lambda: Reuse(telemetry.memory_short))
     turnstile: Turnstile = field(default_factory=turnstile)
     running: bool = True
     loop: object = field(default_factory=running_loop)
@@ -170,24 +122,6 @@ class SessionHost(Struct):
         lags = self.turnstile.lags
         return LoopLag(dict(zip((*LAGS, inf), lags.counts, strict=True)), lags.seconds, lags.longest)
 
-    def add_folded(self, session: Hosted) -> None:
-        """Note that a session has given up its actors and is kept folded. If that takes too much memory, make room."""
-        self.passive[session.name] = session
-        self.drop_oldest(self.most.memory)
-
-    def remove_folded(self, session: Hosted) -> None:
-        """Note that a session is no longer kept folded."""
-        self.passive.pop(session.name, None)
-
-    def drop_oldest(self, most: int) -> None:
-        """Drop what sessions without actors have beside their logs until all sessions hold `most` bytes or fewer.
-
-        What was not used for longest is dropped first.
-        """
-        while self.held.total > most and self.passive:
-            next(iter(self.passive.values())).evict()
-            self.reuse.dropped += 1
-
     def replay(self, session: str) -> Replay | None:
         """Return the replay of a session's log if it is short and in memory; else its actors read it."""
         events: list[Event] = []
@@ -197,65 +131,6 @@ class SessionHost(Struct):
         if not events or len(events) > SLICE:  # they do it slice by slice
             return None
         return replay_of(events, *rebuilt(events, self.rules))
-
-    def used(self, session: Hosted) -> None:
-        """Note that a session is used now. If too many have actors, put some away that have nothing to do."""
-        active = self.active
-        active.pop(session.name, None)
-        active[session.name] = session
-        if len(active) == CROWD:
-            TUNING.advise(CROWD)
-        for _ in range(2):  # one more than was added, so that their number goes down again
-            oldest = next(iter(active.values()))
-            if len(active) <= self.most.active or oldest is session:
-                return
-            self._passivate(oldest)
-
-    def rested(self) -> None:
-        """Note that an ask has ended. If too many sessions have actors, put some away that have nothing to do."""
-        for oldest in tuple(islice(self.active.values(), 2)):
-            if len(self.active) > self.most.active:
-                self._passivate(oldest)
-        if self.held.total >= self.most.memory:
-            self._make_room()
-
-    def _passivate(self, session: Hosted) -> None:
-        """Put a session away if it has nothing to do. Else it is as if it were used now."""
-        del self.active[session.name]
-        if not session.passivate():
-            self.active[session.name] = session
-
-    def hibernate(self, session: Hosted) -> None:
-        """Put a session away that nobody has any more, if it has nothing to do."""
-        if session.name in self.active:
-            self._passivate(session)
-        self.unused.pop(session.name, None)
-        self.unused[session.name] = session
-
-    def let_one_go(self) -> bool:
-        """Release the session without a handle that was unused for longest. Return True if one was released.
-
-        At most `TRIES` sessions are tried. A session that cannot be released now goes to the end of the order; one that
-        has a handle again leaves it.
-        """
-        for candidate in tuple(islice(self.unused.values(), TRIES)):
-            if candidate.let_go():
-                return True
-            del self.unused[candidate.name]
-            if not candidate.handles:
-                self.unused[candidate.name] = candidate
-        return False
-
-    def _make_room(self) -> bool:
-        """Put sessions away that have nothing to do, those not used for longest first; say if the others fit."""
-        most = self.most.memory - 1
-        self.drop_oldest(most)
-        for oldest in tuple(islice(self.active.values(), TRIES)):
-            if self.held.total <= most:
-                return True
-            self._passivate(oldest)
-            self.drop_oldest(most)
-        return self.held.total <= most
 
     def check(self) -> None:
         """Refuse a caller that is not on the runtime's loop: what it wakes there would wait for ever.
@@ -279,9 +154,10 @@ class SessionHost(Struct):
         lag = self.meter.lag(self.journal.waiting, BATCH, self.system.now())
         if lag > LAG:
             raise JournalUnavailable(f"The journal is slow: an event would wait {lag:.0f} s; try again later")
-        if self.held.total >= self.most.memory and not self._make_room():
+        if not self.residency.has_room():
+            held, most = self.residency.held.total, self.residency.limits.memory
             raise HostFull(
-                f"The sessions hold {self.held.total} bytes; limits.memory is {self.most.memory}. "
+                f"The sessions hold {held} bytes; limits.memory is {most}. "
                 + (
                     "Try again when some are done"
                     if self.is_durable
@@ -322,8 +198,7 @@ class SessionHost(Struct):
 
     def forget(self, session: Hosted) -> None:
         """Forget a session that has ended, end those who read along, and let others claim it."""
-        self.active.pop(session.name, None)
-        self.unused.pop(session.name, None)
+        self.residency.forget(session)
         self.readers.end(session.name)
         self.ended(session)
         self.release(session.name, session.fence)
@@ -344,7 +219,7 @@ class SessionHost(Struct):
         """End every ask, so that no turn stays open in a log. No session gets actors any more."""
         self.running = False
         async with anyio.create_task_group() as tasks:
-            for session in tuple(self.active.values()):
+            for session in tuple(self.residency.active.values()):
                 tasks.start_soon(session.settle)
 
 

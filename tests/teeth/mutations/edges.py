@@ -134,14 +134,14 @@ MUTATIONS: tuple[Mutation, ...] = (
     ),
     Mutation(
         "open: a session that is read is let go never more",
-        "actors/runtime/session_host.py:SessionHost.let_one_go",
+        "actors/runtime/residency.py:Residency.let_one_go",
         "self.unused[candidate.name] = candidate",
         "pass",
         (f"{OPENING}::test_a_session_that_waits_or_is_read_keeps_its_place",),
     ),
     Mutation(
         "open: the same sessions are looked at each time",
-        "actors/runtime/session_host.py:SessionHost.let_one_go",
+        "actors/runtime/residency.py:Residency.let_one_go",
         "del self.unused[candidate.name]",
         "pass",
         (f"{OPENING}::test_a_session_that_is_read_hides_none_that_nobody_has",),

@@ -39,7 +39,7 @@ MUTATIONS = (
     Mutation(
         "edges: a host that is full of sessions that nobody has takes no other",
         "actors/runtime/registry.py:SessionRegistry.check_room",
-        "not host.let_one_go()",
+        "not host.residency.let_one_go()",
         "True",
         (f"{HANDLES}::test_a_session_that_nobody_has_makes_place_for_another",),
     ),

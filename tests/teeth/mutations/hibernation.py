@@ -84,8 +84,8 @@ MUTATIONS = (
     ),
     Mutation(
         "sleep: what is kept of sessions that sleep has no bound",
-        "actors/runtime/session_host.py:SessionHost.drop_oldest",
-        "self.held.total > most and self.passive",
+        "actors/runtime/residency.py:Residency.evict_folds",
+        "self.held.total > most and self.folded",
         "False",
         (f"{SLEEP}::test_what_is_kept_of_sessions_that_sleep_is_bounded",),
     ),
@@ -139,15 +139,15 @@ if True:
     Mutation(
         "memory: it is never used up",
         f"{HOST}:SessionHost.admit",
-        "self.held.total >= self.most.memory and (not self._make_room())",
-        "self.held.total < 0",
+        "not self.residency.has_room()",
+        "False",
         (f"{SLEEP}::test_while_busy_sessions_hold_all_the_memory_nothing_new_is_taken_in",),
     ),
     Mutation(
         "memory: it is used up although sessions have nothing to do",
-        f"{HOST}:SessionHost.admit",
-        "self.held.total >= self.most.memory and (not self._make_room())",
-        "self.held.total >= self.most.memory",
+        "actors/runtime/residency.py:Residency.has_room",
+        "self.held.total < self.limits.memory or self._make_room()",
+        "self.held.total < self.limits.memory",
         (f"{SLEEP}::test_while_busy_sessions_hold_all_the_memory_nothing_new_is_taken_in",),
     ),
     Mutation(

@@ -14,9 +14,9 @@ COLLECTOR, GC = "tests/test_collector.py", "actors/runtime/collector.py"
 MUTATIONS = (
     Mutation(
         "many sessions: those without actors keep 16 MiB, however much memory there is",
-        "actors/runtime/session_host.py:SessionHost.add_folded",
-        "self.drop_oldest(self.most.memory)",
-        "self.drop_oldest(16 * 1024 * 1024)",
+        "actors/runtime/residency.py:Residency.add_folded",
+        "self.evict_folds(self.limits.memory)",
+        "self.evict_folds(16 * 1024 * 1024)",
         (
             f"{ROTATION}::"
             "test_sessions_that_take_turns_are_not_made_of_their_logs_again_while_there_is_memory",
@@ -24,11 +24,11 @@ MUTATIONS = (
     ),
     Mutation(
         "many sessions: actors are put away although others could make room",
-        f"{HOST}:SessionHost._make_room",
+        "actors/runtime/residency.py:Residency._make_room",
         """
-        self.drop_oldest(most)
-        for oldest in ...:
-            ...
+self.evict_folds(most)
+for oldest in ...:
+    ...
         """,
         """
         for oldest in ...:
@@ -46,7 +46,7 @@ MUTATIONS = (
     Mutation(
         "many sessions: what had to make room is taken for what was never made",
         "actors/runtime/lifecycle.py:SessionLifecycle.activate",
-        "self.host.reuse.rebuild()",
+        "self.host.residency.reuse.rebuild()",
         "pass",
         (COUNTED, THRASHES),
     ),
@@ -122,7 +122,7 @@ MUTATIONS = (
     ),
     Mutation(
         "many sessions: nobody is told that the collector takes a third of the time",
-        "actors/runtime/session_host.py:SessionHost.used",
+        "actors/runtime/residency.py:Residency.add_active",
         "TUNING.advise(CROWD)",
         "pass",
         (f"{COLLECTOR}::test_a_runtime_with_many_sessions_gives_the_advice",),

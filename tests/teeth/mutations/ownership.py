@@ -122,7 +122,7 @@ MUTATIONS: tuple[Mutation, ...] = (
     Mutation(
         "handles: a session that nobody has keeps its actors",
         "actors/runtime/lifecycle.py:SessionLifecycle._rest_unused",
-        "self.host.hibernate(self)",
+        "self.host.residency.add_unused(self)",
         "pass",
         (f"{GET}::test_the_last_one_who_gives_a_session_back_has_it_put_away",),
     ),

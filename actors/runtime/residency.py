@@ -1,0 +1,152 @@
+"""Residency: which sessions keep their actors in memory, and which at least their fold.
+
+The sessions that were used last keep their actors (`HostLimits.active`). Other idle sessions are kept folded. When all
+sessions hold more bytes than they may (`HostLimits.memory`), folds are evicted and then idle actors ended, those unused
+for longest first. Busy sessions stay. A runtime that has as many sessions as it may lets one without a handle go.
+"""
+
+from itertools import islice
+from typing import Protocol
+
+from msgspec import Struct, field
+
+from actors import telemetry
+from actors.journal.holding import HeldBytes
+from actors.runtime.collector import CROWD, TUNING
+from actors.runtime.limits import HostLimits
+from actors.runtime.reuse import Reuse
+
+TRIES = 64
+"""Sessions that are tried each time when memory, or the place of a session, is needed."""
+
+
+class Hosted(Protocol):
+    """A session, as far as its host knows it (`actors.runtime.lifecycle`)."""
+
+    handles: int
+
+    @property
+    def name(self) -> str:
+        """The session's id."""
+
+    @property
+    def fence(self) -> int:
+        """The number with which the session was claimed."""
+
+    def passivate(self) -> bool:
+        """End the actors if they have nothing to do. Return True if the session is without actors now."""
+
+    def evict(self) -> None:
+        """Forget the fold of the log."""
+
+    def let_go(self) -> bool:
+        """End the session here, its log as it is, if it has no handle and is idle. Return True if it has ended."""
+
+    async def settle(self) -> None:
+        """End the ask in flight, and drop those that wait."""
+
+
+class Residency(Struct):
+    """The sessions of one host that are in memory, in three orders: each has the longest unused session first.
+
+    Args:
+        limits: The number of sessions that keep their actors, and the bytes that all sessions may hold.
+        active: The sessions that have actors.
+        folded: The sessions without actors whose fold is in memory.
+        unused: The sessions that had no handle when they were last given back.
+        held: Counts the bytes that all sessions hold.
+        reuse: Counts uses of sessions that were still in memory, and of others.
+    """
+
+    limits: HostLimits
+    active: dict[str, Hosted] = field(default_factory=dict)
+    folded: dict[str, Hosted] = field(default_factory=dict)
+    unused: dict[str, Hosted] = field(default_factory=dict)
+    held: HeldBytes = field(default_factory=HeldBytes)
+    reuse: Reuse = field(default_factory=lambda: Reuse(telemetry.memory_short))
+
+    def add_folded(self, session: Hosted) -> None:
+        """Note that a session is kept folded. If that takes too much memory, make room."""
+        self.folded[session.name] = session
+        self.evict_folds(self.limits.memory)
+
+    def remove_folded(self, session: Hosted) -> None:
+        """Note that a session is no longer kept folded."""
+        self.folded.pop(session.name, None)
+
+    def add_active(self, session: Hosted) -> None:
+        """Note that a session with actors is used now. If too many have actors, end those of idle sessions."""
+        active = self.active
+        active.pop(session.name, None)
+        active[session.name] = session
+        if len(active) == CROWD:
+            TUNING.advise(CROWD)
+        for _ in range(2):  # one more than was added, so that their number goes down again
+            oldest = next(iter(active.values()))
+            if len(active) <= self.limits.active or oldest is session:
+                return
+            self._passivate(oldest)
+
+    def remove_active(self, session: Hosted) -> None:
+        """Note that a session has no actors any more."""
+        self.active.pop(session.name, None)
+
+    def add_unused(self, session: Hosted) -> None:
+        """Note that a session has no handle any more, and end its actors if they have nothing to do."""
+        if session.name in self.active:
+            self._passivate(session)
+        self.unused.pop(session.name, None)
+        self.unused[session.name] = session
+
+    def forget(self, session: Hosted) -> None:
+        """Forget a session that has ended."""
+        for sessions in (self.active, self.folded, self.unused):
+            sessions.pop(session.name, None)
+
+    def trim(self) -> None:
+        """End actors of idle sessions if too many have actors, or memory is short; called when an ask has ended."""
+        for oldest in tuple(islice(self.active.values(), 2)):
+            if len(self.active) > self.limits.active:
+                self._passivate(oldest)
+        self.has_room()
+
+    def has_room(self) -> bool:
+        """Make room if memory is short. Return False if busy sessions, and logs in memory, hold all of it."""
+        return self.held.total < self.limits.memory or self._make_room()
+
+    def evict_folds(self, most: int) -> None:
+        """Evict folds until all sessions hold `most` bytes or fewer."""
+        while self.held.total > most and self.folded:
+            next(iter(self.folded.values())).evict()
+            self.reuse.dropped += 1
+
+    def let_one_go(self) -> bool:
+        """Release the session without a handle that was unused for longest. Return True if one was released.
+
+        At most `TRIES` sessions are tried. A session that cannot be released now goes to the end of the order; one that
+        has a handle again leaves it.
+        """
+        for candidate in tuple(islice(self.unused.values(), TRIES)):
+            if candidate.let_go():
+                return True
+            del self.unused[candidate.name]
+            if not candidate.handles:
+                self.unused[candidate.name] = candidate
+        return False
+
+    def _make_room(self) -> bool:
+        """Evict folds and end idle actors, those unused for longest first. Return True if that was enough."""
+        most = self.limits.memory - 1
+        self.evict_folds(most)
+        for oldest in tuple(islice(self.active.values(), TRIES)):
+            if self.held.total <= most:
+                return True
+            self._passivate(oldest)
+            self.evict_folds(most)
+        return self.held.total <= most
+
+    def _passivate(self, session: Hosted) -> None:
+        """End the actors of a session if they have nothing to do; a busy session counts as used now."""
+        del self.active[session.name]
+        if not session.passivate():
+            self.active[session.name] = session
