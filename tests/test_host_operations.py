@@ -279,9 +279,9 @@ async def test_a_runtime_that_is_left_while_a_session_lets_go_of_its_log_reports
     """The journal has no room for that, and ends; it lets go of all logs then."""
     crashes, waiting, storage, start = list[str](), list[str](), MemoryStorage(), SessionHost.start
 
-    def started(host: SessionHost, work: Work, name: str, on_end: Callable[[], object] | None = None) -> None:
+    def started(host: SessionHost, work: Work, name: str) -> None:
         waiting.append(name)
-        start(host, work, name, on_end)
+        start(host, work, name)
 
     monkeypatch.setattr(SessionHost, "start", started)
     monkeypatch.setattr("actors.telemetry.crashed", lambda name, _: crashes.append(name))

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from traceback import walk_tb
 
 import anyio
 import anyio.from_thread
@@ -18,7 +17,6 @@ from actors.journal.storage import Storage
 from actors.journal.storage.sqlite import SqliteStorage
 from actors.kernel import Ref
 from actors.runtime import removal
-from actors.runtime.host_task import HostTask
 from actors.runtime.lifecycle import SessionLifecycle
 from tests.runtime_support import hosting, openai
 from tests.storages import begin
@@ -100,16 +98,21 @@ async def test_an_error_of_a_close_that_cannot_be_copied_reaches_its_caller_as_i
     assert crashes == ["one/close"]
 
 
-async def test_an_error_of_work_does_not_keep_the_frame_of_its_task() -> None:
+async def test_a_task_keeps_neither_its_work_nor_a_frame_of_its_error_and_each_caller_gets_an_error() -> None:
     async def fail() -> None:
         raise Bug
 
     async with bare_runtime() as runtime:
-        with pytest.raises(Bug) as caught:
-            await runtime._running().carry_out(fail, "one/delete")
-    codes = [frame.f_code for frame, _ in walk_tb(caught.tb)]
-    assert HostTask.result.__code__ in codes
-    assert HostTask._run.__code__ not in codes
+        task = runtime._running().launch(fail, "one/delete")
+        errors = list[Bug]()
+        for _ in range(2):
+            with pytest.raises(Bug) as caught:
+                await task.result()
+            errors.append(caught.value)
+    assert errors[0] is not errors[1]
+    assert task._error is not None
+    assert task._error.__traceback__ is None  # its frames hold the task
+    assert not hasattr(task, "_work")
 
 
 async def test_work_that_was_cancelled_because_the_runtime_was_left_raises_and_is_not_logged_as_a_crash(

@@ -13,7 +13,7 @@ import anyio
 from msgspec import Struct
 
 from actors.core.log.events import Closed, Event
-from actors.errors import ActorsError, SessionElsewhere, SessionExists
+from actors.errors import ActorsError, Draining, SessionElsewhere, SessionExists
 from actors.journal.journal_actor import Append, ClaimSession, DeleteLog, ReadLog
 from actors.journal.storage import Claim
 from actors.runtime.registry import SessionRegistry
@@ -205,7 +205,8 @@ async def claiming(host: SessionHost, registry: SessionRegistry) -> AsyncGenerat
         if not claims.written:
             claims.release()
         elif isinstance(error, Exception):
-            await host.carry_out(claims.drop, "claims")
+            with suppress(Draining):  # the runtime is being left; the error of the block matters more
+                await host.carry_out(claims.drop, "claims")
         else:
             host.start(claims.drop, "claims")
         raise

@@ -52,29 +52,29 @@ class SessionHost(Struct):
     """What all sessions of a runtime share.
 
     Args:
-        system: Where their actors live.
-        storage: Where their logs are kept.
-        journal: Who writes them.
-        limits: Bounds of their tools.
-        quarantine: Where calls of theirs go on that are closed.
-        bounds: How long a turn may go on.
-        most_waiting: Asks that may wait behind the one in flight.
-        residency: Which sessions are in memory.
-        rules: What each binding is rendered with.
-        resolver: Gives what targets mean to a session with these tools and this system prompt.
+        system: Runs the sessions' actors and tasks.
+        storage: Keeps the sessions' logs.
+        journal: The actor that writes the logs.
+        limits: The limits of tools.
+        quarantine: Keeps tools that still run after their calls were closed.
+        bounds: The limits of a turn.
+        most_waiting: How many asks of a session may wait.
+        residency: Decides which sessions are in memory.
+        rules: Returns the rules with which a binding is rendered.
+        resolver: Returns what targets mean to a session with these tools and this system prompt.
         ended: Called with a session that has ended.
-        toolsets: What of its tools had to be opened.
+        toolsets: Opens and closes toolsets.
         open_below: Opens sessions for tools.
-        ask_failed: Makes the error of an ask that failed.
-        tool_failed: Told what goes wrong in a tool. It must not raise.
-        readers: Who reads their events along.
-        tracing: Traces their asks.
-        meter: How the journal stands.
-        asks: What is counted of the sessions' asks.
-        tools: What is counted of their calls.
-        turnstile: Where tasks wait that would compute while many others do.
+        ask_failed: Returns the error of an ask that failed.
+        tool_failed: Called with each failure of a tool. It must not raise.
+        readers: The callers that read sessions' events along.
+        tracing: Traces asks.
+        meter: Measures the journal.
+        asks: Counts asks.
+        tools: Counts tool calls.
+        turnstile: Lets tasks compute a few at a time.
         running: Whether sessions may still get actors.
-        loop: The event loop it all belongs to.
+        loop: The event loop that the runtime was entered on.
         advise: Returns the advice of the error of an ask that failed.
     """
 
@@ -118,7 +118,7 @@ class SessionHost(Struct):
 
     @property
     def loop_lag(self) -> LoopLag:
-        """How long the event loop took to come round."""
+        """How late the event loop was, as a histogram."""
         lags = self.turnstile.lags
         return LoopLag(dict(zip((*LAGS, inf), lags.counts, strict=True)), lags.seconds, lags.longest)
 
@@ -126,17 +126,17 @@ class SessionHost(Struct):
         """Return the replay of a session's log if it is short and in memory; else its actors read it."""
         events: list[Event] = []
         if not self.storage.blocking:
-            # what is wrong the journal says, when it reads once more
+            # if that fails, the actors read the log through the journal, which raises a typed error
             events = call_host(partial(self.storage.read, session), lambda _: [])
-        if not events or len(events) > SLICE:  # they do it slice by slice
+        if not events or len(events) > SLICE:  # the actors fold a long log slice by slice
             return None
         return replay_of(events, *rebuilt(events, self.rules))
 
     def check(self) -> None:
-        """Refuse a caller that is not on the runtime's loop: what it wakes there would wait for ever.
+        """Refuse a caller on another event loop, whose answer would never arrive.
 
         Raises:
-            ForeignLoop: It is not.
+            ForeignLoop: The caller is on another event loop than the runtime.
         """
         if running_loop() is not self.loop:
             raise ForeignLoop(
@@ -145,11 +145,11 @@ class SessionHost(Struct):
             )
 
     def admit(self) -> None:
-        """Refuse new work while what it writes would wait too long: what is under way comes first.
+        """Refuse new work if the journal is slow or the memory is full, so that work under way can end.
 
         Raises:
-            JournalUnavailable: It would.
-            HostFull: Busy sessions, and logs in memory, hold all the memory that there is.
+            JournalUnavailable: An event would wait too long to be written.
+            HostFull: Busy sessions, and logs in memory, hold all the memory that sessions may hold.
         """
         lag = self.meter.lag(self.journal.waiting, BATCH, self.system.now())
         if lag > LAG:
@@ -165,19 +165,16 @@ class SessionHost(Struct):
                 )
             )
 
-    def start(self, work: Work, name: str, on_end: Callable[[], object] | None = None) -> None:
-        """Do something of the host's, that no caller takes back; log what it raises.
-
-        `on_end` is called when it has ended, even if it was cancelled before its first step. It must not raise.
-        """
-        self.system.launch(work, partial(_end, name, on_end), name)
+    def start(self, work: Work, name: str) -> None:
+        """Start work that no caller waits for, and log any error that it raises."""
+        self.system.launch(work, partial(_log_error, name), name)
 
     def launch(self, work: Work, name: str) -> HostTask:
-        """Do something of the host's, that no caller takes back, for a caller who waits for its result."""
+        """Start work that goes on if its callers are cancelled, and return its task."""
         return HostTask(self.system, work, name)
 
     async def carry_out(self, work: Work, name: str) -> None:
-        """Do something of the host's and wait for it. A caller that is cancelled does not take it back.
+        """Do work and wait for it. A caller that is cancelled does not take the work back.
 
         Raises:
             Exception: Raised by `work`.
@@ -186,7 +183,7 @@ class SessionHost(Struct):
         await self.launch(work, name).result()
 
     def release(self, session: str, fence: int) -> None:
-        """Let others claim a session that is not open here any more; if the journal has ended, it has done so."""
+        """Let other hosts claim a session. A journal that has ended has released all sessions."""
         command = ReleaseSession(session, fence)
         with suppress(ActorStopped, Draining):
             if not self.journal.offer(command):
@@ -197,14 +194,14 @@ class SessionHost(Struct):
             await self.journal.tell(command)
 
     def forget(self, session: Hosted) -> None:
-        """Forget a session that has ended, end those who read along, and let others claim it."""
+        """Forget a session that has ended, end its readers' streams, and let other hosts claim it."""
         self.residency.forget(session)
         self.readers.end(session.name)
         self.ended(session)
         self.release(session.name, session.fence)
 
     def keep_alive(self) -> None:
-        """Prolong the lease of this host for as long as the system runs, where its storage has one."""
+        """Renew the lease of this host for as long as the system runs, if its storage has leases."""
         if (lease := self.storage.lease) is not None:
             self.start(partial(self._beat, lease / 3), "journal/heartbeat")
 
@@ -212,7 +209,7 @@ class SessionHost(Struct):
         with suppress(ActorStopped, Draining):
             while True:
                 await anyio.sleep(seconds)
-                with suppress(JournalError):  # it is tried again; who takes over meanwhile, fences
+                with suppress(JournalError):  # tried again; a host that takes over meanwhile fences this one
                     await self.journal.ask(Beat())
 
     async def settle(self) -> None:
@@ -223,8 +220,6 @@ class SessionHost(Struct):
                 tasks.start_soon(session.settle)
 
 
-def _end(name: str, on_end: Callable[[], object] | None, error: BaseException | None) -> None:
+def _log_error(name: str, error: BaseException | None) -> None:
     if error is not None:
         telemetry.crashed(name, error)
-    if on_end is not None:
-        on_end()

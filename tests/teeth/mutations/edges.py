@@ -188,7 +188,9 @@ MUTATIONS: tuple[Mutation, ...] = (
         "actors/runtime/host_task.py:HostTask._end",
         "again(error)",
         "error",
-        (f"{TASKS}::test_an_error_of_work_does_not_keep_the_frame_of_its_task",),
+        (
+            f"{TASKS}::test_a_task_keeps_neither_its_work_nor_a_frame_of_its_error_and_each_caller_gets_an_error",
+        ),
     ),
     Mutation(
         "open: a session whose ask waits to begin makes place for another",
