@@ -93,6 +93,16 @@ async def test_the_first_ask_of_a_resumed_session_reads_nothing_again(counts: Co
             assert (storage.reads, counts.folds, counts.resolvers) == (1, 1, 1)
 
 
+async def test_the_first_ask_of_an_opened_session_reads_no_log_and_resolves_its_tools_once(
+    counts: Counts,
+) -> None:
+    storage = CountingStorage()
+    async with serving(openai(Turn(Say("Here.")))) as hosted, hosted(storage) as runtime:
+        session = await runtime.open("a", id="trip")
+        assert (await session.ask("Hello?")).text == "Here."
+        assert (storage.reads, counts.folds, counts.resolvers) == (0, 1, 1)
+
+
 async def test_the_target_is_the_one_of_the_log_after_the_log_went_back() -> None:
     async with hosting(a=openai(), b=openai()) as runtime:
         session = await runtime.open("a")

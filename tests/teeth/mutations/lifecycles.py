@@ -48,4 +48,11 @@ MUTATIONS = (
         "self._resolver: Resolver | None = None",
         (f"{ONCE}::test_the_first_ask_of_a_resumed_session_reads_nothing_again",),
     ),
+    Mutation(
+        "lifecycle: the first use of a session reads the log that was just written",
+        "actors/runtime/lifecycle.py:SessionLifecycle._make_actors",
+        "self._replay or self.host.replay(self.name)",
+        "self.host.replay(self.name)",
+        (f"{ONCE}::test_the_first_ask_of_an_opened_session_reads_no_log_and_resolves_its_tools_once",),
+    ),
 )
