@@ -164,7 +164,14 @@ def pytest_runtest_setup() -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Take fewer generated cases in a quick run, if nothing else is asked for."""
+    """Take fewer generated cases in a quick run, if nothing else is asked for.
+
+    A run of all tests writes bytecode, whatever the environment says. Otherwise each of hundreds of processes would
+    compile what it imports, and each worker every test file.
+    """
+    if config.args_source is not pytest.Config.ArgsSource.ARGS:
+        sys.dont_write_bytecode = False
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     if config.option.markexpr == QUICK and not config.option.hypothesis_profile:
         settings.load_profile("quick")
 
@@ -172,7 +179,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection(session: pytest.Session) -> None:
     """Have each of several processes begin with other files: what one has compiled the others read."""
     worker = os.environ.get("PYTEST_XDIST_WORKER", "")
-    if not worker or session.config.args_source is pytest.Config.ArgsSource.ARGS or sys.dont_write_bytecode:
+    if not worker or session.config.args_source is pytest.Config.ArgsSource.ARGS:
         return
     root, count = Path(__file__).parent, int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
     files = sorted(
@@ -188,7 +195,6 @@ def pytest_collection_finish() -> None:
 
     Also after a measurement, which lets go of all that is frozen when it is over.
     """
-    gc.collect()
     gc.freeze()
     pytest.MonkeyPatch().setattr(gc, "unfreeze", lambda: None)
     gc.set_threshold(20_000, 20, 20)  # what few tests keep is looked through less often
