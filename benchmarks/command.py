@@ -36,7 +36,7 @@ def parser(program: str) -> argparse.ArgumentParser:
         metavar="URL",
         help="also write to this database, for J1; it is left as it was",
     )
-    options.add_argument("--plot", metavar="FOLDER", help="also draw bench.svg and bench.png in this folder")
+    options.add_argument("--plot", metavar="FOLDER", help="also draw bench.svg in this folder")
     options.add_argument(
         "--compare", nargs=2, metavar=("BEFORE", "AFTER"), help="compare two files of --json, of one machine"
     )
@@ -74,9 +74,6 @@ def _run(options: argparse.Namespace, measures: Sequence[Measure], libraries: Se
         return Exit.USAGE
     if options.postgres:
         _check_database(options.postgres)
-    if options.plot is not None and find_spec("matplotlib") is None:
-        complain("matplotlib is not installed; pip install -e '.[bench]', or leave --plot out")
-        return Exit.CONFIG
     extent = Extent(not options.full, _loops(options.backend), options.postgres, tuple(libraries))
     report = measured(measures, extent, only, _progress)
     print(report.json() if options.json else safe("\n".join(report.lines())))
@@ -104,8 +101,7 @@ def _progress(text: str) -> None:
 def _drawn(report: BenchReport, folder: str) -> bool:
     """Draw the report; say whether the folder could be written to."""
     try:
-        for path in plotted(report, folder):
-            _progress(f"{path} is written")
+        _progress(f"{plotted(report, folder)} is written")
     except OSError as error:
         complain(f"Cannot write to {folder}: {(error.strerror or str(error)).lower()}")
         return False

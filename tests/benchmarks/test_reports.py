@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from xml.etree import ElementTree
 
 import msgspec
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from benchmarks.comparing import Incomparable, compared, lines
 from benchmarks.figures import Extent, Figure, Measure, NotMeasured, Peer, needed, table
 from benchmarks.machine import Machine, MachineLoad, this_machine
-from benchmarks.plotting import plotted
+from benchmarks.plotting import plotted, svg
 from benchmarks.report import BenchReport, UnreadableReport, measured, read
 from benchmarks.timing import Passes
 
@@ -148,18 +149,53 @@ def test_the_table_names_the_best_peer_and_says_where_none_could_be_had() -> Non
     assert "none could be measured" in table([replace(ROW, peers=(Peer("gone"),))])
 
 
-def test_a_report_is_drawn_as_svg_and_png_with_the_peers_and_without_what_has_no_goal(tmp_path: Path) -> None:
-    drawn = replace(ROW, question="the first", peers=(Peer("other 1.0", 4.0), Peer("gone")))
+def test_a_picture_shows_rows_with_a_goal_and_the_figures_of_other_libraries(tmp_path: Path) -> None:
+    drawn = replace(ROW, question="the <first>", peers=(Peer("other 1.0", 4.0), Peer("gone")))
     rows = (drawn, replace(ROW, question="no goal", limit=None), replace(ROW, question="skipped", value=None))
-    svg, png = plotted(report(*rows), tmp_path / "new" / "pictures")
-    assert png.read_bytes().startswith(b"\x89PNG")
-    text = svg.read_text()
-    assert all(word in text for word in ("the first", "other 1.0", "2 x", str(MACHINE)))
-    assert not any(word in text for word in ("no goal", "skipped", "gone"))
+    path = plotted(report(*rows), tmp_path / "new" / "pictures")
+    assert path == tmp_path / "new" / "pictures" / "bench.svg"
+    texts = [element.text for element in _elements(path.read_text(), "text")]
+    assert [text for text in texts if text and text[0] in "Aom0123456789S"] == [
+        f"{MACHINE}; 2026-01-01T00:00:00+00:00",
+        "0.1",
+        "1",
+        "10",
+        "multiples of the goal: left of the line is met",
+        "A1  the <first>, case",
+        "2 x, goal 3",
+        "other 1.0",
+    ]
 
 
-def test_a_picture_of_nothing_is_one_too(tmp_path: Path) -> None:
-    assert [path.name for path in plotted(report(), tmp_path)] == ["bench.svg", "bench.png"]
+def test_a_bar_ends_right_of_the_line_if_the_goal_is_missed() -> None:
+    picture = svg(report(ROW, replace(ROW, value=6.0), replace(ROW, value=3.0)))
+    _, *bars = _elements(picture, "rect")
+    ends = [float(bar.attrib["x"]) + float(bar.attrib["width"]) for bar in bars]
+    line = _elements(picture, "path")[-1].attrib["d"]
+    goal = float(line[1:].split()[0])
+    assert ends[0] < goal < ends[1]
+    assert abs(ends[2] - goal) < 1
+    assert [bar.attrib["fill"] for bar in bars] == ["#2a7f62", "#b5483a", "#2a7f62"]
+
+
+def test_a_dot_of_another_library_is_as_far_from_our_bar_as_its_figure_is_from_ours() -> None:
+    tenfold = replace(ROW, peers=(Peer("other 1.0", 20.0), Peer("same 1.0", 2.0)))
+    picture = svg(report(tenfold))
+    _, bar = _elements(picture, "rect")
+    ours = float(bar.attrib["x"]) + float(bar.attrib["width"])
+    other, same, *legend = (float(dot.attrib["cx"]) for dot in _elements(picture, "circle"))
+    decade = 500 / 2  # the chart is 500 pixels wide and shows 0.1 to 10
+    assert abs(same - ours) < 1
+    assert abs(other - ours - decade) < 1
+    assert len(legend) == 2
+
+
+def test_a_report_without_rows_has_a_picture() -> None:
+    assert len(_elements(svg(report()), "rect")) == 1
+
+
+def _elements(picture: str, name: str) -> list[ElementTree.Element]:
+    return ElementTree.fromstring(picture).findall(f"{{http://www.w3.org/2000/svg}}{name}")
 
 
 def _rows(text: str) -> Sequence[list[str]]:

@@ -65,7 +65,7 @@ MUTATIONS = (
         f"{_BENCH}/plotting.py:_share",
         "row.judged / row.limit if row.judged and row.limit else None",
         "row.judged / (row.limit or 1.0) if row.judged else None",
-        (f"{REPORTS}::test_a_report_is_drawn_as_svg_and_png_with_the_peers_and_without_what_has_no_goal",),
+        (f"{REPORTS}::test_a_picture_shows_rows_with_a_goal_and_the_figures_of_other_libraries",),
     ),
     Mutation(
         "bench: another library's turns count without their calls",
