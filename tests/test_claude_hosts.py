@@ -8,8 +8,6 @@ from typing import Any
 
 import anyio
 import pytest
-from anthropic.lib.bedrock import AsyncAnthropicBedrock
-from anthropic.lib.vertex import AsyncAnthropicVertex
 
 from actors import Message, Runtime, check, dialect, tool
 from actors.adapters.base import Decoder
@@ -274,6 +272,7 @@ def test_each_cloud_has_its_variables_and_its_header(kind: str, key: str, url: s
 TOOLS: Any = [{"name": "weather", "input_schema": {"type": "object"}}]  # Any: as the SDK's types name it
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 @pytest.mark.parametrize("name", VERSIONS)
 async def test_the_vendors_own_client_holds_a_conversation_with_the_strict_server(name: str) -> None:
@@ -295,6 +294,9 @@ async def test_the_vendors_own_client_holds_a_conversation_with_the_strict_serve
 
 
 def client(name: str, host: LoopbackServer) -> Any:  # Any: two classes with the same methods
+    from anthropic.lib.bedrock import AsyncAnthropicBedrock  # a quick run does without the SDK
+    from anthropic.lib.vertex import AsyncAnthropicVertex
+
     if name == "bedrock_anthropic":
         return AsyncAnthropicBedrock(
             api_key=KEY, aws_region="eu-west-1", base_url=host.base_url, max_retries=0
