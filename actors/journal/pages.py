@@ -1,6 +1,7 @@
-"""Reading a log page by page, so that neither the journal nor the event loop is busy with all of it at once.
+"""Read a log page by page.
 
-Whoever reads a log asks for the next page when it has used the one before. Other readers have their turn in between.
+Used wherever a whole log is read: to resume, fork, export and delete sessions. The next page is requested when the
+previous page has been used, so other readers of the journal take turns, and no long log occupies the event loop.
 """
 
 from typing import Self
@@ -14,14 +15,14 @@ from actors.kernel import Ref
 
 
 class LogPages:
-    """An async iterator over the pages of a log, up to the end that it had when the first page was read.
+    """An async iterator over the pages of a log, up to the event that was last when the first page was read.
 
     Args:
-        journal: Reads them.
-        session: Whose log.
-        after: The number of the event before the first.
-        anew: The reader is the log's writer, and goes on from its end.
-        urgent: A session cannot go on without them: no page is refused because many reads wait. So it is with `anew`.
+        journal: Reads the pages.
+        session: The id of the session.
+        after: The number of the event before the first page.
+        anew: Whether the caller is the writer of the log and continues from its end. Implies `urgent`.
+        urgent: Whether a session waits for the pages. Such a page is read even if too many reads wait.
         throttle: Makes the pages shorter while writes are pending. None for a reader that a session waits for.
     """
 
@@ -40,16 +41,16 @@ class LogPages:
         self._urgent = anew or urgent
         self._end = after
         self.last: int | None = None
-        """The number of the log's last event; None before the first page."""
+        """The number of the last event of the log; None before the first page."""
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> LogPage:
-        """Return the next page, which has events.
+        """Return the next page. It has at least one event.
 
         Raises:
-            JournalError: It cannot be read, or its events are not there any more.
+            JournalError: The page cannot be read, or its events were deleted.
         """
         is_first = self.last is None
         if self.last is not None and self._end >= self.last:
@@ -73,7 +74,7 @@ class LogPages:
 
 
 async def read_log(journal: Ref[JournalCommand], session: str, *, anew: bool = False) -> list[Event]:
-    """Return all events of a log; none if there is none. Raises `JournalError` if it cannot be read."""
+    """Return all events of a log, or an empty list if it does not exist. Raises `JournalError` if it cannot be read."""
     events = list[Event]()
     async for page in LogPages(journal, session, anew=anew):
         events += page.events

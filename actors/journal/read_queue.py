@@ -1,6 +1,7 @@
-"""The reads that wait for the journal's reading thread: each has its turn, and a bounded number may wait.
+"""Queue the reads of a journal for the one thread that reads.
 
-What a session needs to go on does not wait behind all that clients read: while both wait, they take turns.
+Used by the journal actor. The number of waiting reads is bounded, except for urgent reads, which a session needs to
+continue. While reads of both kinds wait, they take turns, so an urgent read waits for one read of a client at most.
 """
 
 from collections import deque
@@ -11,11 +12,11 @@ Q = TypeVar("Q")
 
 
 class ReadQueue(Generic[Q]):
-    """Does one read after the other, in a task that lives while there are any.
+    """Performs reads one after another, in a task that ends when no reads wait.
 
     Args:
-        capacity: How many may wait of those that are not urgent.
-        read: Does one.
+        capacity: How many reads may wait that are not urgent.
+        read: Performs one read.
         start: Starts the task.
     """
 
@@ -31,11 +32,11 @@ class ReadQueue(Generic[Q]):
 
     @property
     def is_full(self) -> bool:
-        """Whether as many wait as may."""
+        """Whether the queue accepts only urgent reads."""
         return len(self._waiting) >= self._capacity
 
     def add(self, read: Q, *, urgent: bool = False) -> None:
-        """Have a read done in its turn, whether or not the queue is full."""
+        """Add a read. The caller checks `is_full`."""
         (self._urgent if urgent else self._waiting).append(read)
         if not self._is_reading:
             self._is_reading = True

@@ -1,10 +1,12 @@
-"""Readers of sessions: who reads a session's events along, from any place in its log.
+"""Notify the readers of sessions of new events, and buffer stream deltas for them.
 
-What is durable is read from the log: a reader that comes late, or reads slowly, sees what all others see. Deltas are
-handed to it while it keeps up, in their order among the durable events: each is kept with the number that the log had
-reached when it came. A reader holds `BUFFER` of them; then they are dropped, and it is told.
+Used by `SessionEvents`, which reads one session, and by the journal actor, which reports new events.
 
-Nothing here is done for a session that nobody reads. A reader that nobody holds any more is forgotten.
+Durable events are read from the log, so a late or slow reader receives the same events as all others. Deltas are not
+in the log. Each delta is buffered with the number that the log had reached, so the reader receives it in its place
+among the durable events. When `BUFFER` deltas wait, all of them are dropped, and the reader is notified.
+
+A session without readers costs nothing. Readers are held by weak references, so an abandoned reader is collected.
 """
 
 from collections import deque
@@ -16,11 +18,18 @@ from actors.journal.read_throttle import ReadThrottle
 from actors.kernel.parking import Changes, parking
 
 BUFFER = 1024
-"""Deltas that are kept for a reader."""
+"""Deltas that are buffered per reader."""
 
 
 class Following:
-    """What is new for one reader: how far the log has come, and the deltas that wait."""
+    """The news for one reader: the end of the log, and the buffered deltas.
+
+    Attributes:
+        last: The number of the last event of the log; None until the reader has caught up with the log once.
+        lost: Dropped deltas that the reader has not been notified of.
+        cut_to: The number of the event to which the log went back; None if that did not happen.
+        is_over: Whether the session has ended.
+    """
 
     __slots__ = ("__weakref__", "_changes", "_deltas", "cut_to", "is_over", "last", "lost")
 
@@ -33,23 +42,23 @@ class Following:
         self.is_over = False
 
     def begin(self, last: int) -> None:
-        """Take deltas from now on; the log has `last` events."""
+        """Buffer deltas from now on; the log has `last` events."""
         self.last = max(last, self.last or 0)
 
     def grew(self, last: int) -> None:
-        """Note that the log has `last` events now."""
+        """Record that the log has `last` events now."""
         self.last = last
         self._changes.tell()
 
     def cut(self, last: int) -> None:
-        """Note that the log has gone back to event `last`: what is behind it was lost, and other events follow."""
+        """Record that the log went back to event `last`: later events were lost, and other events follow."""
         self.cut_to = last if self.cut_to is None else min(last, self.cut_to)
         self._deltas.clear()
         self.grew(last)
 
     def put(self, event: SessionEvent) -> None:
-        """Keep a delta; when there is no room, drop those that wait."""
-        if self.last is None:  # it reads what was before
+        """Buffer a delta. If the buffer is full, drop its deltas first."""
+        if self.last is None:  # the reader still reads older events
             return
         if len(self._deltas) == BUFFER:
             self.lost += BUFFER
@@ -58,21 +67,21 @@ class Following:
         self._changes.tell()
 
     def end(self) -> None:
-        """Note that there will be no more."""
+        """Record that the session has ended."""
         self.is_over = True
         self._changes.tell()
 
     @property
     def place(self) -> int:
-        """Up to which number of the log the reader may go before it takes the next delta."""
+        """The number up to which the log is read before the next delta is returned."""
         return self._deltas[0][0] if self._deltas else self.last or 0
 
     def delta(self) -> SessionEvent | None:
-        """Take the next delta, if one waits."""
+        """Remove and return the next delta; None if the buffer is empty."""
         return self._deltas.popleft()[1] if self._deltas else None
 
     async def more(self, seen: int) -> None:
-        """Wait until there is something behind number `seen`, or the end."""
+        """Wait until there is news after event `seen`, or the session has ended."""
         await self._changes.until(
             lambda: (
                 self._deltas
@@ -84,7 +93,7 @@ class Following:
         )
 
     async def cut_or_ended(self) -> None:
-        """Wait until the log's writer finds that the log went back, or the session has ended."""
+        """Wait until the writer of the log reports that the log went back, or the session has ended."""
         await self._changes.until(lambda: self.is_over or self.cut_to is not None)
 
 
@@ -103,12 +112,12 @@ class Readers:
         self.throttle = ReadThrottle()
 
     def of(self, session: str) -> list[Following]:
-        """Return those who read a session now."""
+        """Return the current readers of a session."""
         found = [reference() for reference in self.following.get(session, ())]
         return [each for each in found if each is not None]
 
     def follow(self, session: str) -> Following:
-        """Return a new reader's view. It lasts until nobody holds it."""
+        """Add a reader of a session, until the returned object is collected."""
         following = Following()
 
         def forget(gone: ref[Following]) -> None:
@@ -122,27 +131,27 @@ class Readers:
         return following
 
     def grew(self, session: str, last: int) -> None:
-        """Tell a session's readers how many events its log has now."""
+        """Notify the readers of a session that its log has `last` events now."""
         for following in self.of(session):
             following.grew(last)
 
     def cut(self, session: str, last: int) -> None:
-        """Tell a session's readers that its log has gone back to event `last`."""
+        """Notify the readers of a session that its log went back to event `last`."""
         for following in self.of(session):
             following.cut(last)
 
     def end(self, session: str) -> None:
-        """Tell a session's readers that it has ended."""
+        """Notify the readers of a session that it has ended."""
         for following in self.of(session):
             following.end()
 
     def joined(self, session: str, sink: Sink) -> Sink:
-        """Return where an ask's events go: to its own reader, and its deltas to all who read the session too."""
+        """Return a sink that passes events to the sink of an ask, and deltas to the readers of its session too."""
         return SharedSink(sink, self, session)
 
 
 class SharedSink:
-    """An ask's sink, and the readers of its session beside it. They take deltas only: the rest is in the log."""
+    """The sink of an ask and the readers of its session, which receive deltas only: other events are in the log."""
 
     __slots__ = ("_own", "_readers", "_session")
 

@@ -1,11 +1,12 @@
-"""A session's events for any reader: from any place in its log on, and along with what happens.
+"""Read the stream events of a session, from any event of its log on, and follow new events.
 
     async for event in session.events(after=seq):
         ...
 
-What is durable is read from the log and published by `actors.core.session.publishing`, so every reader sees the same.
-Reading asks the journal only, for a page at a time: it needs no actor of the session's, wakes none, and makes none
-    wait.
+Durable events are read from the log, page by page, and published by `actors.core.session.publishing`, so every reader
+receives the same events. A reader sends queries to the journal actor only: it does not wake a hibernated session, and
+no actor of the session waits for it. A reader that works through a long log pauses while writes are pending
+(`actors.journal.read_throttle`).
 """
 
 from collections import deque
@@ -23,21 +24,21 @@ from actors.journal.storage import PAGE, LogPage
 from actors.kernel import Ref
 
 BACK = 32
-"""Events that are read at once on the way back to the beginning of an ask, or from there."""
+"""Events that are read at once when the start of an ask is searched, and from there on."""
 
 
 class SessionEvents:
-    """An async iterator. Who leaves it early need do nothing: it is forgotten when nobody holds it.
+    """An async iterator of stream events. It holds no resources, so a caller may abandon it.
 
     Args:
-        session: Whose events.
-        after: The number of the last event that the reader has seen; 0 for none.
-        follow: Whether it waits for what comes; else it ends where the log ends.
-        journal: Who reads the log.
-        readers: Who is told that there is more.
-        check: Refuses a caller that may not read.
-        is_over: Whether the session has ended.
-        gone: Says that it has.
+        session: The id of the session.
+        after: The number of the last event that the caller has seen; 0 for none.
+        follow: Whether to wait for new events at the end of the log. Otherwise the iterator ends there.
+        journal: Reads the log.
+        readers: Reports new events and deltas.
+        check: Raises if the caller must not read the session.
+        is_over: Returns whether the session has ended.
+        gone: Makes the error for a session that has ended.
     """
 
     def __init__(
@@ -57,8 +58,8 @@ class SessionEvents:
         self._check, self._is_over, self._gone = check, is_over, gone
         self._following: Following | None = None
         self._publisher = Publisher()
-        self._log: deque[Event] = deque()  # read, and not published
-        self._ready: deque[SessionEvent] = deque()  # published: all of one number
+        self._log: deque[Event] = deque()  # read, not yet published
+        self._ready: deque[SessionEvent] = deque()  # published, not yet returned; all have one number
         self._is_left = self._has_closed = False
         self._is_catching_up = False  # the last page was a long one
 
@@ -70,7 +71,7 @@ class SessionEvents:
 
         Raises:
             UnknownSeq: The log has no such number as `after`.
-            SessionClosed: The session ended without a last word: the runtime was left, or its actors crashed.
+            SessionClosed: The session ended without a `closed` event: the runtime was left, or its actors crashed.
             JournalError: The log cannot be read.
         """
         self._check()
@@ -98,7 +99,7 @@ class SessionEvents:
         self._ready.clear()
 
     async def _begin(self) -> Following:
-        """Begin to follow, then read what there is: so nothing is between them. If the log goes back, do both again."""
+        """Subscribe, then read the first page, so that no event is missed. If the log goes back, repeat both."""
         if type(self._after) is not int or self._after < 0:
             raise UnknownSeq(f"after= takes a number from 0, not {self._after!r}")
         while True:
@@ -120,7 +121,7 @@ class SessionEvents:
         return following
 
     async def _start(self) -> tuple[LogPage, Publisher]:
-        """Return the page with which it starts, and what publishes that."""
+        """Return the first page and its publisher."""
         page = await self._read(self._after)
         if self._after > page.last:
             raise UnknownSeq(
@@ -131,7 +132,7 @@ class SessionEvents:
         return page, await self._publisher_at(self._after)
 
     async def _publisher_at(self, seq: int) -> Publisher:
-        """Return what publishes the events past a number. Only the ask that is under way there is read for it."""
+        """Return a publisher of the events after number `seq`. Of the log before it, only the current ask is read."""
         start, first = AskStart(), seq
         while first and not start.is_found:
             if first < seq:
@@ -149,7 +150,7 @@ class SessionEvents:
         return publisher
 
     async def _between(self, after: int, end: int) -> list[Event]:
-        """Return the events past number `after` up to number `end`."""
+        """Return the events after number `after`, up to number `end`."""
         events = list[Event]()
         while (seq := after + len(events)) < end:
             page = await self._read(seq, end - seq)
@@ -159,9 +160,9 @@ class SessionEvents:
         return events
 
     async def _go_back(self, following: Following) -> None:
-        """Forget what was read of a log behind the event that it has gone back to, and read on from there.
+        """Drop the events that were read and are not in the log any more, and read on from the event it went back to.
 
-        Until that is done, nothing is forgotten: who gives up waiting goes back when it waits again.
+        Nothing changes before the last await, so a cancelled caller goes back at its next call.
         """
         last = following.cut_to
         assert last is not None
@@ -171,7 +172,7 @@ class SessionEvents:
             except ActorsError:
                 if following.cut_to == last:
                     raise
-                return  # it has gone back further
+                return  # the log went back again
             if following.cut_to != last:
                 return
             self._publisher = publisher
@@ -180,13 +181,13 @@ class SessionEvents:
         following.cut_to = None
 
     async def _publish(self, following: Following) -> None:
-        """Publish the log's next event that is shown and was not seen, if there is one up to the follower's place."""
+        """Publish events of the log until one is visible to readers, up to the place of the next delta."""
         place = following.place
         if not self._log:
             page = await self._read(self._publisher.seq)
             if not page.last:
                 raise self._gone()
-            if not page.events:  # the storage went back, and the log's writer has not noticed yet
+            if not page.events:  # the storage went back, and the writer of the log has not noticed it yet
                 await following.cut_or_ended()
                 if following.cut_to is None:
                     raise self._gone()
@@ -204,7 +205,7 @@ class SessionEvents:
         self._is_catching_up = len(page.events) >= SLICE
 
     async def _wait(self, following: Following) -> None:
-        """Wait for more; at the end, leave."""
+        """Wait for news. Stop reading at the end of the log, unless the reader follows."""
         if self._has_closed or not self._follow:
             await self.aclose()
         elif following.is_over:

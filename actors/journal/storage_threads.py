@@ -1,7 +1,7 @@
-"""The two threads in which a storage that blocks is used: one writes, the other reads.
+"""Run the methods of a blocking storage in two threads: one writes, the other reads.
 
-Each does one thing at a time, and neither waits for the other. So a long log that is read page by page, or a directory
-that is listed, holds up no write; and no read waits for more than what is ahead of it.
+Used by the journal actor. Each thread runs one method at a time, and neither waits for the other. So a page of a log or
+a list of sessions that is being read delays no write, except for the interpreter lock (`actors.journal.read_throttle`).
 """
 
 from collections.abc import Callable
@@ -20,12 +20,12 @@ R = TypeVar("R")
 
 
 class StorageThreads:
-    """Runs a storage's methods, and prolongs its lease after a write where the heartbeat itself would come late.
+    """Runs methods of a storage, and renews its lease after a write if the heartbeat is late.
 
     Args:
         storage: The storage.
-        meter: Where a prolonged lease is noted.
-        system: Has the clock.
+        meter: Records renewals of the lease.
+        system: Provides the clock.
     """
 
     def __init__(self, storage: Storage, meter: JournalMeter, system: Shared) -> None:
@@ -34,15 +34,15 @@ class StorageThreads:
         self._beaten = meter.beaten = system.now()
 
     def begin_beat(self) -> None:
-        """Note that the lease is about to be prolonged."""
+        """Record that the lease is about to be renewed."""
         self._beaten = self._system.now()
 
     def end_beat(self) -> None:
-        """Note that it was."""
+        """Record that the lease was renewed."""
         self._meter.beat(self._beaten)
 
     async def write(self, work: Callable[[], R]) -> R:
-        """Do something that may change the storage."""
+        """Run a method that may change the storage, in the thread that writes."""
         lease = self._storage.lease
         if lease is not None and self._system.now() - self._beaten > lease / 2:
             self.begin_beat()
@@ -50,5 +50,5 @@ class StorageThreads:
         return await anyio.to_thread.run_sync(call_storage, work, limiter=self._writing)
 
     async def read(self, work: Callable[[], R]) -> R:
-        """Do something that only reads."""
+        """Run a method that only reads, in the thread that reads."""
         return await anyio.to_thread.run_sync(call_storage, work, limiter=self._reading)
