@@ -43,8 +43,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 
 @pytest.fixture
-def storage(kind: str, request: pytest.FixtureRequest) -> Iterator[Storage]:
-    with closing(made(kind, request)) as storage:
+def storage(kind: str, request: pytest.FixtureRequest, clock: Clock) -> Iterator[Storage]:
+    with closing(made(kind, request, clock)) as storage:
         storage.open()
         yield storage
 
@@ -102,7 +102,7 @@ class Stuck(MemoryStorage):
 
 
 async def test_a_session_that_cannot_be_deleted_keeps_no_other_from_it(clock: Clock) -> None:
-    storage = Stuck()
+    storage = Stuck(clock=clock)
     async with hosting(a=openai(), storage=storage) as runtime:
         for number in range(3):
             at_rest(storage, f"s{number}")
@@ -189,8 +189,8 @@ class SlowDeletion(MemoryStorage):
 
     blocking = True
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, clock: Clock) -> None:
+        super().__init__(clock=clock)
         self.begun, self.freed = anyio.Event(), threading.Event()
 
     def delete(self, *sessions: str) -> None:
@@ -200,7 +200,7 @@ class SlowDeletion(MemoryStorage):
 
 
 async def test_sessions_that_a_sweep_deletes_take_no_room_from_those_that_are_opened(clock: Clock) -> None:
-    storage = SlowDeletion()
+    storage = SlowDeletion(clock)
     for number in range(8):
         at_rest(storage, f"s{number}")
     stored = storage.sessions()
@@ -226,7 +226,7 @@ async def test_sessions_that_a_sweep_deletes_take_no_room_from_those_that_are_op
 async def test_a_sweep_remembers_no_more_doubtful_sessions_than_it_logs(
     clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    storage, logged = MemoryStorage(), list[tuple[int, int]]()
+    storage, logged = MemoryStorage(clock=clock), list[tuple[int, int]]()
     monkeypatch.setattr(
         telemetry, "retention_waits", lambda names, count, _: logged.append((len(names), count))
     )
@@ -245,7 +245,7 @@ async def test_data_that_a_sweep_cannot_remove_is_logged_and_tried_again_the_nex
 ) -> None:
     monkeypatch.setattr("actors.runtime.retention.READERS", 0)
     path = tmp_path / "sessions.db"
-    storage = SqliteStorage(path)
+    storage = SqliteStorage(path, clock=clock)
     write(storage, "gone")
     async with hosting(a=openai(), storage=storage) as runtime:
         swept = retention(runtime, clock)
@@ -272,8 +272,8 @@ async def test_data_that_a_sweep_cannot_remove_is_logged_and_tried_again_the_nex
 class Failing(MemoryStorage):
     """Raises what stands for its vacuums and deletions, in order, and counts its vacuums."""
 
-    def __init__(self, vacuums: Sequence[bool] = (), deletions: Sequence[bool] = ()) -> None:
-        super().__init__()
+    def __init__(self, clock: Clock, vacuums: Sequence[bool] = (), deletions: Sequence[bool] = ()) -> None:
+        super().__init__(clock=clock)
         self.vacuums, self._fails, self._keeps = 0, iter(vacuums), iter(deletions)
 
     def vacuum(self, most: int | None = None) -> Sequence[RemainingData]:
@@ -291,7 +291,7 @@ class Failing(MemoryStorage):
 async def test_data_that_an_outage_keeps_is_removed_the_next_day(
     clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    storage = Failing(vacuums=[True])
+    storage = Failing(clock, vacuums=[True])
     at_rest(storage, "gone")
     async with hosting(a=openai(), storage=storage) as runtime:
         swept = retention(runtime, clock)
@@ -305,7 +305,7 @@ async def test_a_batch_that_cannot_be_deleted_leaves_nothing_of_those_before_it(
     clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("actors.runtime.retention.BATCH", 1)
-    storage = Failing(deletions=[False, True])
+    storage = Failing(clock, deletions=[False, True])
     at_rest(storage, "s0")
     at_rest(storage, "s1")
     async with hosting(a=openai(), storage=storage) as runtime:
