@@ -1,8 +1,8 @@
-"""Programs of this tree, forked from one process that has imported what they import.
+"""Run functions and programs in processes that are forked from one that has imported what they import.
 
 `Forked("tests.takeover_child", "1.5")` is `python -m tests.takeover_child 1.5`, with pipes to write to and to read
-from. What Python takes to start and to import is most of what such a program takes. Each is a process of its own,
-which begins before there is an event loop or a thread, with the environment and the standard error of its caller.
+from; `fork("module:function", ...)` calls a function. What Python takes to start and to import is most of what such a
+process takes. Each is a process of its own, which begins before there is an event loop or a thread.
 """
 
 import gc
@@ -20,9 +20,9 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import import_module
 from threading import Lock, Timer
-from typing import TextIO
+from typing import NamedTuple, TextIO
 
-LOADED = (
+PROGRAMS = (
     "actors.runtime.runtime",
     "actors.journal.storage.sqlite",
     "actors.strict.dialects",
@@ -39,39 +39,41 @@ LOADED = (
 )
 """Modules that the programs import. A program that imports others pays for them itself."""
 ANSWER = 60.0
-"""Seconds that a program may take to end, once it should."""
+"""Seconds that a process may take to end, once it should."""
 
 
-class Forked:
-    """A program that runs: its process id, and text streams to it and from it.
+class Template(NamedTuple):
+    """A process to fork from.
 
     Args:
-        module: Its main module.
-        arguments: Of its command line.
+        loaded: The modules that it imports.
+        flags: Of Python.
     """
 
-    def __init__(self, module: str, *arguments: str) -> None:
-        from_, out = os.pipe()
-        in_, to = os.pipe()
-        self.stdin: TextIO = os.fdopen(to, "w")
-        self.stdout: TextIO = os.fdopen(from_)
+    loaded: tuple[str, ...] = PROGRAMS
+    flags: tuple[str, ...] = ()
+
+
+class Child:
+    """A forked process. `returncode` is its status once it was waited for, a signal's as a negative number."""
+
+    def __init__(self, pid: int, template: Template) -> None:
+        self.pid = pid
         self.returncode: int | None = None
-        self.pid = int(_ask([module, dict(os.environ), *arguments], in_, out, 2))
-        os.close(in_)
-        os.close(out)
+        self._template = template
 
     def kill(self) -> None:
-        """Kill it, if it lives."""
-        if self.returncode is None:  # until it was waited for, nobody else has its process id
+        """Kill the process if it lives."""
+        if self.returncode is None:  # until it was waited for, no other process has its id
             os.kill(self.pid, signal.SIGKILL)
 
     def stop(self) -> None:
-        """Stop it, and wait until it has stopped."""
+        """Stop the process, and return when it has stopped."""
         os.kill(self.pid, signal.SIGSTOP)
-        assert os.WIFSTOPPED(int(_ask([self.pid, os.WUNTRACED])))
+        assert os.WIFSTOPPED(self._ask_status(os.WUNTRACED))
 
     def wait(self, timeout: float = ANSWER) -> int:
-        """Wait for its end; return its status, a signal's as a negative number.
+        """Wait for the end of the process; return its status.
 
         Raises:
             TimeoutError: It did not end.
@@ -83,11 +85,51 @@ class Forked:
                     raise TimeoutError(f"process {self.pid} did not end in {timeout:g} s")
             finally:
                 os.close(process)
-            self.returncode = os.waitstatus_to_exitcode(int(_ask([self.pid, 0])))
+            self.returncode = os.waitstatus_to_exitcode(self._ask_status(0))
         return self.returncode
 
+    def _ask_status(self, options: int) -> int:
+        return _ask(self._template, ["wait", self.pid, options])
+
+
+def fork(function: str, *arguments: object, template: Template, streams: Sequence[int] = ()) -> Child:
+    """Call a function in a forked process, which ends when the function returns.
+
+    Args:
+        function: Its module and its name: `tests.cli.forking:run`.
+        arguments: Its arguments, as JSON can write them.
+        streams: File descriptors that become the standard streams, in order.
+    """
+    return Child(_ask(template, ["fork", function, *arguments], *streams), template)
+
+
+class Forked(Child):
+    """A program that runs, with text streams to it and from it. It has the environment of its caller.
+
+    Args:
+        module: Its main module.
+        arguments: Of its command line.
+    """
+
+    def __init__(self, module: str, *arguments: str) -> None:
+        from_, out = os.pipe()
+        in_, to = os.pipe()
+        self.stdin: TextIO = os.fdopen(to, "w")
+        self.stdout: TextIO = os.fdopen(from_)
+        child = fork(
+            "tests.forked:be",
+            module,
+            dict(os.environ),
+            *arguments,
+            template=Template(),
+            streams=(in_, out, 2),
+        )
+        super().__init__(child.pid, Template())
+        os.close(in_)
+        os.close(out)
+
     def end(self) -> None:
-        """Kill it, if it lives; let go of its streams."""
+        """Kill the program if it lives; close its streams."""
         self.kill()
         self.wait()
         for stream in (self.stdin, self.stdout):
@@ -162,58 +204,60 @@ def _take(streams: Sequence[int]) -> None:
 _ASKING = Lock()
 
 
-def _ask(what: list[object], *descriptors: int) -> str:
-    """Return the answer of the process that forks."""
+def _ask(template: Template, command: list[object], *descriptors: int) -> int:
+    """Return the answer of the process to fork from: a process id, or a status."""
     with _ASKING:
-        template, _ = _template()
-        text = json.dumps(what).encode()
-        socket.send_fds(template, [len(text).to_bytes(4, "big")], descriptors)
-        template.sendall(text)
-        return template.recv(64).decode()
+        asked, _ = _process(template)
+        text = json.dumps(command).encode()
+        socket.send_fds(asked, [len(text).to_bytes(4, "big")], descriptors)
+        asked.sendall(text)
+        return int(asked.recv(64))
 
 
 @cache
-def _template() -> tuple[socket.socket, "subprocess.Popen[bytes]"]:
-    """Return the process that forks, and a socket to it; it ends when that is closed, with this process."""
+def _process(template: Template) -> tuple[socket.socket, "subprocess.Popen[bytes]"]:
+    """Return a socket to the process to fork from, and the process. It ends when the socket is closed, with ours."""
     ours, its = socket.socketpair()
-    line = [sys.executable, "-m", "tests.forked", str(its.fileno())]
-    nothing = subprocess.DEVNULL
+    line = [sys.executable, *template.flags, "-m", "tests.forked", str(its.fileno()), *template.loaded]
+    pipe = subprocess.PIPE  # not a file, whose position the streams of a child would remember
     with its:
-        process = subprocess.Popen(line, pass_fds=[its.fileno()], stdin=nothing, stdout=nothing)
+        process = subprocess.Popen(line, pass_fds=[its.fileno()], stdin=pipe, stdout=pipe)
     return ours, process
 
 
-def _be(module: str, environ: dict[str, str], *arguments: str) -> None:
+def be(module: str, environ: dict[str, str], *arguments: str) -> None:
     """Be a program, to its end."""
     os.environ.clear()
     os.environ.update(environ)
     sys.argv[1:] = arguments
     runpy.run_module(module, run_name="__main__", alter_sys=True)
-    sys.exit()
 
 
-def main() -> None:
-    """Import, then fork for each program. What is frozen none of them looks through at its end."""
-    for name in LOADED:
+def main(caller: str, *loaded: str) -> None:
+    """Import modules, then fork for each command. The collector of a child skips what was frozen before."""
+    for name in loaded:
         import_module(name)
     gc.collect()
     gc.freeze()
-    with socket.socket(fileno=int(sys.argv[1])) as caller:
+    with socket.socket(fileno=int(caller)) as asking:
         while True:
-            size, descriptors, _, _ = socket.recv_fds(caller, 4, 3)
+            size, descriptors, _, _ = socket.recv_fds(asking, 4, 3)
             if not size:
                 return
-            asked = json.loads(caller.recv(int.from_bytes(size, "big"), socket.MSG_WAITALL))
-            if not descriptors:
-                _, answer = os.waitpid(*asked)
+            kind, *what = json.loads(asking.recv(int.from_bytes(size, "big"), socket.MSG_WAITALL))
+            if kind == "wait":
+                _, answer = os.waitpid(*what)
             elif (answer := os.fork()) == 0:
                 break
             for each in descriptors:
                 os.close(each)
-            caller.sendall(str(answer).encode())
+            asking.sendall(str(answer).encode())
     _take(descriptors)
-    _be(*asked)
+    del sys.argv[1:]  # a program has arguments of its own
+    module, _, function = what[0].partition(":")
+    getattr(import_module(module), function)(*what[1:])
+    sys.exit()
 
 
 if __name__ == "__main__":
-    main()
+    main(*sys.argv[1:])

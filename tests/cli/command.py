@@ -1,14 +1,11 @@
 """Runs the command line as a user does, in a process of its own."""
 
-import json
 import os
 import signal
-import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
 
@@ -16,6 +13,8 @@ import anyio
 import anyio.to_thread
 
 from tests.at_scale import extent
+from tests.cli.forking import LOADED
+from tests.forked import Child, Template, fork
 
 SECONDS = 300
 SHORT_WAITS = "from tests.short_waits import shorten; shorten()"
@@ -50,47 +49,22 @@ def command(*arguments: str) -> list[str]:
     return [sys.executable, "-c", "import sys, actors.cli; sys.exit(actors.cli.main())", *arguments]
 
 
-class Forked:
-    """A program that `tests.cli.forking` runs, one at a time."""
+def forked(
+    streams: Sequence[Path],
+    arguments: Sequence[str],
+    env: Mapping[str, str],
+    *loaded: str,
+    script: str = "",
+    before: str = "",
+) -> Child:
+    """Run `actors`, or a script, in a forked process; `tests.cli.forking.run` describes the arguments.
 
-    def __init__(
-        self,
-        streams: Sequence[Path],
-        arguments: Sequence[str],
-        env: Mapping[str, str],
-        *loaded: str,
-        script: str = "",
-        before: str = "",
-    ) -> None:
-        self._from = _forking(*loaded)
-        where = [str(path) for path in streams]
-        asked = {
-            "arguments": arguments,
-            "env": dict(env),
-            "streams": where,
-            "script": script,
-            "before": before,
-            "is_taken_apart": extent(False, True),
-        }
-        assert self._from.stdin is not None
-        self._from.stdin.write(f"{json.dumps(asked)}\n")
-        self._from.stdin.flush()
-        self.pid = int(self._line())
-
-    def wait(self) -> int:
-        """Wait for its end, and return its status, a signal's as a negative number."""
-        return int(self._line())
-
-    def _line(self) -> str:
-        assert self._from.stdout is not None
-        return self._from.stdout.readline()
-
-
-@cache
-def _forking(*loaded: str) -> "subprocess.Popen[str]":
-    """Return the process that forks for each program; it ends when its input does, with this one."""
-    line = [sys.executable, "-W", "error", "-m", "tests.cli.forking", *loaded]
-    return subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    `loaded` are modules that it imports besides `tests.cli.forking.LOADED`.
+    """
+    paths, is_taken_apart = [str(path) for path in streams], extent(False, True)
+    template = Template((*LOADED, *loaded), ("-W", "error"))
+    what = (dict(env), paths, list(arguments), script, before, is_taken_apart)
+    return fork("tests.cli.forking:run", *what, template=template)
 
 
 class Running:
@@ -101,7 +75,7 @@ class Running:
         for path in paths:
             os.mkfifo(path)
         self._out, self._err = (os.open(path, os.O_RDONLY | os.O_NONBLOCK) for path in paths)
-        self._forked = Forked([Path(os.devnull), *paths], arguments, environ(), "actors.cli.simulate")
+        self._forked = forked([Path(os.devnull), *paths], arguments, environ(), "actors.cli.simulate")
         self.code: int | None = None
 
     async def said(self) -> bytes:
@@ -119,7 +93,7 @@ class Running:
 
     async def ended(self) -> int:
         """Wait for its end, and return its status, a signal's as a negative number."""
-        self.code = await anyio.to_thread.run_sync(self._forked.wait)
+        self.code = await anyio.to_thread.run_sync(self._forked.wait, SECONDS)
         return self.code
 
     def close(self) -> None:
@@ -164,7 +138,7 @@ def _ended(
         streams = [Path(folder, name) for name in ("in", "out", "err")]
         for path in streams:
             path.write_text(stdin if path.name == "in" else "", encoding="utf-8")
-        code = Forked(streams, arguments, env, *loaded, script=script, before=before).wait()
+        code = forked(streams, arguments, env, *loaded, script=script, before=before).wait(SECONDS)
         return Done(code, *(path.read_bytes().decode() for path in streams[1:]))
 
 

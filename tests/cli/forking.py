@@ -1,22 +1,18 @@
-"""`actors` loaded once, and forked for each program: what Python takes to start is most of what a program takes.
+"""Run `actors` and scripts in processes that `tests.forked` forks, each with streams and an environment of its own.
 
-Arguments: modules to load besides. Read from standard input, one JSON line for each program: the arguments of `run`.
-Written, two lines for each: its process, and the status it ended with. Each is a process of its own, with streams and
-an environment of its own, which begins before there is an event loop. What is imported late, so that no other program
-waits for it, is loaded here before; that it is imported late is seen in processes that are not forked.
+Modules that the command line imports late are imported before the fork. Processes that are not forked show that they
+are imported late.
 """
 
 import atexit
 import fcntl
 import gc
-import json
 import os
 import runpy
 import stat
 import sys
 import termios
 import threading
-from importlib import import_module
 from io import TextIOWrapper
 
 import actors.cli
@@ -123,23 +119,3 @@ def _buffered(number: int) -> TextIOWrapper:
 
 def _unbuffered(number: int) -> TextIOWrapper:
     return TextIOWrapper(os.fdopen(number, "wb", buffering=0, closefd=False), write_through=True)
-
-
-def main() -> None:
-    """Load, then fork for each line. What is frozen no program looks through at its end."""
-    for name in (*LOADED, *sys.argv[1:]):
-        import_module(name)
-    gc.collect()
-    gc.freeze()
-    for line in sys.stdin:
-        child = os.fork()
-        if child == 0:
-            run(**json.loads(line))
-        sys.stdout.write(f"{child}\n")
-        sys.stdout.flush()
-        sys.stdout.write(f"{os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])}\n")
-        sys.stdout.flush()
-
-
-if __name__ == "__main__":
-    main()

@@ -14,7 +14,8 @@ import anyio
 import anyio.to_thread
 import pyte
 
-from tests.cli.command import Forked, environ
+from tests.cli.command import environ, forked
+from tests.forked import Child
 
 ROWS, COLUMNS = 30, 90
 CHAT = ("actors.cli.chat.terminal", "actors.cli.offline", "rich.text")
@@ -25,7 +26,7 @@ SECONDS = 60
 class Terminal:
     """A process on a pseudo-terminal. Everything it writes is drawn on a screen; nothing is waited for by the clock."""
 
-    def __init__(self, start: Callable[[Path], Forked]) -> None:
+    def __init__(self, start: Callable[[Path], Child]) -> None:
         self._master, self._own = os.openpty()
         fcntl.ioctl(self._own, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, COLUMNS, 0, 0))
         self._screen = pyte.Screen(COLUMNS, ROWS)
@@ -71,7 +72,7 @@ class Terminal:
 
     def wait(self) -> int:
         """Wait for the process's end, and return its status."""
-        code = self._process.wait()
+        code = self._process.wait(SECONDS * 2)
         self.is_over = True
         return code
 
@@ -132,7 +133,7 @@ async def terminal(
     `before` is Python that the process runs first; `loaded` is what it has loaded besides `tests.cli.forking.LOADED`.
     """
     given = environ({"TERM": term, **(env or {})})
-    screen = Terminal(lambda own: Forked([own], arguments, given, *loaded, before=before))
+    screen = Terminal(lambda own: forked([own], arguments, given, *loaded, before=before))
     try:
         yield screen
     finally:

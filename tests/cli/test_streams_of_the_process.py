@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.at_scale import extent
-from tests.cli.command import SECONDS, Forked, actors_now, command, environ
+from tests.cli.command import SECONDS, actors_now, command, environ, forked
 
 TRANSCRIPT = [{"role": "user", "content": "Grüße"}]
 ASSUMED = "actors: assumed: max_tokens 8192\nactors: assumed: model 'model'\n"
@@ -62,7 +62,7 @@ def test_a_reader_that_leaves_in_mid_answer_is_no_news(options: list[str], tmp_p
     err.touch()
     os.mkfifo(out)
     reader = os.open(out, os.O_RDONLY | os.O_NONBLOCK)
-    process = Forked([words, out, err], ["run", "--offline", *options], environ())
+    process = forked([words, out, err], ["run", "--offline", *options], environ())
     assert select.select([reader], [], [], SECONDS)[0]
     assert os.read(reader, 10)
     os.close(reader)

@@ -15,11 +15,14 @@ import anyio
 import anyio.to_thread
 from anyio.abc import SocketStream
 
-from tests.cli.command import Forked, environ
+from tests.cli.command import environ, forked
+from tests.forked import Child
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "examples" / "with_uvicorn"
 SECONDS = 60
 """In which a process says where it listens, at most."""
+LIFE = 300.0
+"""Seconds that a process may live."""
 BEFORE = """
 import socket, sys, warnings
 warnings.resetwarnings()
@@ -34,14 +37,14 @@ sys.argv[1:] = [{app!r}, "--app-dir", {folder!r}, "--fd", str(listening.detach()
 class WebServer:
     """A uvicorn process, and the requests that it is sent."""
 
-    def __init__(self, process: Forked, output: Sequence[Path]) -> None:
+    def __init__(self, process: Child, output: Sequence[Path]) -> None:
         self.port = 0
         self._process, self._output = process, output
         self._over = Future[int]()
         Thread(target=self._wait, daemon=True).start()
 
     def _wait(self) -> None:
-        self._over.set_result(self._process.wait())
+        self._over.set_result(self._process.wait(LIFE))
 
     async def end(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Send a signal, wait for the end of the process, and return its status."""
@@ -128,7 +131,7 @@ def uvicorn(app: str, base_url: str, folder: Path) -> Iterator[WebServer]:
     before = BEFORE.format(app=f"{app}:app", folder=str(FOLDER), port=str(port))
     env = environ({"OPENAI_BASE_URL": base_url, "JOURNAL": str(folder / "journal.db")})
     program = str(files("uvicorn") / "__main__.py")
-    process = Forked((Path(os.devnull), *output), (), env, script=program, before=before)
+    process = forked((Path(os.devnull), *output), (), env, script=program, before=before)
     server = WebServer(process, output)
     try:
         server.port = _written(port)
