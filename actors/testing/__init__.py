@@ -1,6 +1,7 @@
-"""For tests and demonstrations: strict loopback servers that refuse what the real providers refuse.
+"""Tools for tests and demonstrations: strict servers, simulation and stress tests.
 
-Names are imported when they are first used, so importing this package costs nothing.
+A strict server refuses what the real provider refuses. Names are imported when they are first used, so importing this
+package costs little.
 """
 
 from importlib import import_module
@@ -127,64 +128,69 @@ __all__ = [
     "validate",
 ]
 
-_MODULES = {
-    "strict.faults": ("OVERLOADED", "QUOTA", "RATE_LIMITED", "SERVER_ERROR", "Disconnect", "ErrorInStream"),
+_HOMES = {
+    "strict.anthropic_server": ("AnthropicServer",),
+    "strict.bedrock_server": ("BedrockServer",),
+    "strict.cache": ("PromptCache",),
+    "strict.claude_servers": ("BedrockAnthropicServer", "VertexAnthropicServer"),
+    "strict.compatible_server": (
+        "AzureServer",
+        "CompatibleServer",
+        "DeepSeekServer",
+        "GroqServer",
+        "KimiServer",
+        "MistralServer",
+        "OpenRouterServer",
+    ),
+    "strict.dialects": ("SERVERS", "strict_server"),
+    "strict.faults": (
+        "OVERLOADED",
+        "QUOTA",
+        "RATE_LIMITED",
+        "SERVER_ERROR",
+        "Disconnect",
+        "ErrorInStream",
+        "Fault",
+        "Flood",
+        "Garbage",
+        "MalformedEvent",
+        "Reframed",
+        "Stall",
+        "Status",
+    ),
+    "strict.gemini_server": ("GeminiServer",),
+    "strict.oauth": ("OAuth",),
+    "strict.responses_server": ("ResponsesServer",),
     "strict.rules": (
         "AnthropicProfile",
         "AnthropicSettings",
+        "BedrockProfile",
+        "BedrockSettings",
+        "CompatibleProfile",
+        "CompatibleSettings",
+        "GeminiProfile",
+        "GeminiSettings",
         "OpenAIProfile",
         "OpenAISettings",
+        "ResponsesProfile",
+        "ResponsesSettings",
         "ServerRefusal",
+        "validate",
     ),
     "strict.script": ("Builtin", "Call", "Redacted", "Say", "Script", "Think", "Turn"),
-    "strict.server": ("Exchange", "ServerLimits", "OpenAIServer", "serve"),
+    "strict.server": ("Exchange", "OpenAIServer", "ServerLimits", "serve"),
+    "strict.sigv4": ("AwsKey",),
+    "testing.in_thread": ("serve_in_thread",),
+    "testing.simulation": ("Odds", "SimulationReport", "simulate"),
+    "testing.stressing": ("StressReport", "stress"),
 }
-_HOMES = {name: module for module, names in _MODULES.items() for name in names}
-_HOMES |= {
-    "CompatibleProfile": "strict.rules",
-    "CompatibleSettings": "strict.rules",
-    "CompatibleServer": "strict.compatible_server",
-}
-_HOMES |= dict.fromkeys(("BedrockAnthropicServer", "VertexAnthropicServer"), "strict.claude_servers")
-_HOMES |= {"AzureServer": "strict.compatible_server"}
-_HOMES |= dict.fromkeys(
-    ("DeepSeekServer", "GroqServer", "KimiServer", "MistralServer", "OpenRouterServer"),
-    "strict.compatible_server",
-)
-_HOMES |= {
-    "Fault": "strict.faults",
-    "Garbage": "strict.faults",
-    "MalformedEvent": "strict.faults",
-    "Stall": "strict.faults",
-}
-_HOMES |= dict.fromkeys(("Flood", "Reframed"), "strict.faults")
-_HOMES |= {
-    "GeminiProfile": "strict.rules",
-    "GeminiServer": "strict.gemini_server",
-    "GeminiSettings": "strict.rules",
-}
-_HOMES |= {
-    "AnthropicServer": "strict.anthropic_server",
-    "OAuth": "strict.oauth",
-    "PromptCache": "strict.cache",
-}
-_HOMES |= {"AwsKey": "strict.sigv4", "BedrockServer": "strict.bedrock_server"}
-_HOMES |= {"BedrockProfile": "strict.rules", "BedrockSettings": "strict.rules"}
-_HOMES |= {"serve_in_thread": "testing.in_thread"}
-_HOMES |= {"SERVERS": "strict.dialects", "strict_server": "strict.dialects"}
-_HOMES |= {"Status": "strict.faults", "validate": "strict.rules"}
-_HOMES |= dict.fromkeys(("Odds", "SimulationReport", "simulate"), "testing.simulation")
-_HOMES |= dict.fromkeys(("StressReport", "stress"), "testing.stressing")
-_HOMES |= {
-    "ResponsesProfile": "strict.rules",
-    "ResponsesSettings": "strict.rules",
-    "ResponsesServer": "strict.responses_server",
-}
+"""The public names, by the module that defines them."""
+_MODULE_OF = {name: module for module, names in _HOMES.items() for name in names}
 
 
 if not TYPE_CHECKING:  # a type checker sees the imports above, and no other name
 
     def __getattr__(name: str) -> object:
-        if name not in _HOMES:
+        if name not in _MODULE_OF:
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        return getattr(import_module(f"actors.{_HOMES[name]}"), name)
+        return getattr(import_module(f"actors.{_MODULE_OF[name]}"), name)

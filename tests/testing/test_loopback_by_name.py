@@ -8,6 +8,7 @@ import anyio.lowlevel
 import httpx2
 import pytest
 
+import actors.testing
 from actors.config.providers import PROVIDERS, kind_of
 from actors.core.dialects.profiles import PROFILES
 from actors.strict.faults import Fault
@@ -162,3 +163,9 @@ async def test_an_exchange_that_stalls_is_told_when_it_ends() -> None:
             assert told == []
             tasks.cancel_scope.cancel()
     assert [exchange.fault for exchange in told] == [Stall()]
+
+
+def test_every_public_name_of_testing_is_imported_from_its_module() -> None:
+    assert set(actors.testing.__all__) == set(actors.testing._MODULE_OF)
+    for name in actors.testing.__all__:
+        assert getattr(actors.testing, name) is not None
