@@ -53,10 +53,8 @@ class HostedClaude(AnthropicServer):
             lambda: anthropic_hosts.validate(request.body, self.dialect, self.mode, self._settings, model)
         )
 
-    def looked_up(self, request: HttpRequest) -> bytes | None:
-        return None
-
-    def counted(self, request: HttpRequest) -> bytes | None:
+    def stored(self, request: HttpRequest) -> bytes | None:
+        """Return None: the clouds list their models elsewhere."""
         return None
 
 

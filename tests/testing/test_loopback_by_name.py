@@ -92,6 +92,12 @@ def test_every_server_rejects_a_request_without_its_key_and_records_the_options_
     assert strict_server(name).answer(HttpRequest("POST", "/any", {}, body, False)).status == 404
 
 
+@pytest.mark.parametrize("name", ["anthropic", "vertex_anthropic", "bedrock_anthropic"])
+def test_only_anthropic_itself_lists_models_in_its_own_form(name: str) -> None:
+    listed = strict_server(name).answer(HttpRequest("GET", "/v1/models", {}, b"", False))
+    assert listed.status == (200 if name == "anthropic" else 404)
+
+
 @pytest.mark.alternating
 @pytest.mark.long
 @pytest.mark.parametrize("name", SERVERS)

@@ -34,6 +34,13 @@ MUTATIONS: tuple[Mutation, ...] = (
         (KEYS,),
     ),
     Mutation(
+        "shipped: a cloud lists the models of Claude in Anthropic's form",
+        "actors/strict/claude_servers.py:HostedClaude.stored",
+        "return None",
+        "return super().stored(request)",
+        ("tests/testing/test_loopback_by_name.py::test_only_anthropic_itself_lists_models_in_its_own_form",),
+    ),
+    Mutation(
         "shipped: a strict server ignores its mode",
         "actors/strict/server.py:LoopbackServer.__init__",
         "self.mode: Mode = mode",
